@@ -1,6 +1,10 @@
-"""What every coordinator shares: state per partition of an internal topic, changed only by records of that partition.
+"""Common parts of all coordinators: state per partition of an internal topic, changed only by records of that
+partition.
 
-`shard` is the loop of one partition (write, replay, hold answers back until they may leave), `shards` the set of them
-(load, unload, which one serves a key), `timers` the deadlines, `answer` one request's way back. Group and transaction
-coordinators are state machines on top.
+- `shard` is the loop of one partition: it writes, replays, and holds answers until they may leave.
+- `shards` is the set of them: it loads and unloads them and finds the one that serves a key.
+- `timers` holds the deadlines.
+- `answer` is the path of one request's response.
+
+Group and transaction coordinators are state machines on top.
 """

@@ -1,4 +1,4 @@
-"""One request's way back to its client."""
+"""Path of one request's response to its client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ M = TypeVar("M")
 
 
 class RequestContext(NamedTuple):
-    """Who asks. `client_id` is "" when the header had none; `client_host` is as Kafka writes it: `/127.0.0.1`."""
+    """Origin of a request. `client_id` is "" when the header had none; `client_host` is in Kafka's form:
+    `/127.0.0.1`."""
 
     api_version: int
     client_id: str = ""
@@ -19,28 +20,28 @@ class RequestContext(NamedTuple):
 
 
 class Answer(Generic[M]):
-    """Carries one response of type `M`, or the response that stands for an error, exactly once."""
+    """Answer that carries one response of type `M`, or the response for an error, exactly once."""
 
     __slots__ = ("_refusal", "_respond", "context")
 
     def __init__(self, context: RequestContext, respond: Callable[[M], None],
                  refusal: Callable[[ErrorCode, str | None], M]) -> None:
-        """`refusal` makes the response that tells an error (and its text) in this API's own place for it."""
+        """`refusal` creates the response with an error and its text, in the fields that this API has for them."""
         self.context = context
         self._respond: Callable[[M], None] | None = respond
         self._refusal = refusal
 
     @property
     def given(self) -> bool:
-        """Whether the answer left."""
+        """True once the answer was sent."""
         return self._respond is None
 
     def give(self, response: M) -> None:
-        """Sends `response`. Coordinators call this only through their shard, which holds it back until it may leave."""
+        """Send `response`. Coordinators call this only through their shard, which holds it until it may leave."""
         assert self._respond is not None, "a request was answered twice"
         respond, self._respond = self._respond, None
         respond(response)
 
     def refusal(self, error: ErrorCode, message: str | None = None) -> M:
-        """The response that tells `error`."""
+        """Return the response for `error`."""
         return self._refusal(error, message)

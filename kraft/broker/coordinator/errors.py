@@ -1,12 +1,12 @@
-"""Refusals of a coordinator, and how a failed append reads to a client."""
+"""Refusals of a coordinator, and the client's error codes for failed appends."""
 
 from __future__ import annotations
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft_native.errors import OperationError
 
-# What a client can act on when its coordinator could not write (CoordinatorOperationExceptionHelper). A code that is
-# not listed goes out as it is.
+# Codes that a client can act on when its coordinator could not write (CoordinatorOperationExceptionHelper). A code that
+# is not listed is sent unchanged.
 _APPEND_ERRORS = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -23,7 +23,7 @@ _BY_CODE = {int(error): error for error in ErrorCode}
 
 
 class RefusedError(OperationError):
-    """A request is refused with `error`; no record was written and no state changed."""
+    """Refusal of a request with `error`; no record was written and no state changed."""
 
     def __init__(self, error: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or error.message)
@@ -35,6 +35,7 @@ class RefusedError(OperationError):
 
 
 def append_error(code: int) -> ErrorCode:
-    """The error for the client when an append failed with Kafka's `code`; an unknown one is UNKNOWN_SERVER_ERROR."""
+    """Return the client's error for an append that failed with Kafka's `code`; an unknown one is
+    UNKNOWN_SERVER_ERROR."""
     error = _BY_CODE.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
     return _APPEND_ERRORS.get(error, error)

@@ -1,4 +1,4 @@
-"""Which partition of an internal topic serves a key."""
+"""Choice of the partition of an internal topic that serves a key."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 
 
 def java_hash(text: str) -> int:
-    """Java's `String.hashCode`: over UTF-16 units, as a signed 32-bit number."""
+    """Return Java's `String.hashCode`: over UTF-16 units, as a signed 32-bit number."""
     units = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for index in range(0, len(units), 2):
@@ -16,6 +16,6 @@ def java_hash(text: str) -> int:
 
 @functools.lru_cache(maxsize=65536)
 def partition_of(key: str, partition_count: int) -> int:
-    """The partition that serves `key` (Utils.abs of the hash, in which the smallest number becomes 0)."""
+    """Return the partition that serves `key` (Utils.abs of the hash, which maps the smallest number to 0)."""
     value = java_hash(key)
     return (0 if value == -(1 << 31) else abs(value)) % partition_count

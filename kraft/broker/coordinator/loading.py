@@ -1,4 +1,4 @@
-"""From the bytes of a partition's log to the records that a shard replays."""
+"""Conversion of the bytes of a partition's log to the records that a shard replays."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from kraft_native.records import records
 ABORT_MARKER = 0
 COMMIT_MARKER = 1
 
-# What is replayed before others may have the loop.
+# Number of records to replay before the loop may run other work.
 RECORDS_PER_STEP = 256
 
 
 def load_batches(shards: Shards[Any], partition: int, source: Slice | bytes) -> Iterator[int]:
-    """Replays the whole batches in `source`, which follow what was loaded before, a few records at each step. A step
-    gives the end of the batches that are loaded; there is none when `source` has no whole batch.
+    """Replay the whole batches in `source`, which follow the loaded ones, a few records per step. Each step yields the
+    end of the loaded batches; none is yielded when `source` has no whole batch.
 
-    Do not go on when the load ended between two steps. Raises a `KraftError` when a batch or a record is damaged: call
-    `fail_load`.
+    Do not continue when the load ended between two steps. Raises a `KraftError` when a batch or a record is damaged:
+    call `fail_load`.
     """
     for batch in walk(source):
         if batch.is_control:

@@ -1,4 +1,4 @@
-"""The partitions of an internal topic that this node leads: loading, serving, unloading, and who serves a key."""
+"""Partitions of an internal topic that this node leads: loading, serving, unloading, and lookup by key."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kraft.protocol.error_codes import ErrorCode
 
 S = TypeVar("S", bound=StateMachine)
 
-# What one `tick` does in all shards together, in timers, groups and offsets looked at: a turn of the loop stays short
-# even when thousands of members expire together, or a group has a hundred thousand offsets.
+# Limit of one `tick` over all shards together, in timers, groups and offsets that it visits. So an iteration of the
+# loop stays short even when thousands of members expire together, or a group has a hundred thousand offsets.
 STEPS_PER_TICK = 256
 
 
 class Phase(Enum):
-    """Where a shard is in its life."""
+    """Phase in the life of a shard."""
 
     LOADING = "loading"
     ACTIVE = "active"
@@ -36,7 +36,7 @@ class _Entry(Generic[S]):
 
 
 class Shards(Generic[S]):
-    """State machines by partition. The driver tells what happens to the partitions; one thread uses it."""
+    """State machines by partition. The driver reports the events of the partitions; one thread uses it."""
 
     def __init__(self, port: AppendPort, make_state: Callable[[Shard], S], commit_timeout_ms: int) -> None:
         self.partition_count: int | None = None     # None while the topic does not exist
@@ -48,13 +48,13 @@ class Shards(Generic[S]):
     # ---------------------------------------------------------------- which shard
 
     def partition_for(self, key: str) -> int:
-        """The partition that serves `key`; refuses with NOT_COORDINATOR while the topic does not exist."""
+        """Return the partition that serves `key`; refuse with NOT_COORDINATOR while the topic does not exist."""
         if not self.partition_count:
             raise RefusedError(ErrorCode.NOT_COORDINATOR)
         return partition_of(key, self.partition_count)
 
     def serving(self, partition: int, now_ms: int) -> tuple[Shard, S]:
-        """The shard of `partition`; refuses with NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
+        """Return the shard of `partition`; refuse with NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
         entry = self._entries.get(partition)
         if entry is None or entry.phase is Phase.FAILED:
             raise RefusedError(ErrorCode.NOT_COORDINATOR)
@@ -64,25 +64,26 @@ class Shards(Generic[S]):
         return entry.shard, entry.state
 
     def for_key(self, key: str, now_ms: int) -> tuple[Shard, S]:
-        """The shard that serves `key`; refuses like `partition_for` and `serving`."""
+        """Return the shard that serves `key`; refuse like `partition_for` and `serving`."""
         return self.serving(self.partition_for(key), now_ms)
 
     def partitions(self) -> list[int]:
-        """The partitions that this node leads, loading ones too, in order."""
+        """Return the partitions that this node leads, including loading ones, in order."""
         return sorted(self._entries)
 
     def phase(self, partition: int) -> Phase | None:
-        """Where the shard of `partition` is; None when this node does not lead it."""
+        """Return the phase of the shard of `partition`; None when this node does not lead it."""
         entry = self._entries.get(partition)
         return entry.phase if entry else None
 
     # ---------------------------------------------------------------- leadership
 
     def start_load(self, partition: int, leader_epoch: int) -> bool:
-        """This node became the leader: requests get COORDINATOR_LOAD_IN_PROGRESS until `finish_load`.
+        """Begin to load a partition that this node leads now: requests get COORDINATOR_LOAD_IN_PROGRESS until
+        `finish_load`.
 
-        False when there is nothing to load: the shard serves or loads already. A leader that stays leader in a newer
-        epoch has all of its log, so what is in memory stays good, and so do the answers that wait.
+        Return False when there is nothing to load: the shard serves or loads already. A leader that stays leader in a
+        newer epoch has all of its log, so its memory state and its waiting answers stay valid.
         """
         entry = self._entries.get(partition)
         if entry is not None and entry.phase is not Phase.FAILED:
@@ -95,20 +96,21 @@ class Shards(Generic[S]):
         return True
 
     def loading(self, partition: int) -> Shard | None:
-        """The shard of `partition` while it loads: another one each time that this node becomes the leader anew."""
+        """Return the shard of `partition` while it loads. It is a new object each time that this node becomes the
+        leader."""
         entry = self._entries.get(partition)
         return entry.shard if entry is not None and entry.phase is Phase.LOADING else None
 
     def load(self, partition: int, records: Iterable[StoredRecord]) -> None:
-        """Replays records of the log, in its order, data and markers alternating with `load_marker`."""
+        """Replay records of the log, in its order, data and markers alternating with `load_marker`."""
         self._loading(partition).shard.loaded(records)
 
     def load_marker(self, partition: int, producer_id: int, committed: bool) -> None:
-        """Replays the marker that ends a transaction."""
+        """Replay the marker that ends a transaction."""
         self._loading(partition).state.replay_marker(producer_id, committed)
 
     def finish_load(self, partition: int, end_offset: int, high_watermark: int, now_ms: int) -> None:
-        """Everything below `end_offset` was replayed: the shard serves from now on."""
+        """Let the shard serve: everything below `end_offset` was replayed."""
         entry = self._loading(partition)
         shard = entry.shard
         shard.now_ms = now_ms
@@ -118,11 +120,12 @@ class Shards(Generic[S]):
         entry.state.loaded()
 
     def fail_load(self, partition: int) -> None:
-        """The log could not be read: requests get NOT_COORDINATOR until the next election."""
+        """Give up a log that could not be read: requests get NOT_COORDINATOR until the next election."""
         self._loading(partition).phase = Phase.FAILED
 
     def resign(self, partition: int, leader_epoch: int | None = None) -> None:
-        """This node leads the partition no more, since `leader_epoch` (None: it was deleted). Older news is ignored."""
+        """Drop a partition that this node stopped leading in `leader_epoch` (None: it was deleted). Older epochs are
+        ignored."""
         entry = self._entries.get(partition)
         if entry is not None and (leader_epoch is None or leader_epoch > entry.shard.leader_epoch):
             self._drop(partition)
@@ -130,14 +133,14 @@ class Shards(Generic[S]):
     # ---------------------------------------------------------------- time and progress
 
     def committed(self, partition: int, high_watermark: int, now_ms: int) -> None:
-        """The high watermark of `partition` moved; ignored for partitions that do not serve."""
+        """Advance the high watermark of `partition`; ignored for partitions that do not serve."""
         entry = self._entries.get(partition)
         if entry is not None and entry.phase is Phase.ACTIVE:
             entry.shard.now_ms = max(entry.shard.now_ms, now_ms)
             entry.shard.committed(high_watermark)
 
     def tick(self, now_ms: int) -> None:
-        """Runs what is due, at most `STEPS_PER_TICK`; the shards that have waited longest come first."""
+        """Run what is due, at most `STEPS_PER_TICK`; the shards that have waited longest come first."""
         due = [(deadline_ms, shard.partition, shard) for shard, _ in self.active(now_ms)
                if (deadline_ms := shard.deadline_ms) is not None and deadline_ms <= now_ms]
         steps = STEPS_PER_TICK
@@ -146,12 +149,12 @@ class Shards(Generic[S]):
 
     @property
     def deadline_ms(self) -> int | None:
-        """Call `tick` no later than this; None for no need."""
+        """Latest time for the next `tick`; None when none is needed."""
         deadlines = [entry.shard.deadline_ms for entry in self._entries.values() if entry.phase is Phase.ACTIVE]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def active(self, now_ms: int) -> Iterator[tuple[Shard, S]]:
-        """Every shard that serves, by partition."""
+        """Yield every shard that serves, by partition."""
         for partition in self.partitions():
             entry = self._entries.get(partition)
             if entry is not None and entry.phase is Phase.ACTIVE:

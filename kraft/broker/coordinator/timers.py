@@ -1,7 +1,7 @@
-"""Deadlines by key, for a loop that is told the time.
+"""Deadlines by key, for a loop that passes the time.
 
-A timer that is put off (every heartbeat does that) costs no heap operation: the entry in the heap stays where it is
-and is moved on when its time comes.
+Postponing a timer, as every heartbeat does, costs no heap operation. Its entry stays in the heap and is moved when the
+entry's time comes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Timer:
 
 
 class Timers:
-    """One action per key. Actions that are due run in the order of their deadlines, then of their arming."""
+    """One action per key. Due actions run in the order of their deadlines, then of their arming."""
 
     __slots__ = ("_heap", "_sequence", "_timers")
 
@@ -40,7 +40,7 @@ class Timers:
         return key in self._timers
 
     def schedule(self, key: Key, deadline_ms: int, action: Action) -> None:
-        """Runs `action` at `deadline_ms`, in place of what `key` had before."""
+        """Run `action` at `deadline_ms`, replacing the previous timer of `key`."""
         timer = self._timers.get(key)
         if timer is not None and deadline_ms >= timer.deadline_ms:
             timer.deadline_ms = deadline_ms
@@ -54,21 +54,21 @@ class Timers:
 
     @property
     def armed(self) -> int:
-        """How many timers were armed so far: `take_due` can leave those alone that come after."""
+        """Number of timers armed so far: with it `take_due` can skip later ones."""
         return self._sequence
 
     def cancel(self, key: Key) -> None:
-        """Forgets the timer of `key`, if there is one."""
+        """Remove the timer of `key`, if any."""
         self._timers.pop(key, None)
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Remove all timers."""
         self._timers.clear()
         self._heap.clear()
 
     @property
     def deadline_ms(self) -> int | None:
-        """When the next action is due; None without any."""
+        """Time of the next action; None without any."""
         while self._heap:
             entry_ms, sequence, key = self._heap[0]
             timer = self._timers.get(key)
@@ -81,7 +81,7 @@ class Timers:
         return None
 
     def take_due(self, now_ms: int, armed: int) -> Action | None:
-        """Removes the first timer that is due and gives its action; none when that was armed later than `armed`."""
+        """Remove the first due timer and return its action; None when that timer was armed later than `armed`."""
         deadline_ms = self.deadline_ms
         if deadline_ms is None or deadline_ms > now_ms or self._heap[0][1] > armed:
             return None

@@ -1,7 +1,8 @@
-"""The group coordinator: classic consumer groups and the offsets that groups committed.
+"""Group coordinator: classic consumer groups and the offsets that groups committed.
 
-`coordinator` takes requests and splits them by partition of `__consumer_offsets` (`group_queries` those about several
-groups); `shard` is the state of one partition, with the decisions in `joining`, `rebalancing`, `syncing`,
-`offset_requests`, `admin` and `expiry`; `group`, `member`, `foreign` and `offsets` are that state, `group_records` its
-records.
+- `coordinator` receives requests and splits them by partition of `__consumer_offsets`; `group_queries` does so for
+  requests about several groups.
+- `shard` is the state of one partition.
+- The decisions are in `joining`, `rebalancing`, `syncing`, `offset_requests`, `admin` and `expiry`.
+- The state consists of `group`, `member`, `foreign` and `offsets`; `group_records` are its records.
 """

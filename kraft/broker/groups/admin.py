@@ -22,7 +22,7 @@ CLASSIC_TYPE = "classic"
 
 
 def list_groups(state: GroupShard, states_filter: Sequence[str], types_filter: Sequence[str]) -> list[ListedGroup]:
-    """The groups whose state and type are among those asked for, in any case; an empty filter lets all pass."""
+    """Return the groups whose state and type match the filters, ignoring case; an empty filter matches all."""
     states = [name.strip().lower() for name in states_filter]
     types = [name.strip().lower() for name in types_filter]
     listed = (_listed(group) for group in state.groups.values())
@@ -39,7 +39,7 @@ def _listed(group: ClassicGroup | ForeignGroup) -> ListedGroup:
 
 
 def describe(state: GroupShard, group_id: str, api_version: int) -> DescribedGroup:
-    """One group. One that does not exist is Dead; newer clients are told that it was not found."""
+    """Describe one group. A missing group is Dead; newer clients get GROUP_ID_NOT_FOUND."""
     group = state.groups.get(group_id)
     if not isinstance(group, ClassicGroup):
         what = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
@@ -70,11 +70,11 @@ def _described(group: ClassicGroup, member: Member, stable: bool) -> DescribedGr
 
 
 def delete_groups(state: GroupShard, group_ids: Sequence[str], answer: Answer[list[DeletableGroupResult]]) -> None:
-    """Deletes groups without members, with all their offsets, over as many ticks as that takes.
+    """Delete groups without members, with all their offsets, over as many ticks as that needs.
 
-    Until then their requests are refused: nobody is told some of a group's offsets without the others. A group's own
-    record goes last. So when something could not be written, or the deletion broke off, the group is there with what
-    is left of its offsets, and can be deleted again.
+    Until then requests for the groups are refused, so no client sees only some of a group's offsets. A group's own
+    record is deleted last. So after a failed write or an interrupted deletion the group still exists with its remaining
+    offsets, and can be deleted again.
     """
     results = {group_id: DeletableGroupResult(group_id=group_id, error_code=_why_not(state, group_id))
                for group_id in group_ids}
@@ -109,7 +109,7 @@ def delete_groups(state: GroupShard, group_ids: Sequence[str], answer: Answer[li
 
 
 def _why_not(state: GroupShard, group_id: str) -> ErrorCode:
-    """Why a group cannot be deleted; NONE when it can."""
+    """Return why a group cannot be deleted; NONE when it can."""
     group = state.groups.get(group_id)
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND

@@ -1,4 +1,4 @@
-"""The broker settings of the group coordinator, with Kafka's names (dots and units apart) and defaults."""
+"""Broker settings of the group coordinator, with Kafka's names (except dots and units) and defaults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kraft.immutable import immutable
 
 @immutable
 class GroupCoordinatorConfig:
-    """Replace the whole (`GroupCoordinator.config`) to change one while running."""
+    """Settings of the group coordinator. To change one at runtime, replace the whole (`GroupCoordinator.config`)."""
 
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000

@@ -1,9 +1,14 @@
-"""The group coordinator: requests in, answers out, one shard per partition of `__consumer_offsets`.
+"""Group coordinator: receives requests, sends answers, with one shard per partition of `__consumer_offsets`.
 
-How to drive it: tell it the partitions (`partition_count`, `shards.start_load` ... `finish_load`, `resign`), give every
-request to `handle`, tell it what is committed, and call `tick` no later than `deadline_ms`. Everything happens on one
-thread, with the time as an argument: milliseconds since 1970, which never go back. An answer comes through the
-`respond` of its request, during one of these calls.
+The driver does the following:
+
+- It reports the partitions: `partition_count`, `shards.start_load` ... `finish_load`, `resign`.
+- It passes every request to `handle`.
+- It reports commits with `committed`.
+- It calls `tick` no later than `deadline_ms`.
+
+Everything runs on one thread, with the time as an argument: milliseconds since 1970, which never decrease. An answer is
+passed to the `respond` of its request, during one of these calls.
 """
 
 from __future__ import annotations
@@ -47,10 +52,10 @@ FIRST_SYNC_VERSION_WITH_PROTOCOL = 5
 
 
 class ServedGroups(GroupShard):
-    """A shard whose clocks run once it is loaded."""
+    """Shard whose clocks run once it is loaded."""
 
     def loaded(self) -> None:
-        """Every member gets a whole session time-out to show up again."""
+        """Give every member a whole session time-out to contact the coordinator again."""
         for group in list(self.groups.values()):
             if isinstance(group, ClassicGroup):
                 for member in group.members.values():
@@ -61,13 +66,13 @@ class ServedGroups(GroupShard):
 
 
 class GroupCoordinator:
-    """Serves JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, OffsetFetch, OffsetDelete, ListGroups,
-    DescribeGroups and DeleteGroups in the versions that their schemas have.
+    """Coordinator that serves JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, OffsetFetch, OffsetDelete,
+    ListGroups, DescribeGroups and DeleteGroups in the versions of their schemas.
     """
 
     def __init__(self, config: GroupCoordinatorConfig, port: AppendPort, topics: TopicView,
                  new_uuid: Callable[[], UUID]) -> None:
-        """`new_uuid` makes the random part of member ids."""
+        """`new_uuid` creates the random part of member ids."""
         self._environment = Environment(config, topics, new_uuid)
         self.shards: Shards[ServedGroups] = Shards(port, self._make_shard, config.offset_commit_timeout_ms)
         self._handlers: dict[type[Message], Callable[[Any, RequestContext, Respond, int], None]] = {
@@ -88,7 +93,7 @@ class GroupCoordinator:
 
     @property
     def config(self) -> GroupCoordinatorConfig:
-        """The settings; set a new one to change them while running. What is under way keeps its clocks."""
+        """Settings; assign new ones to change them at runtime. Running timers are not changed."""
         return self._environment.config
 
     @config.setter
@@ -97,7 +102,8 @@ class GroupCoordinator:
 
     @property
     def partition_count(self) -> int | None:
-        """The partitions of `__consumer_offsets`; None until the topic exists: NOT_COORDINATOR so long."""
+        """Number of partitions of `__consumer_offsets`; None until the topic exists, with NOT_COORDINATOR as the
+        answer."""
         return self.shards.partition_count
 
     @partition_count.setter
@@ -106,32 +112,32 @@ class GroupCoordinator:
 
     @property
     def requests(self) -> tuple[type[Message], ...]:
-        """The requests that `handle` takes."""
+        """Request types that `handle` accepts."""
         return tuple(self._handlers)
 
     def handle(self, request: Message, context: RequestContext, respond: Respond, now_ms: int) -> None:
-        """Serves one request; `respond` gets its response message once, now or later."""
+        """Serve one request; `respond` gets its response message once, now or later."""
         self._handlers[type(request)](request, context, respond, now_ms)
 
     # ---------------------------------------------------------------- the driver's calls
 
     @property
     def deadline_ms(self) -> int | None:
-        """Call `tick` no later than this; None for no need."""
+        """Latest time for the next `tick`; None when none is needed."""
         return self.shards.deadline_ms
 
     def tick(self, now_ms: int) -> None:
-        """Runs the clocks. When much is due at once, `deadline_ms` stays in the past until all is done."""
+        """Run the clocks. When much is due at once, `deadline_ms` stays in the past until all is done."""
         self.shards.tick(now_ms)
 
     def committed(self, partition: int, high_watermark: int, now_ms: int) -> None:
-        """The high watermark of a partition of `__consumer_offsets` moved."""
+        """Advance the high watermark of a partition of `__consumer_offsets`."""
         self.shards.committed(partition, high_watermark, now_ms)
 
     def partitions_deleted(self, partitions: Iterable[tuple[str, int]], now_ms: int) -> None:
-        """These (topic, partition) were deleted: so are the offsets that groups committed for them, by the next ticks.
+        """Delete the offsets that groups committed for these deleted (topic, partition) pairs, during the next ticks.
 
-        A shard that cannot write it keeps them; they expire like others.
+        A shard that cannot write keeps them; they expire like others.
         """
         deleted = dict.fromkeys(partitions)
         for _, state in self.shards.active(now_ms):
@@ -140,7 +146,7 @@ class GroupCoordinator:
     # ---------------------------------------------------------------- requests about one group
 
     def _in_shard(self, group_id: str, answer: Answer[M], now_ms: int, act: Callable[[ServedGroups], None]) -> None:
-        """Runs `act` in the shard of a group and turns a refusal into the answer."""
+        """Run `act` in the shard of a group and turn a refusal into the answer."""
         try:
             shard, state = self.shards.for_key(group_id, now_ms)
         except RefusedError as refused:

@@ -1,8 +1,8 @@
-"""Offsets that nobody needs any more, and groups that have nothing left.
+"""Expiry of unused offsets and empty groups.
 
-An offset expires `offsets.retention.minutes` after its group became empty; in a group that nobody ever joined, and for
-topics that a stable consumer group does not subscribe to, after it was committed. A commit of an old client may name
-its own time. A group without members whose last offset is gone is deleted.
+An offset expires `offsets.retention.minutes` after its group became empty. In two cases that time counts from the
+commit: in a group that no member ever joined, and for topics that a stable consumer group does not subscribe to. A
+commit of an old client may carry its own time. A group without members is deleted with its last offset.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KEY = ("expiry",)
 
 
 def schedule(state: GroupShard) -> None:
-    """The next look at everything is due after `offsets.retention.check.interval.ms`. What cannot be written now is
+    """Schedule the next visit of all offsets in `offsets.retention.check.interval.ms`. What cannot be written now is
     still due then."""
     state.shard.after(_KEY, state.config.offsets_retention_check_interval_ms, lambda: visit(
         state, _KEY, units_of(state, list(state.groups)), lambda units: expire(state, units),
@@ -29,7 +29,7 @@ def schedule(state: GroupShard) -> None:
 
 
 def expire(state: GroupShard, units: Iterable[Unit]) -> None:
-    """Deletes the offsets that are expired, and a group without any. Raises RefusedError; what is before is written."""
+    """Delete expired offsets, and groups without any. Raises RefusedError; everything before the failure is written."""
     records: list[Record] = []
     for group_id, key in units:
         group = state.groups.get(group_id)
@@ -73,8 +73,8 @@ def _is_expired(state: GroupShard, group: ClassicGroup | ForeignGroup, topic: st
 
 
 def delete_partitions(state: GroupShard, deleted: Collection[tuple[str, int]]) -> None:
-    """Deletes the offsets of partitions that were deleted, in every group, over as many ticks as that takes. What is
-    committed from now on stays: it is for a topic of the same name that was made since."""
+    """Delete the offsets of deleted partitions, in every group, over as many ticks as that needs. Later commits stay:
+    they are for a new topic of the same name."""
     end_offset = state.shard.end_offset
 
     def delete(units: Sequence[Unit]) -> None:

@@ -1,7 +1,7 @@
-"""Groups of other protocols that stand in the partition: consumer (KIP-848), share and streams groups.
+"""Groups of other protocols in the partition: consumer (KIP-848), share and streams groups.
 
-Their records are kept as they are, by key, so that nothing of them is lost: they can be listed, their offsets can be
-read, and a group without members can be deleted, record by record.
+Their records are kept unchanged, by key, so that nothing of them is lost. Such groups can be listed and their offsets
+can be read. One without members can be deleted, record by record.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from kraft_native.errors import ProtocolError
 
 
 class ForeignKind(NamedTuple):
-    """What a record key type belongs to. `is_group`: the record that a group begins and ends with."""
+    """Group type of a record key type. `is_group`: the record that a group begins and ends with."""
 
     group_type: str
     is_group: bool = False
     is_member: bool = False
 
 
-# Record key types (record-types.json). Type 9 and 18 were never released with a value that still exists.
+# Record key types (record-types.json). Types 9 and 18 were never released with a value that still exists.
 FOREIGN_KINDS = {
     3: ForeignKind("consumer", is_group=True),
     4: ForeignKind("consumer"),
@@ -46,7 +46,7 @@ FOREIGN_KINDS = {
 
 
 def foreign_group_id(key: bytes) -> str:
-    """The group id, which is the first field of every such key. Raises ProtocolError when the key is cut off."""
+    """Return the group id, the first field of every such key. Raises ProtocolError when the key is truncated."""
     length = int.from_bytes(key[2:4], "big", signed=True)
     if len(key) < 4 or not 0 <= length <= len(key) - 4:
         raise ProtocolError(f"group record key of type {int.from_bytes(key[:2], 'big')}: {len(key)} bytes are too few")
@@ -65,21 +65,22 @@ class ForeignGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members."""
+        """True without members."""
         return not any(FOREIGN_KINDS[key_type(key)].is_member for key in self.records)
 
     def replay(self, key: bytes, value: bytes | None) -> None:
-        """Applies one record."""
+        """Apply one record."""
         if value is None:
             self.records.pop(key, None)
         else:
             self.records[key] = value
 
     def deletion_order(self) -> list[bytes]:
-        """Keys in the order in which Kafka accepts their tombstones: assignments, members, the group itself last."""
+        """Return the keys in the order in which Kafka accepts their tombstones: assignments, members, the group itself
+        last."""
         return sorted(self.records, key=lambda key: (FOREIGN_KINDS[key_type(key)].is_group, -key_type(key), key))
 
 
 def key_type(key: bytes) -> int:
-    """The type of a record key, its first two bytes."""
+    """Return the type of a record key, its first two bytes."""
     return int.from_bytes(key[:2], "big", signed=True)

@@ -1,8 +1,7 @@
-"""A classic group: its members, its generation, and the rules that need nothing else.
+"""Classic group: its members, its generation, and the rules that need nothing else.
 
-The group does not answer anybody and does not know the time; `rebalancing` and its neighbours do. What `apply` takes
-over from a record is all that survives a restart: a rebalance that was under way is forgotten, and its members join
-again.
+The group sends no answers and has no clock; `rebalancing` and its neighbours do that. Only the state that `apply` reads
+from a record survives a restart. A rebalance in progress is forgotten, and its members join again.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class GroupState(Enum):
-    """The states of a classic group, with the names that ListGroups tells."""
+    """States of a classic group, with their names in ListGroups."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
-    DEAD = "Dead"       # only told, of groups that do not exist
+    DEAD = "Dead"       # only reported, of groups that do not exist
 
 
 _PREVIOUS_STATES = {
@@ -60,18 +59,18 @@ class ClassicGroup:
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}            # instance id -> member id
-        self.pending_join_members: dict[str, None] = {}     # ids given out with MEMBER_ID_REQUIRED
+        self.pending_join_members: dict[str, None] = {}     # ids assigned with MEMBER_ID_REQUIRED
         self.pending_sync_members: dict[str, None] = {}
-        self.supported_protocols: Counter[str] = Counter()  # name -> how many members support it
-        self.subscribed_topics: dict[str, None] | None = None   # None: not known
+        self.supported_protocols: Counter[str] = Counter()  # name -> number of members that support it
+        self.subscribed_topics: dict[str, None] | None = None   # None: unknown
         self.awaiting_join_count = 0
-        self.new_member_added = False                       # since the initial delay was last prolonged
+        self.new_member_added = False                       # since the initial delay was last extended
 
     # ---------------------------------------------------------------- what it is
 
     @property
     def is_simple(self) -> bool:
-        """Whether it only stores offsets: nobody ever joined it."""
+        """True for a group that only stores offsets: no member ever joined it."""
         return self.protocol_type is None and self.state is GroupState.EMPTY and not self.pending_join_members
 
     @property
@@ -80,7 +79,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that a member asked for."""
+        """Longest rebalance timeout of the members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
@@ -92,20 +91,21 @@ class ClassicGroup:
         return self.state in _PREVIOUS_STATES[GroupState.PREPARING_REBALANCE]
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether members may use offsets of `topic`; in a consumer group whose subscriptions are not known, of any."""
+        """Return whether members may use offsets of `topic`. A consumer group with unknown subscriptions may use those
+        of any."""
         if self.subscribed_topics is not None:
             return topic in self.subscribed_topics
         return self.is_consumer_type
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member with these protocols can be in the group together with those that are."""
+        """Return whether a member with these protocols is compatible with the present members."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         return (self.protocol_type == protocol_type
                 and any(self.supported_protocols[name] == len(self.members) for name, _ in protocols))
 
     def check_member(self, member_id: str, group_instance_id: str | None) -> None:
-        """Refuses who is not in the group (UNKNOWN_MEMBER_ID) or was replaced (FENCED_INSTANCE_ID)."""
+        """Refuse a member outside the group (UNKNOWN_MEMBER_ID) or a replaced one (FENCED_INSTANCE_ID)."""
         if group_instance_id is not None:
             existing = self.static_members.get(group_instance_id)
             if existing is None:
@@ -116,7 +116,8 @@ class ClassicGroup:
             raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
 
     def check_offset_commit(self, member_id: str, group_instance_id: str | None, generation_id: int) -> None:
-        """Refuses commits of anybody but a member of the current generation; without members, anybody may commit."""
+        """Refuse commits unless they come from a member of the current generation; a group without members accepts any
+        commit."""
         if generation_id < 0 and self.state is GroupState.EMPTY:
             return
         if generation_id >= 0 or member_id or group_instance_id is not None:
@@ -131,7 +132,7 @@ class ClassicGroup:
     # ---------------------------------------------------------------- members
 
     def add(self, member: Member, protocol_type: str) -> None:
-        """Adds `member`, whose protocols the group supports; the first becomes the leader and sets the type."""
+        """Add `member`, whose protocols the group supports; the first one becomes the leader and sets the type."""
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self.static_members, "a static member was added twice"
             self.static_members[member.group_instance_id] = member.member_id
@@ -147,7 +148,7 @@ class ClassicGroup:
         self.pending_join_members.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> Member | None:
-        """Removes a member, or an id that was given out. If it led, the member that is here longest leads."""
+        """Remove a member, or an assigned id. If it was the leader, the oldest member becomes the leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self.supported_protocols.subtract(name for name, _ in member.protocols)
@@ -162,7 +163,7 @@ class ClassicGroup:
         return member
 
     def replace_static(self, old: Member, new_member_id: str) -> Member:
-        """Gives the static member `old` a new id in its place; its assignment and, if it led, the lead stay with it."""
+        """Give the static member `old` a new id in its place; its assignment and its leadership are kept."""
         assert old.group_instance_id is not None
         assert old.awaiting_join is None, "the old member's JoinGroup was not answered"
         new = Member(new_member_id, old.group_instance_id, old.client_id, old.client_host, old.rebalance_timeout_ms,
@@ -175,7 +176,7 @@ class ClassicGroup:
         return new
 
     def update(self, member: Member, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int) -> None:
-        """Takes over what a member says when it joins again."""
+        """Apply the properties that a member sends when it joins again."""
         self.supported_protocols.subtract(name for name, _ in member.protocols)
         member.protocols = protocols
         self.supported_protocols.update(name for name, _ in protocols)
@@ -183,20 +184,20 @@ class ClassicGroup:
         member.session_timeout_ms = session_timeout_ms
 
     def park_join(self, member: Member, answer: Answer[JoinGroupResponse]) -> None:
-        """Keeps the answer of a JoinGroup until the rebalance completes."""
+        """Keep the answer of a JoinGroup until the rebalance completes."""
         assert member.awaiting_join is None, "the JoinGroup before it was not answered"
         member.awaiting_join = answer
         self.awaiting_join_count += 1
 
     def take_join(self, member: Member) -> Answer[JoinGroupResponse] | None:
-        """The parked answer of a JoinGroup, to be given now."""
+        """Return the parked answer of a JoinGroup, which the caller now sends."""
         answer, member.awaiting_join = member.awaiting_join, None
         if answer is not None:
             self.awaiting_join_count -= 1
         return answer
 
     def elect_joined_leader(self) -> bool:
-        """Makes sure that a member that rejoined leads; False when nobody rejoined."""
+        """Ensure that a member that rejoined is the leader. Return False when no member rejoined."""
         leader = self.members.get(self.leader_id) if self.leader_id is not None else None
         if leader is None:
             return False
@@ -210,14 +211,14 @@ class ClassicGroup:
     # ---------------------------------------------------------------- generations
 
     def move_to(self, state: GroupState, now_ms: int) -> None:
-        """Goes to `state`, which must be reachable from here."""
+        """Change to `state`, which must be reachable from the current one."""
         assert self.state in _PREVIOUS_STATES[state], f"group {self.group_id}: {self.state.value} to {state.value}"
         self.previous_state = self.state
         self.state = state
         self.state_timestamp_ms = now_ms
 
     def select_protocol(self) -> str:
-        """The protocol that all support and most prefer. Of equals, the one that got its first vote first."""
+        """Return the protocol that all members support and most prefer. Between equals, the first vote decides."""
         assert self.members, "an empty group selects no protocol"
         votes = Counter(next(name for name, _ in member.protocols
                              if self.supported_protocols[name] == len(self.members))
@@ -225,7 +226,7 @@ class ClassicGroup:
         return max(votes, key=votes.__getitem__)
 
     def begin_generation(self, now_ms: int) -> None:
-        """The join phase is over with at least one member: the members are to sync."""
+        """End the join phase with at least one member: the members are to sync."""
         self.generation_id += 1
         self.protocol_name = self.select_protocol()
         self.subscribed_topics = self._subscriptions()
@@ -233,7 +234,7 @@ class ClassicGroup:
         self.pending_sync_members.clear()
 
     def apply(self, value: GroupMetadataValue) -> None:
-        """Takes over a record: the group is now as it says. Of members that stay, what only lives in memory stays."""
+        """Replace the group's state by a record's. Members that stay keep what exists only in memory."""
         before, self.members = self.members, {}
         protocols_before = {member.member_id: member.protocols for member in before.values()}
         self.static_members.clear()
@@ -263,7 +264,7 @@ class ClassicGroup:
         self.subscribed_topics = self._subscriptions()
 
     def _subscriptions(self) -> dict[str, None] | None:
-        """The topics that members subscribe to; None when that cannot be known."""
+        """Return the topics that members subscribe to; None when they are unknown."""
         if not self.is_consumer_type:
             return None
         if not self.members:
@@ -274,4 +275,4 @@ class ClassicGroup:
             return {topic: None for member in self.members.values()
                     for topic in subscribed_topics(member.metadata(self.protocol_name))}
         except ProtocolError:
-            return None     # a client of its own kind: every topic counts as subscribed, so that nothing expires
+            return None     # a non-standard client: every topic is treated as subscribed, so that nothing expires

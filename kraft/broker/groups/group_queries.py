@@ -1,7 +1,7 @@
-"""Requests about several groups, which may be in several shards: split, asked, and put together again.
+"""Requests about several groups, which may be in several shards: split, served, and merged.
 
-ListGroups asks every shard, OffsetFetch, DescribeGroups and DeleteGroups the shards of the groups that they name. The
-response leaves when the last part of it may.
+ListGroups queries every shard. OffsetFetch, DescribeGroups and DeleteGroups query the shards of the groups that they
+name. The response leaves when its last part may leave.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ Respond: TypeAlias = Callable[[Any], None]
 FIRST_FETCH_VERSION_OF_MANY_GROUPS = 8
 FIRST_FETCH_VERSION_WITH_ERROR = 2
 
-# The operations on a group that everybody may do while there is no authorization: READ, DELETE, DESCRIBE,
-# DESCRIBE_CONFIGS and ALTER_CONFIGS, as bits.
+# Operations on a group that every client may do without authorization, as bits: READ, DELETE, DESCRIBE,
+# DESCRIBE_CONFIGS and ALTER_CONFIGS.
 ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 
 
 class _Gather(Generic[P]):
-    """Collects parts, each in its place, and hands over all when the last has come."""
+    """Collector of parts, each in its place, which passes on all when the last has arrived."""
 
     def __init__(self, count: int, done: Callable[[list[P]], None]) -> None:
         self._parts: list[P | None] = [None] * count
@@ -58,7 +58,7 @@ class _Gather(Generic[P]):
             done([])
 
     def part(self, index: int) -> Callable[[P], None]:
-        """What takes part `index`."""
+        """Return the function that receives part `index`."""
         def take(part: P) -> None:
             self._parts[index] = part
             self._missing -= 1
@@ -68,7 +68,7 @@ class _Gather(Generic[P]):
 
 
 def _serve(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: int, act: Callable[[S], None]) -> None:
-    """Acts in the shard of `partition`, or answers with the refusal; None: there is no topic."""
+    """Run `act` in the shard of `partition`, or answer with the refusal; None: the topic does not exist."""
     if partition is None:
         answer.give(answer.refusal(ErrorCode.NOT_COORDINATOR))
         return
@@ -84,7 +84,7 @@ def _serve(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: 
 
 
 def _ask(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: int, act: Callable[[S], P]) -> None:
-    """Answers with what `act` says there."""
+    """Answer with what `act` returns in that shard."""
     _serve(shards, partition, answer, now_ms, lambda state: state.shard.reply(answer, act(state)))
 
 
@@ -93,7 +93,7 @@ def _partition(shards: Shards[S], group_id: str) -> int | None:
 
 
 def _by_partition(shards: Shards[S], group_ids: list[str]) -> list[tuple[int | None, list[str]]]:
-    """The groups of each shard, in the order in which they were named."""
+    """Return the groups of each shard, in the order in which they were named."""
     found: dict[int | None, list[str]] = {}
     for group_id in group_ids:
         found.setdefault(_partition(shards, group_id), []).append(group_id)
@@ -104,7 +104,7 @@ def _by_partition(shards: Shards[S], group_ids: list[str]) -> list[tuple[int | N
 
 def fetch(shards: Shards[S], topics: TopicView, request: OffsetFetchRequest, context: RequestContext,
           respond: Respond, now_ms: int) -> None:
-    """Offsets of several groups; of one, told in the old form, before version 8."""
+    """Fetch offsets of several groups; before version 8 of one group, with the response in the old form."""
     version = context.api_version
     groups = request.groups
     if version < FIRST_FETCH_VERSION_OF_MANY_GROUPS:
@@ -136,7 +136,7 @@ def _fetch_group(shards: Shards[S], topics: TopicView, group: OffsetFetchRequest
 
 def _single_group_response(group: OffsetFetchRequestGroup, part: OffsetFetchResponseGroup,
                            api_version: int) -> OffsetFetchResponse:
-    """The response before version 8; version 1 tells an error of the whole in every partition."""
+    """Return the response before version 8. Version 1 has the error of the whole request in every partition."""
     if part.error_code and api_version < FIRST_FETCH_VERSION_WITH_ERROR:
         return OffsetFetchResponse(topics=[
             OffsetFetchResponseTopic(name=topic.name, partitions=[
@@ -158,8 +158,8 @@ def _single_group_response(group: OffsetFetchRequestGroup, part: OffsetFetchResp
 
 def list_groups(shards: Shards[S], request: ListGroupsRequest, context: RequestContext, respond: Respond,
                 now_ms: int) -> None:
-    """All groups that this node coordinates: none while there are no offsets yet. While one of its partitions loads,
-    the list would be short: an error."""
+    """List all groups that this node coordinates: none before the offsets topic exists. While one of its partitions
+    loads, the list would be incomplete, so the answer is an error."""
     serving = [partition for partition in shards.partitions() if shards.phase(partition) is not Phase.FAILED]
     if not serving:
         respond(ListGroupsResponse(groups=[]))
@@ -182,7 +182,7 @@ def list_groups(shards: Shards[S], request: ListGroupsRequest, context: RequestC
 
 def describe(shards: Shards[S], request: DescribeGroupsRequest, context: RequestContext, respond: Respond,
              now_ms: int) -> None:
-    """Each group as its shard sees it."""
+    """Describe each group from its shard."""
     def done(parts: list[list[DescribedGroup]]) -> None:
         groups = [group for part in parts for group in part]
         if request.include_authorized_operations:
@@ -205,7 +205,7 @@ def describe(shards: Shards[S], request: DescribeGroupsRequest, context: Request
 
 def delete_groups(shards: Shards[S], request: DeleteGroupsRequest, context: RequestContext, respond: Respond,
                   now_ms: int) -> None:
-    """Deletes groups without members; a group that is named twice counts once."""
+    """Delete groups without members; a group that is named twice is deleted once."""
     def done(parts: list[list[DeletableGroupResult]]) -> None:
         respond(DeleteGroupsResponse(results=[result for part in parts for result in part]))
 

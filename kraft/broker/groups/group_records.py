@@ -30,12 +30,12 @@ GROUP_METADATA_TYPE = 2
 
 GROUP_METADATA_VERSION = 3
 OFFSET_COMMIT_VERSION = 4
-OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1   # the only one that carries the expiry time that old clients ask for
+OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1   # the only one with the expiry time that old clients send
 
 
 @immutable
 class GroupReplay:
-    """A group's record; None for its tombstone."""
+    """Record of a group; None for its tombstone."""
 
     group_id: str
     value: GroupMetadataValue | None
@@ -43,7 +43,7 @@ class GroupReplay:
 
 @immutable
 class OffsetReplay:
-    """A commit; None for its tombstone."""
+    """Record of a commit; None for its tombstone."""
 
     group_id: str
     topic: str
@@ -53,7 +53,7 @@ class OffsetReplay:
 
 @immutable
 class ForeignReplay:
-    """A record of a group of another protocol."""
+    """Record of a group of another protocol."""
 
     group_id: str
     type: int
@@ -73,13 +73,13 @@ def offset_key(group_id: str, topic: str, partition: int) -> bytes:
 
 
 def group_record(group_id: str, value: GroupMetadataValue | None, now_ms: int) -> Record:
-    """The record of a group; its tombstone for None."""
+    """Return the record of a group; its tombstone for None."""
     encoded = None if value is None else GROUPS.encode_value(value, GROUP_METADATA_VERSION)
     return Record(group_key(group_id), encoded, now_ms)
 
 
 def offset_record(group_id: str, topic: str, partition: int, offset: CommittedOffset | None, now_ms: int) -> Record:
-    """The record of a commit; its tombstone for None."""
+    """Return the record of a commit; its tombstone for None."""
     encoded = None
     if offset is not None:
         version = OFFSET_COMMIT_VERSION if offset.expire_timestamp_ms == -1 else OFFSET_COMMIT_VERSION_WITH_EXPIRY
@@ -96,19 +96,19 @@ def offset_record(group_id: str, topic: str, partition: int, offset: CommittedOf
 
 
 def new_group_value(now_ms: int) -> GroupMetadataValue:
-    """A group that nobody joined yet."""
+    """Return the value of a group that no member joined yet."""
     return GroupMetadataValue(protocol_type="", generation=0, protocol=None, leader=None,
                               current_state_timestamp=now_ms, members=[])
 
 
 def empty_group_value(group: ClassicGroup, now_ms: int) -> GroupMetadataValue:
-    """The next generation of `group`, which has no members."""
+    """Return the next generation of `group`, which has no members."""
     return GroupMetadataValue(protocol_type=group.protocol_type or "", generation=group.generation_id + 1,
                               protocol=None, leader=None, current_state_timestamp=now_ms, members=[])
 
 
 def stable_group_value(group: ClassicGroup, assignments: Mapping[str, bytes], now_ms: int) -> GroupMetadataValue:
-    """The current generation of `group` with these assignments, nothing for a member that has none."""
+    """Return the current generation of `group` with these assignments, empty for a member without one."""
     members = [member_metadata(member, group.protocol_name, assignments.get(member.member_id, b""))
                for member in group.members.values()]
     return GroupMetadataValue(protocol_type=group.protocol_type or "", generation=group.generation_id,
@@ -117,7 +117,7 @@ def stable_group_value(group: ClassicGroup, assignments: Mapping[str, bytes], no
 
 
 def member_metadata(member: Member, protocol_name: str | None, assignment: bytes) -> MemberMetadata:
-    """What the group's record says of one member."""
+    """Return the part of the group's record for one member."""
     assert protocol_name is not None, "members are written with the protocol that was selected"
     return MemberMetadata(
         member_id=member.member_id,
@@ -134,9 +134,9 @@ def member_metadata(member: Member, protocol_name: str | None, assignment: bytes
 # -------------------------------------------------------------------- reading
 
 def decode(record: StoredRecord) -> Replay | None:
-    """What `record` says; None for a key type that this version does not know (Kafka skips it too).
+    """Decode `record`; None for a key type that this version does not know (Kafka skips it too).
 
-    Raises a KraftError when a key or value is malformed, or its version is not known.
+    Raises a KraftError when a key or value is malformed, or its version is unknown.
     """
     if len(record.key) < 2:
         raise ProtocolError(f"group record at offset {record.offset}: a key of {len(record.key)} bytes")

@@ -1,4 +1,4 @@
-"""JoinGroup."""
+"""Handling of JoinGroup."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ FIRST_VERSION_THAT_SKIPS_ASSIGNMENT = 9
 
 
 def refusal(member_id: str, api_version: int, error: ErrorCode) -> JoinGroupResponse:
-    """The response that tells `error`."""
+    """Return the response for `error`."""
     return JoinGroupResponse(error_code=error, generation_id=-1, protocol_type=None,
                              protocol_name="" if api_version < 7 else None, leader="", skip_assignment=False,
                              member_id=member_id, members=[])
 
 
 def join(state: GroupShard, request: JoinGroupRequest, answer: Answer[JoinGroupResponse]) -> None:
-    """Lets a member join. The answer waits for the rebalance unless nothing changed or it is a refusal.
+    """Let a member join. The answer waits for the rebalance unless nothing changed or it is a refusal.
 
     Raises RefusedError when the record of a new group, or of a replaced static member, could not be written; then
     nothing changed.
@@ -47,7 +47,7 @@ def join(state: GroupShard, request: JoinGroupRequest, answer: Answer[JoinGroupR
     if not _accepts(state, group, request.member_id):
         remove_member(state, group, request.member_id)
         _refuse(state, answer, "", ErrorCode.GROUP_MAX_SIZE_REACHED)
-        complete_join_if_ready(state, group)    # the others need not wait for this one any more
+        complete_join_if_ready(state, group)    # the others need not wait for this member
     elif not group.supports(request.protocol_type, protocols):
         _refuse(state, answer, request.member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     elif request.member_id:
@@ -64,7 +64,7 @@ def _refuse(state: GroupShard, answer: Answer[JoinGroupResponse], member_id: str
 
 def _group_to_join(state: GroupShard, request: JoinGroupRequest,
                    answer: Answer[JoinGroupResponse]) -> ClassicGroup | None:
-    """The group, made if it is new and the member is too; None when the request was refused."""
+    """Return the group, created if both it and the member are new; None when the request was refused."""
     group_id = request.group_id
     group = state.groups.get(group_id)
     if isinstance(group, ClassicGroup):
@@ -83,7 +83,7 @@ def _group_to_join(state: GroupShard, request: JoinGroupRequest,
 
 
 def _accepts(state: GroupShard, group: ClassicGroup, member_id: str) -> bool:
-    """Whether `group.max.size` leaves room for this one."""
+    """Return whether `group.max.size` leaves room for this member."""
     limit = state.config.group_max_size
     member = group.members.get(member_id)
     if group.state is GroupState.EMPTY:
@@ -99,7 +99,8 @@ def _new_member_id(state: GroupShard, prefix: str) -> str:
 
 def _join_dynamic(state: GroupShard, group: ClassicGroup, request: JoinGroupRequest, protocols: Protocols,
                   answer: Answer[JoinGroupResponse]) -> None:
-    """A new member. Newer clients first get their id, so that one that never hears it leaves no ghost behind."""
+    """Join a new member. Newer clients first get their id, so that a client that never receives it leaves no ghost
+    member."""
     member_id = _new_member_id(state, answer.context.client_id)
     if answer.context.api_version < FIRST_VERSION_THAT_KNOWS_ITS_ID:
         _add(state, group, request, member_id, protocols, answer)
@@ -111,7 +112,7 @@ def _join_dynamic(state: GroupShard, group: ClassicGroup, request: JoinGroupRequ
 
 def _join_static(state: GroupShard, group: ClassicGroup, request: JoinGroupRequest, protocols: Protocols,
                  answer: Answer[JoinGroupResponse]) -> None:
-    """A static member that comes without an id: new, or the successor of one that is known."""
+    """Join a static member without an id: a new one, or the successor of a known one."""
     assert request.group_instance_id is not None
     member_id = _new_member_id(state, request.group_instance_id)
     old_id = group.static_members.get(request.group_instance_id)
@@ -137,7 +138,7 @@ def _join_static(state: GroupShard, group: ClassicGroup, request: JoinGroupReque
 
 
 def _protocol_stays(group: ClassicGroup, member: Member, protocols: Protocols) -> bool:
-    """Whether the group would select the same protocol if `member` said `protocols`."""
+    """Return whether the group would select the same protocol if `member` supported `protocols`."""
     before = member.protocols
     group.update(member, protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
     stays = group.select_protocol() == group.protocol_name
@@ -147,7 +148,7 @@ def _protocol_stays(group: ClassicGroup, member: Member, protocols: Protocols) -
 
 def _succeed_in_stable_group(state: GroupShard, group: ClassicGroup, request: JoinGroupRequest, old: Member,
                              member_id: str, protocols: Protocols, answer: Answer[JoinGroupResponse]) -> None:
-    """The successor of a static member takes over its assignment; the others notice nothing."""
+    """Give a static member's assignment to its successor; the other members notice nothing."""
     leader_before = group.leader_id
     assert group.protocol_name is not None
     value = stable_group_value(group, {m.member_id: m.assignment for m in group.members.values()}, state.now_ms)
@@ -170,7 +171,7 @@ def _succeed_in_stable_group(state: GroupShard, group: ClassicGroup, request: Jo
     if answer.context.api_version >= FIRST_VERSION_THAT_SKIPS_ASSIGNMENT:
         response.skip_assignment = group.leader_id == member_id
     else:
-        # A client that cannot skip the assignment must not believe that it leads: it would assign anew.
+        # A client that cannot skip the assignment must not believe that it leads: it would assign again.
         response.members = []
         response.leader = leader_before or ""
     state.shard.reply(answer, response)
@@ -178,11 +179,11 @@ def _succeed_in_stable_group(state: GroupShard, group: ClassicGroup, request: Jo
 
 def _join_known(state: GroupShard, group: ClassicGroup, request: JoinGroupRequest, protocols: Protocols,
                 answer: Answer[JoinGroupResponse]) -> None:
-    """A member that comes with its id."""
+    """Join a member that sends its id."""
     member_id = request.member_id
     if member_id in group.pending_join_members:
         if request.group_instance_id is not None:
-            _refuse(state, answer, member_id, ErrorCode.UNKNOWN_SERVER_ERROR)   # such ids go to dynamic members only
+            _refuse(state, answer, member_id, ErrorCode.UNKNOWN_SERVER_ERROR)   # such ids are for dynamic members only
         else:
             _add(state, group, request, member_id, protocols, answer)
         return
@@ -193,7 +194,7 @@ def _join_known(state: GroupShard, group: ClassicGroup, request: JoinGroupReques
         return
     member = group.members[member_id]
     unchanged = member.protocols == protocols
-    is_follower = group.leader_id != member_id      # a leader of a stable group that joins wants a rebalance
+    is_follower = group.leader_id != member_id      # a leader that joins a stable group requests a rebalance
     if unchanged and (group.state is GroupState.COMPLETING_REBALANCE
                       or (group.state is GroupState.STABLE and is_follower)):
         state.shard.reply(answer, join_response(group, member_id, answer.context.api_version))
@@ -203,17 +204,17 @@ def _join_known(state: GroupShard, group: ClassicGroup, request: JoinGroupReques
 
 def _update(state: GroupShard, group: ClassicGroup, request: JoinGroupRequest, member: Member, protocols: Protocols,
             answer: Answer[JoinGroupResponse]) -> None:
-    """A member joins the next generation, or the leader asks for one."""
+    """Join a member to the next generation, which the leader may thereby request."""
     group.update(member, protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
     if (before := group.take_join(member)) is not None:
-        state.shard.refuse(before, ErrorCode.REBALANCE_IN_PROGRESS)     # it asked twice: the later request counts
+        state.shard.refuse(before, ErrorCode.REBALANCE_IN_PROGRESS)     # of two requests the later one counts
     group.park_join(member, answer)
     rebalance(state, group)
 
 
 def _add(state: GroupShard, group: ClassicGroup, request: JoinGroupRequest, member_id: str, protocols: Protocols,
          answer: Answer[JoinGroupResponse]) -> None:
-    """A new member is in from now on."""
+    """Add a new member."""
     member = Member(member_id, request.group_instance_id, answer.context.client_id, answer.context.client_host,
                     request.rebalance_timeout_ms, request.session_timeout_ms, protocols, is_new=True,
                     awaiting_join=answer)

@@ -1,4 +1,4 @@
-"""A member of a classic group."""
+"""Member of a classic group."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kraft.protocol.messages.join_group_request import JoinGroupRequestProtocol
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 
-# (name, metadata) by preference; a name stands once.
+# (name, metadata) by preference; each name occurs once.
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 
 
 def protocols_of(offered: Iterable[JoinGroupRequestProtocol]) -> Protocols:
-    """The protocols of a JoinGroup in the member's order; of a name that stands twice, the first counts."""
+    """Return the protocols of a JoinGroup in the member's order; of a repeated name, the first counts."""
     by_name: dict[str, bytes] = {}
     for protocol in offered:
         by_name.setdefault(protocol.name, protocol.metadata)
@@ -25,7 +25,7 @@ def protocols_of(offered: Iterable[JoinGroupRequestProtocol]) -> Protocols:
 
 @dataclass(slots=True)
 class Member:
-    """One member. `awaiting_join` and `awaiting_sync`: its parked requests, which the group's next step answers."""
+    """One member. `awaiting_join` and `awaiting_sync` are its parked requests, which the group's next step answers."""
 
     member_id: str
     group_instance_id: str | None
@@ -40,7 +40,7 @@ class Member:
     awaiting_sync: Answer[SyncGroupResponse] | None = field(default=None, compare=False)
 
     def metadata(self, protocol_name: str) -> bytes:
-        """What the member said for `protocol_name`; KeyError when it does not support it."""
+        """Return the member's metadata for `protocol_name`; KeyError when it does not support it."""
         for name, metadata in self.protocols:
             if name == protocol_name:
                 return metadata
@@ -48,5 +48,5 @@ class Member:
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
-        """Whether a parked request shows that the member is alive."""
+        """True while a parked request shows that the member is alive."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)

@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete."""
+"""Handling of OffsetCommit, OffsetFetch and OffsetDelete."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NO_OFFSET = -1
 # -------------------------------------------------------------------- OffsetCommit
 
 def commit(state: GroupShard, request: OffsetCommitRequest, answer: Answer[OffsetCommitResponse]) -> None:
-    """Commits offsets of topics that exist. Raises RefusedError for the whole request; nothing changed then."""
+    """Commit offsets of topics that exist. Raises RefusedError for the whole request; nothing changed then."""
     group = _group_to_commit(state, request, answer.context.api_version)
     if isinstance(group, ClassicGroup) and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
         restart_session(state, group, group.members[request.member_id])
@@ -64,7 +64,7 @@ def commit(state: GroupShard, request: OffsetCommitRequest, answer: Answer[Offse
 
 def _group_to_commit(state: GroupShard, request: OffsetCommitRequest,
                      api_version: int) -> ClassicGroup | ForeignGroup | None:
-    """The group, checked; None for one that its first commit makes."""
+    """Return the group, checked; None for one that its first commit creates."""
     generation_id = request.generation_id_or_member_epoch
     group = state.groups.get(request.group_id)
     if group is None:
@@ -88,17 +88,17 @@ def _offset_of(partition: OffsetCommitRequestPartition, now_ms: int, expire_time
 
 
 def _java_length(text: str) -> int:
-    """The length that Java gives a string: its UTF-16 units."""
+    """Return the length of a string in Java: its number of UTF-16 units."""
     return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2
 
 
 # -------------------------------------------------------------------- OffsetFetch
 
 def fetch(state: GroupShard, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
-    """The offsets of one group: of the topics asked for (their names are set), or of all for None.
+    """Return the offsets of one group: of the requested topics (their names are set), or of all for None.
 
-    A group that does not exist has no offsets, which is no error. With `require_stable`, an offset that an open
-    transaction is about to move is told as UNSTABLE_OFFSET_COMMIT. Raises RefusedError.
+    A group that does not exist has no offsets, which is not an error. With `require_stable`, an offset that an open
+    transaction is about to change gets UNSTABLE_OFFSET_COMMIT. Raises RefusedError.
     """
     state.check_not_deleting(request.group_id)
     offsets = state.offsets.of_group(request.group_id)
@@ -132,7 +132,7 @@ def _nothing(index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
 
 
 def _has_offsets(state: GroupShard, request: OffsetFetchRequestGroup) -> bool:
-    """Whether the group exists and stores offsets; refuses members that such a group does not have."""
+    """Return whether the group exists and stores offsets; refuse members that such a group does not have."""
     group = state.groups.get(request.group_id)
     if isinstance(group, ForeignGroup) and group.group_type != "share":
         if request.member_id is not None or request.member_epoch >= 0:
@@ -144,7 +144,8 @@ def _has_offsets(state: GroupShard, request: OffsetFetchRequestGroup) -> bool:
 # -------------------------------------------------------------------- OffsetDelete
 
 def delete(state: GroupShard, request: OffsetDeleteRequest, answer: Answer[OffsetDeleteResponse]) -> None:
-    """Deletes offsets of topics that exist and that no member subscribes to. Raises RefusedError for all."""
+    """Delete offsets of topics that exist and that no member subscribes to. Raises RefusedError for the whole
+    request."""
     group = state.existing_group(request.group_id)
     if isinstance(group, ClassicGroup):
         if group.state is not GroupState.EMPTY and not group.is_consumer_type:

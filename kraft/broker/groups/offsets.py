@@ -1,4 +1,4 @@
-"""The offsets that groups committed, and those of transactions that are still open."""
+"""Offsets that groups committed, and those of transactions that are still open."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ ZERO_UUID = UUID(int=0)
 
 
 class CommittedOffset(NamedTuple):
-    """One commit. -1 as `leader_epoch` or `expire_timestamp_ms`: not told. The zero `topic_id` fits every topic."""
+    """One commit. -1 as `leader_epoch` or `expire_timestamp_ms` means absent. The zero `topic_id` matches every
+    topic."""
 
     offset: int
     leader_epoch: int
@@ -74,20 +75,20 @@ class OffsetTable:
     # ---------------------------------------------------------------- reading
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
-        """The committed offset, or None."""
+        """Return the committed offset, or None."""
         return self._committed.get(group_id, topic, partition)
 
     @property
     def committed_count(self) -> int:
-        """Committed offsets of all groups."""
+        """Number of committed offsets of all groups."""
         return self._committed.count
 
     def of_group(self, group_id: str) -> TopicOffsets:
-        """All committed offsets of a group, to look at."""
+        """Return all committed offsets of a group, to read only."""
         return self._committed.groups.get(group_id, {})
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether an open transaction is about to commit this offset."""
+        """Return whether an open transaction is about to commit this offset."""
         return any(self._pending[producer_id].get(group_id, topic, partition) is not None
                    for producer_id in self._open_transactions.get(group_id, ()))
 
@@ -95,7 +96,8 @@ class OffsetTable:
         return group_id in self._open_transactions
 
     def keys_of_group(self, group_id: str) -> Iterator[tuple[str, int]]:
-        """Every (topic, partition) of a group that is committed or pending, once. Offsets may come and go meanwhile."""
+        """Yield every (topic, partition) of a group that is committed or pending, once. Offsets may change
+        meanwhile."""
         for topic, partitions in list(self.of_group(group_id).items()):
             for partition in list(partitions):
                 yield topic, partition
@@ -110,14 +112,14 @@ class OffsetTable:
                         yield key
 
     def groups(self) -> list[str]:
-        """Every group that has offsets, committed or pending."""
+        """Return every group that has offsets, committed or pending."""
         return list(dict.fromkeys([*self._committed.groups, *self._open_transactions]))
 
     # ---------------------------------------------------------------- replay
 
     def replay(self, group_id: str, topic: str, partition: int, offset: CommittedOffset | None,
                producer_id: int) -> None:
-        """Applies a record: a commit, a commit of a transaction (it waits for the marker), or a tombstone (None)."""
+        """Apply a record: a commit, a transaction's commit (it waits for the marker), or a tombstone (None)."""
         if offset is None:
             self._committed.remove(group_id, topic, partition)
             for open_id in self._open_transactions.get(group_id, ()):
@@ -129,7 +131,7 @@ class OffsetTable:
             self._open_transactions.setdefault(group_id, {})[producer_id] = None
 
     def replay_marker(self, producer_id: int, committed: bool) -> list[str]:
-        """Ends the transaction of a producer; gives the groups that got offsets by it."""
+        """End the transaction of a producer; return the groups that got offsets by it."""
         pending = self._pending.pop(producer_id, None)
         if pending is None:
             return []

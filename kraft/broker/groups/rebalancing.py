@@ -1,8 +1,8 @@
-"""How a classic group gets from one generation to the next, and what its clocks do.
+"""Transition of a classic group from one generation to the next, and its clocks.
 
-A rebalance waits until every member has joined again, at most for the longest rebalance time-out of the members; the
-first one of an empty group waits for `group.initial.rebalance.delay.ms` instead, and longer while members keep coming.
-Then the members get their generation, and as long again to sync.
+A rebalance waits until every member has joined again, at most for the longest rebalance time-out of the members. The
+first rebalance of an empty group instead waits for `group.initial.rebalance.delay.ms`, and longer while members keep
+joining. Then the members get their generation, and the same time to sync.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 
-# When the record that says that a group is empty could not be written, the group stays in its join phase and tries
-# again after this time.
+# When the record of an empty group could not be written, the group stays in its join phase and tries again after this
+# time.
 EMPTY_RETRY_MS = 1_000
 
 
@@ -39,7 +39,7 @@ def sync_key(group: ClassicGroup) -> Key:
 # -------------------------------------------------------------------- answers
 
 def join_response(group: ClassicGroup, member_id: str, api_version: int) -> JoinGroupResponse:
-    """The answer to a member of the current generation; the leader gets what all members said."""
+    """Return the answer for a member of the current generation; the leader gets the metadata of all members."""
     members = []
     if group.leader_id == member_id:
         assert group.protocol_name is not None
@@ -60,7 +60,7 @@ def join_response(group: ClassicGroup, member_id: str, api_version: int) -> Join
 
 
 def sync_response(group: ClassicGroup, member: Member) -> SyncGroupResponse:
-    """The assignment of a member of a stable group."""
+    """Return the assignment of a member of a stable group."""
     return SyncGroupResponse(error_code=0, protocol_type=group.protocol_type, protocol_name=group.protocol_name,
                              assignment=member.assignment)
 
@@ -68,9 +68,9 @@ def sync_response(group: ClassicGroup, member: Member) -> SyncGroupResponse:
 # -------------------------------------------------------------------- the steps of a rebalance
 
 def rebalance(state: GroupShard, group: ClassicGroup) -> None:
-    """Members changed: begins a rebalance, or ends the one under way if nobody is missing now.
+    """Begin a rebalance after a change of members, or end the one in progress if no member is missing now.
 
-    Raises RefusedError when that left the group empty and the record of it could not be written.
+    Raises RefusedError when the group is empty now and its record could not be written.
     """
     if group.can_rebalance:
         prepare_rebalance(state, group)
@@ -79,7 +79,7 @@ def rebalance(state: GroupShard, group: ClassicGroup) -> None:
 
 
 def prepare_rebalance(state: GroupShard, group: ClassicGroup) -> None:
-    """Begins a rebalance. Raises like `rebalance`."""
+    """Begin a rebalance. Raises like `rebalance`."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         reset_assignments(state, group, ErrorCode.REBALANCE_IN_PROGRESS)
     group.pending_sync_members.clear()
@@ -97,7 +97,7 @@ def prepare_rebalance(state: GroupShard, group: ClassicGroup) -> None:
 
 
 def complete_join_if_ready(state: GroupShard, group: ClassicGroup) -> None:
-    """Ends the join phase if all members are here; an initial rebalance ends by its clock only. Raises like
+    """End the join phase if all members have joined; an initial rebalance ends by its clock only. Raises like
     `rebalance`.
     """
     if (group.state is GroupState.PREPARING_REBALANCE and group.previous_state is not GroupState.EMPTY
@@ -106,10 +106,10 @@ def complete_join_if_ready(state: GroupShard, group: ClassicGroup) -> None:
 
 
 def complete_join(state: GroupShard, group: ClassicGroup) -> None:
-    """Ends the join phase with those who joined. Raises like `rebalance`.
+    """End the join phase with the members that joined. Raises like `rebalance`.
 
-    Dynamic members that did not join are out; static ones stay until their session ends. When only such are left, the
-    group goes on waiting.
+    Dynamic members that did not join are removed; static ones stay until their session ends. When only such are left,
+    the group continues to wait.
     """
     state.shard.timers.cancel(join_key(group))
     for member in list(group.members.values()):
@@ -146,7 +146,7 @@ def _begin_generation(state: GroupShard, group: ClassicGroup) -> None:
 
 
 def reset_assignments(state: GroupShard, group: ClassicGroup, error: ErrorCode) -> None:
-    """The generation is off: nobody has an assignment, and who waits for one gets `error`."""
+    """Cancel the generation: no member keeps an assignment, and members that wait for one get `error`."""
     for member in group.members.values():
         member.assignment = b""
         if member.awaiting_sync is not None:
@@ -156,7 +156,7 @@ def reset_assignments(state: GroupShard, group: ClassicGroup, error: ErrorCode) 
 
 
 def give_assignments(state: GroupShard, group: ClassicGroup) -> None:
-    """The group is stable: who waits gets the assignment."""
+    """Send the assignments to the waiting members of a stable group."""
     for member in group.members.values():
         if member.awaiting_sync is not None:
             answer, member.awaiting_sync = member.awaiting_sync, None
@@ -165,14 +165,14 @@ def give_assignments(state: GroupShard, group: ClassicGroup) -> None:
 
 
 def member_synced(state: GroupShard, group: ClassicGroup, member_id: str) -> None:
-    """A member sent its SyncGroup; after the last one, the clock of the sync phase stops."""
+    """Note the SyncGroup of a member; after the last one, the clock of the sync phase stops."""
     group.pending_sync_members.pop(member_id, None)
     if not group.pending_sync_members:
         state.shard.timers.cancel(sync_key(group))
 
 
 def remove_member(state: GroupShard, group: ClassicGroup, member_id: str) -> None:
-    """Removes a member, or an id that was given out, and refuses what it waits for. The rebalance is the caller's."""
+    """Remove a member, or an assigned id, and refuse its parked requests. The caller starts the rebalance."""
     member = group.members.get(member_id)
     if member is not None:
         state.refuse_parked(group, member, ErrorCode.UNKNOWN_MEMBER_ID, member_id="")
@@ -183,18 +183,18 @@ def remove_member(state: GroupShard, group: ClassicGroup, member_id: str) -> Non
 # -------------------------------------------------------------------- clocks
 
 def restart_session(state: GroupShard, group: ClassicGroup, member: Member, timeout_ms: int | None = None) -> None:
-    """The member showed that it lives: its session begins anew."""
+    """Restart the session of a member that showed that it is alive."""
     start_session(state, group, member.member_id, member.session_timeout_ms if timeout_ms is None else timeout_ms)
 
 
 def start_session(state: GroupShard, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
-    """Starts the session of a member, or of an id that was given out."""
+    """Start the session of a member, or of an assigned id."""
     state.shard.after(session_key(group, member_id), timeout_ms,
                       functools.partial(_session_over, state, group.group_id, member_id))
 
 
 def _session_over(state: GroupShard, group_id: str, member_id: str) -> None:
-    """The member was silent for too long."""
+    """Remove a member that was unresponsive for too long."""
     group = state.classic_group(group_id)
     if group is None:
         return
@@ -217,7 +217,7 @@ def _join_time_over(state: GroupShard, group_id: str) -> None:
 
 
 def _sync_time_over(state: GroupShard, group_id: str, generation_id: int) -> None:
-    """Who has not synced by now is out."""
+    """Remove the members that have not synced."""
     group = state.classic_group(group_id)
     if (group is None or group.generation_id != generation_id or not group.pending_sync_members
             or group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)):
@@ -228,7 +228,7 @@ def _sync_time_over(state: GroupShard, group_id: str, generation_id: int) -> Non
 
 
 def _wait_for_members(state: GroupShard, group_id: str, delay_ms: int, remaining_ms: int) -> None:
-    """Gives the members of a new group `delay_ms` to come, and again while they do, `remaining_ms` at most."""
+    """Wait `delay_ms` for members of a new group, and again while they join, `remaining_ms` at most."""
     group = state.classic_group(group_id)
     assert group is not None
     state.shard.after(join_key(group), delay_ms,
@@ -248,7 +248,7 @@ def _initial_delay_over(state: GroupShard, group_id: str, delay_ms: int, remaini
 
 
 def _quietly_complete_join(state: GroupShard, group: ClassicGroup) -> None:
-    """`complete_join` for a clock: nobody waits for the refusal, and the group has armed its next try."""
+    """Call `complete_join` from a clock: no request waits for the refusal, and the group has armed its next try."""
     try:
         complete_join(state, group)
     except RefusedError:
@@ -256,7 +256,7 @@ def _quietly_complete_join(state: GroupShard, group: ClassicGroup) -> None:
 
 
 def _quietly_prepare(state: GroupShard, group: ClassicGroup) -> None:
-    """`prepare_rebalance` for a clock, see `_quietly_complete_join`."""
+    """Call `prepare_rebalance` from a clock, see `_quietly_complete_join`."""
     try:
         prepare_rebalance(state, group)
     except RefusedError:

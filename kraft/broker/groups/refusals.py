@@ -1,4 +1,4 @@
-"""How each API tells that a whole request failed."""
+"""Responses of each API for the failure of a whole request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def sync_group(error: ErrorCode) -> SyncGroupResponse:
 
 
 def heartbeat(error: ErrorCode) -> HeartbeatResponse:
-    """A coordinator that is still loading does not frighten its members: their sessions start when it serves."""
+    """Return the refusal. While the coordinator loads, it is no error: the sessions of its members start when it
+    serves."""
     return HeartbeatResponse(error_code=ErrorCode.NONE if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
 
 
@@ -43,7 +44,7 @@ def leave_group(request: LeaveGroupRequest, context: RequestContext, error: Erro
 
 
 def offset_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """This API has no place for an error but the partitions."""
+    """Return the refusal. This API has no field for an error except in the partitions."""
     return OffsetCommitResponse(topics=[
         OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=[
             OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)

@@ -1,7 +1,7 @@
-"""The groups and offsets of one partition of `__consumer_offsets`.
+"""Groups and offsets of one partition of `__consumer_offsets`.
 
-This is the state and its replay. What a request does to it is decided in the modules beside this one, which are
-functions over a `GroupShard`.
+This is the state and its replay. The neighbouring modules decide what a request does to it; they are functions over a
+`GroupShard`.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from kraft.protocol.error_codes import ErrorCode
 
 
 class TopicView(Protocol):
-    """What the coordinator asks the cluster's metadata."""
+    """Queries of the coordinator to the cluster's metadata."""
 
     def topic_id(self, name: str) -> UUID | None:
-        """The id of a topic; None when it does not exist."""
+        """Return the id of a topic; None when it does not exist."""
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        """The name of a topic; None when it does not exist."""
+        """Return the name of a topic; None when it does not exist."""
 
     def has_partition(self, name: str, partition: int) -> bool:
-        """Whether the topic exists and has that partition."""
+        """Return whether the topic exists and has that partition."""
 
 
 class Environment:
-    """What all shards of a coordinator share; its fields may be replaced while running."""
+    """Common parts of all shards of a coordinator; its fields may be replaced at runtime."""
 
     __slots__ = ("config", "new_uuid", "topics")
 
@@ -47,7 +47,7 @@ class Environment:
 
 
 class GroupShard:
-    """The state machine of one partition. `replay` alone changes what survives a restart."""
+    """State machine of one partition. Only `replay` changes the state that survives a restart."""
 
     def __init__(self, shard: Shard, environment: Environment) -> None:
         self.shard = shard
@@ -55,7 +55,7 @@ class GroupShard:
         self.groups: dict[str, ClassicGroup | ForeignGroup] = {}
         self.offsets = OffsetTable()
         self.deleting: dict[str, Answer[Any]] = {}
-        """The groups that are being deleted, and who asked for it."""
+        """Groups that are being deleted, with the answers of the requests that delete them."""
 
     @property
     def config(self) -> GroupCoordinatorConfig:
@@ -68,7 +68,7 @@ class GroupShard:
     # ---------------------------------------------------------------- replay
 
     def replay(self, record: StoredRecord) -> None:
-        """Applies a record of the log. Raises ProtocolError when it is malformed; then nothing changed."""
+        """Apply a record of the log. Raises ProtocolError when it is malformed; then nothing changed."""
         replayed = decode(record)
         if isinstance(replayed, OffsetReplay):
             if replayed.offset is not None:
@@ -81,12 +81,12 @@ class GroupShard:
             self._replay_foreign(replayed, record)
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
-        """Ends a transaction: its offsets become committed, or are forgotten."""
+        """End a transaction: its offsets become committed, or are dropped."""
         for group_id in self.offsets.replay_marker(producer_id, committed):
             self._ensure_group(group_id)
 
     def _ensure_group(self, group_id: str) -> None:
-        """Offsets of a group that has no record of its own make a simple group."""
+        """Create a simple group for offsets of a group that has no record of its own."""
         if group_id not in self.groups:
             self.groups[group_id] = ClassicGroup(group_id)
 
@@ -113,10 +113,10 @@ class GroupShard:
     # ---------------------------------------------------------------- life
 
     def loaded(self) -> None:
-        """Everything was replayed; who serves requests (`coordinator`) starts the clocks of the groups here."""
+        """Do nothing: the subclass that serves requests (`coordinator`) starts the clocks of the groups here."""
 
     def unloaded(self) -> None:
-        """This node coordinates these groups no more: what is parked gets NOT_COORDINATOR."""
+        """Refuse all parked requests with NOT_COORDINATOR: this node stopped coordinating these groups."""
         for group in self.groups.values():
             if isinstance(group, ClassicGroup):
                 for member in group.members.values():
@@ -129,19 +129,19 @@ class GroupShard:
     # ---------------------------------------------------------------- what the decisions share
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
-        """The classic group of that name, or None."""
+        """Return the classic group of that name, or None."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
     def check_not_deleting(self, group_id: str) -> None:
-        """Refuses with COORDINATOR_LOAD_IN_PROGRESS, upon which clients ask again, while the group is being deleted:
-        some of its offsets may be gone."""
+        """Refuse with COORDINATOR_LOAD_IN_PROGRESS, which clients retry, while the group is being deleted: some of its
+        offsets may be deleted already."""
         if group_id in self.deleting:
             raise RefusedError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def refuse_parked(self, group: ClassicGroup, member: Member, error: ErrorCode,
                       member_id: str | None = None) -> None:
-        """Refuses the requests of `member` that wait for the group. `member_id`: what the JoinGroup answer names."""
+        """Refuse the parked requests of `member`. `member_id` is the id in the JoinGroup answer."""
         if (join := group.take_join(member)) is not None:
             response = join.refusal(error)
             response.member_id = member.member_id if member_id is None else member_id
@@ -151,14 +151,14 @@ class GroupShard:
             self.shard.refuse(sync, error)
 
     def deletion_records(self, group_id: str) -> list[Record]:
-        """The tombstones of a group itself, without its offsets."""
+        """Return the tombstones of a group itself, without its offsets."""
         group = self.groups[group_id]
         if isinstance(group, ForeignGroup):
             return [Record(key, None, self.now_ms) for key in group.deletion_order()]
         return [group_record(group_id, None, self.now_ms)]
 
     def existing_group(self, group_id: str) -> ClassicGroup | ForeignGroup:
-        """The group of that name; refuses with GROUP_ID_NOT_FOUND."""
+        """Return the group of that name; refuse with GROUP_ID_NOT_FOUND."""
         group = self.groups.get(group_id)
         if group is None:
             raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")

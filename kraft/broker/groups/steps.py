@@ -1,5 +1,4 @@
-"""Work on every offset of some groups, over as many ticks as that takes: others are served meanwhile, however many
-there are."""
+"""Work on every offset of some groups, divided over several ticks so that other requests are served meanwhile."""
 
 from __future__ import annotations
 
@@ -12,12 +11,12 @@ from kraft.broker.coordinator.timers import Key
 from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
 
-# What takes one step: an offset of a group by topic and partition, or, behind its offsets, the group itself (None).
+# Work of one step: an offset of a group by topic and partition, or, after its offsets, the group itself (None).
 Unit: TypeAlias = tuple[str, tuple[str, int] | None]
 
 
 def units_of(state: GroupShard, group_ids: Iterable[str]) -> Iterator[Unit]:
-    """Offsets and groups may come and go meanwhile."""
+    """Yield the units of these groups. Offsets and groups may change meanwhile."""
     for group_id in group_ids:
         for key in state.offsets.keys_of_group(group_id):
             yield group_id, key
@@ -25,7 +24,7 @@ def units_of(state: GroupShard, group_ids: Iterable[str]) -> Iterator[Unit]:
 
 
 def new_key(state: GroupShard, name: str) -> Key:
-    """Of a timer for work that others of its kind may be under way beside."""
+    """Return the key of a timer, unique among work of the same kind."""
     return name, str(state.shard.timers.armed)
 
 

@@ -18,7 +18,7 @@ _LENGTH = struct.Struct(">h")
 
 
 def subscribed_topics(metadata: bytes) -> list[str]:
-    """The topics that `metadata` names. Raises ProtocolError when it is not a subscription."""
+    """Return the topics that `metadata` names. Raises ProtocolError when it is not a subscription."""
     topics: list[str] = []
     try:
         version, count = _COUNT.unpack_from(metadata)

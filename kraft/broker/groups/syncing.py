@@ -1,4 +1,4 @@
-"""SyncGroup, Heartbeat and LeaveGroup."""
+"""Handling of SyncGroup, Heartbeat and LeaveGroup."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ LAST_VERSION_OF_ONE_LEAVER = 2
 # -------------------------------------------------------------------- SyncGroup
 
 def sync(state: GroupShard, request: SyncGroupRequest, answer: Answer[SyncGroupResponse]) -> None:
-    """Gives a member its assignment; it waits until the leader brought it and the record of it is committed.
+    """Give a member its assignment. It waits until the leader sent it and its record is committed.
 
-    Raises RefusedError for who may not sync; nothing changed then.
+    Raises RefusedError for a member that may not sync; nothing changed then.
     """
     group = state.classic_group(request.group_id)
     if group is None or group.state is GroupState.EMPTY:
@@ -53,7 +53,7 @@ def sync(state: GroupShard, request: SyncGroupRequest, answer: Answer[SyncGroupR
         return
     before, member.awaiting_sync = member.awaiting_sync, answer
     if before is not None:
-        state.shard.refuse(before, ErrorCode.REBALANCE_IN_PROGRESS)     # it asked twice: the later request counts
+        state.shard.refuse(before, ErrorCode.REBALANCE_IN_PROGRESS)     # of two requests the later one counts
     if group.leader_id == request.member_id:
         _store_assignments(state, group, request)
 
@@ -63,13 +63,13 @@ def _contradicts(said: str | None, known: str | None) -> bool:
 
 
 def _store_assignments(state: GroupShard, group: ClassicGroup, request: SyncGroupRequest) -> None:
-    """The leader brought the assignments: with the record of them the group is stable."""
+    """Store the assignments of the leader: with their record the group is stable."""
     assignments = {said.member_id: said.assignment for said in request.assignments}
     value = stable_group_value(group, assignments, state.now_ms)
     try:
         state.shard.write([group_record(group.group_id, value, state.now_ms)])
     except RefusedError as refused:
-        # Everybody who waits is told, and the members have to agree anew.
+        # All waiting members get the error and have to join again.
         reset_assignments(state, group, refused.error)
         rebalance(state, group)
         return
@@ -79,7 +79,8 @@ def _store_assignments(state: GroupShard, group: ClassicGroup, request: SyncGrou
 # -------------------------------------------------------------------- Heartbeat
 
 def heartbeat(state: GroupShard, request: HeartbeatRequest, answer: Answer[HeartbeatResponse]) -> None:
-    """Prolongs a session. Raises RefusedError for who is no member or of another generation, or is to join again."""
+    """Extend a session. Raises RefusedError for unknown members, other generations, and members that must join
+    again."""
     group = state.classic_group(request.group_id)
     if group is None:
         raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -95,23 +96,23 @@ def heartbeat(state: GroupShard, request: HeartbeatRequest, answer: Answer[Heart
 # -------------------------------------------------------------------- LeaveGroup
 
 def leavers(request: LeaveGroupRequest, api_version: int) -> list[MemberIdentity]:
-    """Who leaves: versions to 2 name one member."""
+    """Return the leaving members: versions up to 2 name one."""
     if api_version > LAST_VERSION_OF_ONE_LEAVER:
         return request.members
     return [MemberIdentity(member_id=request.member_id, group_instance_id=None, reason=None)]
 
 
 def leave_response(results: list[MemberResponse], api_version: int) -> LeaveGroupResponse:
-    """The answer; to versions that name one member, its error is the error of the whole."""
+    """Return the answer. In versions that name one member, its error is the error of the whole."""
     if api_version > LAST_VERSION_OF_ONE_LEAVER:
         return LeaveGroupResponse(error_code=0, members=results)
     return LeaveGroupResponse(error_code=results[0].error_code, members=[])
 
 
 def leave(state: GroupShard, request: LeaveGroupRequest, answer: Answer[LeaveGroupResponse]) -> None:
-    """Lets members go, each with its own result, and rebalances once for all.
+    """Remove leaving members, each with its own result, and rebalance once for all.
 
-    Raises RefusedError when the record of a group that is empty now could not be written: the members are gone, and
+    Raises RefusedError when the record of a group that is empty now could not be written: the members are removed, and
     the group tries again by itself.
     """
     members = leavers(request, answer.context.api_version)
@@ -134,7 +135,7 @@ def _left(member: MemberIdentity, error: ErrorCode) -> MemberResponse:
 
 
 def _leave_one(state: GroupShard, group: ClassicGroup, leaver: MemberIdentity) -> MemberResponse:
-    """Removes one. A static member may be named by its instance alone: that is how an operator removes it."""
+    """Remove one member. A static member may be named by its instance alone: that is how an operator removes it."""
     if not leaver.member_id:
         known = group.static_members.get(leaver.group_instance_id) if leaver.group_instance_id is not None else None
         if known is None:

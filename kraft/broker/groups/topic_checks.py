@@ -1,6 +1,6 @@
-"""What requests about offsets need of the cluster's metadata: which topics and partitions exist.
+"""Metadata checks of requests about offsets: which topics and partitions exist.
 
-Topics that do not are answered here, before the group is looked at; what remains goes to the group's shard.
+Missing topics are answered here, before the group is checked; the rest goes to the group's shard.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _Part = TypeVar("_Part", bound=_HasIndex)
 
 
 def _parted(topics: TopicView, name: str, partitions: Iterable[_Part]) -> tuple[list[_Part], list[_Part]]:
-    """The partitions that exist, and those that do not."""
+    """Split partitions into those that exist and those that do not."""
     there: list[_Part] = []
     absent: list[_Part] = []
     for each in partitions:
@@ -58,7 +58,7 @@ def _parted(topics: TopicView, name: str, partitions: Iterable[_Part]) -> tuple[
 
 def split_commit(request: OffsetCommitRequest, api_version: int, topics: TopicView) -> \
         tuple[OffsetCommitRequest, list[OffsetCommitResponseTopic]]:
-    """The request with what exists, every topic named, and the answers for what does not."""
+    """Return the request with the existing partitions, every topic named, and the answers for the missing ones."""
     known = []
     refused = []
     for topic in request.topics:
@@ -82,7 +82,7 @@ def split_commit(request: OffsetCommitRequest, api_version: int, topics: TopicVi
 
 
 def merge_commit(refused: list[OffsetCommitResponseTopic], response: OffsetCommitResponse) -> OffsetCommitResponse:
-    """Both answers in one; a topic stands once, with what was refused of it first."""
+    """Merge both answers; each topic occurs once, with its refused partitions first."""
     if not refused:
         return response
     merged = list(refused)
@@ -100,7 +100,7 @@ def merge_commit(refused: list[OffsetCommitResponseTopic], response: OffsetCommi
 
 def split_fetch(request: OffsetFetchRequestGroup, api_version: int, topics: TopicView) -> \
         tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]:
-    """The request with its topics named, and the answers for ids that no topic has."""
+    """Return the request with its topics named, and the answers for ids that no topic has."""
     if request.topics is None or api_version < FIRST_FETCH_VERSION_BY_ID:
         return request, []
     known = []
@@ -120,7 +120,7 @@ def split_fetch(request: OffsetFetchRequestGroup, api_version: int, topics: Topi
 
 def merge_fetch(refused: list[OffsetFetchResponseTopics], response: OffsetFetchResponseGroup, api_version: int,
                 topics: TopicView) -> OffsetFetchResponseGroup:
-    """Both answers in one. By id, topics that have none (they were deleted) are left out."""
+    """Merge both answers. By id, topics without one (they were deleted) are left out."""
     if response.error_code or api_version < FIRST_FETCH_VERSION_BY_ID:
         return response
     named = []
@@ -135,7 +135,7 @@ def merge_fetch(refused: list[OffsetFetchResponseTopics], response: OffsetFetchR
 
 def split_delete(request: OffsetDeleteRequest, topics: TopicView) -> \
         tuple[OffsetDeleteRequest, list[OffsetDeleteResponseTopic]]:
-    """The request with what exists, and the answers for what does not."""
+    """Return the request with the existing partitions, and the answers for the missing ones."""
     known = []
     refused = []
     for topic in request.topics:
@@ -150,7 +150,7 @@ def split_delete(request: OffsetDeleteRequest, topics: TopicView) -> \
 
 
 def merge_delete(refused: list[OffsetDeleteResponseTopic], response: OffsetDeleteResponse) -> OffsetDeleteResponse:
-    """Both answers in one; an error of the whole stands alone."""
+    """Merge both answers; an error of the whole request stands alone."""
     if response.error_code or not refused:
         return response
     merged = {topic.name: topic for topic in refused}
