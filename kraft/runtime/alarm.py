@@ -1,4 +1,4 @@
-"""One deadline on the running loop, for those who are asked when they are due again and then say so."""
+"""One deadline on the running loop, for objects that run when due and then return their next deadline."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from kraft.raft.types import NEVER_MS
 
 
 class Alarm:
-    """Calls `on_due` when its time has come, by `clock` in ms. Loop thread only.
+    """Timer that calls `on_due` when its deadline has come, by `clock` in ms. Loop thread only.
 
-    It may come too soon, when what it was set for was put off: `on_due` looks at what is due, and sets it again. So to
-    put a deadline off costs nothing.
+    It may fire early, when its deadline was postponed: `on_due` checks what is due, and sets the alarm again. So a
+    postponement costs nothing.
     """
 
     def __init__(self, clock: Callable[[], int], on_due: Callable[[], None]) -> None:
@@ -20,7 +20,7 @@ class Alarm:
         self._deadline_ms = NEVER_MS
 
     def set(self, deadline_ms: int) -> None:
-        """NEVER_MS: nothing is due."""
+        """Set the deadline, if it is earlier than the current one. NEVER_MS: nothing is due."""
         if deadline_ms >= self._deadline_ms:
             return
         if self._timer is not None:
@@ -29,7 +29,7 @@ class Alarm:
         self._timer = asyncio.get_running_loop().call_later(max(0, deadline_ms - self._clock()) / 1000, self._ring)
 
     def cancel(self) -> None:
-        """Nothing is due, until it is set again."""
+        """Cancel the deadline, until the next `set`."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None

@@ -1,6 +1,6 @@
 """The controller listener of a quorum: from a request's bytes to the core or the controller, and back.
 
-A broker's requests for its clients come in an Envelope (KIP-590): the request with its header, as the client sent it.
+A broker forwards its clients' requests in an Envelope (KIP-590): the request with its header, as the client sent it.
 """
 
 import logging
@@ -57,7 +57,7 @@ SOURCES_KEPT: Final = 1024
 DECIDED: Final = tuple(sorted(
     key for key in (DescribeQuorumRequest.API_KEY, *(message.API_KEY for message in HANDLERS))
     if API_BY_KEY[key].controller_versions is not None))
-"""What the controller decides."""
+"""Requests that the controller decides."""
 
 SERVED: Final = (DESCRIBE_CLUSTER, ENVELOPE, DescribeRecorderRequest.API_KEY, ControllerHeartbeatRequest.API_KEY,
                  *DECIDED, *CODEC_BY_KEY)
@@ -66,7 +66,7 @@ Respond = Callable[[Message], None]
 
 
 def serve_apis(channel: RequestChannel, keys: Iterable[int] = SERVED) -> None:
-    """Lets a listener serve these, in the versions that controllers serve."""
+    """Serve these APIs on a listener, in the versions of controllers."""
     for key in keys:
         api = API_BY_KEY[key]
         versions = api.controller_versions or api.versions
@@ -75,8 +75,8 @@ def serve_apis(channel: RequestChannel, keys: Iterable[int] = SERVED) -> None:
 
 
 class ControllerRouter:
-    """Serves one controller listener. Its `on_request` is what a `RequestChannel` calls; `served` is called after each
-    request but a Fetch: deadlines of the controller's may have moved."""
+    """Router of one controller listener. A `RequestChannel` calls its `on_request`. `served` is called after each
+    request but a Fetch, because deadlines of the controller may have moved."""
 
     def __init__(self, quorum: Quorum, server: Server, served: Callable[[], None]) -> None:
         self.quorum = quorum
@@ -87,9 +87,9 @@ class ControllerRouter:
         self._templates = FetchTemplates()
 
     def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
-        """A malformed body closes the connection. A Fetch that is malformed raises `ProtocolError`."""
+        """Serve a request. A malformed body closes the connection. A malformed Fetch raises `ProtocolError`."""
         if not self.quorum.can_answer:
-            reply.refuse("shutdown")   # nobody would answer it; who asks finds out at once
+            reply.refuse("shutdown")   # it would stay unanswered; the client learns it at once
             return
         sink = reply.sink
         source = _source(getattr(sink, "peer_host", ""), getattr(sink, "peer_port", 0))
@@ -133,7 +133,7 @@ class ControllerRouter:
         self.server.slices.start(reply, _guarded(reply, steps))
 
     def _fetch(self, reply: Reply, source: int, version: int, body: bytes) -> None:
-        """What replicas ask all the time."""
+        """Serve a Fetch, which replicas send all the time."""
         header_version = API_BY_KEY[FETCH_CODEC.key].response_header_version(version)
         try:
             asked = self._templates.request_of(source, body, version)
@@ -179,7 +179,7 @@ class ControllerRouter:
 
     def _alter_loggers(self, request: IncrementalAlterConfigsRequest, respond: Respond
                        ) -> Generator[None, None, Respond]:
-        """Changes levels of this process's loggers; gives what completes the answer with their results."""
+        """Change levels of this process's loggers; return the function that completes the answer with their results."""
         own, results = list(filter(_is_logger, request.resources)), []
         for changed in alter_loggers(LoggerLevels(), self.quorum.config.node_id, own,
                                      validate_only=request.validate_only):
@@ -194,8 +194,8 @@ class ControllerRouter:
         return complete
 
     def _open(self, envelope: EnvelopeRequest, source: int, respond: Respond, run: Callable[[Steps], None]) -> Steps:
-        """Serves the request inside as if it had come itself; what cannot be read or forwarded is the envelope's
-        error."""
+        """Serve the inner request as if it had come itself. A request that cannot be read or forwarded is an error of
+        the envelope."""
         try:
             inner = decode_request(envelope.request_data)
             version = inner.header.request_api_version
@@ -209,7 +209,8 @@ class ControllerRouter:
 
         def wrap(response: Message) -> None:
             if not self.quorum.metadata.controller.active:
-                # Given up on the way: the forwarding broker asks the next controller, and its client need not know.
+                # The leadership ended meanwhile: the forwarding broker sends it to the next controller, unseen by its
+                # client.
                 respond(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
                 return
             run(seal(response))
@@ -225,7 +226,7 @@ class ControllerRouter:
             yield from self._serve(version, request, source, wrap, inner.header.client_id, run, forwarded=True)
 
     def _describe_cluster(self, request: DescribeClusterRequest, version: int) -> Message:
-        """The voters."""
+        """Describe the voters."""
         replica = self.quorum.raft.replica
 
         def nodes() -> list[DescribeClusterBroker]:
@@ -235,7 +236,7 @@ class ControllerRouter:
         return describe_nodes(request, version, CONTROLLERS, self.quorum.cluster_id.value, replica.leader_id, nodes)
 
     def _describe_recorder(self, request: DescribeRecorderRequest) -> Message:
-        """What happened to this replica, and at the end what it is now."""
+        """Describe the events of this replica, followed by its current state."""
         entries = (*self.quorum.recorder.entries(request.max_entries), self.quorum.recorded_state())
         return DescribeRecorderResponse(
             node_id=self.quorum.config.node_id, entries=[entry.line for entry in entries])
@@ -254,13 +255,13 @@ def _guarded(reply: Reply, steps: Steps) -> Steps:
 
 
 def refuse_too_many(request: Message, why: str) -> Message:
-    """POLICY_VIOLATION for every element of a request that has too many."""
+    """Return POLICY_VIOLATION for every element of a request that has too many."""
     return HANDLERS[type(request)].refuse(request, ErrorCode.POLICY_VIOLATION, why)
 
 
 def ask_core(quorum: Quorum, codec: Codec, request: Message, version: int, source: int, respond: Respond) -> None:
-    """Asks the consensus core; `source` tells connections apart. A reassignment of the voters that names topics too is
-    one of both: the controller decides the topics, and the answer has all of them."""
+    """Pass a request to the consensus core; `source` identifies the connection. A reassignment of the voters may name
+    topics, too. Then the controller decides the topics, and the answer contains both."""
     others = split_reassignment(request) if isinstance(request, AlterPartitionReassignmentsRequest) else None
     if others is not None:
         respond = _both(respond)
@@ -275,7 +276,7 @@ def ask_core(quorum: Quorum, codec: Codec, request: Message, version: int, sourc
 
 
 def _both(respond: Respond) -> Respond:
-    """Collects the two answers to a reassignment, in any order. The error of a whole answer is that of its topics."""
+    """Merge the two answers to a reassignment, in any order. The error of a whole answer is that of its topics."""
     answers: list[AlterPartitionReassignmentsResponse] = []
 
     def collect(answer: Message) -> None:
@@ -292,5 +293,5 @@ def _both(respond: Respond) -> Respond:
 
 @lru_cache(maxsize=SOURCES_KEPT)
 def _source(host: str, port: int) -> int:
-    """A number for a connection, its own as long as it lives."""
+    """Number of a connection, unique while it lives."""
     return int(ip_address(host or "0.0.0.0")) << 16 | port  # noqa: S104 - a number, no address to bind

@@ -1,7 +1,7 @@
 """Upkeep between requests: retention, compaction, checkpoints, removed files, replicas that could not be opened.
 
-What waits for the disk is done by threads: compaction by the cleaner's, the rest by one of its own. What is left for
-the loop comes in turns of a few milliseconds.
+Threads wait for the disk: the cleaner's for compaction, one more for everything else. The rest runs on the loop in
+slices of a few milliseconds.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ Given = TypeVar("Given")
 
 FILE_REMOVAL_PERIOD_SECONDS: Final = 1.0
 REOPENING_PERIOD_SECONDS: Final = 10.0
-# Segments that retention takes from a log, with one durable mark, before it looks at the clock.
+# Segments that retention deletes from a log, with one durable mark, before it checks the clock.
 RETAINED_AT_ONCE_MAX: Final = 5
 
 
 class Housekeeping:
-    """Loop thread only. What fails on one log is logged, and fences that log alone."""
+    """Periodic upkeep of all logs. Loop thread only. A failure on one log is logged, and fences that log alone."""
 
     def __init__(self, broker: Broker, logs: LogManager, replicas: Replicas, clock: Callable[[], int],
                  on_failure: Callable[[BaseException], object]) -> None:
@@ -47,7 +47,7 @@ class Housekeeping:
         self._stopping = asyncio.Event()
 
     def start(self) -> None:
-        """Begins all periodic work."""
+        """Start all periodic work."""
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(work) for work in (
             self._every("log.retention.check.interval.ms", self._retain, self._first_seconds),
@@ -59,7 +59,7 @@ class Housekeeping:
         )]
 
     async def stop(self) -> None:
-        """Ends it, between two turns; returns when no thread of it uses a log."""
+        """End the work between two slices. Returns when none of its threads uses a log."""
         self._stopping.set()
         self.cleaner.stop()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -68,14 +68,15 @@ class Housekeeping:
 
     @property
     def _first_seconds(self) -> float:
-        """After the start: what an earlier process left undone does not wait for a whole interval."""
+        """Delay of the first run after the start: work that an earlier process left undone does not wait for a whole
+        interval."""
         return self.broker.integer("log.initial.task.delay.ms") / 1000
 
     async def _every(self, period: str | float, work: Callable[[], Coroutine[None, None, None]],
                      first: float = math.inf) -> None:
-        """Repeats `work`, pausing for `period` seconds or as the setting of that name says in milliseconds, the first
-        time for `first` seconds at most. A log or a disk that fails is told and tried again later; any other failure is
-        our own."""
+        """Repeat `work` after pauses of `period` seconds, or of the milliseconds in the setting of that name. The first
+        pause is at most `first` seconds. A failure of a log or a disk is logged, and `work` is tried again later. Any
+        other failure is our own."""
         while True:
             seconds = self.broker.integer(period) / 1000 if isinstance(period, str) else period
             if await self._stopped_within(min(first, seconds)):
@@ -86,7 +87,7 @@ class Housekeeping:
             except (KraftError, OSError) as error:
                 log.exception("%s failed; it is tried again in %g s", work.__name__.strip("_"), seconds)
                 self.replicas.fence_failed(error)
-            except Exception as error:  # noqa: BLE001 - whatever it is: upkeep that ended silently would be worse
+            except Exception as error:  # noqa: BLE001 - whatever it is: upkeep that ended unnoticed would be worse
                 self._on_failure(error)
                 return
 
@@ -98,13 +99,13 @@ class Housekeeping:
         return True
 
     async def _on_disk(self, work: Callable[[], Given]) -> Given:
-        """Has the thread do what waits for the device."""
+        """Run `work` in the thread, because it waits for the device."""
         return await asyncio.get_running_loop().run_in_executor(self._disk, work)
 
     # --- retention
 
     async def _retain(self) -> None:
-        """Deletes what retention lets go, log by log, a few segments at a time."""
+        """Delete what exceeds retention, log by log, a few segments at a time."""
         turn = Turn()
         for partition in list(self.broker.table):
             more = True
@@ -114,14 +115,14 @@ class Housekeeping:
                 await turn.give_way()
 
     async def _warm(self, partition: Partition) -> None:
-        """Returns when what retention looks at is in memory."""
+        """Return when the files that retention reads are in memory."""
         ready = asyncio.Event()
         if partition.log.failure is None and self.broker.cold_reader.warm_retention(
                 partition.log, self.clock(), ready.set, segments_max=RETAINED_AT_ONCE_MAX):
             await ready.wait()
 
     def _retain_some(self, partition: Partition) -> bool:
-        """Whether there may be more to delete."""
+        """Delete some segments. Returns whether there may be more to delete."""
         if partition.removed or partition.log.failure is not None:
             return False
         try:
@@ -136,7 +137,7 @@ class Housekeeping:
         return deleted == RETAINED_AT_ONCE_MAX
 
     async def _expire_producers(self) -> None:
-        """Forgets idle producers, log by log."""
+        """Remove idle producers, log by log."""
         turn = Turn()
         for partition in list(self.broker.table):
             if not partition.removed and partition.log.failure is None and not partition.log.closed:
@@ -152,8 +153,8 @@ class Housekeeping:
     # --- replicas
 
     async def _open_again(self) -> None:
-        """Logs that could not be opened for lack of room: the first that fails again stands for the others. Then the
-        replicas that failed for a reason of their own, each after its pause."""
+        """Open replicas again: first those that lacked room, until one fails for all of them. Then those that failed
+        for a reason of their own, each after its pause."""
         turn = Turn()
         for key in self.replicas.lacking():
             if self._stopping.is_set() or not self.replicas.open_again(*key):
@@ -168,7 +169,7 @@ class Housekeeping:
     # --- checkpoints
 
     async def _checkpoint(self) -> None:
-        """Notes recovery points, high watermarks and log starts of every directory."""
+        """Record recovery points, high watermarks and log starts of every directory."""
         turn = Turn()
         for directory in list(self.logs.directories):
             if directory in self.logs.offline:
@@ -176,7 +177,7 @@ class Housekeeping:
             for name, each in list(directory.open_logs()):
                 await self._checkpoint_log(each)
                 if self._stopping.is_set():
-                    return             # closing notes everything
+                    return             # closing records everything
                 if not each.closed:
                     directory.note(name, each)
                 await turn.give_way()

@@ -1,7 +1,7 @@
-"""Connections on which a broker asks other brokers whether their processes run, for `kraft.broker.leader_checks`.
+"""Connections on which a broker checks whether the processes of other brokers run, for `kraft.broker.leader_checks`.
 
-One connection to each broker, opened when it is first checked, and opened again after it closed. A check is an
-ApiVersions request, which compiled code answers at the other side.
+Each broker has one connection, opened at its first check, and opened again after it closed. A check is an ApiVersions
+request, which compiled code answers on the other side.
 """
 
 import asyncio
@@ -26,13 +26,14 @@ log = logging.getLogger(__name__)
 
 CHECK_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.002
-"""Before the next connection to an address that accepts and closes: a process that is being ended closes its listener
-after its connections."""
+"""Pause before the next connection to an address that accepts and closes: a process that ends closes its listener after
+its connections."""
 API_VERSIONS: Final = API_BY_NAME["ApiVersions"]
 
 
 class LeaderLines:
-    """Loop thread only. `listener`: of brokers among each other. `on_failure` receives a fault of our own."""
+    """Checks of other brokers. Loop thread only. `listener` is the listener of brokers among each other; `on_failure`
+    receives a fault of our own."""
 
     def __init__(self, node_id: int, limit_ms: int, listener: str,
                  on_failure: Callable[[BaseException], object]) -> None:
@@ -46,7 +47,7 @@ class LeaderLines:
         self.checks.on_deadline = self._alarm.set
 
     def close(self) -> None:
-        """Ends all checks, and closes the connections. Answers that are held are not given."""
+        """End all checks, and close the connections. Answers that are held back are not sent."""
         self._alarm.cancel()
         for task in self._tasks:
             task.cancel()
@@ -71,7 +72,7 @@ class LeaderLines:
                     found = await self._ask(broker)
             except TimeoutError:
                 found = Checked.UNANSWERED
-                self._lines[broker.broker_id].close()    # its answer may still come
+                self._lines[broker.broker_id].close()    # the answer may still come
             if found is not Checked.ANSWERED:
                 log.info("broker %d may have ended: %s", broker.broker_id, found.value)
             self.checks.checked(broker.broker_id, broker.epoch, found)

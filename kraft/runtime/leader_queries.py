@@ -1,4 +1,4 @@
-"""What a follower asks its leader besides records."""
+"""Queries of a follower to its leader, besides Fetch."""
 
 from typing import Final
 
@@ -15,8 +15,8 @@ EARLIEST: Final = -2
 
 async def log_bounds(address: Endpoint, node_id: int, partition: Partition,
                      timeout_seconds: float) -> tuple[int, int] | None:
-    """Start and end of the leader's log; None when it refuses to say. Raises OSError or TimeoutError when it cannot be
-    asked, or does not answer one of the two questions in time."""
+    """Start and end of the leader's log; None when it refuses the query. Raises OSError or TimeoutError when the leader
+    cannot be reached, or does not answer one of the two queries in time."""
     line = Line(f"broker-{node_id}-fetcher-0")
     try:
         await line.open(address)

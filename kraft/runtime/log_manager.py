@@ -1,7 +1,8 @@
-"""All logs of a node: where each lies, opening and making them, taking them away, and what is to be removed.
+"""All logs of a node: their directories, their opening and creation, their removal.
 
-A replica that moves to another directory has a future replica there (KIP-113), which takes its place in the end in two
-renames: the old one goes first. What a crash leaves is therefore the old one, or a future replica that is complete.
+A replica that moves to another directory has a future replica there (KIP-113). It takes the replica's place in the end
+by two renames: the old one is renamed away first. A crash therefore leaves the old one, or a future replica that is
+complete.
 """
 
 import errno
@@ -28,14 +29,14 @@ from kraft_native.flusher import Flusher
 log = logging.getLogger(__name__)
 
 STORAGE_ERROR: Final = 56
-# Reading so much of a log back takes a few milliseconds; space reserved ahead counts too.
+# Recovery of a log of this size takes a few milliseconds; preallocated space counts, too.
 SCAN_BYTES_SHORT: Final = 16 << 20
 PREFERRED_MAX: Final = 100_000
 
 
 @dataclass
 class Future:
-    """A replica on its way to another directory. What it has is noted by who copies it."""
+    """A replica on its way to another directory. The copying move updates its end and size."""
 
     directory: LogDir
     path: Path
@@ -44,31 +45,32 @@ class Future:
 
 
 class LogManager:
-    """The open log directories. Loop thread only; a context in which `close` was called is closed for good.
+    """The open log directories. Loop thread only. After `close` the instance stays closed.
 
-    One that cannot be read or written is offline, unless it is `needed` or the last one. What `LogDir` raises of that,
-    and of one that is locked or another node's, is raised; the others are closed again then.
+    A directory that cannot be read or written is offline, unless it is `needed` or the last one; then the error of
+    `LogDir` is raised. So is the error of a directory that is locked or another node's. The other directories are
+    closed again before.
     """
 
     def __init__(self, paths: tuple[Path, ...], *, node_id: int, cluster_id: str, flusher: Flusher,
                  needed: Path | None = None) -> None:
         self.directories: list[LogDir] = []
         self.offline: list[LogDir] = []
-        """Those that failed while this node runs."""
+        """Directories that failed while this node runs."""
         self.unopened: list[Path] = []
-        """Those that it started without."""
+        """Directories that could not be opened at the start."""
         self._home: dict[TopicPartition, LogDir] = {}
         self._doubles: dict[TopicPartition, list[LogDir]] = {}
-        """Of which several directories have a log; see `settle`."""
+        """Partitions with a log in several directories; see `settle`."""
         self._counts: Counter[LogDir] = Counter()
         self._topic_ids: dict[TopicPartition, UUID] = {}
-        """Under which the logs were opened."""
+        """Topic ids under which the logs were opened."""
         self.removals = Removals()
         self._preferred: dict[TopicPartition, LogDir] = {}
-        """Where replicas shall be made that are not here yet."""
+        """Directories in which replicas that do not exist here yet are to be created."""
         self.futures: dict[TopicPartition, Future] = {}
         self._spare_futures: list[tuple[TopicPartition, Future]] = []
-        """Beside another one, or beside their replica."""
+        """Future replicas beside another one, or beside their replica."""
         try:
             for path in paths:
                 self._open_directory(path, needed, node_id, cluster_id, flusher)
@@ -109,23 +111,23 @@ class LogManager:
 
     @property
     def has_offline(self) -> bool:
-        """Whether there may be logs that cannot be seen."""
+        """Return whether logs may exist that cannot be read."""
         return bool(self.offline or self.unopened)
 
     def may_lie_offline(self, directory_id: UUID) -> bool:
-        """Whether a replica that the metadata has in that directory, and that has no log here, may have one in a
-        directory that is offline: then it must not be made anew."""
+        """Return whether a replica without a log here may have one in an offline directory. `directory_id` is its
+        directory in the metadata. Its log must not be created again then."""
         return self.has_offline and directory_id != UNASSIGNED_DIRECTORY and not any(
             each.directory_id == directory_id for each in self.directories if each not in self.offline)
 
     @property
     def directory_ids(self) -> tuple[UUID, ...]:
-        """As registered with the controller, in the order of the configuration."""
+        """Directory ids as registered with the controller, in the order of the configuration."""
         return tuple(directory.directory_id for directory in self.directories)
 
     @property
     def was_clean(self) -> bool:
-        """Whether every directory was left by a clean stop, as far as that can be told."""
+        """Return whether every directory was left by a clean stop, as far as is known."""
         return not self.unopened and all(directory.was_clean for directory in self.directories)
 
     def partitions(self) -> Iterator[TopicPartition]:
@@ -133,26 +135,26 @@ class LogManager:
         yield from sorted(self._home)
 
     def holds(self, name: TopicPartition) -> bool:
-        """Whether a partition has a log or a future replica here."""
+        """Return whether a partition has a log or a future replica here."""
         return name in self._home or name in self.futures
 
     def home(self, topic: str, index: int) -> UUID | None:
-        """The id of the directory that a partition's log lies in; None when it has none here."""
+        """Id of the directory that holds a partition's log; None when it has none here."""
         directory = self._home.get(TopicPartition(topic, index))
         return None if directory is None else directory.directory_id
 
     def directory_of(self, topic: str, index: int) -> LogDir | None:
-        """The directory that a partition's log lies in; None when it has none here."""
+        """Directory that holds a partition's log; None when it has none here."""
         return self._home.get(TopicPartition(topic, index))
 
     def take_offline(self, directory: LogDir) -> list[tuple[str, int]]:
-        """Its logs are not opened any more; gives them by name. They stay on the disk, without the mark of a clean
-        stop."""
+        """Take a directory offline: its logs are not opened again. Returns their names. The logs stay on the disk,
+        without the mark of a clean stop."""
         self.offline.append(directory)
         return [(name.topic, name.partition) for name in sorted(self._home) if self._home[name] is directory]
 
     def takes_long(self, topic: str, index: int) -> bool:
-        """Whether opening the log may read so much, after a crash, that requests should not meet it."""
+        """Return whether opening the log after a crash may read so much that requests should not wait for it."""
         directory = self._home.get(name := TopicPartition(topic, index))
         if directory is None or directory.was_clean:
             return False
@@ -161,7 +163,8 @@ class LogManager:
         return newest is not None and newest.stat().st_size > SCAN_BYTES_SHORT
 
     def open(self, topic: str, index: int, topic_id: UUID, config: LogConfig) -> Log:
-        """The partition's log, made when there is none. One of an earlier topic of that name is removed first."""
+        """Return the partition's log, and create it when none exists. The log of an earlier topic of that name is
+        removed first."""
         name = TopicPartition(topic, index)
         directory = self._home.get(name)
         if directory in self.offline:
@@ -181,11 +184,11 @@ class LogManager:
         return opened
 
     def _belongs(self, directory: LogDir, name: TopicPartition, topic_id: UUID) -> bool:
-        """Whether a directory of that name is of that topic. One whose `partition.metadata` is missing or damaged is,
-        and gets a new file, unless an earlier replica of that name has to be removed."""
+        """Return whether the log directory of that name is of that topic. If its `partition.metadata` is missing or
+        damaged, it is, and gets a new file, unless an earlier replica of that name is still to be removed."""
         path = directory.path / name.directory_name
         if not path.is_dir():
-            return True                # it could not be made before
+            return True                # it could not be created before
         found = self._topic_ids.get(name) or topic_id_in(path)
         if found is None and not self.removals.concerns(name):
             log.warning("%s/partition.metadata is missing or damaged; it is written again with the topic id that the "
@@ -195,9 +198,13 @@ class LogManager:
         return found == topic_id
 
     def settle(self, name: TopicPartition, topic_id: UUID, directory_id: UUID) -> None:
-        """Of logs of a partition in several directories one stays: of that topic, in that directory, which the metadata
-        names. One that was away for a while may have a log that was made anew in another one meanwhile. Where the
-        metadata names none of them, one that was left by a clean stop stays: who was away has no mark of one."""
+        """Choose one of several logs of a partition, and set the others aside. The chosen log is of that topic, in the
+        directory that the metadata names. The reason: while a directory was offline, the log may have been created
+        again in another one.
+
+        Where the metadata names none of them, a directory that was left by a clean stop is chosen: a directory that was
+        offline has no mark of one.
+        """
         places = self._doubles.pop(name, [])
         if not places:
             return
@@ -218,9 +225,9 @@ class LogManager:
         self._counts[directory] += 1
 
     def remove(self, topic: str, index: int, *, delay_seconds: float) -> None:
-        """Closes a partition's log and renames its directory at once: for deletion after the delay, when a record of
-        the metadata log deletes it, else to a stray one. Should a power loss undo the renaming, the next start
-        decides again."""
+        """Close a partition's log and rename its directory at once. The new name is for deletion after the delay when a
+        record of the metadata log deletes the partition, else for a stray. Should a power loss undo the renaming, the
+        next start decides again."""
         name = TopicPartition(topic, index)
         self.remove_future(name)
         directory = self._home.pop(name, None)
@@ -233,7 +240,8 @@ class LogManager:
                                      delay_seconds=delay_seconds, durable=False)
 
     def finish_removals(self, image: MetadataImage, node_id: int) -> None:
-        """Finishes what earlier processes left, when the metadata is known and every replica has its place."""
+        """Finish the removals that earlier processes left. Call when the metadata is known and every replica has its
+        place."""
         for name, future in self._spare_futures:
             self.removals.set_aside(future.directory, future.path, name, "another copy has the replica")
         self._spare_futures.clear()
@@ -251,27 +259,27 @@ class LogManager:
     # --- moves between directories
 
     def directory_at(self, path: str) -> LogDir | None:
-        """The directory of that path, as `usage` tells it."""
+        """Directory of that path, in the form that `usage` reports."""
         return next((each for each in self.directories if _path_text(each.path) == path), None)
 
     def is_offline(self, path: str) -> bool:
-        """Whether that is a directory of this node, and it is offline."""
+        """Return whether that path is a directory of this node that is offline."""
         return path in map(_path_text, (*self.unopened, *(each.path for each in self.offline)))
 
     def prefer(self, topic: str, index: int, directory: LogDir) -> None:
-        """A replica that is not here yet shall be made in that directory, if it ever comes."""
+        """Choose the directory for a replica that does not exist here yet and may never come."""
         if len(self._preferred) < PREFERRED_MAX:
             self._preferred[TopicPartition(topic, index)] = directory
 
     def begin_future(self, topic: str, index: int, topic_id: UUID, directory: LogDir) -> Future:
-        """A place for the replica in another directory, durably. There must be none yet."""
+        """Create, durably, a place for the replica in another directory. None may exist yet."""
         name = TopicPartition(topic, index)
         future = self.futures[name] = Future(directory, directory.begin_future(name, topic_id))
         return future
 
     def drop_future(self, name: TopicPartition) -> None:
-        """The move is given up; nobody has the future replica open. It is deleted as a copy of the replica, which is
-        open; without that it is set aside."""
+        """Give a move up; the future replica must not be open. It is deleted as a copy if the replica is open, else set
+        aside."""
         future = self.futures.pop(name, None)
         if future is None or future.directory in self.offline:
             return
@@ -282,24 +290,25 @@ class LogManager:
             self.removals.set_aside(future.directory, future.path, name, "the replica that it copies is not here")
 
     def remove_future(self, name: TopicPartition) -> None:
-        """The replica is not this node's any more: its future replica is removed as it is."""
+        """Remove the future replica of a replica that this node has lost."""
         future = self.futures.pop(name, None)
         if future is not None and future.directory not in self.offline:
             self.removals.remove(future.directory, future.path, name, None)
 
     def set_future_aside(self, name: TopicPartition) -> None:
-        """Its replica is missing, or lies beside it: nobody knows which one has more."""
+        """Set aside a future replica whose replica is missing or lies beside it: it is unknown which of them has more.
+        """
         future = self.futures.pop(name)
         if future.directory not in self.offline:
             self.removals.set_aside(future.directory, future.path, name, "the replica that it copies is not elsewhere")
 
     def promote(self, name: TopicPartition) -> None:
-        """The future replica, closed, takes the place of the replica, if there is one here, whose log is closed."""
+        """Put the closed future replica in the place of the replica, whose log, if one is here, is closed."""
         future = self.futures[name]
         source = self._home.get(name)
         if source is not None:
             self.removals.replaced(source, name)
-        self._lies_in(name, future.directory)          # if the rest fails it does so in that directory
+        self._lies_in(name, future.directory)          # if a later step fails, it fails in that directory
         future.directory.promote_future(name, future.path)
         del self.futures[name]
 
@@ -328,13 +337,13 @@ class LogManager:
 
     @property
     def previous_epoch(self) -> int:
-        """The broker epoch of the last clean stop; -1 when the last stop was none."""
+        """Broker epoch of the last clean stop; -1 when the last stop was not clean."""
         epochs = [directory.previous_broker_epoch for directory in self.directories]
         return min(epochs, default=-1) if self.was_clean else -1
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
-        """Closes all directories; when one fails the others are closed and the first failure is raised. Only with
-        `clean` they carry the mark of a clean stop, with the broker's epoch in it."""
+        """Close all directories. When one fails, the others are still closed, and the first failure is raised. Only
+        with `clean` do they get the mark of a clean stop, with the broker's epoch in it."""
         failures: list[KraftError | OSError] = []
         for directory in self.directories:
             try:

@@ -1,7 +1,7 @@
-"""What a node writes about itself: one line per event on standard error, for people or as JSON, with its cause.
+"""Log output of a node: one line per event on standard error, as text or JSON, with its cause.
 
-An error that was expected (`KraftError`, `OSError`) is told as the chain of its causes in the same line. Any other one
-is a fault of ours, and its traceback follows.
+An expected error (`KraftError`, `OSError`) is printed as the chain of its causes in the same line. Any other one is a
+fault of ours, and its traceback follows.
 """
 
 import json
@@ -18,14 +18,14 @@ EXPECTED: Final = (KraftError, OSError)
 
 
 def set_up(level: str, kind: str) -> None:
-    """Sends every logger of this process to standard error. `level` is one of LEVELS, `kind` of FORMATS."""
+    """Send every logger of this process to standard error. `level` is one of LEVELS, `kind` one of FORMATS."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if kind == "json" else TextLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, then what it came from, down to the first."""
+    """The error, then its causes, down to the first."""
     seen: list[BaseException] = []
     following: BaseException | None = error
     while following is not None and not any(following is each for each in seen):
@@ -35,7 +35,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 class Lines(logging.Formatter):
-    """What both formats share."""
+    """Parts of both formats."""
 
     def cause(self, record: logging.LogRecord) -> list[BaseException]:
         error = record.exc_info[1] if record.exc_info else None
@@ -45,7 +45,7 @@ class Lines(logging.Formatter):
         return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def traceback(self, record: logging.LogRecord) -> str:
-        """The traceback of a fault of ours; empty for what was expected."""
+        """Traceback of a fault of ours; empty for an expected error."""
         error = record.exc_info[1] if record.exc_info else None
         if record.exc_info is None or error is None or isinstance(error, EXPECTED):
             return ""
@@ -62,7 +62,7 @@ class TextLines(Lines):
 
 
 class JsonLines(Lines):
-    """One object per line: time, level, logger, message, then causes and traceback where there are any."""
+    """One object per line: time, level, logger, message, then causes and traceback, if any."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = {"time": self.moment(record), "level": record.levelname.lower(),

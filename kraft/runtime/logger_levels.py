@@ -10,7 +10,7 @@ NUMBERS: Final = dict(zip(LOG_LEVELS, (logging.CRITICAL, logging.ERROR, logging.
 
 
 class LoggerLevels:
-    """Any thread. A package whose modules have loggers has one too."""
+    """Levels of loggers. Any thread. A package whose modules have loggers has one too."""
 
     def levels(self) -> dict[str, str]:
         """See `LoggerPort`."""
@@ -31,6 +31,6 @@ def _logger(name: str) -> logging.Logger:
 
 
 def _level_of(name: str) -> str:
-    """Kafka's word for the level in force: the most severe one that lets all through that the logger lets through."""
+    """Kafka's word for the level in force: the most severe one that passes everything that the logger passes."""
     number = _logger(name).getEffectiveLevel()
     return next((word for word, least in NUMBERS.items() if number >= least), LOG_LEVELS[-1])

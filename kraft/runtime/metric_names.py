@@ -1,7 +1,7 @@
-"""Every metric that a node shows: its name for Prometheus, and what Kafka calls it.
+"""Every metric of a node: its name for Prometheus, and its name in Kafka.
 
-A name is Kafka's JMX name in Prometheus form, as the usual exporter rules make it: domain, type and name in lower case,
-joined by "_"; "PerSec" meters are counters that end in "_total". What Kafka has no name for begins with "kraft_".
+A name is Kafka's JMX name in Prometheus form, by the usual rules of exporters: domain, type and name in lower case,
+joined by "_". "PerSec" meters are counters that end in "_total". A metric without a name in Kafka begins with "kraft_".
 `docs/metrics.md` is this table; a test compares them.
 """
 
@@ -13,7 +13,7 @@ PARTITION: Final = ("topic", "partition")
 
 
 class Metric(NamedTuple):
-    """`kafka` is Kafka's own name for it, empty where it has none."""
+    """One metric. `kafka` is Kafka's own name for it, empty where it has none."""
 
     name: str
     kind: Kind

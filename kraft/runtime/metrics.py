@@ -1,10 +1,10 @@
-"""Metrics for Prometheus over HTTP. A scrape reads counters that the parts of the node keep, compiled where it counts.
+"""Metrics for Prometheus over HTTP. A scrape reads counters of the node's parts; the frequent ones are compiled.
 
     metrics = MetricsServer(partial(read, node), host, port)    # bound, and answering
     await metrics.close()
 
-HTTP runs on threads of its own, a few at most. What a scrape reads belongs to the loop's thread, so the loop reads it,
-in turns of a few milliseconds between requests; text is made of it on the scrape's thread.
+HTTP runs on a few threads of its own. What a scrape reads belongs to the loop's thread, so the loop reads it, in slices
+of a few milliseconds between requests. The scrape's thread makes the text.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ Read = Callable[[float], Coroutine[Any, Any, "Sheet"]]
 
 
 class Sheet:
-    """The values of one scrape. `put` and `put_times` take only what `METRICS` lists, with its labels."""
+    """The values of one scrape. `put` and `put_times` accept only metrics in `METRICS`, with their labels."""
 
     def __init__(self) -> None:
         self._families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
@@ -74,12 +74,13 @@ class Sheet:
         self._families[name].add_metric(labels, value)
 
     def put_times(self, name: str, counts: list[int], sum_ns: int, *labels: str) -> None:
-        """A histogram with the buckets of `request_times`."""
+        """Add a histogram with the buckets of `request_times`."""
         assert name in self._histograms, name
         self._times.append((name, counts, sum_ns, labels))
 
     def families(self) -> Iterable[Metric]:
-        """What was put, in the order of `METRICS`. Not on the loop's thread: histograms are many lines."""
+        """The metrics that have values, in the order of `METRICS`. Not on the loop's thread: histograms are many lines.
+        """
         for name, counts, sum_ns, labels in self._times:
             buckets = list(zip(TIME_BUCKETS_MS, accumulate(counts), strict=True))
             self._histograms[name].add_metric(labels, buckets, sum_ns / 1e6)
@@ -88,15 +89,15 @@ class Sheet:
 
 
 class NodeCollector(Collector):
-    """Reads a node for the library, from any thread but the loop's. `read(asked)` gives all values of a node that
-    serves; `asked` is when, on the monotonic clock."""
+    """Reads a node for the library, from any thread but the loop's. `read(asked)` returns all values of a node that
+    serves; `asked` is the time of the request, on the monotonic clock."""
 
     def __init__(self, read: Read, loop: asyncio.AbstractEventLoop) -> None:
         self.read = read
         self.loop = loop
 
     def collect(self) -> Iterable[Metric]:
-        """Raises `OperationError` when the loop does not answer in time."""
+        """Read all metrics. Raises `OperationError` when the loop does not answer in time."""
         future = asyncio.run_coroutine_threadsafe(self.read(time.monotonic()), self.loop)
         try:
             return future.result(SCRAPE_SECONDS_MAX).families()
@@ -106,7 +107,7 @@ class NodeCollector(Collector):
 
 
 async def read(node: "Node", asked: float) -> Sheet:
-    """Of a broker, and the controller in its process. On the loop's thread."""
+    """Read a broker, and the controller in its process. On the loop's thread."""
     sheet = Sheet()
     _read_process(node, asked, sheet)
     _read_broker(node, sheet)
@@ -121,7 +122,7 @@ async def read(node: "Node", asked: float) -> Sheet:
 
 
 async def read_controller(node: "ControllerNode", asked: float) -> Sheet:
-    """Of a node that is a controller and nothing else. On the loop's thread."""
+    """Read a node that is only a controller. On the loop's thread."""
     sheet = Sheet()
     _read_process(node, asked, sheet)
     await _read_metadata(node.quorum.metadata, node.quorum.clock(), sheet)
@@ -252,7 +253,7 @@ def _read_applied(node: "Node", sheet: Sheet) -> None:
 
 
 async def _read_metadata(metadata: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:
-    """What this node knows as a controller, active or not, and as a member of the quorum."""
+    """Read the state of this node as a controller, active or not, and as a member of the quorum."""
     _read_controller(metadata, now_ms, sheet)
     _read_raft(metadata, now_ms, sheet)
     await _read_cluster(metadata.image, sheet)
@@ -302,7 +303,7 @@ def _read_raft(log: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:
 
 
 async def _read_cluster(image: MetadataImage, sheet: Sheet) -> None:
-    """What the controller knows of all partitions."""
+    """Read the controller's view of all partitions."""
     turn = Turn()
     partitions = offline = imbalanced = 0
     for _, _, partition in image.partitions():
@@ -324,7 +325,7 @@ TOPIC_COUNTERS: Final = {
 
 
 async def _read_replicas(node: "Node", sheet: Sheet) -> None:
-    """What this node knows of its own replicas."""
+    """Read this node's own replicas."""
     turn = Turn()
     topics: dict[str, list[int]] = {}
     count = leaders = under_replicated = under_minimum = 0
@@ -378,7 +379,7 @@ def _read_replica(partition: Partition, sheet: Sheet) -> None:
 
 
 class _Handler(MetricsHandler):
-    """GET /metrics, and nothing else. A peer that is silent for too long is let go."""
+    """GET /metrics, and nothing else. The connection of an unresponsive peer is closed."""
 
     timeout = IDLE_SECONDS_MAX
 
@@ -390,7 +391,7 @@ class _Handler(MetricsHandler):
 
 
 class _HttpServer(ThreadingHTTPServer):
-    """A thread per connection, for a few connections; more are closed at once."""
+    """One thread per connection, for a few connections; more are closed at once."""
 
     daemon_threads = True
     block_on_close = False
@@ -414,16 +415,16 @@ class _HttpServer(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the library's signature
-        """A peer that hung up is nothing to tell; what else goes wrong is logged, and the peer gets no answer."""
+        """Log an error, unless the peer closed its connection; the peer gets no answer."""
         error = sys.exception()
         if not isinstance(error, OSError):
             log.error("metrics could not be told to %s", client_address, exc_info=error)
 
 
 class MetricsServer:
-    """Answers GET /metrics with what `read` gives (see `NodeCollector`). To be made and closed on the loop's thread.
+    """Server of GET /metrics with the values of `read` (see `NodeCollector`). Create and close it on the loop's thread.
 
-    `OSError`, naming the address, when the address cannot be had. `port` is the real one.
+    Raises `OSError`, which names the address, when it cannot be bound. `port` is the real one.
     """
 
     def __init__(self, read: Read, host: str, port: int) -> None:
@@ -443,7 +444,7 @@ class MetricsServer:
         self._thread.start()
 
     async def close(self) -> None:
-        """Stops answering. A scrape in progress may still end."""
+        """Stop answering. A scrape in progress may still end."""
         await asyncio.to_thread(self._http.shutdown)
         self._http.server_close()
         self._thread.join()

@@ -1,8 +1,9 @@
-"""A whole node: storage, metadata, partitions, coordinator, listeners; opened in this order, closed backwards.
+"""A whole node: storage, metadata, partitions, coordinator and listeners. They are opened in this order and closed in
+reverse.
 
     node = Node(config)
-    await node.start()       # serves when this returns
-    await node.run()         # until `stop` is called or a fault of our own was found; raises the fault
+    await node.start()       # the node serves when this returns
+    await node.run()         # until `stop` is called or a fault of our own is found; raises the fault
 """
 
 import asyncio
@@ -86,9 +87,9 @@ SESSION_UPKEEP_MS_MAX: Final = 1000
 
 
 class Node:
-    """One process of a cluster, on the running loop. `config` is checked already; directories are made when needed.
+    """One process of a cluster, on the running loop. `config` is already checked; missing directories are created.
 
-    A node that failed to start has closed what it had opened.
+    A node whose start failed has closed everything that it had opened.
     """
 
     def __init__(self, config: NodeConfig) -> None:
@@ -107,7 +108,8 @@ class Node:
     # --- the start
 
     async def start(self) -> None:
-        """Opens everything and serves. Raises what cannot be had by name: a directory, a lock, an address, a quorum."""
+        """Open everything and serve. An error names what is not available: a directory, a lock, an address, a quorum.
+        """
         try:
             self._open_storage()
             self._open_requests()
@@ -122,8 +124,8 @@ class Node:
             raise
 
     def _open_storage(self) -> None:
-        """Formats what is new, refuses what is another's, and locks the directories. One that cannot be read is
-        offline, unless it is that of the metadata log."""
+        """Format new directories, refuse those of another node, and lock the rest. A directory that cannot be read is
+        offline, except that of the metadata log, without which the node does not start."""
         config = self.config
         named = tuple(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
         failed = unusable(named, config.metadata_log_dir)
@@ -176,14 +178,14 @@ class Node:
                                   bytes_max=self.config.integer("fetch.max.bytes"),
                                   by_rack=self.config.selects_replicas_by_rack, quotas=self.quotas,
                                   on_follower=self.server.serve_follower, slices=self.server.slices)
-        # Both reset their descriptor: no Python runs for what ends with a flush or a read.
+        # Both reset their descriptor: the end of a flush or of a read runs no Python.
         self._watch(self.flusher.eventfd, self.purgatory.flush_done, self.flusher.eventfd)
         self._watch(self.cold_reader.eventfd, self.cold_reader.poll)
         self.server.rates = self.connection_rates = connection_rates(self.config)
         self._opened.push_async_callback(self.server.close, 0)
 
     async def _bind(self) -> None:
-        """Takes the addresses first, so that their real ports can be registered. Nobody is answered yet."""
+        """Bind the addresses first, so that their real ports can be registered. No request is answered yet."""
         for endpoint in self.config.listeners:
             self.listeners[endpoint.listener] = await self.server.bind(endpoint.listener, endpoint.host, endpoint.port)
 
@@ -227,7 +229,7 @@ class Node:
         self.replicas = Replicas(self.broker, self.logs, self.groups, self.replication, directories, self.moves)
         self.turns = ReplicaTurns(self.replicas, self.fail)
         self._opened.callback(self.turns.close)
-        # Other controllers are heard from the start: without an election no broker can be registered.
+        # Requests of other controllers are served from the start: without an election no broker can be registered.
         await self._accept([each.listener for each in config.controller_listeners])
         self.control.subscribe(self._note_removals)
         self.control.quorum.cluster_id.write = self._write_cluster_id
@@ -240,7 +242,8 @@ class Node:
         self.cluster_id = self.broker.cluster_id = cluster_id
 
     async def _open_replicas(self) -> None:
-        """Registers the broker, then lets it lead; most logs are opened between requests, or when asked for."""
+        """Register the broker, then let it lead. Most logs are opened between requests, or when a request needs them.
+        """
         config = self.config
         advertised = tuple(self._advertised(each) for each in config.broker_listeners)
         self.broker.epoch = await self.control.register_broker(
@@ -265,7 +268,7 @@ class Node:
             raise self.failure
 
     async def _accept(self, names: list[str]) -> None:
-        # Before what answers requests is closed, what clients await is sent.
+        # Replies that clients await are sent before the parts that produce them are closed.
         self._opened.push_async_callback(self.server.close, DRAIN_SECONDS, asked=self.purgatory.expire_fetches)
         for name in names:
             self._channels[name] = self._channel(name)
@@ -278,7 +281,7 @@ class Node:
     async def _serve(self) -> None:
         self._served = True
         await self._accept([name for name in self.listeners if name not in self._channels])
-        # While its listeners are open: the others hear a controller that leads until it has let its broker go.
+        # Runs while the listeners are open: a controller that leads serves the others until its broker has left.
         self._opened.push_async_callback(self._leave)
         self.housekeeping = Housekeeping(self.broker, self.logs, self.replicas, now_ms, self.fail)
         self.housekeeping.start()
@@ -288,7 +291,7 @@ class Node:
         self.watch = DirectoryWatch(dict.fromkeys((self.config.metadata_log_dir, *online)), self._lost_path)
         self._opened.push_async_callback(self.watch.close)
         if address := _text(self.config["kraft.metrics.listener"]):
-            # Only here: what it needs takes a good part of a start to load.
+            # Imported here: loading the dependencies of the metrics takes a good part of a start.
             from kraft.runtime.metrics import MetricsServer, read
             self.metrics = MetricsServer(partial(read, self), *parse_socket("kraft.metrics.listener", address))
             self._opened.push_async_callback(self.metrics.close)
@@ -312,7 +315,8 @@ class Node:
         return channel
 
     def _controller_channel(self, listener: str, broker: RequestRouter) -> RequestChannel:
-        """What a controller serves; and what Kafka announces on its listener too, and the broker beside it can tell."""
+        """Channel with the controller's APIs, and those that Kafka announces on its listener and the local broker can
+        answer."""
         controller = ControllerRouter(self.control.quorum, self.server, self.control.schedule)
 
         def on_request(reply: Reply, api_key: int, version: int, body: bytes) -> None:
@@ -325,14 +329,15 @@ class Node:
         return channel
 
     def _keys(self, listener: str) -> list[int]:
-        """What the listener serves of what there is a handler for: what Kafka announces on one of its kind."""
+        """Api keys that the listener serves: those with a handler here that Kafka announces on a listener of its kind.
+        """
         if listener in self.config.controller_listener_names:
             told = [key for key in BROKER_SERVED if API_BY_KEY[key].controller_versions is not None]
             return sorted({*SERVED, *told})
         return sorted([0, 1, *(key for key in BROKER_SERVED if API_BY_KEY[key].broker_versions is not None)])
 
     def _publish_versions(self) -> None:
-        """Installs the answers to ApiVersions on every listener."""
+        """Install the answers to ApiVersions on every listener."""
         image = self.broker.image
         for name, channel in self._channels.items():
             made = api_versions_answers([18, *self._keys(name)], SUPPORTED, self.control.metadata.finalized_features,
@@ -342,13 +347,13 @@ class Node:
     # --- metadata
 
     def _note_removals(self, delta: MetadataDelta, _image: MetadataImage) -> None:
-        """What was deleted while this node was down, as the log that it replays at its start says."""
+        """Record the replicas that were deleted while this node was down, from the log that it replays at its start."""
         for step in recorded_removals(delta, self.config.node_id) if self._replays else ():
             if self.logs.holds(name := TopicPartition(step.topic, step.number)):
                 self.logs.removals.record(name, step.topic_id)
 
     def _changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """One committed change."""
+        """Apply one committed change."""
         local = self.control.broker
         assert local is not None
         if local.state is not State.REPLACED and (successor := local.successor(image)) is not None:
@@ -375,15 +380,15 @@ class Node:
             attempt("client quotas", partial(self._limit_clients, image))
         if delta.features.touched:
             attempt("features", self._publish_versions)
-            attempt("cordoned log directories", self._cordon)    # none below the metadata.version that knows them
+            attempt("cordoned log directories", self._cordon)    # none below the metadata.version that has them
         if delta.brokers.touched:
             attempt("addresses of brokers", partial(self._learn_endpoints, image))
         # Last: a client that learns of a new leader finds it leading.
         self.broker.leaders.applied(image)
 
     def _give_way(self, local: LocalBroker, successor: BrokerRegistration) -> None:
-        """Another process is this broker now: what is led or followed here is its to lead or follow. Nothing more is
-        acknowledged, and the node stops."""
+        """Stop, because another process is this broker now. It leads and follows the replicas; this process
+        acknowledges nothing more."""
         local.give_up()
         self.turns.close()
         self.replicas.give_up_all()
@@ -400,13 +405,13 @@ class Node:
         self.replicas.lose_path(path, cause)
 
     def _limit_clients(self, image: MetadataImage) -> None:
-        """Quotas may have changed."""
+        """Apply the client quotas of the image, which may have changed."""
         self.quotas.look_up_with(self.client_rates.find if self.client_rates.update(image.quotas) else None)
         self.connection_rates.update(image.quotas)
 
     def _learn_endpoints(self, image: MetadataImage) -> None:
-        """Where clients find each broker, for those who ask the wrong one (KIP-951). The addresses are those of one
-        listener; where there are others, clients ask for the metadata of theirs."""
+        """Install the address of each broker, for clients that send a request to the wrong one (KIP-951). The addresses
+        are those of one listener. Where there are several listeners, clients request the metadata of theirs instead."""
         self.table.tells_endpoints = len(self.config.broker_listeners) == 1
         name = self.config.inter_broker_listener
         for broker in image.brokers.values():
@@ -420,19 +425,19 @@ class Node:
         local = self.control.broker
         if (registration is not None and local is not None and local.is_own(registration)
                 and registration.epoch != self.broker.epoch):
-            self.broker.epoch = registration.epoch     # somebody unregistered this node, which registered again
+            self.broker.epoch = registration.epoch     # this node was unregistered and registered again
             self.replication.renew()
         self.image_topics.image = image
         offsets = image.topic(OFFSETS_TOPIC)
         self.broker.groups.partition_count = len(offsets.partitions) if offsets else None
 
     def _reconfigure_broker(self) -> None:
-        """A broker setting changed: whatever may fall back to it looks again."""
+        """Apply a change of a broker setting. Every topic that may fall back to it is resolved again."""
         self._apply_broker_settings()
         self.replicas.reconfigure(sorted(self.broker.image.topic_ids))
 
     def _apply_broker_settings(self) -> None:
-        """Each of the features that follow settings of the broker stays as it was when it cannot follow."""
+        """Apply the broker's settings. A feature that cannot follow its new settings keeps the current ones."""
         faults = self.broker.faults
         faults.note("broker settings", tuple(map(str, broker_faults(self.broker.layers()))))
         faults.attempt("settings of the group coordinator", self._configure_groups)
@@ -458,33 +463,33 @@ class Node:
     # --- the end
 
     async def run(self) -> None:
-        """Waits until the node is told to stop or must; closes it, and raises the fault when there was one."""
+        """Wait until the node is stopped or fails, and close it. Raises the fault when there was one."""
         await self._ended.wait()
         try:
             await self.close()
         finally:
-            # A file that cannot be closed is a consequence.
+            # A file that cannot be closed is a consequence of the fault.
             if self.failure is not None:
                 raise self.failure
 
     @property
     def stopping(self) -> bool:
-        """Whether the end has begun."""
+        """Return whether the node has begun to stop."""
         return self._ended.is_set()
 
     def stop(self) -> None:
-        """Ends `run` in good order. From a signal handler too."""
+        """End `run` gracefully. May be called from a signal handler."""
         self._ended.set()
 
     def fail(self, cause: BaseException) -> None:
-        """A fault of our own was found: the node stops, and does not pretend that it stopped in good order."""
+        """Stop the node because of a fault of our own, and do not report a clean stop."""
         if self.failure is None:
             self.failure = cause
             log.critical("the node stops because of a fault of its own", exc_info=cause)
         self._ended.set()
 
     async def close(self) -> None:
-        """Ends what was opened, backwards, all of it also when a part of it fails. Only a node without a fault leaves
+        """Close what was opened, in reverse, and all of it even when a part fails. Only a node without a fault leaves
         the mark of a clean stop."""
         await self._opened.aclose()
 
@@ -493,7 +498,7 @@ class Node:
             await self.control.leave()
 
     def _close_logs(self) -> None:
-        # A start that ends before the broker served has changed nothing: the mark of the last clean stop stays good.
+        # A start that ends before the broker served has changed nothing: the mark of the last clean stop remains valid.
         broker_epoch = self.broker.epoch if self._served else self.logs.previous_epoch
         self.logs.close(clean=self.failure is None, broker_epoch=broker_epoch)
 
@@ -512,12 +517,12 @@ class Node:
             offset_commit_timeout_ms=number("offsets.commit.timeout.ms"))
 
     def _advertised(self, endpoint: Endpoint) -> Endpoint:
-        """The address of a listener for others, with the port that the system chose where it is 0."""
+        """Advertised address of a listener. A port of 0 is replaced by the one that the system chose."""
         found = self.config.advertised(endpoint)
         return found if found.port else found._replace(port=self.listeners[endpoint.listener].port)
 
     def _watch(self, descriptor: int, callback: Callable[..., None], *arguments: int) -> None:
-        """Calls back when the eventfd was written to."""
+        """Call `callback` when the eventfd is written to."""
         loop = asyncio.get_running_loop()
         loop.add_reader(descriptor, callback, *arguments)
         self._opened.callback(loop.remove_reader, descriptor)

@@ -1,8 +1,8 @@
-"""Connections to other replicas: one request at a time to each, asked by the consensus core.
+"""Connections to other replicas, over which the consensus core sends one request at a time to each.
 
-A connection is opened when there is something to ask, and opened anew after it broke: at once the first time, then
-after a pause that grows. The core decides itself when it has waited long enough: a request for a node that has not
-answered the one before it closes that connection, because answers come in order and a parked one would hold up the new.
+A connection is opened when there is a request for it, and opened again after it broke: at once the first time, then
+after a pause that grows. The core itself decides when it has waited long enough. A request for a node that has not
+answered the previous one closes that connection: answers come in order, and a parked one would delay the new one.
 """
 
 import asyncio
@@ -50,36 +50,36 @@ API_VERSIONS: Final = 18
 NO_TAGS: Final = 0
 INT32: Final = Struct(">i")
 CORRELATION_AT: Final = 4
-"""In the header of a request, behind the API's key and version."""
+"""Offset in the header of a request, behind the API's key and version."""
 RESPONSE_BYTES_MAX: Final = 256 << 20
 RECEIVE_BYTES: Final = 64 << 10
 RECEIVE_BYTES_KEPT: Final = 2 << 20
-"""What a connection may hold while nothing is on its way."""
+"""Receive buffer that a connection may keep while no request is in flight."""
 PAUSE_SECONDS: Final = 0.02
 PAUSE_SECONDS_MAX: Final = 0.25
-"""Below `RaftConfig.patience_ms` of the default election time-out."""
+"""Longest pause; below `RaftConfig.patience_ms` of the default election time-out."""
 CONNECT_SECONDS_MAX: Final = 1.0
-"""A connection request that was lost is repeated by the system after a second, then after two, four and so on."""
+"""A lost connection request is repeated by the system after one second, then after two, four and so on."""
 RESOLVE_SECONDS_MAX: Final = 5.0
 KRAFT_VERSION: Final = "kraft.version"
 
 
 def pause_seconds(failures: int) -> float:
-    """How long after the last of so many failures in a row the same address is tried again. The simulator's peers wait
-    as long."""
+    """Pause before the same address is tried again, after so many failures in a row. The simulator's peers wait as
+    long."""
     return min(PAUSE_SECONDS * 2 ** min(failures - 1, 8), PAUSE_SECONDS_MAX) if failures else 0.0
 
 
 @immutable
 class PeerVersions:
-    """What a peer told about itself."""
+    """Versions that a peer reported."""
 
     apis: dict[int, tuple[int, int]]
     kraft: VersionRange
     _best: dict[int, int] = field(default_factory=dict, compare=False)
 
     def best(self, key: int) -> int:
-        """The newest version of an API that both sides speak; `UnsupportedVersionError` when there is none."""
+        """Newest version of an API that both sides support. Raises `UnsupportedVersionError` when none exists."""
         best = self._best.get(key)
         if best is None:
             best = self._best[key] = self._find_best(key)
@@ -95,9 +95,13 @@ class PeerVersions:
 
 
 class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
-    """One connection. `on_ready(versions)` when the peer has told them; `on_answer(body)`, which is good for that call
-    only: the next answer is received where this one lies; `on_lost()` once, unless `abandon` was called. `catch_up()`
-    when an answer came to what may have left ahead."""
+    """One connection to a peer. It calls back:
+
+    - `on_ready(versions)` when the peer has reported its versions.
+    - `on_answer(body)` with each answer. `body` is valid during the call only: the next answer overwrites it.
+    - `on_lost()` once, unless `abandon` was called.
+    - `catch_up()` when an answer came to a request that may have been sent ahead.
+    """
 
     def __init__(self, client_id: str, on_ready: Callable[[PeerVersions], None],
                  on_answer: Callable[[memoryview], None], on_lost: Callable[[], None],
@@ -112,9 +116,9 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
         self._waiting: tuple[int, int] | None = None
         self._has_versions = False
         self._socket = -1
-        """A descriptor of our own, which is open as long as somebody else may send by it."""
+        """A duplicate descriptor, open for as long as native code may send on it."""
         self._framed: tuple[int, FetchRequest, Template | None] | None = None
-        """The frames of Fetches like the last one that was followed, and of which version they are."""
+        """Version, request and frames of the last Fetch that was followed."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -125,7 +129,7 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
             self._ask_versions(API_BY_KEY[API_VERSIONS].latest_stable)
 
     def abandon(self) -> None:
-        """Closes it; nothing is told any more."""
+        """Close the connection; no callback is called from here on."""
         self.is_abandoned = True
         self._close_socket()
         if self._transport is not None:
@@ -137,7 +141,7 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
             self._socket = -1
 
     def send(self, message: WireMessage, version: int) -> None:
-        """`UnsupportedVersionError`, and nothing is sent, when the version cannot carry the message."""
+        """Send a message. Raises `UnsupportedVersionError`, and sends nothing, when the version cannot carry it."""
         self.send_body(message.API_KEY, version, message.encode(version))
 
     def send_body(self, key: int, version: int, body: bytes) -> None:
@@ -153,7 +157,7 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
 
     def follow_with(self, chain: FetchChain, form: tuple[FetchResponse, Template, bytes], request: FetchRequest,
                     version: int) -> None:
-        """`follow` with Fetches that differ from this one in nothing but their log end and high watermark."""
+        """Call `follow` with Fetches that differ from this one only in log end and high watermark."""
         alike = replace(request, fetch_offset=0, high_watermark=0)
         if self._framed is None or self._framed[:2] != (version, alike):
             self._framed = version, alike, self._frames_of(alike, version)
@@ -169,18 +173,19 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
         return template_of({"correlation": INT32, "fetch_offset": INT64, "high_watermark": INT64}, make)
 
     def prepare(self, key: int, version: int, body: bytes) -> tuple[int, bytes] | None:
-        """By what and as what somebody else can send the next request; None when something waits to be sent."""
+        """Descriptor and frame with which another thread can send the next request; None while bytes wait to be sent.
+        """
         assert self._transport is not None
         if self.is_abandoned or self._transport.get_write_buffer_size():
             return None
         return self._socket, self._frame(key, version, body, self.next_correlation)
 
     def has_left(self, key: int, version: int) -> None:
-        """The next request is on its way."""
+        """Note that the next request is on its way."""
         self.request_left()
         self._waiting = key, version
 
-    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - whatever it was, it is gone
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - whatever it was, it is lost
         if not self.is_abandoned:
             self.is_abandoned = True
             self._on_lost()
@@ -226,13 +231,13 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
 
 @lru_cache(maxsize=64)
 def _header_parts(key: int, version: int, client_id: str) -> tuple[bytes, bytes]:
-    """What stands before and behind the correlation id in the header of a request."""
+    """Parts of a request header before and behind the correlation id."""
     header = encode_request_header(API_BY_KEY[key], version, 0, client_id)
     return header[:CORRELATION_AT], header[CORRELATION_AT + 4:]
 
 
 class Peer:
-    """One node, under the id by which the core asks for it."""
+    """One node, under the id that the core uses for it."""
 
     def __init__(self, node_id: int, peers: "Peers") -> None:
         self._node_id = node_id
@@ -251,7 +256,7 @@ class Peer:
         self._began = 0.0
 
     def ask(self, ask: Ask) -> None:
-        """Sends a request when there is a connection to send it on. One that waits for its answer is given up."""
+        """Send a request once the connection is open. A request that still waits for its answer is given up."""
         address = ask.address or self._address
         if address is None:
             self._lose(ask, Loss.DISCONNECTED)
@@ -263,7 +268,7 @@ class Peer:
         if is_stuck or address != self._address:
             self.close()
         if address != self._address:
-            self._failures = 0         # were those of another address
+            self._failures = 0         # those of another address
         self._pending = ask
         self._address = address
         if self._versions is not None:
@@ -273,7 +278,7 @@ class Peer:
             self._connecting = self._loop.create_task(self._connect(address))
 
     def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
-        """See `Courier`; only of Fetches."""
+        """See `Courier`; Fetches only."""
         if (self._versions is None or self._connection is None or self._pending is not None
                 or ask.address not in (None, self._address)):
             return None
@@ -308,7 +313,7 @@ class Peer:
         self._pending = ask
 
     def close(self) -> None:
-        """Gives up the connection and what it was asked; nothing is told."""
+        """Give up the connection and its request, without a callback."""
         if self._connecting is not None:
             self._connecting.cancel()
             self._connecting = None
@@ -333,7 +338,7 @@ class Peer:
                         raise
                 else:
                     return
-        except (OSError, TimeoutError, ValueError):  # the last: a peer told a host that cannot be one
+        except (OSError, TimeoutError, ValueError):  # ValueError: a peer announced an impossible host name
             connection.abandon()
             self._lost()
 
@@ -380,7 +385,7 @@ class Peer:
         self._peers.on_answer(self._node_id, ask.correlation, response)
         self._deliver(self._node_id, ask.correlation, response)
         if isinstance(response, FetchResponse) and isinstance(response.records, memoryview):
-            response.records.release()   # who kept them has an error instead of other bytes
+            response.records.release()   # a later access raises an error instead of returning other bytes
 
     def _lost(self) -> None:
         self._peers.catch_up()
@@ -393,11 +398,12 @@ class Peer:
 
 
 class Peers:
-    """All nodes that the core asks: the driver's `Courier`.
+    """All nodes to which the core sends requests: the driver's `Courier`.
 
-    `deliver(node id, correlation, message)` gets each answer, or a `Lost`, and is never called from inside `ask`; the
-    records of an answer are good for that call only. `on_answer`, the same of each answer, is called just before.
-    `catch_up()` has `has_left` called for what has left ahead.
+    - `deliver(node id, correlation, message)` receives each answer, or a `Lost`. It is never called from inside `ask`.
+      The records of an answer are valid during that call only.
+    - `on_answer` receives the same for each answer, just before.
+    - `catch_up()` calls `has_left` for each request that was sent ahead.
     """
 
     def __init__(self, client_id: str, deliver: Callable[[int, int, Message], None]) -> None:
@@ -428,6 +434,6 @@ class Peers:
         self._peers[ask.node_id].has_left(ask)
 
     def close(self) -> None:
-        """Closes every connection; nothing is told any more."""
+        """Close every connection; nothing is delivered from here on."""
         for peer in self._peers.values():
             peer.close()

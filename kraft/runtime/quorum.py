@@ -2,8 +2,8 @@
 
     quorum = Quorum(config, ...)          # opens and reads the files
     quorum.start()                        # takes part
-    quorum.serve(codec, ...)              # what other replicas and tools ask, from the controller listener
-    await quorum.close()                  # hands over when it leads
+    quorum.serve(codec, ...)              # requests of other replicas and of tools, on the controller listener
+    await quorum.close()                  # hands the leadership over when it leads
 """
 
 import logging
@@ -67,13 +67,13 @@ CLIENT_ID: Final = "raft-client-{}"
 
 
 class NotAVoterError(OperationError):
-    """This disk is none of the quorum's, and there is nobody else to ask: no leader would ever be found."""
+    """This disk belongs to no voter of the quorum, and no other controller is known: no leader would ever be found."""
 
 
 @immutable
 class Member:
-    """Who this node is. `endpoints` are its controller listeners as others reach them, none for a broker.
-    `cluster_id`: empty where the first leader of the quorum makes it."""
+    """Identity of this node. `endpoints` are its controller listeners as others reach them, none for a broker.
+    `cluster_id` is empty where the first leader of the quorum creates it."""
 
     cluster_id: str
     directory_id: UUID
@@ -81,7 +81,7 @@ class Member:
 
 
 class Quorum:
-    """One replica, on the running loop. `on_failure` hears once of what makes the node stop.
+    """One replica, on the running loop. `on_failure` is called once, with what makes the node stop.
 
     Raises what `Log` and the readers of the metadata log's files raise, and `NotAVoterError`. `clock` never goes back.
     """
@@ -104,9 +104,9 @@ class Quorum:
                        log_dir_locked=log_dir_locked)
         self._recorder_file = RecorderFile(self.directory)
         self.recorder = Recorder(config.node_id, self._recorder_file.write)
-        """What happened to this replica."""
+        """Flight recorder of this replica."""
         self.stranger_to = ""
-        """The address of a node that said that this one is of another cluster."""
+        """Address of a node that replied that this node belongs to another cluster; empty without one."""
         try:
             self._open_log()
             self.metadata = QuorumMetadata(settings, TableRules(config.texts), self.raft_log, self.snapshots,
@@ -136,11 +136,11 @@ class Quorum:
         self.metadata.driver = self.driver
         self.keeper = SnapshotKeeper(log_settings, self.directory, self.raft_log, self.snapshots, self.metadata,
                                      self.driver, self.clock, on_failure)
-        """Of the snapshots."""
+        """Keeper of the snapshots."""
         self.probes = Probes(self.metadata)
 
     def _open_log(self) -> None:
-        os.chmod(self.directory, DIRECTORY_MODE)       # also where Kafka made it: it holds keys of SCRAM credentials
+        os.chmod(self.directory, DIRECTORY_MODE)       # also where Kafka created it: it holds keys of SCRAM credentials
         remove_leftovers(self.directory)
         if topic_id_in(self.directory) is None:
             checkpoints.write_partition_metadata(self.directory, TOPIC_ID)
@@ -148,15 +148,15 @@ class Quorum:
         self.snapshots = RaftSnapshots(self.directory, self.raft_log)
         latest = self.snapshots.latest()
         if latest is not None and not self.raft_log.continues(latest):
-            # The crash came between the snapshot from the leader and the log that begins behind it. What lies there may
-            # be longer, but is of a leader that was overtaken.
+            # The crash came between the snapshot from the leader and the log that begins behind it. The log on disk may
+            # be longer, but it is that of a leader that was overtaken.
             self.raft_log.restart_at(latest)
         start = self.log.log_start_offset
         epoch = next((each.epoch for each in self.snapshots.ids if each.end_offset == start), 0)
         self.raft_log = RaftLog(self.log, epoch)
         self.snapshots = RaftSnapshots(self.directory, self.raft_log)
         self.snapshots.remove_before_log()
-        self.log.flush()               # the core takes what it finds for durable
+        self.log.flush()               # the core assumes that what it finds is durable
 
     def _check_place(self) -> None:
         replica = self.raft.replica
@@ -173,7 +173,8 @@ class Quorum:
         return tuple(voter.node_id for voter in static_voters(self.config))
 
     def start(self) -> None:
-        """Takes part in the quorum from here on. `ForeignClusterError` when its snapshot is another cluster's."""
+        """Take part in the quorum from here on. Raises `ForeignClusterError` when its snapshot is of another cluster.
+        """
         replica = self.raft.replica
         self._check_cluster(replica.history.before(replica.high_watermark))
         self.driver.start()
@@ -181,12 +182,12 @@ class Quorum:
         self._takes_part = True
 
     async def hand_over(self) -> None:
-        """Gives the leadership to another voter, where it is held and there is one; goes on as a follower."""
+        """Give the leadership to another voter, if it is held and one exists, and continue as a follower."""
         if self._takes_part and len(self.raft.replica.voters.ids) > 1:
             await self.driver.resign(RESIGN_SECONDS)
 
     async def close(self) -> None:
-        """Hands the leadership over when it is held, and lets go of everything. May be called again."""
+        """Hand the leadership over when it is held, and release everything. May be called again."""
         self.keeper.close()
         if self._takes_part:
             self._takes_part = False
@@ -204,21 +205,21 @@ class Quorum:
             self._recorder_file.close()
         self.log.close()
 
-    # --- requests that come in
+    # --- incoming requests
 
     @property
     def can_answer(self) -> bool:
-        """Whether the core is told of requests: from the start on, until it is closed or has failed."""
+        """Return whether the core accepts requests: from the start until it is closed or has failed."""
         return self.driver.is_running
 
     def serve(self, codec: Codec, source: int, request: Request, version: int,
               answer: Callable[[Message], None]) -> None:
-        """Asks the core. `source` tells connections apart; `answer` gets the response, now or later or, when the node
-        stops, never."""
+        """Pass a request to the core. `source` identifies the connection. `answer` is called with the response now or
+        later, or never when the node stops."""
         self.ask(source, request, lambda response: answer(codec.encode_response(response, version)))
 
     def ask(self, source: int, request: Request, answer: Callable[[Response], None]) -> None:
-        """As `serve`, for who has a codec of its own."""
+        """Do the same as `serve`, for a caller with its own codec."""
         self._tokens += 1
         self._answers[self._tokens] = answer
         self.driver.step(source, self._tokens, request)
@@ -232,7 +233,8 @@ class Quorum:
         self.driver.step(node_id, correlation, message)  # type: ignore[arg-type]
 
     def _is_told_off(self, by: Endpoint | None) -> None:
-        """Of another cluster. That one may be the stranger, so this node goes on; but it may never find a leader."""
+        """Note that another node places this one in a foreign cluster. The other node may be the foreign one, so this
+        node continues; but it may never find a leader."""
         if by is not None and not self.stranger_to:
             self.stranger_to = f"{by.host}:{by.port}"
             log.warning("the controller at %s is of another cluster than this node, whose cluster id is %s",
@@ -279,7 +281,7 @@ class Quorum:
         self._trace(Event(now_ms, "fences", (("broker", fencing.broker_id), ("because", fencing.because))))
 
     def recorded_state(self) -> Entry:
-        """Everything about this replica now, as an entry of the flight recorder."""
+        """State of this replica now, as an entry of the flight recorder."""
         now_ms, values, controller = self.clock(), state_values(self.raft), self.metadata.controller
         if controller.active:
             values["brokers"] = [
@@ -289,7 +291,7 @@ class Quorum:
 
 
 def raft_config(config: NodeConfig, member: Member) -> RaftConfig:
-    """The core's settings from the node's."""
+    """Settings of the core, from those of the node."""
     listener = config.controller_listener_names[0]
 
     def number(name: str) -> int:
@@ -301,7 +303,7 @@ def raft_config(config: NodeConfig, member: Member) -> RaftConfig:
     own = tuple(Endpoint(each.listener, each.host, each.port) for each in member.endpoints)
 
     def voter(static: StaticVoter) -> Voter:
-        """One without an address is this node, or announces itself."""
+        """Voter of a static entry. An entry without an address is this node, or a voter that announces its own."""
         if static.address is not None:
             return Voter(ReplicaKey(static.node_id), (endpoint(static.address),))
         return Voter(ReplicaKey(static.node_id), own if static.node_id == config.node_id else ())

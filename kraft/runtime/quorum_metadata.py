@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 PLAINTEXT: Final = 0
 LATENCIES_KEPT: Final = 128
 VOTE_ANSWERS: Final = {"answers vote": "vote", "answers pre-vote": "pre-vote"}
-"""Names of the core's events for answered requests, and what each of them is."""
+"""Names of the core's events for answered requests, with the kind of each."""
 
 
 class QuorumMetadata(MetadataMachine):
@@ -46,20 +46,20 @@ class QuorumMetadata(MetadataMachine):
                  new_id: Callable[[], UUID], clock: Callable[[], int]) -> None:
         self._log = raft_log
         self._snapshots = snapshots
-        self._uncommitted: deque[tuple[int, int]] = deque()     # end offset, when it was appended
+        self._uncommitted: deque[tuple[int, int]] = deque()     # end offset, time of the append
         self.appended_records = 0
         self.commit_latencies_ms: deque[int] = deque(maxlen=LATENCIES_KEPT)
-        """Of the last appends of this leadership that were committed, oldest first; of no past one."""
+        """Latencies of the last committed appends of this leadership, oldest first; of no past one."""
         self.vote_answers: Counter[str] = Counter()
         """Requests for votes and for pre-votes that this replica has answered, by the event's name (KIP-996)."""
         self.snapshot_ms = clock()
-        """When the last snapshot was begun that is written; the start, when none was yet."""
+        """Begin of the last snapshot that is written; the start, when none was yet."""
         self.snapshot_end = 0
-        """Of the last snapshot, which may be on its way to the disk."""
+        """End of the last snapshot, which may still be in writing."""
         self.unsnapshot_bytes = 0
-        """Of log behind the last snapshot, roughly: what was replayed and what was appended."""
+        """Approximate bytes of log behind the last snapshot: replayed and appended."""
         self.on_assignment: Callable[[Assignment], None] = lambda _assignment: None
-        """Called when other voters are committed; what it raises stops the node."""
+        """Called when other voters are committed; an error that it raises stops the node."""
         self._assignment: Assignment | None = None
         super().__init__(settings, rules, new_id, clock, self._newest_snapshot())
         self.on_notice = log.warning
@@ -79,7 +79,7 @@ class QuorumMetadata(MetadataMachine):
     # --- StateMachine
 
     def installed(self, snapshot: OffsetAndEpoch) -> None:
-        """See `begin_anew`."""
+        """Begin again from a snapshot that was fetched; see `begin_anew`."""
         log.info("metadata snapshot %s was fetched from the leader", snapshot)
         self._note_voters(snapshot.offset)
         self.unsnapshot_bytes = 0
@@ -124,12 +124,12 @@ class QuorumMetadata(MetadataMachine):
 
     @property
     def end_epoch(self) -> int:
-        """Of the last record."""
+        """Epoch of the last record."""
         return self._log.end.epoch
 
     @property
     def state_name(self) -> str:
-        """Kafka's metric `current-state`."""
+        """State as in Kafka's metric `current-state`."""
         return self.raft.state_name
 
     def append(self, payloads: Sequence[bytes], now_ms: int) -> int:
@@ -147,7 +147,7 @@ class QuorumMetadata(MetadataMachine):
         except UpgradeRefusedError as error:
             raise RefusedError(ErrorCode.INVALID_UPDATE_VERSION, str(error)) from error
 
-    def describe_quorum(self, now_ms: int) -> QuorumState:  # noqa: ARG002 - the core has a clock of its own
+    def describe_quorum(self, now_ms: int) -> QuorumState:  # noqa: ARG002 - the core has its own clock
         view = self.raft.describe()
         return QuorumState(view.leader_id, view.epoch, view.high_watermark,
                            tuple(map(_progress, view.voters)), tuple(map(_progress, view.observers)),
@@ -156,15 +156,18 @@ class QuorumMetadata(MetadataMachine):
 
     @property
     def finalized_features(self) -> dict[str, int]:
-        """The cluster's levels as clients are told them: kraft.version is among them."""
+        """Feature levels of the cluster as clients receive them, with kraft.version."""
         return {**self.image.features, KRAFT_VERSION: self.raft.replica.history.latest.kraft_version}
 
     # --- snapshots
 
     def begin_snapshot(self, now_ms: int) -> tuple[SnapshotId, Iterator[bytes]] | None:
-        """A snapshot of what is committed, and what is to be written to its file; None when nothing is new. The log
-        goes on meanwhile: the batches are made when they are asked for, which one other thread may do. `end_snapshot`
-        when they are written."""
+        """Begin a snapshot of the committed metadata. Returns its id and the content of its file, or None when nothing
+        is new.
+
+        The log continues meanwhile. One other thread may consume the batches, which are encoded on demand. Call
+        `end_snapshot` when they are written.
+        """
         image = self.image
         if image.offset + 1 <= self.snapshot_end:
             return None
@@ -180,7 +183,8 @@ class QuorumMetadata(MetadataMachine):
             quorum=quorum if assignment.kraft_version else None)
 
     def end_snapshot(self, snapshot: SnapshotId, began_ms: int) -> bool:
-        """A snapshot is durable under its name. False, and it is removed, when the leader has sent a newer one."""
+        """Add a snapshot that is durable under its name. Returns False, and removes it, when the leader has sent a
+        newer one."""
         self.snapshot_ms = began_ms
         return self._snapshots.add(snapshot)
 

@@ -1,5 +1,7 @@
-"""The metadata side of a broker: it follows the metadata log, as a voter when its node has that role too, and asks
-whoever is the active controller, which on a node alone is itself."""
+"""The metadata side of a broker: it follows the metadata log, as a voter when its node has that role too.
+
+It sends requests to the active controller. On a single node that is the node itself.
+"""
 
 import asyncio
 import logging
@@ -33,13 +35,15 @@ log = logging.getLogger(__name__)
 
 LEAVE_SECONDS: Final = 5.0
 HERE: Final = 0
-"""The source of what this node's own broker asks the core: no connection has it."""
+"""Source of the requests of this node's own broker to the core: no connection has it."""
 CLIENT_ID: Final = "kraft-broker-{}"
 
 
 class QuorumPlane:
-    """Opens the metadata log. Loop thread only; raises what `Quorum` raises. `on_failure` is called once when the log
-    or what was replayed from it can no longer be trusted: the node must stop then."""
+    """The metadata log and the paths to the controller. Loop thread only; raises what `Quorum` raises.
+
+    `on_failure` is called once when the log or its replay can no longer be trusted: the node must stop then.
+    """
 
     def __init__(self, config: NodeConfig, cluster_id: str, directory_id: UUID, endpoints: tuple[ConfigEndpoint, ...],
                  flusher: Flusher, on_failure: Callable[[BaseException], object], *, log_dir_locked: bool) -> None:
@@ -63,17 +67,17 @@ class QuorumPlane:
 
     @property
     def image(self) -> MetadataImage:
-        """What is committed and known here."""
+        """The committed metadata known here."""
         return self.metadata.image
 
     @property
     def controller(self) -> Controller:
-        """This node's; active only while it leads."""
+        """This node's controller; active only while it leads."""
         return self.metadata.controller
 
     @property
     def log(self) -> QuorumMetadata:
-        """What metrics tell of the log."""
+        """The source of the log's metrics."""
         return self.metadata
 
     @property
@@ -82,11 +86,11 @@ class QuorumPlane:
         return None if self.broker is None else self.broker.lease.left_ms(self.clock())
 
     def subscribe(self, listener: Callable[[MetadataDelta, MetadataImage], None]) -> None:
-        """`listener(delta, image)` hears of every committed change."""
+        """Call `listener(delta, image)` with every committed change."""
         self.metadata.subscribe(listener)
 
     async def start(self) -> None:
-        """Takes part in the quorum."""
+        """Take part in the quorum."""
         self.metadata.on_change = self._changed
         self.metadata.on_deadline = self.schedule
         self.metadata.subscribe(self._told)
@@ -101,7 +105,7 @@ class QuorumPlane:
             ask_core(self.quorum, codec, request, version, HERE, answer)  # each replica answers for itself
             return
         if codec is not None:
-            channel = self._voters     # one that is to come may have to catch up first: others do not wait for that
+            channel = self._voters     # a voter to be added may have to catch up first: others do not wait for that
         elif API_BY_KEY[request.API_KEY].forwardable:
             channel = self._forwarded
         else:
@@ -115,8 +119,8 @@ class QuorumPlane:
 
     async def register_broker(self, endpoints: tuple[ConfigEndpoint, ...], directories: tuple[UUID, ...],
                               previous_epoch: int) -> int:
-        """Registers this node's broker, still fenced, and waits until its registration is in the image; gives its
-        epoch. `RegistrationError` when no controller accepted it in `initial.broker.registration.timeout.ms`."""
+        """Register this node's broker, still fenced, and wait until its registration is in the image; return its epoch.
+        Raises `RegistrationError` when no controller accepted it in `initial.broker.registration.timeout.ms`."""
         request = broker_registration(self.config, self.quorum.cluster_id.value, endpoints, directories, previous_epoch)
         self.broker = broker = LocalBroker(
             _OwnRequests(self), request, self.config.integer("broker.heartbeat.interval.ms"),
@@ -140,7 +144,8 @@ class QuorumPlane:
         return f": {broker.refusal.name}, {broker.refusal.message}" if broker.refusal else ""
 
     async def serve(self, ended: Callable[[], bool]) -> None:
-        """Lets the registered broker serve; waits until that is committed and known here, or the node has `ended`."""
+        """Let the registered broker serve. Returns when that is committed and known here, or when the node has `ended`.
+        """
         broker = self.broker
         assert broker is not None
         broker.serve(self.clock())
@@ -149,9 +154,11 @@ class QuorumPlane:
             lambda: ended() or (broker.state is State.RUNNING and not self.image.brokers[node_id].fenced), None)
 
     async def leave(self) -> None:
-        """This node's broker stops in good order; waits until the controller has let it go, or cannot be found. With
-        `controlled.shutdown.enable=false` it just ends, and the controller finds out. Then another node controls: this
-        one hears nobody any more while it sends what its clients await."""
+        """Stop this node's broker gracefully, and wait until the controller has released it or cannot be found. With
+        `controlled.shutdown.enable=false` the broker just ends, and the controller detects it.
+
+        Then hand the leadership over: this node receives no requests while it sends the replies that its clients await.
+        """
         if self.broker is not None and self.config["controlled.shutdown.enable"]:
             broker = self.broker
             broker.stop(self.clock())
@@ -159,7 +166,7 @@ class QuorumPlane:
         await self.quorum.hand_over()
 
     async def close(self) -> None:
-        """Stops the clocks and leaves the quorum. May be called again."""
+        """Stop the clocks and leave the quorum. May be called again."""
         self._alarm.cancel()
         self._forwarded.close()
         self._voters.close()
@@ -169,7 +176,7 @@ class QuorumPlane:
         await self.quorum.close()
 
     async def _wait(self, done: Callable[[], bool], timeout_seconds: float | None) -> bool:
-        """Waits until it is so; says whether it is."""
+        """Wait until `done()`; return whether it came true in time."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 while not done():
@@ -181,7 +188,7 @@ class QuorumPlane:
         self.schedule()
         return True
 
-    # --- where the controller is
+    # --- the controller's location
 
     def _controller_address(self) -> Endpoint | None:
         replica = self.quorum.raft.replica
@@ -198,7 +205,7 @@ class QuorumPlane:
         return True
 
     def submit_own(self, request: Message, version: int, answer: Answer) -> None:
-        """What the broker itself asks, beside its clients' requests and not behind them."""
+        """Send a request of the broker itself, beside its clients' requests and not behind them."""
         def told(response: Message) -> None:
             answer(response)
             self._advanced.set()
@@ -215,27 +222,28 @@ class QuorumPlane:
         self._hurry()
 
     def _told(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """A broker that is to stop waits until the others know that it leads nothing any more: they say so at once."""
+        """Send a heartbeat at once when another broker is in controlled shutdown. That broker waits until the others
+        report that they know that it leads nothing."""
         node_id = self.config.node_id
         if any(broker_id != node_id and broker_id in image.brokers and image.brokers[broker_id].in_controlled_shutdown
                for broker_id in delta.brokers.touched):
             asyncio.get_running_loop().call_soon(self._hurry)
 
     def _hurry(self) -> None:
-        """The controller should hear from this node's broker: there may be another one, or the connection broke."""
+        """Have this node's broker send a heartbeat: the controller may have changed, or the connection broke."""
         if self.broker is not None:
             self.broker.hurry(self.clock())
         self.schedule()
 
     def lose_directory(self, directory_id: UUID) -> None:
-        """A log directory of this node's broker has failed: its replicas there take part no more."""
+        """Report the failure of a log directory of this node's broker. Its replicas there drop out."""
         if self.broker is not None:
             self.broker.lose(directory_id, self.clock())
         self.schedule()
 
     def cordon(self, directory_ids: list[UUID]) -> None:
-        """Which log directories of this node's broker are to get no new replicas. The controller hears of it in a later
-        turn: who knows may have it from a change that is just being told."""
+        """Set the log directories of this node's broker that get no new replicas. The controller is notified in a later
+        iteration: the caller may be in the middle of a change's delivery."""
         if self.broker is not None and self.broker.cordon(directory_ids):
             asyncio.get_running_loop().call_soon(self._hurry)
 
@@ -252,7 +260,7 @@ class QuorumPlane:
         self.schedule()
 
     def schedule(self) -> None:
-        """Looks again when `_tick` is due: something was asked of the controller or the broker."""
+        """Set the alarm for the next `_tick`, after a request to the controller or the broker."""
         deadline_ms = self.metadata.deadline_ms
         if self.broker is not None:
             deadline_ms = min(deadline_ms, self.broker.deadline_ms)

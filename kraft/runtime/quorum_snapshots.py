@@ -1,12 +1,14 @@
-"""When a replica writes snapshots of the metadata log, and which it keeps.
+"""Schedule of the snapshots that a replica writes of the metadata log, and of those that it keeps.
 
-A controller that is one of several writes when the active controller lets it, which it asks for in heartbeats; the
-active one hands over before it writes itself (KIP-631, "Snapshot Implementation"; `kraft.controller.snapshot_turns`
-decides). Nobody else has such heartbeats: an observer, a controller on its own, and one whose leader is Kafka's go by
-their own log, and so does, at twice the size and age, a controller whose turn does not come.
+One of several controllers writes when the active controller permits it; its heartbeats request that. The active
+controller hands over before it writes itself (KIP-631, "Snapshot Implementation"; `kraft.controller.snapshot_turns`
+decides).
 
-A thread makes the records of the image, which never changes, and writes them; the loop goes on, and takes the snapshot
-for one that is there when it is durable.
+Other replicas send no such heartbeats: an observer, a single controller, and one whose leader is Kafka's. They decide
+by their own log. A controller whose turn does not come does the same, at twice the size and age.
+
+A thread encodes the records of the image, which never changes, and writes them. The loop continues meanwhile, and
+counts the snapshot as present when it is durable.
 """
 
 import asyncio
@@ -45,8 +47,8 @@ CLIENT_ID: Final = "kraft-snapshots-{}"
 
 
 class SnapshotKeeper:
-    """Of one replica, on its loop. `on_failure` hears of a snapshot that could not be written: without snapshots the
-    log would grow for ever, unseen."""
+    """Keeper of one replica's snapshots, on its loop. `on_failure` is called with a snapshot that could not be written:
+    without snapshots the log would grow indefinitely, unnoticed."""
 
     def __init__(self, settings: MetadataLogSettings, directory: Path, raft_log: RaftLog, snapshots: RaftSnapshots,
                  metadata: QuorumMetadata, driver: RaftDriver, clock: Callable[[], int],
@@ -73,22 +75,22 @@ class SnapshotKeeper:
         self._task = asyncio.get_running_loop().create_task(self._look_on())
 
     def close(self) -> None:
-        """Begins no snapshot any more. May be called again."""
+        """Begin no further snapshot. May be called again."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
         self._line.close()
 
     async def ended(self) -> None:
-        """Waits, after `close`, for a snapshot that is being written: whole, it counts at the next start."""
+        """Wait, after `close`, for a snapshot that is being written: once whole, it counts at the next start."""
         if self._writing is not None:
             await asyncio.wait([self._writing])
         self._disk.shutdown()
 
-    # --- what the active controller says
+    # --- decisions of the active controller
 
     def heard(self, request: ControllerHeartbeatRequest) -> ControllerHeartbeatResponse:
-        """The answer to another controller's heartbeat."""
+        """Answer to another controller's heartbeat."""
         replica = self._driver.raft.replica
         response = ControllerHeartbeatResponse(leader_id=replica.leader_id, leader_epoch=replica.epoch)
         if None not in (request.cluster_id, replica.cluster_id) and request.cluster_id != replica.cluster_id:
@@ -107,7 +109,7 @@ class SnapshotKeeper:
         return SnapshotTurns(self._usual, strained, self._backlog)
 
     def _current_turns(self) -> SnapshotTurns:
-        """Those of this epoch: what an earlier leadership heard is old."""
+        """Turns of this epoch: heartbeats of an earlier leadership are outdated."""
         epoch = self._driver.raft.replica.epoch
         if epoch != self._led_epoch:
             self._led_epoch = epoch
@@ -115,7 +117,8 @@ class SnapshotKeeper:
         return self._turns
 
     def _backlog(self, end_offset: int, now_ms: int) -> Backlog:
-        """By the share of the log's offsets, and the time of the first record that is still there."""
+        """Size and age of the log behind a snapshot, by its share of the log's offsets and the time of the first record
+        that remains."""
         start, end = self._log.start_offset, self._log.end.offset
         first = max(start, end_offset)
         if first >= end:
@@ -125,17 +128,17 @@ class SnapshotKeeper:
         return Backlog(size, 0 if batch is None else now_ms - batch.max_timestamp_ms)
 
     def _caught_up(self) -> tuple[int, int]:
-        """How many voters there are, and how many of them have caught up."""
+        """Number of voters, and number of those that have caught up."""
         raft = self._driver.raft
         voters, oldest_ms = raft.describe().voters, raft.replica.now_ms - raft.replica.config.election_timeout_ms
         return len(voters), sum(each.caught_up_ms >= oldest_ms for each in voters)
 
     def _is_strained(self) -> bool:
-        """Whether voters have fallen behind, and to lose one of the others would end commits."""
+        """Return whether voters have fallen behind, so that the loss of another one would stop commits."""
         voters, ready = self._caught_up()
         return ready < voters and ready - 1 < voters // 2 + 1
 
-    # --- looking
+    # --- periodic checks
 
     async def _look_on(self) -> None:
         interval_seconds = self._settings.snapshot_interval_ms / 1000 or LOOK_SECONDS
@@ -150,7 +153,7 @@ class SnapshotKeeper:
                 return
 
     async def _look(self) -> bool:
-        """Writes or hands over where that is due; whether to look again soon."""
+        """Write or hand over where that is due. Returns whether to check again soon."""
         if self._metadata.controller.active and len(self._driver.raft.replica.voters.voters) > 1:
             return await self._lead()
         heard = await self._beat() if self._driver.raft.replica.config.can_vote else None
@@ -163,9 +166,13 @@ class SnapshotKeeper:
         return False
 
     async def _lead(self) -> bool:
-        """The active controller's own turn: it hands over, once, when somebody could take over and nothing is on its
-        way to being committed; the next leader lets it write. Else it writes as it is. Whether it waits for such a
-        moment: not in step with records that come at intervals, and not for ever, as under load there may be none."""
+        """Act when the active controller's own turn is due.
+
+        It hands over once, if another voter could take over and nothing is about to be committed; the next leader lets
+        it write. Else it writes in place. Returns whether it waits for a moment without uncommitted records. It does
+        not check in step with records that come at intervals. It does not wait indefinitely, because under load there
+        may be no such moment.
+        """
         raft, end_offset, now_ms = self._driver.raft, self._metadata.snapshot_end, self._clock()
         since_ms, self._waits_since_ms = self._waits_since_ms, None
         if self._metadata.in_transaction or not self._current_turns().is_own(
@@ -186,7 +193,8 @@ class SnapshotKeeper:
         return False
 
     async def _beat(self) -> ControllerHeartbeatResponse | None:
-        """Tells the leader where the last snapshot ends; its answer, None when there is none to go by."""
+        """Report the end of the last snapshot to the leader. Returns its answer, or None when there is none to follow.
+        """
         replica = self._driver.raft.replica
         address = None if replica.leader_id in (NOBODY, replica.config.node_id) else replica.address_of(
             replica.leader_id)
@@ -210,14 +218,14 @@ class SnapshotKeeper:
     # --- writing
 
     async def write_when_due(self, factor: int = 1) -> None:
-        """Writes a snapshot when the log behind the last one is long or old enough, and removes what need not be
+        """Write a snapshot when the log behind the last one is long or old enough, and remove those that need not be
         kept."""
         behind = Backlog(self._metadata.unsnapshot_bytes, self._clock() - self._metadata.snapshot_ms)
         if Limits(self._usual.size_bytes * factor, self._usual.interval_ms * factor).are_reached(behind):
             await self.write()
 
     async def write(self) -> None:
-        """Writes one if something is new; one at a time. Raises what writing a file does."""
+        """Write a snapshot if something is new; one at a time. Raises what writing a file raises."""
         began_ms = self._clock()
         begun = None if self._metadata.in_transaction else self._metadata.begin_snapshot(began_ms)
         if begun is None:
@@ -225,14 +233,14 @@ class SnapshotKeeper:
         snapshot, batches = begun
         self._writing = asyncio.get_running_loop().run_in_executor(
             self._disk, write_snapshot, self._directory, snapshot, batches)
-        await asyncio.shield(self._writing)        # the thread does not end before it is done, whoever waits
+        await asyncio.shield(self._writing)        # the thread runs to its end, even when the waiting task is cancelled
         if self._metadata.end_snapshot(snapshot, began_ms):
             log.info("metadata snapshot %s written", snapshot.file_name)
             self._clean()
 
     def _clean(self) -> None:
-        """While the snapshots and the log are too large together or too old, the log starts a snapshot later. The
-        newest snapshot and the log behind it stay."""
+        """Advance the log start by one snapshot while snapshots and log together are too large, or too old. The newest
+        snapshot and the log behind it stay."""
         settings = self._settings
         while len(self._snapshots.ids) > 1:
             oldest, after = self._snapshots.ids[:2]

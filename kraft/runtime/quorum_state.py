@@ -1,4 +1,4 @@
-"""The file `quorum-state` of the metadata log: who leads in which epoch, and whom this node voted for (KIP-595).
+"""The file `quorum-state` of the metadata log: the leader of an epoch, and the vote of this node (KIP-595).
 
 One JSON object on one line. Version 1 is of dynamic quorums (kraft.version 1), version 0 of static ones, which repeat
 the configured voters. An unknown version is refused: a vote that is not understood could be given twice.
@@ -22,7 +22,7 @@ NO_DIRECTORY: Final = UUID(int=0)
 
 @immutable
 class QuorumStateFile:
-    """What the file says; -1 is nobody. `voters` are there in version 0 only."""
+    """Content of the file; -1 is nobody. Only version 0 has `voters`."""
 
     leader_id: int = NOBODY
     leader_epoch: int = 0
@@ -45,8 +45,8 @@ class QuorumStateFile:
 
 
 def read_quorum_state(directory: Path) -> QuorumStateFile | None:
-    """What the file in a metadata log's directory says, None without one. `CorruptFileError`, which names the field,
-    for anything else than a state file: a vote that is not understood could be given twice."""
+    """Read the file in a metadata log's directory; None without one. Raises `CorruptFileError`, which names the field,
+    for anything but a state file: a vote that is not understood could be given twice."""
     path = directory / NAME
     if not path.exists():
         return None
@@ -104,5 +104,5 @@ def _voters(content: dict[str, Any]) -> tuple[int, ...]:
 
 
 def write_quorum_state(directory: Path, state: QuorumStateFile) -> None:
-    """Replaces the file, durably: afterwards, and after any crash, it says the old thing or the new one."""
+    """Replace the file, durably: after any crash it has either the old or the new content."""
     fileio.write_atomic(directory / NAME, state.encode())

@@ -1,23 +1,24 @@
-"""The glue around the consensus core: tells it what happened, and carries out what it says, in its order.
+"""The glue around the consensus core: it reports events to the core, and carries out the results in the core's order.
 
     driver = RaftDriver(raft, ports...)
     driver.start()
-    driver.step(source, correlation, message)      # what the network brings
-    driver.propose(records, epoch)                 # what the state machine wants
+    driver.step(source, correlation, message)      # a message from the network
+    driver.propose(records, epoch)                 # records of the state machine
     await driver.resign(); driver.close()
 
-Everything that happens in one turn of the loop is carried out once, at its end: proposals of one turn share one flush
-and one answer to each follower. The flush runs in a thread without the interpreter lock, while the answers leave. Only
-the end of a leadership is carried out at once: the next request of that turn must not meet a state machine that thinks
-it may still propose.
+Everything that happens in one iteration of the loop is carried out once, at its end: proposals of one iteration share
+one flush and one answer to each follower. The flush runs in a thread without the interpreter lock, while the answers
+are sent. Only the end of a leadership is carried out at once: the next request of that iteration must not meet a state
+machine that still believes that it may propose.
 
-A follower's way from the leader's answer to its next Fetch is the longest part of a commit, so the core is asked ahead:
-records that it will append are appended before it looks at the answer, and the Fetch that acknowledges them is sent by
-the flusher's thread the moment they are durable. Whether it has left is found out before the core hears of anything.
+The longest part of a commit is a follower's path from the leader's answer to its next Fetch. The driver therefore works
+ahead of the core. It appends the records of an answer that the core will append before the core processes the answer.
+The flusher's thread sends the Fetch that acknowledges them the moment they are durable. Before the core receives any
+event, the driver finds out whether that Fetch was sent.
 
-While one answer follows the other and each is like the one before, but for the high watermark and the records, not even
-that is asked: the next Fetch is known. The core hears of all such answers as of one, every few milliseconds and before
-it hears of anything else: for it the leader has sent all these records together.
+Successive answers may differ only in high watermark and records. The next Fetch is then known without the core. Every
+few milliseconds, and before any other event, the driver passes all such answers to the core as one. To the core it is
+as if the leader had sent all these records together.
 """
 
 import asyncio
@@ -38,12 +39,12 @@ from kraft_native.fetch_chain import FetchChain
 TIMER_SECONDS_MAX: Final = 60.0
 LOOK_MS: Final = 5
 TELL_SECONDS: Final = 0.003
-"""How long the core may not hear of answers that are like the one before."""
+"""Time for which answers like the previous one may be withheld from the core."""
 NEVER_OFFSET: Final = (1 << 63) - 1
 
 
 class SteadyClock:
-    """Milliseconds since 1970 that never go back: set by the wall once, then moved by the monotonic clock."""
+    """Milliseconds since 1970 that never go back: set by the wall clock once, then advanced by the monotonic clock."""
 
     def __init__(self) -> None:
         self._base_ns = time.time_ns() - time.monotonic_ns()
@@ -53,13 +54,13 @@ class SteadyClock:
 
 
 class Timer(Protocol):
-    """Of `asyncio.TimerHandle`, what the driver needs."""
+    """The subset of `asyncio.TimerHandle` that the driver uses."""
 
     def cancel(self) -> None: ...
 
 
 class Future(Protocol):
-    """Of `asyncio.Future`, what the driver needs."""
+    """The subset of `asyncio.Future` that the driver uses."""
 
     def done(self) -> bool: ...
     def set_result(self, result: None, /) -> None: ...
@@ -67,7 +68,7 @@ class Future(Protocol):
 
 
 class Loop(Protocol):
-    """Of an event loop of `asyncio`, what the driver needs; the simulator has its own."""
+    """The subset of an `asyncio` event loop that the driver uses; the simulator has its own."""
 
     def call_soon(self, callback: Callable[[], object], /) -> object: ...
     def call_later(self, delay: float, callback: Callable[[], object], /) -> Timer: ...
@@ -77,7 +78,7 @@ class Loop(Protocol):
 
 
 class FlushedLog(Protocol):
-    """Of `kraft_native.log.Log`, what the driver needs: how far it is durable."""
+    """The subset of `kraft_native.log.Log` that the driver uses: how far the log is durable."""
 
     @property
     def flush_eventfd(self) -> int: ...
@@ -92,7 +93,7 @@ class FlushedLog(Protocol):
 
 
 class DrivenLog(Protocol):
-    """Of `RaftLog`, what the driver needs. What was fetched is flushed without being asked for, what was proposed by
+    """The subset of `RaftLog` that the driver uses. Fetched records are flushed without a call, proposed ones by
     `flush_appended`."""
 
     @property
@@ -104,7 +105,7 @@ class DrivenLog(Protocol):
 
 
 class StateMachine(Protocol):
-    """Who applies what is committed. Called in the order of `Ready`; may propose."""
+    """The state machine that applies committed records. Called in the order of `Ready`; may propose."""
 
     def installed(self, snapshot: OffsetAndEpoch) -> None: ...
 
@@ -114,30 +115,32 @@ class StateMachine(Protocol):
 
 
 class Courier(Protocol):
-    """Who brings requests to other nodes (see `Peers`); each call returns at once."""
+    """Sender of requests to other nodes (see `Peers`). Each call returns at once."""
 
     def ask(self, ask: Ask) -> None:
-        """Sends it."""
+        """Send a request."""
 
     def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
-        """The socket and the bytes by which somebody else can send it now; None when that cannot be."""
+        """Socket and bytes with which another thread can send the request now; None when that is not possible."""
 
     def has_left(self, ask: Ask) -> None:
-        """It was prepared last, and was sent by somebody else."""
+        """Note that the request, the last one prepared, was sent by another thread."""
 
     def follow(self, ask: Ask, chain: FetchChain) -> None:
-        """This Fetch was prepared last, and has begun the chain. Until `unfollow`, answers to it and to those that
-        follow it may be given to that: those that are like the last one of the leader in its epoch."""
+        """Note that this Fetch, the last one prepared, has begun the chain. Until `unfollow`, the chain may receive the
+        answers to it and to the Fetches that follow it. These are the answers like the last one of the leader in its
+        epoch."""
 
     def unfollow(self, ask: Ask) -> None:
-        """The chain has ended."""
+        """Note the end of the chain."""
 
 
 class RaftDriver:
-    """One core on one loop, which is the running one unless another is given. `write_hard_state` returns when it is
-    durable; `answer` returns at once. `read_event` clears the descriptor by which the log tells of flushes.
+    """One core on one loop, by default the running one.
 
-    `on_failure` hears of the first error of the disk or of a broken invariant; nothing is done or sent any more then.
+    `write_hard_state` returns when the state is durable; `answer` returns at once. `read_event` clears the descriptor
+    with which the log reports flushes. `on_failure` receives the first error of the disk or of a broken invariant;
+    nothing is done or sent after it.
     """
 
     def __init__(
@@ -150,8 +153,8 @@ class RaftDriver:
         self._raft_log = log
         self._log = log.log
         self.machine = machine
-        """Another one may take its place before the first turn."""
-        self._eventfd = self._log.flush_eventfd          # after a failed flush the log does not tell it any more
+        """May be replaced before the first iteration."""
+        self._eventfd = self._log.flush_eventfd          # after a failed flush the log does not return it
         self._write_hard_state = write_hard_state
         self._courier = courier
         self._answer = answer
@@ -160,41 +163,41 @@ class RaftDriver:
         self._loop: Loop = loop or asyncio.get_running_loop()
         self._read_event = read_event
         self._flushing: int | None = None
-        """The offset up to which the core waits for the log to be durable."""
+        """Offset up to which the core waits for the log to be durable."""
         self._ahead: Ask | None = None
-        """What the flusher's thread sends when it is; the first of those that follow each other."""
+        """Fetch that the flusher's thread sends then; the first of a chain."""
         self._chain = FetchChain(self._log, self._append_ahead, self._tell_later)
         self._teller: Timer | None = None
         self._hears_from = 0
-        """The durable end from which on the flusher's thread wakes the loop."""
+        """Durable end from which on the flusher's thread wakes the loop."""
         self._scheduled = False
         self._stopped = True
         self._timer: Timer | None = None
         self._timer_ms = NEVER_MS
         self._looked_ms = 0
         self._leadership: Leadership | None = None
-        """What the state machine was told last."""
+        """Leadership that the state machine knows."""
         self._is_leading = False
-        """Whether it thinks so."""
+        """True if the state machine believes that it leads."""
         self._left: Future | None = None
         self.on_turn: Callable[[], None] = lambda: None
-        """Called after each turn: more may be committed and known."""
+        """Called after each run: more may be committed and known."""
         self.on_answers: Callable[[], None] = lambda: None
-        """Called when answers were given outside of any request: they may leave now."""
+        """Called when answers were given outside of any request: they may be sent now."""
 
     @property
     def is_running(self) -> bool:
-        """Whether it does what it is told: after `start`, until `close` or a failure."""
+        """Return whether the driver carries out calls: from `start` until `close` or a failure."""
         return not self._stopped
 
     def start(self) -> None:
-        """Begins to carry out what the core wants; nothing is sent before."""
+        """Start to carry out what the core decides; nothing is sent before."""
         self._stopped = False
         self._loop.add_reader(self._eventfd, self._flushed)
         self._schedule()
 
     def close(self) -> None:
-        """Nothing is done any more. May be called again."""
+        """Stop all work. May be called again."""
         if not self._stopped:
             self._loop.remove_reader(self._eventfd)
         if self._ahead is not None:
@@ -208,7 +211,7 @@ class RaftDriver:
         self._timer = self._teller = None
 
     async def resign(self, timeout_seconds: float) -> None:
-        """Gives up the leadership, if it is held, and waits until the others know; for at most the time-out."""
+        """Give up the leadership, if it is held, and wait until the others know it, for at most the time-out."""
         if self._stopped:
             return
         self._left = self._loop.create_future()
@@ -216,14 +219,14 @@ class RaftDriver:
         self.hand_over()
         await self._left
         timer.cancel()
-        self._run()                    # who asked last is answered: a vote for the next leader must not be lost
+        self._run()                    # the last requests are answered: a vote for the next leader must not be lost
 
     def _tell_left(self) -> None:
         if self._left is not None and not self._left.done():
             self._left.set_result(None)
 
     def hand_over(self) -> None:
-        """Gives up the leadership, if it is held, and goes on as a follower of whoever leads next."""
+        """Give up the leadership, if it is held, and continue as a follower of the next leader."""
         try:
             self._settle(is_followed=True)
             self.raft.resign(self.raft.replica.epoch, self._clock())
@@ -235,7 +238,7 @@ class RaftDriver:
     # --- events
 
     def step(self, source: int, correlation: int, message: Message) -> None:
-        """A message has come; see `Raft.step`."""
+        """Process a received message; see `Raft.step`."""
         if self._stopped:
             return
         try:
@@ -248,8 +251,8 @@ class RaftDriver:
         self._stepped(is_answer=not isinstance(message, Request))
 
     def take_ahead(self, node_id: int, correlation: int, answer: Response) -> None:
-        """An answer has come that `step` will be told of at once: if the core will append its records, that is done and
-        their flush begins."""
+        """Begin with an answer that `step` will receive at once: if the core will append its records, append them and
+        begin their flush."""
         if not self._stopped and self.raft.takes_records(node_id, correlation, answer):
             self._append_ahead(answer.records)  # type: ignore[attr-defined]
 
@@ -261,8 +264,8 @@ class RaftDriver:
             return -1
 
     def _tell_later(self, sends: bool) -> None:
-        """The chain has taken an answer. Soon, if its next Fetch is sent; if not, at once, and it is sent as any
-        other."""
+        """Pass answers of the chain to the core later. That is soon, if the chain sends the next Fetch. If not, it is
+        at once, and the next Fetch is sent as any other."""
         if not sends:
             self._schedule()
         elif self._teller is None:
@@ -273,7 +276,7 @@ class RaftDriver:
         self._run()
 
     def catch_up(self) -> None:
-        """The courier hears now of what has left ahead: its answer has come, or its connection is gone."""
+        """Report to the courier what was sent ahead: its answer has come, or its connection is lost."""
         try:
             self._settle_ahead()
         except Exception as error:  # noqa: BLE001 - as in `step`
@@ -282,37 +285,38 @@ class RaftDriver:
         self._schedule()
 
     def _stepped(self, *, is_answer: bool = False) -> None:
-        """A follower has one answer in a turn, and what that brings about need not wait for the next."""
+        """Schedule a run after a step, or run now: a follower has one answer in an iteration, and its effects need not
+        wait for the next."""
         if self.raft.leadership != self._leadership if self._is_leading else is_answer:
             self._run()
         else:
             self._schedule()
 
     def propose(self, records: object, epoch: int) -> int:
-        """Appends what the log takes for records as the leader of `epoch`; gives the log end. `NotLeaderError` when
-        this node is not."""
+        """Append records as the leader of `epoch`; return the log end. Raises `NotLeaderError` when this node does not
+        lead."""
         end = self.raft.propose(records, self._clock(), epoch)
         self._schedule()
         return end.offset
 
     def upgrade(self, level: int, epoch: int) -> int:
-        """Brings kraft.version up as the leader of `epoch`; gives the log end. See `Raft.upgrade`."""
+        """Raise kraft.version as the leader of `epoch`; return the log end. See `Raft.upgrade`."""
         end_offset = self.raft.upgrade(level, epoch, self._clock())
         self._schedule()
         return end_offset
 
     def wake(self) -> None:
-        """Something else was asked of the core."""
+        """Schedule a run, because the core has received another request."""
         self._schedule()
 
     def _flushed(self) -> None:
-        """The log's flusher has got somewhere."""
+        """Handle progress of the log's flusher."""
         if self._stopped:
-            return                     # its descriptor may be another's by now
+            return                     # its descriptor may belong to another file by now
         with suppress(BlockingIOError):
             self._read_event(self._eventfd)
         if self._log.failure is not None:
-            self._fail(self._log.failure)  # what may not be durable is nothing to go on with
+            self._fail(self._log.failure)  # data that may not be durable is no base to continue from
             return
         try:
             self._log.poll()
@@ -323,7 +327,7 @@ class RaftDriver:
         self._run(is_turn=True)
 
     def _settle(self, *, is_followed: bool = False) -> None:
-        """The core hears first of what has happened in the flusher's thread: what has left, and what is durable."""
+        """Report to the core first what happened in the flusher's thread: what was sent, and what is durable."""
         self._settle_ahead()
         if self._flushing is not None and self._flushing <= self._log.durable_end_offset:
             end_offset, self._flushing = self._flushing, None
@@ -331,7 +335,8 @@ class RaftDriver:
             self.raft.log_flushed(end_offset, self._clock(), is_followed=is_followed)
 
     def _settle_ahead(self) -> None:
-        """What has left waits for its answer; what has not is taken back, for something else may come first."""
+        """Settle the Fetch ahead. One that was sent waits for its answer; one that was not is withdrawn, since
+        something else may come first."""
         if self._ahead is None:
             return
         ask, self._ahead = self._ahead, None
@@ -346,8 +351,8 @@ class RaftDriver:
 
     def _tell_more(self, ask: Ask, like: FetchResponse, high_watermark: int, records: object, *,
                    has_left: bool) -> None:
-        """Of several answers as of one: the first Fetch left because what it acknowledges was durable, and all records
-        since are appended. `has_left`: so has the Fetch that follows the last."""
+        """Pass several answers to the core as one. The first Fetch was sent because what it acknowledges was durable,
+        and all records since are appended. `has_left`: the Fetch that follows the last answer was sent, too."""
         assert self._flushing is not None, "a Fetch left ahead of nothing"
         end_offset, self._flushing = self._flushing, None
         now_ms = self._clock()
@@ -375,11 +380,11 @@ class RaftDriver:
             self._loop.call_soon(self._run_scheduled)
 
     def _run_scheduled(self) -> None:
-        if self._scheduled:            # else that was done since, with something else
+        if self._scheduled:            # else a later call has already run it with something else
             self._run(is_turn=True)
 
     def _run(self, *, is_turn: bool = False) -> None:
-        """`is_turn`: the loop called, and nobody's request is being served."""
+        """Carry out the core's decisions. `is_turn`: the loop called, and no request is being served."""
         self._scheduled = False
         if self._stopped:
             return
@@ -431,7 +436,7 @@ class RaftDriver:
             self.machine.leadership(leadership)
 
     def _send_ahead(self, end_offset: int) -> None:
-        """What waits for the flush under way leaves with its end."""
+        """Prepare the Fetch that waits for the flush in progress, so that it is sent when the flush ends."""
         ask = self.raft.fetch_ahead()
         if ask is not None:
             prepared = self._courier.prepare(ask)
@@ -443,19 +448,20 @@ class RaftDriver:
                 self.raft.withdraw(ask)
 
     def _hear(self, end_offset: int) -> None:
-        """The loop is woken by the end of the flush only where something waits for that: not at a follower whose Fetch
-        leaves with it, nor at a leader whose followers have less. They hear of it before the next event."""
+        """Wake the loop at the end of the flush only where something waits for it. A follower whose Fetch is sent by
+        the flush does not wait, nor does a leader whose followers have less. They learn of the flush before the next
+        event."""
         waits = self._ahead is None and self.raft.awaits_flush
         hears_from = end_offset if waits else NEVER_OFFSET
         if hears_from != self._hears_from:
             self._hears_from = hears_from
             if not self._log.tell_flushes_from(hears_from):
-                self._loop.call_soon(self._flushed)  # it was faster than we are
+                self._loop.call_soon(self._flushed)  # the flush was faster than this call
 
     def _arm(self) -> None:
-        """Has `_tick` called in time. While turn follows turn it looks at the deadlines once in `LOOK_MS` only."""
+        """Schedule `_tick` in time. In a series of iterations the deadlines are read only once in `LOOK_MS`."""
         if self._timer is not None and self._timer_ms <= self.raft.replica.now_ms + LOOK_MS:
-            return  # `_tick` looks again
+            return  # `_tick` reads them again
         now_ms = self._clock()
         if now_ms - self._looked_ms < LOOK_MS:
             deadline_ms = now_ms + LOOK_MS
@@ -471,7 +477,7 @@ class RaftDriver:
         self._timer = self._loop.call_later(delay, self._tick)
 
     def _fail(self, error: BaseException) -> None:
-        """A log that cannot be written any more tells of what failed first, not of what it refuses since."""
+        """Stop with an error. A log that cannot be written reports what failed first, not its refusals since."""
         if not self._stopped:
             self.close()
             self._on_failure(self._log.failure or error)

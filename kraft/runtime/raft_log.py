@@ -18,7 +18,7 @@ READ_BYTES: Final = 8 << 20
 
 
 class Proposal(NamedTuple):
-    """What the state machine proposes: values of records that become one batch, and their time."""
+    """Proposal of the state machine: values of records that become one batch, and their time."""
 
     payloads: Sequence[bytes]
     timestamp_ms: int
@@ -32,11 +32,11 @@ class RaftLog:
         self._start_epoch = start_epoch
         self.start_offset = log.log_start_offset
         self.end = self._look_up_end()
-        """See `LogPort`; the core asks for both all the time."""
+        """See `LogPort`; stored, because the core reads start and end all the time."""
         self._ahead: object = None
         self._is_flushed = True
         self._last: tuple[int, bytes] = UNKNOWN_OFFSET, b""
-        """The batch that was appended last as leader and where it begins: what followers ask for next."""
+        """Base offset and bytes of the batch that was appended last as leader: followers fetch it next."""
         log.flush_when_asked()
 
     @property
@@ -54,7 +54,7 @@ class RaftLog:
             return self.start
         found, end_offset = self.log.epochs.end_offset_for(epoch, self.log.log_end_offset)
         if found == UNKNOWN_OFFSET:
-            # The cache is asked about an epoch above all that it has: the last one is the largest below.
+            # The epoch is above all in the cache: the last one is the largest below.
             return self.end
         return OffsetAndEpoch(end_offset, found)
 
@@ -78,15 +78,18 @@ class RaftLog:
         return end_offset
 
     def flush_appended(self) -> None:
-        """Begins to flush what was appended as leader."""
+        """Begin to flush what was appended as leader."""
         if not self._is_flushed:
             self._is_flushed = True
-            self.log.flush_soon()      # somebody waits for it
+            self.log.flush_soon()      # the answer to a proposal waits for it
 
     def append_ahead(self, records: object) -> int:
-        """Appends fetched records of the usual kind, and begins to flush them, before the core looks at them; gives the
-        log end. The core will call `append_fetched` with the same object, of several with the last. Others, and those
-        that are refused, wait for that call: -1."""
+        """Append fetched records of the usual kind, and begin to flush them, before the core processes them. Returns
+        the log end.
+
+        The core will call `append_fetched` with the same object, after several calls with the last one. Returns -1 for
+        other records, and for refused ones: they wait for that call.
+        """
         assert isinstance(records, bytes | memoryview)
         end = self.end
         end_offset = plain_end(records, end.offset, end.epoch)
@@ -103,7 +106,7 @@ class RaftLog:
 
     @property
     def is_ahead(self) -> bool:
-        """Whether records were appended that the core has not looked at."""
+        """Return whether records were appended that the core has not processed."""
         return self._ahead is not None
 
     def append_fetched(self, records: object, epoch: int) -> tuple[AppendedControl, ...]:
@@ -137,7 +140,7 @@ class RaftLog:
     def read(self, start_offset: int, max_bytes: int) -> bytes | None:
         base_offset, batch = self._last
         if start_offset == base_offset:
-            return batch               # what it is followed by goes out with the next answer
+            return batch               # the batches behind it are sent with the next answer
         return bytes(self.log.read(start_offset, max(1, max_bytes), "log_end")) or None
 
     def controls(self) -> tuple[AppendedControl, ...]:
@@ -147,8 +150,8 @@ class RaftLog:
     # --- for its owners
 
     def batches(self, offset: int, end_offset: int) -> Iterator[Batch]:
-        """The batches from the one with `offset` up to `end_offset`, which is the end of one. `MetadataLogError` where
-        one is missing."""
+        """The batches from the one with `offset` up to `end_offset`, the end of a batch. Raises `MetadataLogError`
+        where one is missing."""
         while offset < end_offset:
             piece = self.log.read(offset, READ_BYTES, "log_end")
             if not len(piece):
@@ -161,21 +164,22 @@ class RaftLog:
             offset = piece.next_offset
 
     def continues(self, snapshot: OffsetAndEpoch) -> bool:
-        """Whether this log begins behind the snapshot's last record or has it, so that what follows there may stay."""
+        """Return whether this log begins behind the snapshot's last record or has it, so that the rest of the log may
+        stay."""
         if snapshot.offset > self.log.log_end_offset:
             return False
         before = [epoch for epoch, start_offset in self.log.epochs.entries() if start_offset < snapshot.offset]
         return snapshot.offset <= self.log.log_start_offset or not before or before[-1] == snapshot.epoch
 
     def restart_at(self, start: OffsetAndEpoch) -> None:
-        """Empties the log; what comes next follows the snapshot `start`."""
+        """Empty the log; the next records follow the snapshot `start`."""
         self._last = UNKNOWN_OFFSET, b""
         self.log.truncate_fully_and_start_at(start.offset)
         self._starts(start.epoch)
 
     def trim(self, start: OffsetAndEpoch) -> None:
-        """Lets the log start at the end of the snapshot `start`, durably."""
-        self.log.flush()               # only what is durable may be taken away
+        """Move the log start, durably, to the end of the snapshot `start`."""
+        self.log.flush()               # only what is durable may be removed
         self.log.delete_records(start.offset)
         self._starts(start.epoch)
 

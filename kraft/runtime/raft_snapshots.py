@@ -23,11 +23,11 @@ logger = logging.getLogger(__name__)
 
 
 class RaftSnapshots:
-    """`SnapshotPort` in the directory of `log`. A snapshot that is received goes to a file beside the others, and is
-    one of them when it is whole.
+    """`SnapshotPort` in the directory of `log`. A snapshot is received into a separate file, and joins the others when
+    it is whole.
 
-    Damaged snapshots are passed over, as if they were not there, when the log or an older one reaches back;
-    `MetadataLogError` when what the log begins after is in none that can be read.
+    Damaged snapshots are ignored when the log or an older snapshot reaches back far enough. Raises `MetadataLogError`
+    when no readable snapshot has what the log begins after.
     """
 
     def __init__(self, directory: Path, log: RaftLog) -> None:
@@ -40,7 +40,7 @@ class RaftSnapshots:
         self._pass_over_damaged()
 
     def _pass_over_damaged(self) -> None:
-        """Reads the newest snapshot that can be read; those after it are not there any more."""
+        """Read the newest readable snapshot, and drop the damaged ones after it."""
         log_start, reasons = self._log.start_offset, []
         while self._ids and self._ids[-1].end_offset >= log_start:
             try:
@@ -107,38 +107,38 @@ class RaftSnapshots:
 
     @property
     def ids(self) -> tuple[SnapshotId, ...]:
-        """Those that are there, oldest first."""
+        """The existing snapshots, oldest first."""
         return tuple(self._ids)
 
     def content(self, snapshot: OffsetAndEpoch) -> SnapshotContent:
-        """What a snapshot that is there says. What was read of the newest one at the start, or when it was installed,
-        is given, and forgotten."""
+        """Read a snapshot that exists. The content read at the start or at the installation is returned once, then
+        dropped."""
         wanted = SnapshotId(*snapshot)
         read, self._read = self._read, None
         return read[1] if read is not None and read[0] == wanted else self._decoded(wanted)
 
     def quorum(self, snapshot: OffsetAndEpoch) -> QuorumRecords:
-        """What a snapshot says about the quorum."""
+        """Records of the quorum in a snapshot."""
         wanted = SnapshotId(*snapshot)
         if self._quorum is not None and self._quorum[0] == wanted:
             return self._quorum[1]
         return self._decoded(wanted).quorum
 
     def add(self, snapshot: SnapshotId) -> bool:
-        """A snapshot was written here (`write_snapshot`) and is one of them now; False, and it is removed, when the log
-        begins behind its end by now."""
+        """Add a snapshot that was written here (`write_snapshot`). Returns False, and removes it, when the log begins
+        behind its end by now."""
         self._add(snapshot)
         self.remove_before_log()
         return snapshot in self._ids
 
     def remove_before_log(self) -> None:
-        """Removes those that end before the log begins: nothing can go on behind them."""
+        """Remove the snapshots that end before the log begins: no log can continue from them."""
         for older in [each for each in self._ids if each.end_offset < self._log.start_offset]:
             remove_snapshot(self.directory, older)
             self._ids.remove(older)
 
     def close(self) -> None:
-        """A snapshot that is not whole is not finished."""
+        """Abandon a snapshot that is not whole."""
         self.abandon()
 
     def _add(self, snapshot: SnapshotId) -> None:
@@ -156,7 +156,7 @@ class RaftSnapshots:
 
 
 def _decode(snapshot: SnapshotId, data: bytes) -> SnapshotContent:
-    """`CorruptRecordError` when the bytes are no snapshot."""
+    """Decode a snapshot. Raises `CorruptRecordError` when the bytes are no snapshot."""
     try:
         return decode_snapshot(data)
     except (CorruptRecordError, MetadataLogError) as error:

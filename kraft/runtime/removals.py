@@ -1,9 +1,13 @@
-"""Every removal of a partition's directory, and of files in one, by a running node (docs/internals/deletion.md).
+"""Every removal, by a running node, of a partition's directory or of files in one (docs/internals/deletion.md).
 
-Only a record of the metadata log deletes data: one that deletes the topic, or that takes the replica from this node,
-for the topic id that the directory holds. `record` notes such a record. Any other directory that belongs to no replica
-is renamed to `-stray`: it is neither served nor deleted. Two kinds of directories are copies and hold nothing of their
-own: a future replica while the replica that it copies is open, and the replica that a complete future replica replaced.
+Only a record of the metadata log deletes data. It deletes the topic or takes the replica from this node, for the topic
+id that the directory holds; `record` notes it. Any other directory that belongs to no replica is renamed to `-stray`:
+it is neither served nor deleted.
+
+Two kinds of directories are copies and hold no data of their own:
+
+- A future replica while the replica that it copies is open.
+- The replica that a complete future replica replaced.
 """
 
 import heapq
@@ -21,22 +25,22 @@ log = logging.getLogger(__name__)
 
 
 class Removals:
-    """Loop thread only. Raises what renaming a directory raises."""
+    """The removals of a node. Loop thread only. Raises what renaming a directory raises."""
 
     def __init__(self) -> None:
         self._recorded: dict[TopicPartition, list[UUID]] = {}
         self._doomed: list[tuple[float, Path]] = []
         self.strays: dict[Path, LogDir] = {}
-        """The stray directories, those of earlier processes too, with the log directory that each lies in."""
+        """Stray directories, also of earlier processes, with the log directory that holds each."""
 
-    # --- what the metadata log says
+    # --- records of the metadata log
 
     def record(self, name: TopicPartition, topic_id: UUID) -> None:
-        """A record of the metadata log removes this node's replica of that topic id."""
+        """Note a record of the metadata log that removes this node's replica of that topic id."""
         self._recorded.setdefault(name, []).append(topic_id)
 
     def forget(self, name: TopicPartition, topic_id: UUID) -> None:
-        """The removal is done."""
+        """Drop the record of a removal that is done."""
         left = [each for each in self._recorded.get(name, ()) if each != topic_id]
         if left:
             self._recorded[name] = left
@@ -44,19 +48,19 @@ class Removals:
             self._recorded.pop(name, None)
 
     def concerns(self, name: TopicPartition) -> bool:
-        """Whether a removal is recorded for an earlier replica of that name, and not done."""
+        """Return whether a removal of an earlier replica of that name is recorded and not done."""
         return name in self._recorded
 
     # --- partition directories
 
     def remove(self, directory: LogDir, path: Path, name: TopicPartition, topic_id: UUID | None, *,
                delay_seconds: float = 0, durable: bool = True) -> None:
-        """Deletes a partition's directory, replica or future replica, when a record says so; else sets it aside.
+        """Delete a partition's directory, replica or future replica, when a record permits it; else set it aside.
 
-        `topic_id`: the one that this process opened it under; None: the directory's own file says it.
+        `topic_id` is the one under which this process opened it; None: read it from the directory.
         """
         if not path.is_dir():
-            return                     # it could not be made, or was removed by hand
+            return                     # it could not be created, or was removed by hand
         if topic_id is None:
             topic_id = topic_id_in(path)
         if topic_id is not None and topic_id in self._recorded.get(name, ()):
@@ -65,15 +69,15 @@ class Removals:
             self.set_aside(directory, path, name, "no record of the metadata log deletes it")
 
     def drop_copy(self, directory: LogDir, path: Path, name: TopicPartition) -> None:
-        """Deletes a future replica whose original is open on this node."""
+        """Delete a future replica whose original is open on this node."""
         self._doom(directory.retire_future(name, path), 0)
 
     def replaced(self, directory: LogDir, name: TopicPartition) -> None:
-        """Deletes a replica that moved: the future replica, complete and durable, is about to get its name."""
+        """Delete a replica that moved: the future replica, complete and durable, is about to get its name."""
         self._doom(directory.retire(*name), 0)
 
     def set_aside(self, directory: LogDir, path: Path, name: TopicPartition, why: str) -> None:
-        """Renames a directory to `-stray`."""
+        """Rename a directory to `-stray`."""
         stray = directory.set_aside(path, name)
         self.strays[stray] = directory
         log.warning("%s: %s; it is renamed to %s and not served (kraft storage strays)", path, why, stray.name)
@@ -84,10 +88,10 @@ class Removals:
             return directory.retire(*name, durable=durable)
         return directory.retire_future(name, path)
 
-    # --- what earlier processes left
+    # --- leftovers of earlier processes
 
     def note_strays(self, directory: LogDir) -> None:
-        """Counts and reports the strays of an opened directory."""
+        """Count and report the strays of an opened directory."""
         found = [path for _, path in strays_in(directory.path)]
         self.strays |= dict.fromkeys(found, directory)
         if found:
@@ -95,7 +99,7 @@ class Removals:
                         directory.path, len(found))
 
     def finish(self, directory: LogDir, is_missing: Callable[[TopicPartition, UUID | None], bool]) -> None:
-        """Finishes the deletions that an earlier process decided. One of a replica that the metadata has here, and that
+        """Finish the deletions that an earlier process decided. A replica that the metadata has here, and that
         `is_missing` finds nowhere else, is set aside."""
         for path in directory.deleted():
             name = TopicPartition.of_deleted(path.name)
@@ -105,10 +109,10 @@ class Removals:
                 for error in remove_paths([path]):
                     log.warning("%s is left to the next start: %s", path, error)
 
-    # --- files that go later
+    # --- delayed deletions
 
     def doom_segments(self, paths: Iterable[Path], delay_seconds: float) -> None:
-        """Notes files of segments that retention or compaction removed from a log."""
+        """Note files of segments that retention or compaction removed from a log."""
         for path in paths:
             self._doom(path, delay_seconds)
 
@@ -116,7 +120,7 @@ class Removals:
         heapq.heappush(self._doomed, (time.monotonic() + delay_seconds, path))
 
     def take_removable(self) -> list[Path]:
-        """Files and directories whose delay has passed; the caller has them removed."""
+        """Files and directories whose delay has passed; the caller removes them."""
         found: list[Path] = []
         now = time.monotonic()
         while self._doomed and self._doomed[0][0] <= now:
@@ -125,7 +129,7 @@ class Removals:
 
 
 def discard(stray: Path) -> None:
-    """Deletes a stray, as an operator decided. An opening finishes it after a crash."""
+    """Delete a stray, as an operator decided. After a crash the next opening finishes it."""
     doomed = stray.with_name(stray.name.removesuffix(STRAY_SUFFIX) + DELETED_SUFFIX)
     fileio.rename(stray, doomed)
     fileio.sync_directory(doomed.parent)
@@ -133,8 +137,8 @@ def discard(stray: Path) -> None:
 
 
 def remove_paths(paths: Iterable[Path]) -> list[OSError]:
-    """Removes files and directories; those that are missing already do no harm. What cannot be removed is left to the
-    next opening; gives the first error of each. Any thread: freeing a large file takes the system a while."""
+    """Remove files and directories; a missing one is no error. Returns the first error of each that cannot be removed;
+    the next opening tries again. Any thread: freeing a large file takes the system a while."""
     failures = []
     for path in paths:
         try:

@@ -1,4 +1,4 @@
-"""Carries out what metadata says about this node's replicas: opens and removes logs, installs roles and settings."""
+"""Apply the metadata of this node's replicas: open and remove logs, install roles and settings."""
 
 import asyncio
 import errno
@@ -30,18 +30,19 @@ from kraft_native.replication_quota import ReplicationQuota
 
 log = logging.getLogger(__name__)
 
-# A deleted topic's files go at once where nobody can hold them open but we.
+# The files of a deleted topic are removed at once: no other process can hold them open.
 REMOVE_DELAY_SECONDS: Final = 0.0
 SETTINGS_KEPT_MAX: Final = 1_000
-# What a machine may lack for a while.
+# Resources that a machine may lack for a while.
 LACKING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-# What is wrong with one name in a directory, and not with the directory. `DirectoryWatch` finds one that is missing.
+# Errors that concern one name in a directory, and not the directory. `DirectoryWatch` finds a directory that is
+# missing.
 OF_ONE_NAME: Final = frozenset({errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY,
                                 errno.ENAMETOOLONG})
 
 
 class TopicSettings(NamedTuple):
-    """What a topic's partitions go by."""
+    """Settings of a topic's partitions."""
 
     log: LogSettings
     min_insync_replicas: int
@@ -50,7 +51,7 @@ class TopicSettings(NamedTuple):
 
 
 class Replicas:
-    """Loop thread only."""
+    """The replicas of this node: their logs, roles and settings. Loop thread only."""
 
     def __init__(self, broker: Broker, logs: LogManager, groups: GroupDriver, replication: Replication,
                  directories: Directories, moves: ReplicaMoves) -> None:
@@ -60,14 +61,15 @@ class Replicas:
         self.replication = replication
         self.directories = directories
         self.moves = moves
-        # By what is set for a topic itself: resolving some thirty settings takes longer than making a log.
+        # Keyed by the topic's own settings: resolving some thirty settings takes longer than creating a log.
         self._settings_of: dict[tuple[frozenset[tuple[str, str]], bool], TopicSettings] = {}
         window = {"samples": broker.config.integer("replication.quota.window.num"),
                   "sample_ms": 1000 * broker.config.integer("replication.quota.window.size.seconds")}
         self.leader_quota = ReplicationQuota(**window)
         self.follower_quota = ReplicationQuota(**window)
         self.failed: dict[tuple[str, int], Exception] = {}
-        """Replicas whose log cannot be opened or whose role cannot be installed, and why. The others are served."""
+        """Replicas whose log cannot be opened or whose role cannot be installed, and the cause. All others are served.
+        """
         self._retries = Retries()
         broker.unserved = self.failed
         broker.storage = self
@@ -75,7 +77,7 @@ class Replicas:
         """Replicas whose log missed records when it was opened; see `lost_records`."""
 
     def carry_out(self, steps: Iterable[Step]) -> None:
-        """Removals, then roles, in the plan's order."""
+        """Carry out removals and roles in the plan's order."""
         for step in steps:
             try:
                 if step.action is Action.REMOVE:
@@ -90,7 +92,8 @@ class Replicas:
                 self.fence_failed(error)
 
     def _not_served(self, step: Step, error: Exception) -> None:
-        """The controller has another replica lead. A replica that met an unexpected error half-way is given up."""
+        """Report the replica, so that the controller has another one lead. An unexpected error half-way closes the
+        replica."""
         installed = self.broker.table.get(step.topic, step.number)
         if installed is not None and not isinstance(error, KraftError):
             self._give_up(installed)
@@ -100,7 +103,7 @@ class Replicas:
             self.directories.lost(step.topic_id, step.number, step.partition)
 
     def lost_records(self) -> list[str]:
-        """See `StoragePort`. Not of logs that were cut since, or whose log start has passed the damage."""
+        """See `StoragePort`. Leaves out logs that were cut since, and those whose log start has passed the damage."""
         found = []
         for key, partition in list(self.damaged.items()):
             if partition.removed or self.broker.table.get(*key) is not partition:
@@ -114,15 +117,15 @@ class Replicas:
         return len(self.logs.removals.strays)
 
     def lacking(self) -> list[tuple[str, int]]:
-        """Replicas whose log could not be opened for lack of room, descriptors or memory. Not those of a directory that
-        failed, be it for that."""
+        """Replicas whose log could not be opened for lack of room, descriptors or memory. Replicas of a failed
+        directory are excluded, even when it failed for such a lack."""
         return [key for key, error in self.failed.items()
                 if isinstance(error, StorageError) and error.errno in LACKING
                 and self.logs.directory_of(*key) not in self.logs.offline]
 
     def due(self) -> list[tuple[str, int]]:
-        """Replicas that failed for another reason, and whose pause has ended. A replica in a directory that is offline
-        waits for the next start, as in Kafka."""
+        """Replicas that failed for another reason, and whose pause has ended. A replica in an offline directory waits
+        for the next start, as in Kafka."""
         now = time.monotonic()
         lacking = set(self.lacking())
         return [key for key in self.failed
@@ -130,8 +133,8 @@ class Replicas:
                 and self.logs.directory_of(*key) not in self.logs.offline]
 
     def open_again(self, topic: str, number: int) -> bool:
-        """Opens one of those, unless it was removed meanwhile, or will be in a turn that is due. Whether that went
-        well."""
+        """Open a failed replica again. Returns whether nothing is left to retry: it was opened, it was removed
+        meanwhile, or its removal is due."""
         found, registration = self.broker.image.topic(topic), self.broker.image.partition(topic, number)
         if ((topic, number) not in self.failed or found is None or registration is None
                 or self.broker.node_id not in registration.replicas):
@@ -145,8 +148,8 @@ class Replicas:
         return True
 
     def sort_out(self, image: MetadataImage) -> None:
-        """At a start: removes the logs that are no replica of this node's, and all but one of a partition that has
-        several; see `Removals` for what is deleted and what is set aside."""
+        """Remove, at a start, the logs that are no replica of this node, and all but one of a partition that has
+        several. See `Removals` for what is deleted and what is set aside."""
         for name in list(self.logs.partitions()):
             registration = image.partition(name.topic, name.partition)
             if registration is None or self.broker.node_id not in registration.replicas:
@@ -156,8 +159,8 @@ class Replicas:
         self.logs.finish_removals(image, self.broker.node_id)
 
     def reconfigure(self, topics: Iterable[str]) -> None:
-        """Settings of these topics, or what they fall back to, changed. What takes longer than a turn goes on in the
-        next ones."""
+        """Apply changed settings of these topics, or of what they fall back to. Work that exceeds one slice continues
+        in later iterations of the loop."""
         topics = list(topics)
         for name in topics if self.failed else ():
             self._retries.hasten(name)
@@ -165,7 +168,8 @@ class Replicas:
         self._reconfigure_some(self._stale(topics))
 
     def _stale(self, topics: Iterable[str]) -> Iterator[tuple[Partition, TopicSettings]]:
-        """Between two of them the metadata may change: each is told with what is in force then."""
+        """Partitions of `topics` with their settings. Resolved one by one, because the metadata may change between two
+        of them."""
         for name in topics:
             image = self.broker.image.topic(name)
             for index in () if image is None else list(image.partitions):
@@ -182,7 +186,7 @@ class Replicas:
                 return
 
     def reconfigure_throttles(self) -> None:
-        """How fast throttled replicas are copied may have changed."""
+        """Apply the rates at which throttled replicas are copied, which may have changed."""
         self.leader_quota.set_rate(self.broker.integer("leader.replication.throttled.rate"))
         self.follower_quota.set_rate(self.broker.integer("follower.replication.throttled.rate"))
         self.moves.reconfigure()
@@ -192,8 +196,8 @@ class Replicas:
                            self.follower_quota if partition.index in settings.follower_throttled else None)
 
     def _reconfigure(self, partition: Partition, settings: TopicSettings) -> None:
-        """A log that cannot have its new settings keeps those that it has. One whose disk fails now is fenced by its
-        own failure."""
+        """Apply settings to one partition. A log that cannot have them keeps its current ones; a disk that fails here
+        is fenced by its own failure."""
         def apply() -> None:
             partition.set_min_insync_replicas(settings.min_insync_replicas)
             self._throttle(partition, settings)
@@ -207,14 +211,14 @@ class Replicas:
         settings = self._settings(step.topic, registration)
         partition = self.broker.table.get(step.topic, step.number)
         if partition is None and self.logs.directory_of(step.topic, step.number) in self.logs.offline:
-            return                     # told when the directory failed
+            return                     # reported when the directory failed
         if (partition is None and self.logs.home(step.topic, step.number) is None
                 and self.logs.may_lie_offline(registration.directory_of(self.broker.node_id))):
             log.warning("%s-%d is offline: its log may lie in a directory that cannot be opened", step.topic,
                         step.number)
             return
         if partition is None and (step.topic, step.number) in self.failed:
-            return                     # the controller is told; see `open_again`
+            return                     # reported to the controller; see `open_again`
         if partition is None:
             opened = self.logs.open(step.topic, step.number, step.topic_id, settings.log.config)
             if not opened.recovery.intact:
@@ -234,7 +238,7 @@ class Replicas:
         if registration.leader_epoch < partition.leader_epoch:
             return
         if partition.log.config.high_watermark != settings.log.config.high_watermark:
-            # It has followers now, or has none any more.
+            # The partition has followers now, or has lost its last one.
             partition.reconfigure(settings.log.over(partition.log.config))
         if step.action is Action.LEAD:
             news = registration.leader_epoch > partition.leader_epoch or not partition.is_leader
@@ -247,17 +251,17 @@ class Replicas:
                 self.groups.resign(step.number, registration.leader_epoch)
 
     def _segments_removed(self, topic: str, names: list[bytes]) -> None:
-        """Retention took segments: their files go after file.delete.delay.ms, beside the loop."""
+        """Remove the files of segments that retention deleted, after file.delete.delay.ms and off the loop."""
         delay_ms = self.broker.topic_setting(topic, "file.delete.delay.ms")
         assert isinstance(delay_ms, int)
         self.logs.removals.doom_segments((Path(os.fsdecode(name)) for name in names), delay_ms / 1000)
 
     def _log_failed(self, partition: Partition) -> None:
-        """A write or a flush failed. In a later turn: whoever noticed is in the middle of a request."""
+        """Handle a failed write or flush in a later iteration: the caller is in the middle of a request."""
         asyncio.get_running_loop().call_soon(self._lose_directory_of, partition)
 
     def _read_failed(self, error: StorageError) -> None:
-        """A file of a log cannot be read. In a later turn, as above."""
+        """Handle a file of a log that cannot be read, in a later iteration for the same reason."""
         asyncio.get_running_loop().call_soon(self.fence_failed, error)
 
     def _lose_directory_of(self, partition: Partition) -> None:
@@ -267,8 +271,8 @@ class Replicas:
             self.lose_directory(directory, cause)
 
     def fence_failed(self, error: BaseException) -> None:
-        """An operation on a file failed, whatever it was for: the directory that the file lies in goes offline. Not for
-        what a machine may lack for a while, nor for what is wrong with one name."""
+        """Take the directory of the failed file offline, whatever the operation was for. Exceptions: a lack that may
+        pass, and errors that concern one name."""
         for directory in self.logs.directories:
             failure = failure_in(directory.path, error)
             if (failure is not None and failure.errno not in LACKING | OF_ONE_NAME
@@ -276,13 +280,13 @@ class Replicas:
                 self.lose_directory(directory, failure)
 
     def lose_path(self, path: Path, cause: StorageError) -> None:
-        """The log directory of that path is lost."""
+        """Take the log directory with this path offline."""
         for directory in self.logs.directories:
             if directory.path == path:
                 self.lose_directory(directory, cause)
 
     def lose_directory(self, directory: LogDir, cause: KraftError) -> None:
-        """Replicas in it are served no more."""
+        """Take a log directory offline and stop serving its replicas."""
         self.moves.directory_failed(directory)
         for topic, index in self.directories.failed(directory, cause):
             lost = self.broker.table.get(topic, index)
@@ -291,12 +295,13 @@ class Replicas:
                 self.failed[topic, index] = cause
 
     def give_up_all(self) -> None:
-        """Nothing is led or followed any more; who waits for a replica is told so. The logs stay as they are."""
+        """Stop leading and following everything; requests that wait for a replica are answered. The logs stay as they
+        are."""
         for partition in list(self.broker.table):
             self._give_up(partition)
 
     def _give_up(self, partition: Partition) -> None:
-        """It is served no more."""
+        """Stop serving one replica."""
         if partition.topic == OFFSETS_TOPIC:
             self.groups.resign(partition.index, None)
         self.replication.roles.remove(partition)
@@ -314,7 +319,7 @@ class Replicas:
         self._forget_faults(step.topic, step.number)
         if step.recorded:
             self.logs.removals.record(TopicPartition(step.topic, step.number), step.topic_id)
-        # In a later turn: requests that wait for the partition are told first, and may still look at its log.
+        # In a later iteration: requests that wait for the partition are answered first, and may still read its log.
         asyncio.get_running_loop().call_soon(self._remove_log, step)
 
     def _forget_faults(self, topic: str, index: int) -> None:
@@ -324,7 +329,8 @@ class Replicas:
             self.broker.faults.forget(f"topic {topic}")
 
     def _remove_log(self, step: Step) -> None:
-        """Removes the log, unless a topic of the same name was made meanwhile: opening that one did it then."""
+        """Remove the log, unless a topic of the same name was created meanwhile: opening the new log removed the old
+        one."""
         try:
             if self.broker.table.get(step.topic, step.number) is None:
                 self.logs.remove(step.topic, step.number, delay_seconds=REMOVE_DELAY_SECONDS)

@@ -1,6 +1,8 @@
-"""Replication between brokers: fetches from the leaders that this broker follows, keeps the in-sync replicas of what it
-leads. Decisions are `kraft.broker.isr`'s, the data path is `kraft_native.replica_fetch`'s; here are connections, timers
-and what is rare.
+"""Replication between brokers: fetch from the leaders that this broker follows, keep the in-sync replicas of what it
+leads.
+
+`kraft.broker.isr` makes the decisions and `kraft_native.replica_fetch` is the data path. This module has the
+connections, the timers and the rare cases.
 """
 
 import asyncio
@@ -33,7 +35,7 @@ log = logging.getLogger(__name__)
 ALTER_PARTITION_VERSION: Final = 3
 PAUSE_SECONDS: Final = 0.02
 LOOKS_OF_A_TIMEOUT: Final = 4
-"""How often leaders that say nothing are looked for while one is waited for."""
+"""Checks for unresponsive leaders within one time-out."""
 
 FAULTS_RECORDED_MAX: Final = 20
 
@@ -41,11 +43,11 @@ EXPECTED: Final = frozenset((
     ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 ))
-"""While one broker knows of a change and the other does not yet."""
+"""Errors that occur while one broker knows of a change and the other does not yet."""
 
 
 class _Leader:
-    """The connection to one leader, made anew after it broke: at once, then after a pause that grows."""
+    """The connection to one leader. A broken one is replaced at once, then after a pause that grows."""
 
     def __init__(self, node_id: int, replication: "Replication") -> None:
         self._node_id = node_id
@@ -78,7 +80,7 @@ class _Leader:
             self._fetcher = None
 
     def connect(self) -> None:
-        """Opens the connection, to where the leader is now."""
+        """Open the connection, to the leader's current address."""
         if self._task is None:
             if self._fetcher is not None:
                 self._fetcher.close()
@@ -87,12 +89,12 @@ class _Leader:
 
     @property
     def silent_ms(self) -> int | None:
-        """How long it has owed an answer; None without a connection."""
+        """Time since the leader owes an answer; None without a connection."""
         return None if self._fetcher is None else self._fetcher.silent_ms
 
     def look(self, timeout_ms: int) -> None:
-        """A leader that says nothing for so long is asked on another connection: its machine, or what is between, may
-        have forgotten this one without a word."""
+        """Open another connection when the leader has owed an answer for `timeout_ms`: its machine, or a device
+        between, may have lost the current one without a reset."""
         if self._fetcher is not None and self._fetcher.silent_ms >= timeout_ms:
             log.warning("broker %d has not answered a Fetch for %d ms: it is asked on another connection",
                         self._node_id, timeout_ms)
@@ -100,7 +102,7 @@ class _Leader:
             self.connect()
 
     def renew(self) -> None:
-        """Opens another connection, also when one is just being opened."""
+        """Open another connection, even while one is being opened."""
         self.close()
         self._pause = 0.0
         if self._followed:
@@ -120,7 +122,7 @@ class _Leader:
                     transport, _ = await asyncio.get_running_loop().create_connection(
                         partial(cast, asyncio.BufferedProtocol, fetcher), address.host, address.port)
                 self._replication.size_buffer(transport.get_extra_info("socket"))
-            except (OSError, TimeoutError, ValueError) as error:  # the last: no host can have that name
+            except (OSError, TimeoutError, ValueError) as error:  # ValueError: no host can have that name
                 log.debug("broker %d at %s:%d cannot be reached: %r", self._node_id, address.host, address.port, error)
                 self._record("cannot connect", address=f"{address.host}:{address.port}", because=repr(error))
                 self._failures += 1
@@ -138,7 +140,7 @@ class _Leader:
             self._fetcher = None
             self._record("loses connection")
             if fetcher.responses_total:
-                self._pause = 0.0      # it was the right one: perhaps it only restarts
+                self._pause = 0.0      # the address was right: the leader may only be restarting
             if self._followed:
                 self.connect()
 
@@ -147,7 +149,10 @@ class _Leader:
 
 
 class Replication:
-    """Loop thread only. `clock` is the wall clock in milliseconds, `on_failure` hears of a fault of our own."""
+    """The broker's side of replication. Loop thread only.
+
+    `clock` is the wall clock in milliseconds; `on_failure` is called with a fault of our own.
+    """
 
     def __init__(self, broker: Broker, clock: Callable[[], int], on_failure: Callable[[BaseException], object]) -> None:
         self.broker = broker
@@ -167,12 +172,12 @@ class Replication:
         self._closed = False
 
     def start(self) -> None:
-        """Begins to look for followers that lag and for leaders that say nothing."""
+        """Start the periodic checks for followers that lag and for leaders that do not respond."""
         self._look_for_lag_later()
         self._look_for_silence_later()
 
     def close(self) -> None:
-        """Follows nothing any more. May be called again."""
+        """Follow nothing from here on. May be called again."""
         self._closed = True
         self._alarm.cancel()
         for timer in (self._lag_timer, self._silence_timer, *self._retries.values()):
@@ -189,7 +194,7 @@ class Replication:
     # --- roles (`Fetchers`)
 
     def begin(self, leader_id: int, key: Key, partition: Partition) -> None:
-        """Follows that leader, in its connection."""
+        """Follow that leader over its connection."""
         if not self._closed:
             try:
                 cut_at_loss(partition, self._cut)
@@ -199,19 +204,19 @@ class Replication:
             self._leader(leader_id).follow(key, partition)
 
     def end(self, leader_id: int, key: Key) -> None:
-        """Follows it no more."""
+        """Stop following that leader."""
         self._pauses.pop(key, None)
         if (timer := self._retries.pop(key, None)) is not None:
             timer.cancel()
         self._leader(leader_id).unfollow(key)
 
     def watch(self, partition: Partition) -> None:
-        """This broker leads: a follower that has everything is told to the keeper."""
+        """Have the keeper notified of each follower that catches up; this broker leads the partition."""
         partition.watch_followers(self._caught_up)
 
     def renew(self) -> None:
-        """This broker has another epoch. Leaders hear of it with the first Fetch of a connection, and take no follower
-        of an earlier one for in sync."""
+        """Connect again, because this broker has another epoch. A connection announces the epoch with its first Fetch,
+        and a leader never counts a follower of an earlier epoch as in sync."""
         for leader in self._leaders.values():
             leader.renew()
 
@@ -221,26 +226,27 @@ class Replication:
             leader = self._leaders[node_id] = _Leader(node_id, self)
         return leader
 
-    # --- what leaders are asked with
+    # --- settings of the connections to leaders
 
     @property
     def backoff_seconds(self) -> float:
         return self.broker.integer("replica.fetch.backoff.ms") / 1000
 
     def connect_seconds(self, failures: int) -> float:
-        """How long the next connection may take to open, after so many that did not."""
+        """Time that the next connection may take to open, after `failures` attempts in a row that failed."""
         number = self.broker.integer
         return min(number("socket.connection.setup.timeout.ms") << min(failures, 16),
                    number("socket.connection.setup.timeout.max.ms")) / 1000
 
     def size_buffer(self, connection: socket.socket) -> None:
-        """The system's choice unless the setting is set, as for `socket.receive.buffer.bytes`."""
+        """Set the receive buffer only when the setting is set, as for `socket.receive.buffer.bytes`; else the system
+        chooses."""
         found = broker_value("replica.socket.receive.buffer.bytes", self.broker.layers())
         if found.source != Source.DEFAULT and isinstance(found.value, int) and found.value > 0:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, found.value)
 
     def address_of(self, node_id: int) -> Endpoint | None:
-        """Where brokers reach that one; None while it is not registered."""
+        """Address at which brokers reach the node; None while it is not registered."""
         registration = self.broker.image.brokers.get(node_id)
         endpoints = registration.endpoints if registration is not None else ()
         return next((Endpoint(each.name, each.host, each.port) for each in endpoints if each.name == self._listener),
@@ -256,7 +262,7 @@ class Replication:
             bytes_max=number("replica.fetch.response.max.bytes"), partition_bytes_max=number("replica.fetch.max.bytes"))
 
     def _failed(self, partition: Partition | None, code: int, cause: BaseException | None) -> None:
-        """A partition is not fetched any more; it is tried again after a pause."""
+        """Handle a partition whose fetch stopped: it is fetched again after a pause."""
         if partition is None:
             log.warning("a leader's answer cannot be read: %s", cause)
             return
@@ -287,8 +293,8 @@ class Replication:
             self._leader(known[0]).follow(key, known[1])
 
     async def _find_place(self, key: Key, leader_id: int, partition: Partition) -> None:
-        """The log end is not in the leader's log: what is past its end is dropped; a log that ends before its start
-        begins anew there."""
+        """Move a log end that the leader's log does not contain. Past the leader's log end, the rest is dropped; before
+        its log start, the log restarts there."""
         address = self.address_of(leader_id)
         try:
             bounds = None if address is None else await log_bounds(
@@ -315,7 +321,7 @@ class Replication:
             self._failed(partition, error.code, error)
         except (OSError, TimeoutError):
             self._failed(partition, ErrorCode.OFFSET_OUT_OF_RANGE, None)
-        except Exception as error:  # noqa: BLE001 - a replica that silently stays behind would be worse
+        except Exception as error:  # noqa: BLE001 - a replica that stays behind unnoticed would be worse
             self._on_failure(error)
 
     # --- in-sync replicas
@@ -325,7 +331,7 @@ class Replication:
 
     def _epoch_of(self, broker_id: int) -> int | None:
         if broker_id == self.broker.node_id:
-            return self.broker.epoch       # not that of another process with this id
+            return self.broker.epoch       # not the epoch of another process with this id
         registration = self.broker.image.brokers.get(broker_id)
         return registration.epoch if registration is not None and registration.active else None
 
@@ -345,7 +351,7 @@ class Replication:
         self.recorder.partition(what, "" if topic is None else topic.name, key[1], **values)
 
     def _cut(self, partition: Partition, before: int, because: str) -> None:
-        """A log that ended at `before` was cut."""
+        """Record that a log which ended at `before` was cut."""
         self.recorder.partition("truncates", partition.topic, partition.index, end=before,
                                 to=partition.log.log_end_offset, because=because)
 
@@ -377,7 +383,7 @@ class Replication:
 
     @property
     def _answer_ms(self) -> int:
-        """How long a leader may say nothing. It may hold a Fetch back, and that is no silence."""
+        """Time after which a leader counts as unresponsive; longer than it may legitimately hold a Fetch back."""
         number = self.broker.integer
         return max(number("replica.socket.timeout.ms"), 2 * number("replica.fetch.wait.max.ms"), 1)
 
@@ -387,8 +393,8 @@ class Replication:
 
 
 def cut_at_loss(partition: Partition, on_cut: Callable[[Partition, int, str], object]) -> None:
-    """A follower whose log lost records, or has damaged ones, drops all from there on, and its leader brings them: it
-    would come in sync with a hole in it. Raises what `Log.truncate_to` raises."""
+    """Cut a follower's log where records were lost or damaged, so that its leader sends them again. Otherwise the
+    follower would come in sync with a hole in its log. Raises what `Log.truncate_to` raises."""
     offset = partition.log.first_lost_offset
     if offset is not None and partition.log.failure is None:
         log.warning("%s-%d: records were lost from offset %d on; all behind that is fetched again", partition.topic,

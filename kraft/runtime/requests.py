@@ -1,4 +1,4 @@
-"""From a request's bytes to the handler of its API, and from its answer back to bytes."""
+"""Path of a request from its bytes to the handler of its API, and of the answer back to bytes."""
 
 import logging
 import time
@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 
 NEVER_FLEXIBLE: Final = 0x7FFF
 ELEMENTS_MAX: Final = 131_072
-"""Array elements and tags of a request that is served in steps, at all levels together; one with more is malformed."""
+"""Array elements and tags, at all levels together, of a request that is served in steps. One with more is malformed."""
 ELEMENTS_AT_ONCE_MAX: Final = 2_000
-"""The same of a request that is served in one step."""
+"""The same limit for a request that is served in one step."""
 SMALL_BYTES: Final = 2 * 1024
-"""A body up to this size is decoded at once: that takes less than a millisecond whatever is in it."""
+"""Size up to which a body is decoded in one step: that takes less than a millisecond, whatever the body holds."""
 
 
 def now_ms() -> int:
@@ -39,8 +39,11 @@ def now_ms() -> int:
 
 
 def decoded(api: Api, version: int, body: bytes, *, in_steps: bool = False) -> Generator[None, None, Message]:
-    """The request in `body`, read in steps when it is large. `in_steps`: it is served so, too; those that are given to
-    the controller and to coordinators in parts are. Raises `ProtocolError` for a malformed one."""
+    """Decode the request in `body`, in steps when it is large. Raises `ProtocolError` for a malformed one.
+
+    `in_steps`: its handler works in steps. Requests that are passed to the controller or to coordinators in parts do,
+    too.
+    """
     kind = api.request
     if len(body) <= SMALL_BYTES:
         return kind.decode(body, version)
@@ -49,19 +52,20 @@ def decoded(api: Api, version: int, body: bytes, *, in_steps: bool = False) -> G
 
 
 class RequestRouter:
-    """Serves one listener's cold APIs. Its `on_request` is what a `RequestChannel` calls.
+    """Router of one listener's cold APIs. A `RequestChannel` calls its `on_request`.
 
-    Decoding, the handler and encoding work in steps that `slices` shares out: no request holds the loop for longer than
-    a slice, whatever is in it.
+    Decoding, the handler and encoding work in steps that `slices` schedules. No request holds the loop for longer than
+    a slice, whatever it holds.
 
-    A handler that fails by a fault of ours is logged, and its connection is closed: one request that we cannot serve
-    must not take down all the others. Assertions are different: they say that a state is broken, and stop the node.
+    A handler that fails by a fault of ours is logged, and its connection is closed: one request that cannot be served
+    must not take down all the others. A failed assertion is different: it shows a broken state, and stops the node.
     """
 
     def __init__(self, broker: Broker, listener: str, served: Callable[[], None], slices: SliceQueue,
                  quotas: ClientQuotas | None = None, clock: Callable[[], int] = now_ms,
                  answer_bytes_max: int = BYTES_MAX) -> None:
-        """`served` is called after each request: deadlines may have moved. `quotas`: None where clients have none."""
+        """`served` is called after each request, because deadlines may have moved. `quotas`: None where clients have
+        none."""
         self.broker = broker
         self.listener = listener
         self.served = served
@@ -71,10 +75,11 @@ class RequestRouter:
         self.answer_bytes_max = answer_bytes_max
         self.failures = 0
         self.errors: dict[int, Counter[int]] = defaultdict(Counter)
-        """By api key: how often each of Kafka's error codes was told."""
+        """Count of each of Kafka's error codes that was returned, by api key."""
 
     def on_request(self, reply: Reply, api_key: int, _version: int, body: bytes) -> None:
-        """Decodes, hands over, and answers when the handler does. A malformed body closes the connection."""
+        """Decode the request, call its handler, and answer when the handler does. A malformed body closes the
+        connection."""
         self._run(reply, self._serve(reply, API_BY_KEY[api_key], body))
 
     def _serve(self, reply: Reply, api: Api, body: bytes) -> Steps:
@@ -121,7 +126,7 @@ class RequestRouter:
         self.slices.start(reply, self._guarded(reply, steps))
 
     def _guarded(self, reply: Reply, steps: Steps) -> Steps:
-        """What goes wrong ends the one request."""
+        """Run `steps` so that an error in them ends this one request."""
         try:
             yield from steps
         except ProtocolError as error:
@@ -134,8 +139,8 @@ class RequestRouter:
             self._failed(reply, error)
 
     def _throttle(self, reply: Reply, response: Message) -> None:
-        """The connection is left alone for as long as the controller told its client, or for longer when the time that
-        its requests take is limited; the answer tells it."""
+        """Throttle the connection for the time that the controller returned to its client, or longer when the time that
+        its requests take is limited. The answer returns the longer time."""
         told_ms = getattr(response, "throttle_time_ms", None)
         reply.throttle_ms = told_ms or 0
         if self.quotas is not None:
@@ -144,7 +149,7 @@ class RequestRouter:
             response.throttle_time_ms = reply.throttle_ms  # type: ignore[attr-defined]
 
     def _failed(self, reply: Reply, error: Exception) -> None:
-        """A fault of ours: it is logged, and the connection of the request that met it is closed."""
+        """Log a fault of ours and close the connection whose request met it."""
         self.failures += 1
         log.error("%s version %d of client %s failed by a fault of our own", API_BY_KEY[reply.api_key].name,
                   reply.api_version, _client_id(reply), exc_info=error)

@@ -1,4 +1,4 @@
-"""When a replica that cannot be served is tried again."""
+"""Pauses before a replica that cannot be served is tried again."""
 
 from typing import Final
 
@@ -9,27 +9,28 @@ PAUSE_SECONDS_MAX: Final = 600.0
 
 
 class Retries:
-    """The pause after each failure of a replica doubles. Times are seconds of any clock that does not go back."""
+    """Pauses of failed replicas, which double with each failure. Times are seconds of any clock that does not go back.
+    """
 
     def __init__(self) -> None:
         self._paused: dict[Key, tuple[float, float]] = {}
-        """The last pause, and when it ends."""
+        """The last pause, and the time of its end."""
 
     def failed(self, key: Key, now: float) -> None:
-        """Begins the next pause of a replica."""
+        """Begin the next pause of a replica."""
         pause, _ = self._paused.get(key, (FIRST_SECONDS / 2, 0.0))
         pause = min(2 * pause, PAUSE_SECONDS_MAX)
         self._paused[key] = pause, now + pause
 
     def forget(self, key: Key) -> None:
-        """The replica is served, or is no longer of this node."""
+        """Remove a replica that is served, or that this node has lost."""
         self._paused.pop(key, None)
 
     def hasten(self, topic: str) -> None:
-        """Something changed for the topic: its replicas are due, and their pauses are short again."""
+        """End the pauses of a topic's replicas after a change of the topic, and make the next ones short again."""
         for key in [key for key in self._paused if key[0] == topic]:
             del self._paused[key]
 
     def is_due(self, key: Key, now: float) -> bool:
-        """Whether the replica's pause has ended."""
+        """Return whether the replica's pause has ended."""
         return key not in self._paused or self._paused[key][1] <= now

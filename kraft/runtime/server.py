@@ -1,11 +1,11 @@
-"""Listeners: sockets that accept connections, who may connect, and how serving ends.
+"""Listeners: the sockets that accept connections, the limits of connecting, and the end of serving.
 
 The connections themselves are compiled (`kraft_native.connection`); nothing here runs per request. A `Server` has the
-limits that all listeners of a node share. Each kind of listener (broker, controller) has a `RequestChannel`, made by
-`Server.channel`, which says which apis it serves.
+limits that all listeners of a node share. Each kind of listener (broker, controller) has a `RequestChannel` from
+`Server.channel`, which says which APIs it serves.
 
-What a limit is called in Kafka's configuration stands at its field. Kafka's default is "no limit" for connections and
-for request memory; ours are what the machine can carry.
+Each field of a limit names its setting in Kafka's configuration. Kafka's default for connections and for request memory
+is "no limit"; the defaults here are what the machine can carry.
 """
 
 import asyncio
@@ -34,32 +34,32 @@ from kraft_native.slices import SliceQueue
 log = logging.getLogger(__name__)
 
 SWEEP_MS_MAX = 500
-# Between full garbage collections: those of the interpreter's own choice come when large requests are being served.
+# Between full garbage collections: the interpreter would start its own while large requests are being served.
 GARBAGE_MS = 300_000
 EVERY_IPV6_ADDRESS = "::"
 SYSTEM_BUFFER = -1
-# Of <linux/socket.h>, since 5.14: which buffers have a size that was set, and which the system makes larger as needed.
+# From <linux/socket.h>, since 5.14: marks the buffers whose size was set. The system enlarges the others as needed.
 SO_BUF_LOCK = 72
 SOCK_SNDBUF_LOCK = 1
 
 
 @immutable(kw_only=True)
 class ServerLimits:
-    """What clients may use of the node. A value out of range is refused when the server is made."""
+    """Resources of the node that clients may use. `Server` refuses a value out of range when it is created."""
 
     request_bytes_max: int = 100 * 1024 * 1024
     """socket.request.max.bytes: the largest frame."""
     answer_bytes_max: int = 100 * 1024 * 1024
-    """kraft.answer.max.bytes: the largest answer, pages of the log aside."""
+    """kraft.answer.max.bytes: the largest answer, without pages of the log."""
     memory_bytes_max: int = 64 * 1024 * 1024
-    """queued.max.request.bytes: requests of all connections together; exceeded by at most one largest frame. Answers
-    that have not left count, too."""
+    """queued.max.request.bytes: requests of all connections together, exceeded by at most one largest frame. Answers
+    that have not been sent count, too."""
     requests_in_progress_max: int = 256
-    """Requests of one connection whose replies have not left; then it is not read."""
+    """Requests of one connection whose replies have not been sent; at this number it is not read."""
     connections_max: int = field(default_factory=default_connections_max)
     """max.connections, of all listeners together."""
     connections_by_listener: dict[str, int] = field(default_factory=dict)
-    """listener.name.*.max.connections, of those listeners that have one of their own besides."""
+    """listener.name.*.max.connections, for listeners that have a limit of their own besides."""
     connections_per_ip_max: int = UNLIMITED
     """max.connections.per.ip."""
     connections_per_ip_overrides: dict[str, int] = field(default_factory=dict)
@@ -67,21 +67,21 @@ class ServerLimits:
     backlog: int = 1024
     """socket.listen.backlog.size: connections that the system holds until they are accepted."""
     send_buffer_bytes: int = SYSTEM_BUFFER
-    """socket.send.buffer.bytes: of a connection in the system; -1: as the system likes."""
+    """socket.send.buffer.bytes: the system's send buffer of a connection; -1: the system chooses."""
     follower_send_buffer_bytes: int = SYSTEM_BUFFER
-    """The same once a follower fetches over it; -1: as the system likes, any other: as before."""
+    """The same for a connection over which a follower fetches; -1: the system chooses, any other value: unchanged."""
     receive_buffer_bytes: int = SYSTEM_BUFFER
     """socket.receive.buffer.bytes."""
     idle_timeout_ms: int = 600_000
-    """connections.max.idle.ms; -1: for ever."""
+    """connections.max.idle.ms; -1: no limit."""
     frame_timeout_ms: int = 10_000
-    """From the first byte of a request to its last, and the time that its size takes at the lowest rate."""
+    """Time from the first byte of a request to its last, plus the time that its size takes at the lowest rate."""
     reply_timeout_ms: int = 30_000
-    """How long a peer may leave replies unread, and the time that what it reads takes at the lowest rate."""
+    """Time for which a peer may leave replies unread, plus the time that what it reads takes at the lowest rate."""
     rate_min_bytes_per_second: int = 16 * 1024
 
     def validate(self) -> None:
-        """Raises `InvalidArgumentError` for what the channels do not check themselves."""
+        """Raise `InvalidArgumentError` for values that the channels do not check themselves."""
         for name, low in (("connections_max", 1), ("connections_per_ip_max", 0), ("backlog", 1)):
             value = getattr(self, name)
             if value < low:
@@ -96,7 +96,7 @@ class ServerLimits:
 
 
 def _dual_stack(port: int) -> socket.socket:
-    """A socket on every address of this machine, of IPv4 as well: the loops bind `::` to IPv6 alone."""
+    """A socket on every address of this machine, IPv4 included: event loops bind `::` to IPv6 alone."""
     found = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -111,7 +111,7 @@ def _dual_stack(port: int) -> socket.socket:
 
 @immutable
 class Listener:
-    """One bound socket. `port` is the real one, also where 0 was asked for."""
+    """One bound socket. `port` is the real one, also where 0 was requested."""
 
     name: str
     host: str
@@ -122,7 +122,7 @@ class Listener:
 class Server:
     """All listeners of a node. Loop thread only.
 
-    `on_failure(cause)` is called once, with the first fault of our own: the node should stop then. `clock` gives
+    `on_failure(cause)` is called once, with the first fault of our own: the node should stop then. `clock` returns
     seconds that never go back. `call_soon` is the loop's, or one that calls earlier (`Purgatory.call_soon`).
     """
 
@@ -140,9 +140,10 @@ class Server:
         self.listeners: list[Listener] = []
         self.connections = 0
         self.rates: ConnectionRates | None = None
-        """How often addresses may connect."""
+        """Limits of how often addresses may connect."""
         self.spared: RequestChannel | None = None
-        """Whose connections never wait for `rates` as a whole: that of the brokers, when they have one of their own."""
+        """Channel whose connections never wait for the total of `rates`: that of the brokers, when they have their own
+        listener."""
         self.failure: BaseException | None = None
         self._by_host: Counter[str] = Counter()
         self._accepting: dict[str, RequestChannel] = {}
@@ -156,7 +157,7 @@ class Server:
         self._watched: dict[ReplySink, Callable[[], None]] = {}
 
     def channel(self, name: str, on_request: Callable[[Reply, int, int, bytes], object]) -> RequestChannel:
-        """The channel for one kind of listener, under this server's limits. To be called inside the running loop."""
+        """Create the channel for one kind of listener, under this server's limits. Call inside the running loop."""
         limits = self.limits
         channel = RequestChannel(
             name,
@@ -179,13 +180,14 @@ class Server:
 
     @cached_property
     def slices(self) -> SliceQueue:
-        """What is resumed in later iterations of the loop, of all channels. To be asked for inside the running loop."""
+        """Work of all channels that later iterations of the loop resume. First read inside the running loop."""
         return SliceQueue(asyncio.get_running_loop().call_soon, self._failed)
 
     async def bind(self, name: str, host: str, port: int) -> Listener:
-        """Takes an address without accepting yet: who connects waits until `accept`. `host` empty: every address.
+        """Bind an address without accepting: a client that connects waits until `accept`. An empty `host` means every
+        address.
 
-        OSError, naming the address, when it cannot be had.
+        Raises OSError, which names the address, when it cannot be bound.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -195,10 +197,10 @@ class Server:
                 lambda: Connection(self._accepting[name], self),  # type: ignore[arg-type, return-value]
                 **where, backlog=self.limits.backlog, start_serving=False)
         except OSError as error:
-            # Loops word it in different ways, and name lookups have numbers of their own, below 0.
+            # Event loops word the error in different ways, and name lookups have their own numbers, below 0.
             why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
             raise OSError(error.errno, why, f"listener {name}://{host}:{port}") from error
-        # Connections have what the socket has that accepts them.
+        # A connection inherits the options of the socket that accepts it.
         for accepting in acceptor.sockets:
             for option, size in ((socket.SO_SNDBUF, self.limits.send_buffer_bytes),
                                  (socket.SO_RCVBUF, self.limits.receive_buffer_bytes)):
@@ -210,7 +212,7 @@ class Server:
         return listener
 
     async def accept(self, listener: Listener, channel: RequestChannel) -> None:
-        """Accepts on a bound address; `channel` serves its connections."""
+        """Accept on a bound address; `channel` serves its connections."""
         self._accepting[listener.name] = channel
         await listener.acceptor.start_serving()
         if self._sweeper is None:
@@ -218,20 +220,20 @@ class Server:
         log.info("listener %s: accepting on %s:%d", listener.name, listener.host or "*", listener.port)
 
     async def listen(self, name: str, host: str, port: int, channel: RequestChannel) -> Listener:
-        """`bind` and `accept` in one."""
+        """Bind and accept in one call."""
         listener = await self.bind(name, host, port)
         await self.accept(listener, channel)
         return listener
 
-    # --- what connections ask
+    # --- calls from connections
 
     def admit(self, connection: Connection) -> str | None:
-        """Counts a new connection; says why it may not stay."""
+        """Count a new connection. Returns the reason why it may not stay, or None."""
         host = connection.peer_host
         self.connections += 1
         self._by_host[host] += 1
         if self._closing:
-            return "shutdown"          # the loop had accepted it
+            return "shutdown"          # the loop had already accepted it
         channel = connection.channel
         of_listener_max = self.limits.connections_by_listener.get(channel.name, UNLIMITED)
         if self.connections > self.limits.connections_max or len(channel.connections) > of_listener_max:
@@ -257,8 +259,8 @@ class Server:
         return int(self._clock() * 1000)
 
     def limit_connections(self, limits: ServerLimits) -> None:
-        """The limits of connections that come from now on: how many, also of one listener and from one address.
-        `InvalidArgumentError` leaves those before in force."""
+        """Set the limits of later connections: in total, of one listener and from one address. `InvalidArgumentError`
+        leaves the current limits in force."""
         limits.validate()
         self.limits = replace(
             self.limits, connections_max=limits.connections_max, connections_by_listener=limits.connections_by_listener,
@@ -266,8 +268,8 @@ class Server:
             connections_per_ip_overrides=limits.connections_per_ip_overrides)
 
     def serve_follower(self, connection: ReplySink) -> None:
-        """A follower fetches over that connection from now on. Where nobody set the size of send buffers the system may
-        have its own way: an answer of a mebibyte then leaves in one turn of both loops, not in five."""
+        """Enlarge the send buffer of a connection over which a follower fetches from now on. Without a configured size
+        the system may choose: an answer of a mebibyte then leaves in one iteration of both loops, not in five."""
         assert isinstance(connection, Connection)
         if connection.transport is None or self.limits.follower_send_buffer_bytes != SYSTEM_BUFFER:
             return
@@ -276,11 +278,11 @@ class Server:
             locked = plain.getsockopt(socket.SOL_SOCKET, SO_BUF_LOCK)
             plain.setsockopt(socket.SOL_SOCKET, SO_BUF_LOCK, locked & ~SOCK_SNDBUF_LOCK)
         except OSError as error:
-            if error.errno != errno.ENOPROTOOPT:       # an older system
+            if error.errno != errno.ENOPROTOOPT:       # an older kernel
                 raise
 
     def left(self, connection: Connection) -> None:
-        """The connection is gone."""
+        """Remove a closed connection from the counts."""
         host = connection.peer_host
         self.connections -= 1
         self._by_host[host] -= 1
@@ -296,20 +298,20 @@ class Server:
             on_left()
 
     def watch(self, connection: ReplySink, on_left: Callable[[], None]) -> None:
-        """Calls back when that open connection is gone, instead of who was to be called before."""
+        """Call back when that open connection has closed. Replaces an earlier callback of the connection."""
         self._watched[connection] = on_left
 
     # --- the end
 
     def stop_accepting(self) -> None:
-        """Closes the listening sockets; connections go on."""
+        """Close the listening sockets; connections continue."""
         for listener in self.listeners:
             listener.acceptor.close()
 
     async def close(self, timeout_s: float = 5.0, *, asked: Callable[[], None] = lambda: None) -> bool:
-        """Ends everything: no new connections, no further requests; replies that clients await are sent, for at most
-        `timeout_s`. Whether all of them were. `asked` is called when no more requests come: what only waits for more to
-        happen is to be answered then."""
+        """End everything: accept no connections and no further requests. Replies that clients await are sent for at
+        most `timeout_s`; returns whether all were. `asked` is called when no more requests come, to answer those that
+        only wait for something to happen."""
         self._closing = True
         self.stop_accepting()
         for channel in self.channels:
@@ -333,7 +335,7 @@ class Server:
         return bool(done)
 
     def _sweep(self) -> None:
-        """Looks at every connection's time-outs, and asks to be called again."""
+        """Check every connection's time-outs, and schedule the next check."""
         limits = self.limits
         shortest_ms = min(limits.frame_timeout_ms, limits.reply_timeout_ms, SWEEP_MS_MAX * 10)
         if limits.idle_timeout_ms > 0:
@@ -355,8 +357,8 @@ class Server:
     # --- counts
 
     def counters(self) -> dict[str, int]:
-        """What metrics show, all of it since the start unless it is a level (`connections`, `*_in_progress`,
-        `memory_bytes`, `memory_waiting`)."""
+        """Counters for the metrics. All count since the start, except the levels `connections`, `*_in_progress`,
+        `memory_bytes` and `memory_waiting`."""
         channels = self.channels
         return {
             "connections": self.connections,

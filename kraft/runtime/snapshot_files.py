@@ -1,9 +1,9 @@
-"""The snapshots of a metadata log's directory (KIP-630).
+"""The snapshots in the directory of a metadata log (KIP-630).
 
     <end offset, 20 digits>-<epoch, 10 digits>.checkpoint          a whole snapshot; the end offset is exclusive
-    ... .checkpoint.part                                           being received, worth nothing after a crash
+    ... .checkpoint.part                                           being received, worthless after a crash
     ... -own.checkpoint.part                                       being written here, the same
-    ... .checkpoint.deleted                                        on its way out
+    ... .checkpoint.deleted                                        being removed
 """
 
 import os
@@ -23,7 +23,7 @@ _NAME: Final = re.compile(r"(?P<end_offset>\d{20})-(?P<epoch>\d{10})\.checkpoint
 
 
 class SnapshotId(NamedTuple):
-    """A snapshot includes the log below `end_offset`, the last record of which is of `epoch`."""
+    """Snapshot of the log below `end_offset`, whose last record is of `epoch`."""
 
     end_offset: int
     epoch: int
@@ -44,15 +44,15 @@ def list_snapshots(directory: Path) -> list[SnapshotId]:
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Removes what an interrupted write or removal left."""
+    """Remove the files of an interrupted write or removal."""
     for name in sorted(os.listdir(directory)):
         if name.endswith((SUFFIX + PART, SUFFIX + PART + ".tmp", SUFFIX + DELETED)):
             fileio.unlink(directory / name)
 
 
 def write_snapshot(directory: Path, snapshot: SnapshotId, batches: Iterable[bytes]) -> int:
-    """Writes a snapshot so that its name appears only when it is whole and durable; gives its size in bytes. In any
-    thread: the same one may be received meanwhile."""
+    """Write a snapshot whose name appears only when it is whole and durable; return its size in bytes. May run in any
+    thread, while the same snapshot is being received."""
     part = directory / (snapshot.file_name.removesuffix(SUFFIX) + "-own" + SUFFIX + PART)
     data = b"".join(batches)
     fileio.write_atomic(part, data)
@@ -61,8 +61,8 @@ def write_snapshot(directory: Path, snapshot: SnapshotId, batches: Iterable[byte
 
 
 class ReceivedSnapshot:
-    """A snapshot that comes piece by piece. `finish` gives it its name; before, a crash leaves nothing of it that
-    counts."""
+    """A snapshot that is received piece by piece. `finish` gives it its name; a crash before that leaves only a partial
+    file, which is ignored."""
 
     def __init__(self, directory: Path, snapshot: SnapshotId) -> None:
         self.id = snapshot
@@ -74,17 +74,17 @@ class ReceivedSnapshot:
         self._file.write(data)
 
     def content(self) -> bytes:
-        """All that has come."""
+        """All bytes received so far."""
         return fileio.read_file(self._part)
 
     def finish(self) -> None:
-        """The snapshot is whole: it becomes durable under its name."""
+        """Make the whole snapshot durable under its name."""
         self._file.sync()
         self._file.close()
         _name(self._directory, self._part, self.id)
 
     def abandon(self) -> None:
-        """Nothing of it stays."""
+        """Remove all of it."""
         self._file.close()
         fileio.unlink(self._part, missing_ok=True)
 

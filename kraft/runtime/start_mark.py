@@ -1,4 +1,4 @@
-"""The mark that a metadata log leaves beside its directory: what must exist at the next start.
+"""The mark that a metadata log leaves beside its directory: it states what must exist at the next start.
 
     <metadata.log.dir>/.kraft-metadata-log     {"version":0,"records":true,"epoch":7}
     <other log dir>/.kraft-voter               {"version":0,"directory":"<its id>","epoch":7}
@@ -6,13 +6,13 @@
 A controller that finds no vote or no log would begin as a new one: it could vote a second time in an epoch, or count
 towards a majority for records that it lost. A formatted directory without the mark is new; one with it is not. The mark
 is written when `quorum-state` is durable, and again when the log has its first committed record. Directories that Kafka
-wrote have none: there, records or snapshots without `quorum-state`, or partitions without a metadata log, are refused.
+wrote have none. There, records or snapshots without `quorum-state`, or partitions without a metadata log, are refused.
 
 The other log directories of a node outlive the one with the metadata log. Each names the directory id with which this
-node votes, so that a metadata directory that was lost and formatted again is not taken for that of a new voter: in a
-quorum of configured voters, which does not tell disks, or when it was formatted with the former id. The epoch is that
-of the last vote before a clean stop, so that an older `quorum-state` from a copy is noticed. What no mark can show is
-in docs/node.md.
+node votes. A metadata directory that was lost and formatted again is then not mistaken for that of a new voter. That
+could happen in a quorum of configured voters, which does not distinguish disks, or when it was formatted with the
+previous id. The epoch is that of the last vote before a clean stop, so that an older `quorum-state` from a copy is
+noticed. docs/node.md lists what no mark can show.
 
 Only controllers need it. A broker never votes, and fetches what it lost again.
 """
@@ -46,14 +46,14 @@ WAYS_OUT: Final = ("Ways out: restore the directory as it was; where other contr
 
 @immutable
 class VoterMark:
-    """What a log directory says of the metadata directory beside it."""
+    """A log directory's note about the metadata directory beside it."""
 
     directory_id: UUID
     epoch: int
 
     @classmethod
     def read(cls, directory: Path) -> "VoterMark | None":
-        """None without one; `CorruptFileError` for one that cannot be read."""
+        """Read the mark; None without one. Raises `CorruptFileError` for one that cannot be read."""
         path = directory / VOTER_MARK
         if not path.exists():
             return None
@@ -71,7 +71,7 @@ class VoterMark:
 
 class StartMark:
     """The marks of one metadata directory. Loop thread only; each write is durable. `others`: log directories beside
-    it, which get a `VoterMark`; one that fails does not stop the node."""
+    it, which get a `VoterMark`; a failing one does not stop the node."""
 
     def __init__(self, metadata_directory: Path, others: Sequence[Path] = ()) -> None:
         self._path = metadata_directory / START_MARK
@@ -81,7 +81,7 @@ class StartMark:
         self.exists = self._path.exists()
         self.has_records, self.epoch = self._read() if self.exists else (False, NO_EPOCH)
         self.noted = self.epoch, str(self._path)
-        """The last epoch that any mark has, and which one."""
+        """The latest epoch in any mark, and that mark's path."""
 
     @property
     def directory_id(self) -> UUID | None:
@@ -96,7 +96,7 @@ class StartMark:
                                    f"metadata log beside it are whole") from error
 
     def note(self, *, records: bool) -> None:
-        """`quorum-state` is durable and, with `records`, the log has a committed record."""
+        """Record that `quorum-state` is durable and, with `records`, that the log has a committed record."""
         if not self.exists or records > self.has_records:
             self.exists, self.has_records = True, records or self.has_records
             self._write()
@@ -105,9 +105,13 @@ class StartMark:
             self._copy()
 
     def check_vote(self, epoch: int, log_end_epoch: int) -> None:
-        """`CorruptFileError` when `quorum-state` is of an earlier `epoch` than one in which this node has taken part.
-        Not for the only voter: it harms nobody with a copy, and may have written the first record of an epoch when its
-        process was killed, and not yet its vote for itself. Others vote before there is a leader."""
+        """Raise `CorruptFileError` when `quorum-state` has an earlier `epoch` than one in which this node has taken
+        part.
+
+        Not called for the only voter. A copy of its files harms no other voter. And when its process is killed it may
+        have written the first record of an epoch, but not yet its vote for itself. In a larger quorum the votes come
+        before there is a leader.
+        """
         known, by = max(self.noted, (log_end_epoch, "the end of the metadata log beside it"))
         if epoch < known:
             raise CorruptFileError(
@@ -116,7 +120,7 @@ class StartMark:
                 f"{WAYS_OUT}")
 
     def close(self, epoch: int) -> None:
-        """The node stops; `quorum-state` is durable with this epoch."""
+        """Record the stop of the node; `quorum-state` is durable with this epoch."""
         if self.exists and epoch > self.epoch:
             self.epoch = epoch
             try:
@@ -160,8 +164,8 @@ def _epoch(content: dict[str, Any]) -> int:
 
 
 def check_metadata_log(metadata_directory: Path, log_dirs: Sequence[Path], *, is_static: bool = False) -> StartMark:
-    """Before a controller opens its log: `CorruptFileError` when the vote or the log of an earlier start is missing.
-    `is_static`: the voters are configured, and there are others."""
+    """Check the directory before a controller opens its log. Raises `CorruptFileError` when the vote or the log of an
+    earlier start is missing. `is_static`: the voters are configured, and there are others."""
     others = [path for path in log_dirs if path != metadata_directory]
     mark = StartMark(metadata_directory, others)
     directory = metadata_directory / DIRECTORY_NAME
@@ -196,14 +200,15 @@ def _has_records(directory: Path) -> bool:
 
 
 def _begins_with_a_batch(segment: Path) -> bool:
-    """A new segment is empty, or holds zeros that were reserved ahead; a batch begins with its offset and its size."""
+    """Return whether a segment holds data. A new one is empty, or holds preallocated zeros; a batch begins with its
+    offset and its size."""
     with segment.open("rb") as file:
         head = file.read(BATCH_HEAD_BYTES)
     return len(head) == BATCH_HEAD_BYTES and any(head[8:])
 
 
 def _alone(directory: Path) -> str:
-    """The way out of the only controller of a cluster: nobody else can have its vote, and its epochs are in the log."""
+    """Remedy for the only controller of a cluster: no other node can have its vote, and its epochs are in the log."""
     try:
         epochs = checkpoints.read_leader_epochs(directory / EPOCH_CHECKPOINT)
     except (CorruptFileError, StorageError):

@@ -1,12 +1,12 @@
-"""Formatting of data directories, and what they are: the files that exist before a node ever ran (KIP-785, KIP-853).
+"""Formatting and description of data directories: the files that exist before a node ever ran (KIP-785, KIP-853).
 
     <dir>/meta.properties        version, node id, cluster id, directory id; in every directory
     <dir>/bootstrap.checkpoint   feature levels that an empty log begins with; in every directory
     <metadata dir>/__cluster_metadata-0/0...0-0...0.checkpoint   kraft.version 1 and the first voters
 
-`format_storage` may be called again with the same arguments, and completes what a crash interrupted: `meta.properties`
+`format_storage` may be called again with the same arguments, and completes an interrupted formatting. `meta.properties`
 is the last file of each directory, so a directory that has it is whole. That of the metadata directory is the last of
-all: when it exists, every directory is whole, and one that is empty lost its files.
+all: when it exists, every directory is whole, and an empty one has lost its files.
 """
 
 import uuid
@@ -46,12 +46,17 @@ DrawId = Callable[[], UUID]
 
 @immutable
 class FormatRequest:
-    """`directories`: `log.dirs`, and `metadata_directory` (None: the first of them). `features`: levels that differ
-    from the defaults of `metadata_level`. `cluster_id`: empty where the first leader of the initial voters makes it.
+    """Arguments of `format_storage`.
 
-    The first voters are one of three: this node alone (`standalone`), reached at `endpoints`, the controller listeners;
-    `initial_voters`, this node one of them or not; or nobody that this directory knows of: the node finds them by its
-    configuration.
+    `directories` are `log.dirs`, besides `metadata_directory` (None: the first of them). `features` are levels that
+    differ from the defaults of `metadata_level`. `cluster_id` is empty where the first leader of the initial voters
+    creates it.
+
+    The first voters are one of three:
+
+    - This node alone (`standalone`), reached at `endpoints`, the controller listeners.
+    - `initial_voters`, with or without this node.
+    - None that this directory knows: the node finds them by its configuration.
     """
 
     node_id: int
@@ -64,13 +69,16 @@ class FormatRequest:
     standalone: bool = True
     initial_voters: tuple[Voter, ...] = ()
     keep_data: bool = False
-    """Whether a directory that holds partitions, but is not formatted, is formatted too. What it holds stays."""
+    """Format a directory that holds partitions but is not formatted, too. Its content stays."""
 
 
 @immutable
 class DirectoryInfo:
-    """What one directory is. `problem` says why it cannot be used; it is `nameless` when it holds data and nothing says
-    of which node. `partitions` counts the directories of partitions, without strays."""
+    """Description of one directory.
+
+    `problem` is the reason why it cannot be used. It is `nameless` when it holds data and nothing names its node.
+    `partitions` counts the directories of partitions, without strays.
+    """
 
     path: Path
     formatted: bool
@@ -87,7 +95,7 @@ class DirectoryInfo:
 
 
 def random_id(draw: DrawId) -> UUID:
-    """A random id that may be used for directories, topics and clusters."""
+    """Draw a random id that is valid for directories, topics and clusters."""
     while True:
         found = draw()
         if found.int >= RESERVED_IDS and not id_text(found).startswith("-"):
@@ -95,7 +103,7 @@ def random_id(draw: DrawId) -> UUID:
 
 
 def feature_levels(metadata_level: int, overrides: Mapping[str, int]) -> dict[str, int]:
-    """The feature levels to format with; `InvalidArgumentError` for levels that do not exist or do not fit."""
+    """Feature levels to format with. Raises `InvalidArgumentError` for levels that do not exist or do not fit."""
     if metadata_level not in BY_LEVEL:
         raise InvalidArgumentError(
             f"metadata.version: {metadata_level} is not one of {min(BY_LEVEL)} to {max(BY_LEVEL)}")
@@ -116,10 +124,10 @@ def feature_levels(metadata_level: int, overrides: Mapping[str, int]) -> dict[st
 
 
 def format_storage(request: FormatRequest, now_ms: int, draw: DrawId) -> list[DirectoryInfo]:
-    """Formats the directories, creating them where needed, and says what they are now.
+    """Format the directories, creating them where needed, and return their descriptions.
 
-    Directories that are formatted for the same node and cluster stay as they are. `InvalidArgumentError`, and nothing
-    is changed, when one of them belongs to another node or cluster, or the arguments contradict each other.
+    Directories that are formatted for the same node and cluster stay as they are. Raises `InvalidArgumentError`, and
+    changes nothing, when one of them belongs to another node or cluster, or the arguments contradict each other.
     """
     _check(request)
     metadata_directory = request.metadata_directory or request.directories[0]
@@ -173,7 +181,8 @@ def _check(request: FormatRequest) -> None:
 
 
 def _begin_metadata(path: Path, request: FormatRequest, directory_id: UUID, bootstrap: bytes, now_ms: int) -> UUID:
-    """All of the metadata directory but `meta.properties`. Gives the directory id: the initial voters may name it."""
+    """Write all of the metadata directory but `meta.properties`. Returns the directory id, which the initial voters may
+    name."""
     _make_directory(path)
     if not any((path / DIRECTORY_NAME).glob("*.log")):
         fileio.unlink(path / START_MARK, missing_ok=True)
@@ -187,7 +196,7 @@ def _begin_metadata(path: Path, request: FormatRequest, directory_id: UUID, boot
     elif request.standalone and kraft_version:
         voters = (Voter(ReplicaKey(request.node_id, directory_id),
                         tuple(RaftEndpoint(each.name, each.host, each.port) for each in request.endpoints)),)
-    # It exists from now on: without it the directory of a formatted node has lost its metadata log.
+    # It exists from now on: a formatted node whose directory is missing has lost its metadata log.
     _make_directory(path / DIRECTORY_NAME)
     if any((path / DIRECTORY_NAME).glob("*.log")):
         return _noted_id(path / DIRECTORY_NAME, request.node_id) or directory_id
@@ -198,7 +207,7 @@ def _begin_metadata(path: Path, request: FormatRequest, directory_id: UUID, boot
 
 
 def _noted_id(directory: Path, node_id: int) -> UUID | None:
-    """The directory id by which the newest snapshot of a metadata log knows this voter."""
+    """Directory id of this voter in the newest snapshot of a metadata log that has voters."""
     for snapshot in reversed(list_snapshots(directory)):
         voters = _snapshot(directory / snapshot.file_name, "move it away, or restore it").quorum.voters
         if voters is not None:
@@ -207,16 +216,16 @@ def _noted_id(directory: Path, node_id: int) -> UUID | None:
 
 
 def _write_voters(directory: Path, quorum: QuorumRecords, now_ms: int) -> None:
-    """The snapshot that a log begins with."""
+    """Write the snapshot that a log begins with."""
     for leftover in list_snapshots(directory):
-        # Of an interrupted attempt, with another directory id: without meta.properties the log never began.
+        # From an interrupted attempt, with another directory id: without meta.properties the log never began.
         fileio.unlink(directory / leftover.file_name)
     write_snapshot(directory, SnapshotId(0, 0), encode_snapshot(
         (), epoch=0, now_ms=now_ms, last_timestamp_ms=now_ms, quorum=quorum))
 
 
 def _make_directory(path: Path) -> None:
-    """Makes the directory, and those above it, unless they are there; durable, so that what is in it can be."""
+    """Create the directory and its missing parents; durable, so that its content can be."""
     if not path.is_dir():
         if not path.parent.is_dir():
             _make_directory(path.parent)
@@ -225,7 +234,7 @@ def _make_directory(path: Path) -> None:
 
 
 def describe(path: Path) -> DirectoryInfo:
-    """What a directory is; one that does not exist is not formatted. Reads only."""
+    """Describe a directory; one that does not exist is not formatted. Reads only."""
     if not path.is_dir():
         problem = "it exists and is no directory" if path.exists() else None
         return DirectoryInfo(path, formatted=False, problem=problem)
@@ -254,7 +263,7 @@ def describe(path: Path) -> DirectoryInfo:
 
 
 def _partitions_in(path: Path) -> list[str]:
-    """The directories of partitions, those of moves and deletions that were interrupted too; no strays."""
+    """Names of the directories of partitions, with those of interrupted moves and deletions, without strays."""
     def is_one(name: str) -> bool:
         found = TopicPartition.named(name) or TopicPartition.of_future(name) or TopicPartition.of_deleted(name)
         return found is not None and found.topic != METADATA_TOPIC
@@ -263,8 +272,8 @@ def _partitions_in(path: Path) -> list[str]:
 
 
 def read_identity(path: Path) -> checkpoints.MetaProperties | None:
-    """The directory's `meta.properties`; None without one. `CorruptFileError` or `InvalidArgumentError`, with what to
-    do, for one that no KRaft node can use."""
+    """Read the directory's `meta.properties`; None without one. For one that no KRaft node can use, raises
+    `CorruptFileError` or `InvalidArgumentError`, with the remedy."""
     file = path / META_PROPERTIES
     try:
         found = checkpoints.read_meta_properties(path)
@@ -284,7 +293,7 @@ def read_identity(path: Path) -> checkpoints.MetaProperties | None:
 
 
 def ensure_directory_ids(paths: Sequence[Path], draw: DrawId) -> None:
-    """Gives each formatted directory that has none, as those of Kafka before 3.7, a directory id, durably."""
+    """Give a directory id, durably, to each formatted directory that has none, as those of Kafka before 3.7."""
     for path in paths:
         found = read_identity(path)
         if found is not None and found.directory_id is None:
@@ -293,15 +302,16 @@ def ensure_directory_ids(paths: Sequence[Path], draw: DrawId) -> None:
 
 
 def unusable(paths: Sequence[Path], metadata_directory: Path) -> list[Path]:
-    """Directories of a node that was formatted which cannot be read: it starts without them. None as long as the one
-    with the metadata log cannot, or nothing is formatted: then whoever uses them says what is wrong."""
+    """Directories of a formatted node that cannot be read: it starts without them. Empty while the metadata directory
+    cannot be read or nothing is formatted: then the caller that opens them reports the problem."""
     found = [path for path in paths if not _can_be_read(path)]
     return [] if metadata_directory in found or not describe(metadata_directory).formatted else found
 
 
 def check_directories(metadata_directory: Path, paths: Sequence[Path]) -> None:
-    """Before a node formats what is new: `InvalidArgumentError`, and nothing is changed, unless either all directories
-    are new or none is. Otherwise one of them lost its files, or its disk is not mounted, or it is another node's."""
+    """Check, before a node formats new directories, that either all directories are new or none is. Otherwise one of
+    them lost its files, or its disk is not mounted, or it is another node's: raises `InvalidArgumentError`, and changes
+    nothing."""
     found = [describe(path) for path in paths]
     for info in found:
         if info.problem:
@@ -325,7 +335,7 @@ def check_directories(metadata_directory: Path, paths: Sequence[Path]) -> None:
 
 
 def check_distinct(found: Sequence[DirectoryInfo]) -> None:
-    """`InvalidArgumentError` when two directories have one id: one is a copy of the other."""
+    """Raise `InvalidArgumentError` when two directories have one id: one is a copy of the other."""
     known: dict[UUID, Path] = {}
     for info in found:
         if info.directory_id is not None and known.setdefault(info.directory_id, info.path) != info.path:
@@ -341,18 +351,18 @@ def _can_be_read(path: Path) -> bool:
     except (OSError, StorageError, CorruptFileError):
         return False
     except InvalidArgumentError:
-        return True                    # a whole file, and its content is refused
+        return True                    # a whole file with a refused content
 
 
 def read_bootstrap(path: Path) -> Sequence[Record]:
-    """The records that the log of this directory's cluster begins with; none when nothing says so."""
+    """Records that the log of this directory's cluster begins with; none without the file."""
     file = path / BOOTSTRAP_CHECKPOINT
     return _snapshot(file, "restore the file, or copy that of another log directory of this node").messages if (
         file.exists()) else ()
 
 
 def _snapshot(file: Path, ways_out: str) -> SnapshotContent:
-    """What a file of records says; `CorruptFileError` when it is damaged."""
+    """Read a file of records. Raises `CorruptFileError` when it is damaged."""
     try:
         return decode_snapshot(fileio.read_file(file))
     except (ProtocolError, MetadataLogError) as error:
@@ -367,8 +377,8 @@ def _check_owner(info: DirectoryInfo, node_id: int, cluster_id: str) -> None:
 
 
 def settle_cluster_id(formatted: Sequence[DirectoryInfo]) -> str:
-    """The id of these directories' cluster, empty when none has it. Those that lack it, because a crash came while it
-    was written to all of them, get it."""
+    """Return the cluster id of these directories, empty when none has it. Directories that lack it, because a crash
+    interrupted its writing, get it."""
     found = next((info.cluster_id for info in formatted if info.cluster_id), "")
     if found:
         write_cluster_id([info.path for info in formatted], found)
@@ -376,7 +386,7 @@ def settle_cluster_id(formatted: Sequence[DirectoryInfo]) -> str:
 
 
 def write_cluster_id(paths: Sequence[Path], cluster_id: str) -> None:
-    """Gives each formatted directory that has no cluster id this one, durably."""
+    """Give this cluster id, durably, to each formatted directory that has none."""
     for path in paths:
         found = read_identity(path)
         if found is not None and not found.cluster_id:
@@ -385,9 +395,9 @@ def write_cluster_id(paths: Sequence[Path], cluster_id: str) -> None:
 
 
 def formatted_identity(node_id: int, paths: Sequence[Path]) -> tuple[str, UUID]:
-    """The cluster's id, empty when it is still to come, and the directory id of the first of these directories, which
-    were all formatted for this node; `InvalidArgumentError` when they were not: the nodes of a cluster have one id, so
-    none of them makes it up."""
+    """Return the cluster id, empty when it is still to come, and the directory id of the first directory. Raises
+    `InvalidArgumentError` unless all directories are formatted for this node: the nodes of a cluster share one id, so
+    no node invents it."""
     ensure_directory_ids(paths, uuid.uuid4)
     found = [describe(path) for path in paths]
     cluster_id = next((info.cluster_id for info in found if info.cluster_id), "")
