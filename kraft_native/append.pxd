@@ -38,13 +38,13 @@ cdef class Appender:
     # `single`: the input is one batch, as a Produce request must have it; a second one is an error.
     cdef AppendInfo leader(self, const uint8_t* data, Py_ssize_t size, int32_t leader_epoch, AppendOrigin origin,
                            int64_t now_ms, bint single)
-    # One batch of a client. `check`: its validation, done elsewhere; None: it is done here. With `bounded`, None is the
-    # answer when that would cost too much (`validate.pxd`); nothing has changed then.
+    # One batch of a client. `check`: its validation, done elsewhere; None: validate here. With `bounded`, None is
+    # returned when that would cost too much (`validate.pxd`); nothing has changed then.
     cdef AppendInfo produce(self, const uint8_t* data, Py_ssize_t size, int32_t leader_epoch, int64_t now_ms,
                             BatchCheck check, bint bounded)
     # Keeps offsets and epochs; checks structure, CRC and that offsets go up from the log end.
     cdef AppendInfo follower(self, const uint8_t* data, Py_ssize_t size)
-    # One record as a batch of its own; key_bytes and value_bytes -1: null; timestamp -1: now. Gives its offset.
+    # One record as a batch of its own; key_bytes and value_bytes -1: null; timestamp -1: now. Returns its offset.
     cdef int64_t one(self, const uint8_t* key, Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes,
                      const uint8_t* headers, Py_ssize_t headers_bytes, int32_t header_count, int64_t timestamp_ms,
                      int32_t leader_epoch) except -1

@@ -1,15 +1,20 @@
 """Appending to a log.
 
 A call is all or nothing: every batch is validated and every producer's sequence checked before the first byte is
-written. The caller's bytes are never changed: of each batch a copy of the 61-byte header gets the offset and the epoch,
-and header copies and bodies go to the file in one call.
+written. The caller's bytes are never changed. A copy of each batch's 61-byte header gets the offset and the epoch;
+header copies and bodies go to the file in one call.
 
-Order of effects (UnifiedLog.append): roll if due; the epoch's start, durable, so that the file never misses an epoch of
-the log; bytes; indexes; producers and transaction index; log end; flush. If anything from the first write on fails, the
-log is read-only and `log_end` was not moved: what was half written lies past every mark, and the next open cuts it off.
+Order of effects (UnifiedLog.append):
+1. Roll if due.
+2. The epoch's start, durable, so that the file never misses an epoch of the log.
+3. Bytes, indexes, producers and transaction index.
+4. Log end, flush.
 
-A follower's call may fill several segments, when the leader's are larger. Then bytes of each segment are one write. If
-one fails, those before it stay, `log_end` stands behind them, and nothing of the failed one or behind it is there.
+If anything from the first write on fails, the log is read-only and `log_end` does not move. Half-written bytes lie past
+every mark, and the next open cuts them off.
+
+A follower's call may fill several segments, when the leader's are larger. Then the bytes of each segment are one write.
+If one fails, the earlier ones stay, and `log_end` is their end; nothing of the failed one or after it is visible.
 """
 
 cimport cython
@@ -47,7 +52,7 @@ from kraft_native.errors import (
 @cython.final
 @cython.freelist(64)
 cdef class AppendInfo:
-    """What an append did. `duplicate`: an idempotent producer's repeat; the offsets are those of its first append, and
+    """Result of an append. `duplicate`: an idempotent producer's repeat; the offsets are those of its first append, and
     nothing was written. `log_append_time_ms` is -1 on logs whose records carry their creator's time."""
 
     def __repr__(self) -> str:
@@ -130,7 +135,7 @@ cdef class Appender:
         return 0
 
     cdef AppendInfo lead(self, Py_ssize_t count, int32_t leader_epoch, AppendOrigin origin, int64_t now_ms):
-        """Writes what is pending and validated."""
+        """Write what is pending and validated."""
         cdef LogCore core = self.core
         cdef AppendInfo info
         cdef Py_ssize_t i
@@ -150,7 +155,7 @@ cdef class Appender:
 
     cdef Py_ssize_t prepare(self, const uint8_t* data, Py_ssize_t size, AppendOrigin origin, int64_t now_ms,
                             bint single) except -1:
-        """Validates every batch of the input; gives their count."""
+        """Validate every batch of the input; return their count."""
         cdef ValidateOptions options = self.core.config.validation
         cdef BatchHeader h
         cdef PendingBatch* pending
@@ -163,7 +168,7 @@ cdef class Appender:
         while size > 0:
             self.reserve(count + 1)
             pending = self.pending + count
-            # What is not whole goes to validation as it is, which names the fault.
+            # Validation gets an incomplete batch as it is, and names the fault.
             length = size
             if not single and batch_look(data, size, False, &h, NULL) == LOOK_OK:
                 length = batch_bytes(&h)
@@ -183,14 +188,14 @@ cdef class Appender:
         return count
 
     cdef int64_t assign(self, Py_ssize_t count, int32_t leader_epoch, AppendOrigin origin) except -1:
-        """Gives each batch its offset and epoch; gives their size in bytes."""
+        """Assign each batch its offset and epoch; return their total size in bytes."""
         cdef int64_t next_offset = self.core.log_end, bytes_count = 0
         cdef PreparedBatch* prepared
         cdef Py_ssize_t i
         for i in range(count):
             prepared = &self.pending[i].prepared
             if origin == ORIGIN_RAFT_LEADER:
-                # The caller numbered the records itself; a batch at another place than it thinks must not get in
+                # The caller numbered the records itself; a batch at another place than it expects must not be accepted
                 # (KAFKA-12331).
                 if prepared.h.base_offset != next_offset or prepared.h.leader_epoch != leader_epoch:
                     raise InvalidRecordError(f"batch of offset {prepared.h.base_offset}, epoch "
@@ -208,7 +213,7 @@ cdef class Appender:
         return bytes_count
 
     cdef AppendInfo verify_producers(self, Py_ssize_t count, AppendOrigin origin):
-        """Checks epochs and sequences; the answer when all batches repeat what was appended before, else None."""
+        """Check epochs and sequences; return the result when all batches repeat an earlier append, else None."""
         cdef BatchHeader* h
         cdef KeptBatch kept
         cdef Py_ssize_t i, before, duplicates = 0
@@ -223,7 +228,7 @@ cdef class Appender:
             if batch_is_control(h):
                 self.core.producers.verify_marker(h, self.pending[i].mark.coordinator_epoch)
             elif before >= 0 and duplicates == 0:
-                # The state does not know the batch before it yet.
+                # The producer state does not include the batch before it yet.
                 self.verify_sequel(&self.pending[before].prepared.h, h)
             elif self.core.producers.verify(h, origin == ORIGIN_CLIENT, &kept) == PRODUCER_DUPLICATE:
                 duplicates += 1
@@ -239,7 +244,7 @@ cdef class Appender:
                            if self.core.config.validation.timestamp_type == TIMESTAMP_LOG_APPEND_TIME else -1, True)
 
     cdef int verify_sequel(self, const BatchHeader* before, const BatchHeader* h) except -1:
-        """Two batches of one producer in one call: the second must follow on the first."""
+        """Check that the second of two batches of one producer in one call follows the first."""
         if h.producer_epoch < before.producer_epoch:
             raise InvalidProducerEpochError(f"producer {h.producer_id}: epoch {h.producer_epoch} after "
                                             f"{before.producer_epoch} in one append")
@@ -254,7 +259,7 @@ cdef class Appender:
 
     cdef int commit(self, Py_ssize_t first, Py_ssize_t end, int64_t bytes_count, iovec* pieces, int piece_count,
                     int64_t now_ms) except -1:
-        """Writes the pending batches [first, end) and everything that follows from them."""
+        """Write the pending batches [first, end) and update everything that follows from them."""
         cdef LogCore core = self.core
         cdef BatchHeader* h = &self.pending[first].prepared.h
         cdef int64_t max_timestamp = h.max_timestamp
@@ -292,7 +297,7 @@ cdef class Appender:
         self.core.enter_write()
         count = self.look_through(data, size)
         first_offset = self.pending[0].prepared.h.base_offset
-        # The leader's segments may be larger than ours: what does not fit together goes into several.
+        # The leader's segments may be larger than ours: what does not fit into one segment goes into several.
         for i in range(count):
             h = &self.pending[i].prepared.h
             if i > first and (
@@ -311,7 +316,7 @@ cdef class Appender:
         return self.answer(first_offset, self.core.log_end - 1, -1, False)
 
     cdef Py_ssize_t look_through(self, const uint8_t* data, Py_ssize_t size) except -1:
-        """Checks a leader's batches; gives their count."""
+        """Check a leader's batches; return their count."""
         cdef PendingBatch* pending
         cdef BatchHeader* h
         cdef Fault fault
@@ -330,7 +335,7 @@ cdef class Appender:
             if h.base_offset < next_offset:
                 raise InvalidRecordError(f"base offset {h.base_offset} of a replicated batch is below "
                                          f"{next_offset}, where the log stands")
-            # Messages of format v0 and v1 have no epoch, -1, nor have the batches that compaction made of them.
+            # Messages of format v0 and v1 have no epoch (-1), nor have the batches that compaction made of them.
             if h.leader_epoch < epoch and h.leader_epoch != NO_LEADER_EPOCH:
                 raise FencedLeaderEpochError(f"batch of leader epoch {h.leader_epoch} at offset {h.base_offset} after "
                                              f"one of epoch {epoch}")
@@ -371,7 +376,7 @@ cdef class Appender:
         ):
             return self.leader(self.record.data, self.record.size, leader_epoch, ORIGIN_CLIENT, now_ms,
                                True).first_offset
-        # We built it: of all the checks on a client's batch only those on its content are left.
+        # This code built the batch: of all the checks on a client's batch only those on its content apply.
         if timestamp_ms > now_ms and timestamp_ms - now_ms > options.timestamp_after_max_ms:
             raise InvalidTimestampError(f"timestamp {timestamp_ms} is more than {options.timestamp_after_max_ms} ms "
                                         f"after the clock, {now_ms}")

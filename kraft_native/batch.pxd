@@ -13,7 +13,7 @@ from kraft_native.limits cimport (
 )
 
 
-# Of a message of magic 0 or 1 the fields that it does not have are -1, and of the attributes it has those of v2.
+# A message of magic 0 or 1 has -1 in the fields that it lacks, and only those attributes that exist in v2.
 cdef struct BatchHeader:
     int64_t base_offset
     int64_t base_timestamp
@@ -31,7 +31,7 @@ cdef struct BatchHeader:
 
 
 cdef inline void batch_load(const uint8_t* p, BatchHeader* h) noexcept nogil:
-    """Loads all fields from 61 readable bytes of a batch of magic 2."""
+    """Load all fields from 61 readable bytes of a batch of magic 2."""
     h.base_offset = load_i64(p + BATCH_BASE_OFFSET)
     h.batch_length = load_i32(p + BATCH_LENGTH)
     h.leader_epoch = load_i32(p + BATCH_LEADER_EPOCH)
@@ -47,12 +47,12 @@ cdef inline void batch_load(const uint8_t* p, BatchHeader* h) noexcept nogil:
     h.record_count = load_i32(p + BATCH_RECORD_COUNT)
 
 
-# What `batch_reload` does for magic 0 and 1.
+# The part of `batch_reload` for magic 0 and 1.
 cdef void load_legacy(const uint8_t* p, BatchHeader* h) noexcept nogil
 
 
 cdef inline void batch_reload(const uint8_t* p, BatchHeader* h) noexcept nogil:
-    """Loads all fields of a whole batch that was looked at before."""
+    """Load all fields of a whole batch that was checked before."""
     if p[BATCH_MAGIC] == MAGIC_CURRENT:
         batch_load(p, h)
     else:
@@ -60,7 +60,7 @@ cdef inline void batch_reload(const uint8_t* p, BatchHeader* h) noexcept nogil:
 
 
 cdef inline int64_t batch_end_at(const uint8_t* p) noexcept nogil:
-    """The last offset of the batch at `p`, which was looked at before; of no batch is more read for it."""
+    """The last offset of the batch at `p`, which was checked before; reads as little as possible."""
     if p[BATCH_MAGIC] == MAGIC_CURRENT:
         return load_i64(p) + load_i32(p + BATCH_LAST_OFFSET_DELTA)
     return load_i64(p)
@@ -71,12 +71,12 @@ cdef inline Py_ssize_t batch_bytes_at(const uint8_t* p) noexcept nogil:
 
 
 cdef inline bint batch_is_legacy(const BatchHeader* h) noexcept nogil:
-    """Whether it is a message of format v0 or v1."""
+    """True for a message of format v0 or v1."""
     return h.magic < MAGIC_CURRENT
 
 
 cdef inline void batch_store(uint8_t* p, const BatchHeader* h) noexcept nogil:
-    """Writes all fields but the CRC into 61 bytes."""
+    """Write all fields but the CRC into 61 bytes."""
     store_i64(p + BATCH_BASE_OFFSET, h.base_offset)
     store_i32(p + BATCH_LENGTH, h.batch_length)
     store_i32(p + BATCH_LEADER_EPOCH, h.leader_epoch)
@@ -125,7 +125,7 @@ cdef inline int batch_timestamp_type(const BatchHeader* h) noexcept nogil:
 
 
 cdef inline int32_t sequence_add(int32_t sequence, int32_t count) noexcept nogil:
-    """Kafka's sequences wrap from 2147483647 to 0."""
+    """Add like Kafka's sequences, which wrap from 2147483647 to 0."""
     if sequence > INT32_MAX_VALUE - count:
         return count - (INT32_MAX_VALUE - sequence) - 1
     return sequence + count
@@ -137,27 +137,30 @@ cdef inline int32_t batch_last_sequence(const BatchHeader* h) noexcept nogil:
     return sequence_add(h.base_sequence, h.last_offset_delta)
 
 
-# What a look at the bytes at one position says.
+# Result of an inspection of the bytes at one position.
 cdef enum BatchLook:
-    LOOK_OK = 0          # a whole batch, its structure sound (CRC only where asked)
+    LOOK_OK = 0          # a whole batch, its structure sound (CRC only if requested)
     LOOK_END = 1         # no bytes left
     LOOK_PARTIAL = 2     # the bytes end inside a batch that may be sound
+
     LOOK_CORRUPT = 3     # not a batch: length, magic, counts, deltas or CRC are wrong
 
-# Looks at p[0:left]. `check_crc` adds the checksum. Fills `h` as far as bytes reach (61 of them) and, for
-# LOOK_PARTIAL and LOOK_CORRUPT, `fault` (code 2) when it is not NULL. Structure of magic 2: length >= 49,
-# 0 <= last_offset_delta, 0 <= record_count <= last_offset_delta + 1 (compaction leaves gaps and empty batches),
-# base_offset >= 0. Of magic 0 and 1: lengths that fit; of such a batch that is LOOK_PARTIAL `h` has the last offset as
-# base offset. May acquire the interpreter lock for one that is compressed: no caller holds a lock that another thread
-# waits for with the interpreter's.
+# Inspects p[0:left]. `check_crc` adds the checksum. Fills `h` as far as bytes reach (61 of them) and, for LOOK_PARTIAL
+# and LOOK_CORRUPT, `fault` (code 2) when it is not NULL. Structure of magic 2:
+# - length >= 49, base_offset >= 0, 0 <= last_offset_delta,
+# - 0 <= record_count <= last_offset_delta + 1 (compaction leaves gaps and empty batches).
+#
+# Structure of magic 0 and 1: lengths that fit; for such a batch that is LOOK_PARTIAL `h` has the last offset as base
+# offset. May acquire the interpreter lock for a compressed one. So no caller may hold a lock that another thread waits
+# for while it holds the interpreter's.
 cdef BatchLook batch_look(const uint8_t* p, Py_ssize_t left, bint check_crc, BatchHeader* h,
                           Fault* fault) noexcept nogil
 
-# The fields that lie outside of the records, from 61 readable bytes of which nothing is known.
+# The fields outside of the records, from 61 readable bytes that were not checked.
 cdef void batch_peek(const uint8_t* p, BatchHeader* h) noexcept nogil
 
-# Whether p[0:left] begins with a whole batch of a format younger than ours: its length and its offset, at least
-# `offset_min`, can be right, its magic is above ours, and it is no batch of ours with another magic byte.
+# Whether p[0:left] begins with a whole batch of a format newer than ours. Its length and its offset, at least
+# `offset_min`, are plausible. Its magic is above ours, and it is no batch of ours with another magic byte.
 cdef bint is_unknown_format(const uint8_t* p, Py_ssize_t left, int64_t offset_min) noexcept nogil
 
 # Writes base offset and leader epoch (both outside the CRC) into a writable header.
@@ -169,19 +172,19 @@ cdef inline void batch_assign(uint8_t* header, int64_t base_offset, int32_t lead
 # The checksum of a whole batch (CRC-32C, of magic 0 and 1 CRC-32), to be compared with h.crc.
 cdef uint32_t batch_crc(const uint8_t* p, const BatchHeader* h) noexcept nogil
 
-# As `batch_look`, but raises CorruptRecordError unless there is a whole, sound batch.
+# Like `batch_look`, but raises CorruptRecordError unless a whole, sound batch is present.
 cdef int batch_require(const uint8_t* p, Py_ssize_t left, bint check_crc, BatchHeader* h) except -1
 
-# Counts whole batches from the front; `whole_bytes` is where the first that is not one would start.
+# Counts whole batches from the front; `whole_bytes` is the position of the first one that is not whole.
 cdef int64_t batch_count(const uint8_t* p, Py_ssize_t size, bint check_crc, Py_ssize_t* whole_bytes) noexcept nogil
 
 
-# Kafka's name of a timestamp type, by the number that `batch_timestamp_type` gives.
+# Kafka's name of a timestamp type, by the number that `batch_timestamp_type` returns.
 cdef str timestamp_type_name(int number)
 
 
 cdef class HeldBuffer:
-    """Somebody's contiguous buffer, held until this object goes."""
+    """A contiguous buffer of another object, held for the life of this one."""
     cdef Py_buffer view
     cdef const uint8_t* data
     cdef Py_ssize_t size
@@ -199,5 +202,5 @@ cdef class BatchIterator:
     cdef Py_ssize_t at
     cdef bint check_crc
 
-# A view over a batch that was looked at already (LOOK_OK); `owner` is whatever keeps `data` alive.
+# A view over a batch that was checked already (LOOK_OK); `owner` is whatever keeps `data` alive.
 cdef Batch batch_view(object owner, const uint8_t* data, const BatchHeader* h)

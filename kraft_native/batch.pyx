@@ -1,15 +1,15 @@
-"""Record batches: looking at bytes, walking batches, and the Python view of one batch.
+"""Record batches: inspecting bytes, walking batches, and the Python view of one batch.
 
 Layout of the 61-byte header (KIP-98; all integers big-endian), followed by the records:
 
-    0 baseOffset int64 | 8 batchLength int32 | 12 partitionLeaderEpoch int32 | 16 magic int8 | 17 crc uint32
-    21 attributes int16 | 23 lastOffsetDelta int32 | 27 baseTimestamp int64 | 35 maxTimestamp int64
-    43 producerId int64 | 51 producerEpoch int16 | 53 baseSequence int32 | 57 recordsCount int32
+    0 baseOffset int64  |  8 batchLength int32  |  12 partitionLeaderEpoch int32  |  16 magic int8  |  17 crc uint32
+    21 attributes int16  |  23 lastOffsetDelta int32  |  27 baseTimestamp int64  |  35 maxTimestamp int64
+    43 producerId int64  |  51 producerEpoch int16  |  53 baseSequence int32  |  57 recordsCount int32
 
 The CRC covers byte 21 to the end, so that a leader may assign offset and epoch without computing it again.
 
-A message of format v0 or v1 (`legacy.pyx`) counts as a batch of the records in it: without epoch, producer and
-sequence, with the attributes that it shares with v2. Its magic byte lies where that of v2 does.
+A message of format v0 or v1 (`legacy.pyx`) is treated as a batch of the records in it. It has no epoch, producer and
+sequence, and only the attributes that it shares with v2. Its magic byte lies where that of v2 does.
 """
 
 from libc.stdint cimport INT64_MAX
@@ -61,7 +61,7 @@ cdef BatchLook batch_look(const uint8_t* p, Py_ssize_t left, bint check_crc, Bat
 
 
 cdef BatchLook look_short(Py_ssize_t left, const BatchHeader* h, Fault* fault) noexcept nogil:
-    """The bytes end inside the header: partial, unless the fields that are there already exclude a batch."""
+    """Judge bytes that end inside the header: partial, unless the present fields already exclude a batch."""
     if left >= 8 and h.base_offset < 0:
         fault_set(fault, ERROR_CORRUPT_MESSAGE, "base offset %lld is negative", h.base_offset, 0)
         return LOOK_CORRUPT
@@ -78,7 +78,7 @@ cdef BatchLook look_short(Py_ssize_t left, const BatchHeader* h, Fault* fault) n
 
 
 cdef int structure(const BatchHeader* h, Fault* fault) noexcept nogil:
-    """The checks of a whole header that need no other bytes. 0, or -1 with `fault` filled."""
+    """Check a whole header as far as no other bytes are needed. 0, or -1 with `fault` filled."""
     if h.batch_length < BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES:
         return fault_set(fault, ERROR_CORRUPT_MESSAGE, "batch length %lld is below %lld", h.batch_length,
                          BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES)
@@ -120,7 +120,7 @@ cdef BatchLook look_legacy(const uint8_t* p, Py_ssize_t left, bint check_crc, Ba
 
 
 cdef BatchLook look_short_legacy(Py_ssize_t left, const BatchHeader* h, Fault* fault) noexcept nogil:
-    """The bytes end before a message can."""
+    """Judge bytes that end before a message can."""
     if h.base_offset < 0 or h.batch_length < BATCH_LENGTH_MIN_ANY_MAGIC:
         fault_set(fault, ERROR_CORRUPT_MESSAGE, "a message of offset %lld and length %lld", h.base_offset,
                   h.batch_length)
@@ -131,7 +131,7 @@ cdef BatchLook look_short_legacy(Py_ssize_t left, const BatchHeader* h, Fault* f
 
 
 cdef void fill_legacy(const LegacyMessage* m, BatchHeader* h) noexcept nogil:
-    """What the fields outside of the value say."""
+    """Fill the header from the fields outside of the value."""
     h.base_offset = m.offset
     h.base_timestamp = h.max_timestamp = m.timestamp
     h.producer_id = h.leader_epoch = h.base_sequence = h.producer_epoch = -1
@@ -144,7 +144,7 @@ cdef void fill_legacy(const LegacyMessage* m, BatchHeader* h) noexcept nogil:
 
 
 cdef void survey_legacy(const LegacyMessage* m, BatchHeader* h) noexcept nogil:
-    """What only the messages inside say."""
+    """Fill the fields that only the messages inside give."""
     cdef LegacySet found
     legacy_survey(m, &found)
     h.base_offset = found.first_offset
@@ -181,7 +181,7 @@ cdef bint is_unknown_format(const uint8_t* p, Py_ssize_t left, int64_t offset_mi
         return False
     if batch_bytes_at(p) < BATCH_HEADER_BYTES:
         return True
-    # The magic byte lies outside of the CRC of v2: one that changed leaves all the rest right.
+    # The magic byte lies outside of the CRC of v2: if it alone changed, all the rest is right.
     batch_load(p, &h)
     h.magic = MAGIC_CURRENT
     return structure(&h, &fault) < 0 or batch_crc(p, &h) != h.crc
@@ -240,10 +240,10 @@ cdef Batch batch_view(object owner, const uint8_t* data, const BatchHeader* h):
 @cython.final
 @cython.freelist(64)
 cdef class Batch:
-    """One record batch in somebody's memory, which it keeps alive and does not copy.
+    """One record batch in another object's memory, which it keeps alive and does not copy.
 
-    Made by `walk` or `first_batch`, which check the structure of the header. `memoryview(batch)` and `bytes(batch)`
-    give the whole batch, header included. Reading it from several threads is safe: nothing in it changes.
+    Created by `walk` or `first_batch`, which check the structure of the header. `memoryview(batch)` and `bytes(batch)`
+    give the whole batch, header included. Several threads may read it: nothing in it changes.
     """
 
     def __init__(self):
@@ -319,7 +319,7 @@ cdef class Batch:
 
     @property
     def base_timestamp_ms(self) -> int:
-        """What the records' timestamp deltas count from."""
+        """Base of the records' timestamp deltas."""
         return self.h.base_timestamp
 
     @property
@@ -328,7 +328,7 @@ cdef class Batch:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the cleaner may drop the tombstones or the marker in it; None before the first cleaning."""
+        """Time from which the cleaner may drop the tombstones or the marker in it; None before the first cleaning."""
         return self.h.base_timestamp if batch_has_delete_horizon(&self.h) else None
 
     @property
@@ -345,7 +345,7 @@ cdef class Batch:
 
     @property
     def last_sequence(self) -> int:
-        """The sequence of the last record, -1 where there are none; wraps from 2147483647 to 0."""
+        """The sequence of the last record, -1 without sequences; wraps from 2147483647 to 0."""
         return batch_last_sequence(&self.h)
 
     @property
@@ -354,7 +354,7 @@ cdef class Batch:
 
     @property
     def valid(self) -> bool:
-        """True when the stored CRC is that of the bytes. Computed on every call."""
+        """True when the stored CRC matches the bytes. Computed on every call."""
         return batch_crc(self.data, &self.h) == self.h.crc
 
 
@@ -383,14 +383,14 @@ cdef class BatchIterator:
 
     @property
     def position(self) -> int:
-        """Where the next batch starts; after the end, the bytes of whole batches."""
+        """Position of the next batch; after the end, the bytes of whole batches."""
         return self.at
 
 
 def walk(source, *, bint check_crc=True) -> BatchIterator:
     """The batches in `source`, any object with the buffer protocol, in order and without copying.
 
-    Ends at the first batch that is not whole, as a reader of a Fetch answer must (`position` tells where); raises
+    Ends at the first batch that is not whole, as a reader of a Fetch reply must (`position` is that place). Raises
     CorruptRecordError where the bytes cannot be a batch or, unless `check_crc` is off, the CRC is wrong.
     """
     cdef BatchIterator batches = BatchIterator.__new__(BatchIterator)
@@ -400,7 +400,7 @@ def walk(source, *, bint check_crc=True) -> BatchIterator:
 
 
 def first_batch(source, *, bint check_crc=True) -> Batch:
-    """The batch at the start of `source`. CorruptRecordError when no whole, valid batch is there."""
+    """The batch at the start of `source`. CorruptRecordError unless it is whole and valid."""
     cdef HeldBuffer held = HeldBuffer(source)
     cdef BatchHeader h
     batch_require(held.data, held.size, check_crc, &h)
@@ -418,8 +418,8 @@ def count_batches(source, *, bint check_crc=False) -> tuple[int, int]:
 
 
 def plain_end(source, int64_t offset, int32_t leader_epoch) -> int:
-    """Where whole batches end that begin at `offset` and follow each other without a gap, all of that leader epoch and
-    none with control records; -1 when `source` is anything else. CRCs are not looked at."""
+    """End of the whole batches that begin at `offset`, follow each other without a gap, have that leader epoch and hold
+    no control records; -1 when `source` is anything else. CRCs are not checked."""
     cdef HeldBuffer held = HeldBuffer(source)
     cdef const uint8_t* p = held.data
     cdef Py_ssize_t left = held.size
@@ -437,10 +437,10 @@ def plain_end(source, int64_t offset, int32_t leader_epoch) -> int:
 
 
 def follow_batches(source, int64_t offset, *, bint check_crc=True, bint gaps=False) -> tuple[int, int]:
-    """How far `source` can be read on from `offset`: (bytes of whole batches from its start, offset after them).
+    """Range of `source` that can be read from `offset` on: (bytes of whole batches from its start, offset after them).
 
-    Batches that lie before `offset` count. Ends at the first that is not whole or not sound, and, without `gaps`, at
-    one before which offsets are missing; with nothing to read the offset is the one given.
+    Batches before `offset` count. The range ends at the first batch that is not whole or not sound. Without `gaps` it
+    also ends before a gap in the offsets. With nothing to read the offset is the one given.
     """
     cdef HeldBuffer held = HeldBuffer(source)
     cdef BatchHeader h

@@ -1,4 +1,4 @@
-"""Compaction of one log: the rounds that do it."""
+"""Compaction of one log, in rounds."""
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -18,31 +18,33 @@ cdef enum:
     COMPACT_BUFFER_BYTES_DEFAULT = 128 * 1024 * 1024
 
 
-# Why a walk without the GIL came back.
+# Reasons for which a walk without the GIL returned.
 cdef enum Stop:
     STOP_END = 0                   # the segment is done
     STOP_ATTENTION = 1             # the batch needs the GIL: compressed, of a transaction, or a control batch
-    STOP_PAUSE = 2                 # time for signals and progress; go on
+    STOP_PAUSE = 2                 # time for signals and progress; then continue
+
     STOP_GROW = 3                  # the source's buffer is too small
-    STOP_INDEX = 4                 # index entries are waiting
+    STOP_INDEX = 4                 # index entries are pending
     STOP_CHANGE = 5                # dry: this batch would change
     STOP_FULL = 6                  # the map is full
     STOP_MALFORMED = 7
-    STOP_SOURCE = 8                # `found` says what
+    STOP_SOURCE = 8                # `found` has the cause
     STOP_WRITE = 9                 # `error` is the errno
 
 
-# What the owner's thread does for a compaction that may run on another.
+# Steps on the owner's thread, for a compaction that may run on another.
 cdef enum OwnerStep:
-    OWNER_BEGIN = 0                # a round: what is dirty, and the segments as they are now
+    OWNER_BEGIN = 0                # begin a round: the dirty part, and the segments as they are now
     OWNER_ABORTED = 1              # the aborted transactions of a range
-    OWNER_SWAP = 2                 # puts the output in the place of its group
-    OWNER_LEAVE = 3                # a round that replaced segments, however it ended
-    OWNER_END = 4                  # a round: notes how far the log is clean
+
+    OWNER_SWAP = 2                 # put the output in the place of its group
+    OWNER_LEAVE = 3                # end a round that replaced segments, however it ended
+    OWNER_END = 4                  # end a round: record how far the log is clean
 
 
 cdef class Cleaner:
-    cdef LogCore core                  # touched in owner's steps only, but for its list of segments and `closed`
+    cdef LogCore core                  # touched in owner's steps only, except its list of segments and `closed`
     cdef LogConfig config              # of the round
     cdef object progress
     cdef object throttle
@@ -71,7 +73,7 @@ cdef class Cleaner:
     cdef int64_t map_end
     cdef int64_t gaps_end              # of the last segment that the round may rewrite
     cdef int64_t aborted_start
-    cdef int64_t aborted_end           # where to look for aborted transactions once there is one; -1: done
+    cdef int64_t aborted_end           # where to search for aborted transactions once there is one; -1: done
     cdef int64_t since_pause_bytes
     cdef int64_t throttled_bytes
     cdef int64_t done_bytes
@@ -110,6 +112,6 @@ cdef class Cleaner:
     cdef Stop place(self, FilterResult result, bint dry) noexcept nogil
 
 
-# See `Log.compact`. Gives a CleanerStats.
+# See `Log.compact`. Returns a CleanerStats.
 cdef object compact_log(LogCore core, object now_ms, int64_t buffer_bytes, bint force, object progress, object throttle,
                         object on_owner)

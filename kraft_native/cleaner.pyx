@@ -1,15 +1,15 @@
 """Compaction of one log: the latest record of each key stays (Kafka's LogCleaner and LogCleanerManager).
 
-A round reads the dirty part of the log, from the first dirty offset up, into a map of key -> latest offset, until its
-end or until the map is full; then it rewrites everything below that point, segment group by segment group, without the
-records that the map has a later one for. The dirty part then begins behind it. `cleanfilter.pyx` has the rules for
-records, `cleantxns.pyx` those for transactions, `cleanwriter.pyx` the swap of a group. `docs/internals/compaction.md`
-tells the whole.
+A round reads the dirty part of the log, from the first dirty offset up, into a map of key -> latest offset. It stops at
+the end of the dirty part or when the map is full. Then it rewrites everything below that point, one segment group after
+the other, without the records for which the map has a later one. The dirty part then begins behind it.
+`cleanfilter.pyx` has the rules for records, `cleantxns.pyx` those for transactions, `cleanwriter.pyx` the swap of a
+group. `docs/internals/compaction.md` describes the whole.
 
-Threads. What reads or changes the log's state is a step of its owner: the beginning and the end of a round, the look at
-transaction indexes, the swap of a group. All else (reading sealed segments, writing the output) is done by whoever
-called, the owner or another thread that has its steps done by the owner (`on_owner`). Meanwhile the owner may do
-anything: segments that retention removes are passed over, a truncation ends the compaction.
+Threads. Steps that read or change the log's state run on its owner's thread: begin and end of a round, check of
+transaction indexes, swap of a group. All else (reading sealed segments, writing the output) runs on the
+calling thread: the owner's, or another that has its steps done by the owner (`on_owner`). Meanwhile the owner may do
+anything: segments that retention removes are skipped, a truncation ends the compaction.
 
 The GIL is released while batches are filtered, while plain ones (not compressed, of no transaction) are read, checked
 and written, and while files are flushed.
@@ -49,14 +49,14 @@ from kraft_native.errors import (
 )
 
 cdef enum:
-    # Bytes between two looks at signals and calls of `progress`.
+    # Bytes between two checks for signals and calls of `progress`.
     PAUSE_BYTES = 16 * 1024 * 1024
     # Sources from this size on are closed by a thread.
     CLOSE_ASIDE_BYTES = 16 * 1024 * 1024
 
 
 class CleanerStats(NamedTuple):
-    """What one call of `Log.compact` did. Counts are over all its rounds."""
+    """Result of one call of `Log.compact`. Counts are over all its rounds."""
 
     rounds: int
     first_dirty_offset: int
@@ -86,7 +86,7 @@ cdef object compact_log(LogCore core, object now_ms, int64_t buffer_bytes, bint 
     cleaner.now_ms = clock_ms() if now_ms is None else now_ms
     if cleaner.now_ms < 0:
         raise InvalidArgumentError(f"now_ms: {now_ms} is below 0")
-    OffsetMap(buffer_bytes)            # says what is wrong with it
+    OffsetMap(buffer_bytes)            # raises when the size is invalid
     cleaner.buffer_bytes = buffer_bytes
     cleaner.figures = dict.fromkeys(CleanerStats._fields, 0)
     started = time.perf_counter()
@@ -113,12 +113,12 @@ cdef class Cleaner:
     # --- the owner's steps ------------------------------------------------------------------------------------------
 
     cdef object ask(self, OwnerStep step):
-        """Has the owner's thread do the step, and gives what it gave."""
+        """Run the step on the owner's thread, and return its result."""
         self.step = step
         return self.owner_step() if self.on_owner is None else self.on_owner(self.owner_step)
 
     def owner_step(self) -> object:
-        """What `on_owner` is given: the step that is due."""
+        """The function that `on_owner` gets: runs the pending step."""
         if self.step == OWNER_BEGIN:
             return self.begin_round()
         if self.step == OWNER_LEAVE:
@@ -132,7 +132,7 @@ cdef class Cleaner:
         return self.end_round()
 
     cdef bint begin_round(self) except -1:
-        """Notes the log as it is now; False when there is nothing to do."""
+        """Capture the present state of the log; return False when there is nothing to do."""
         cdef LogCore core = self.core
         cdef BatchHeader h
         cdef Segment segment
@@ -151,7 +151,7 @@ cdef class Cleaner:
             self.figures["segments_after"] = len(core.segments)
             self.figures["bytes_after"] = bytes_of(core.segments)
             return False
-        core.enter_write()             # not before: a look at a log that stays as it is changes none of its files
+        core.enter_write()             # not before: a check that finds nothing to do must not change any file
         self.config = core.config
         self.replacing = False
         self.segments = [segment for segment in core.segments if segment.base_offset < self.dirty.upper]
@@ -164,12 +164,12 @@ cdef class Cleaner:
         return True
 
     cdef bint swap(self) except -1:
-        """False: retention took a segment of the group, and there is nothing to swap."""
+        """Swap the group. Return False when retention removed a segment of it, so that there is nothing to swap."""
         if not self.present(self.group):
             return False
         if not self.replacing:
-            # A record may only go for a later one that is as durable. With page-cache durability that is not so by
-            # itself; the roll has had the segment flushed, so there is seldom anything to wait for.
+            # A record may only be dropped for a later one that is as durable. Page-cache durability does not ensure
+            # that by itself; the roll has had the segment flushed, so there is seldom anything to wait for.
             self.core.flush_to(self.map_end, -1)
             self.core.begin_compaction(self.gaps_end)
             self.replacing = True
@@ -182,7 +182,7 @@ cdef class Cleaner:
         core.first_dirty = max(self.map_end, self.dirty.first)
         self.done = core.first_dirty >= self.dirty.upper
         if self.on_owner is not None:
-            return 0                   # the next checkpoint notes it: a lower number only costs time
+            return 0                   # the next checkpoint records it: a lower number only costs time
         try:
             core.write_marks(core.recovery_point, core.log_start, False)
         except StorageError as error:
@@ -198,7 +198,8 @@ cdef class Cleaner:
         return self.core.segments[slot:slot + len(group)] == group
 
     cdef int require_unchanged(self) except -1:
-        """Appends, rolls and retention do no harm. A truncation does: the map may name offsets that are gone."""
+        """Raise if the log was truncated or closed: the map may name removed offsets. Appends, rolls and retention are
+        safe."""
         if self.core.closed or self.core.live.page.state.truncation_generation != self.generation:
             raise OperationError(f"{os.fsdecode(self.core.directory)}: the log was truncated or closed while it was "
                                  "being compacted")
@@ -264,7 +265,7 @@ cdef class Cleaner:
         return 0
 
     cdef Stop next_batch(self, bint writing) noexcept nogil:
-        """Goes to the next batch: STOP_ATTENTION when there is one, else why there is none."""
+        """Advance to the next batch: STOP_ATTENTION when one exists, else the reason for none."""
         cdef int result
         while True:
             self.found = self.source.next()
@@ -280,7 +281,7 @@ cdef class Cleaner:
             if self.since_pause_bytes >= PAUSE_BYTES:
                 return STOP_PAUSE
             if writing:
-                # What the writer was given lies in the piece that is filled again.
+                # The writer's pending bytes lie in the piece that is filled again.
                 result = self.writer.settle()
                 if result < 0:
                     self.error = -result
@@ -288,7 +289,7 @@ cdef class Cleaner:
             self.since_pause_bytes += self.source.refill()
 
     cdef int act(self, Stop stop) except -1:
-        """What both walks do at a stop that is not theirs."""
+        """Handle a stop that is common to both walks."""
         if stop == STOP_PAUSE:
             self.pause()
         elif stop == STOP_GROW:
@@ -307,7 +308,8 @@ cdef class Cleaner:
         return 0
 
     cdef int load_aborted(self, int64_t offset) except -1:
-        """Before the first batch of a transaction in what is walked: logs without any never ask."""
+        """Load the aborted transactions before the first transactional batch of a walk: logs without any never load
+        them."""
         if self.aborted_end >= 0:
             self.aborted_start = offset
             self.transactions.add(self.ask(OWNER_ABORTED))
@@ -317,7 +319,7 @@ cdef class Cleaner:
     # --- the map ----------------------------------------------------------------------------------------------------
 
     cdef int build_map(self, int64_t first_dirty, int64_t upper) except -1:
-        """Fills the map from [first_dirty, upper), and sets `map_end` to where it ends."""
+        """Fill the map from [first_dirty, upper), and set `map_end` to where it ends."""
         cdef Segment segment
         self.map_end = max(first_dirty, upper)
         self.queue.count = 0
@@ -336,7 +338,7 @@ cdef class Cleaner:
         return 0
 
     cdef bint map_segment(self, Segment segment, int64_t first_dirty) except -1:
-        """True when the map became full; `map_end` is then the first offset that it does not cover."""
+        """Map one segment. True when the map became full; `map_end` is then the first offset that it does not cover."""
         cdef Stop stop
         cdef int64_t position = self.map_position if segment.base_offset < first_dirty else 0
         if position < 0:
@@ -374,7 +376,7 @@ cdef class Cleaner:
                 return stop
 
     cdef Stop map_other(self, int64_t first_dirty) except *:
-        """A batch that is not plain. STOP_PAUSE: done with it, go on."""
+        """Map a batch that is not plain. STOP_PAUSE: done with it, continue."""
         cdef BatchHeader* h = &self.source.h
         cdef Span span
         cdef Stop stop
@@ -400,7 +402,7 @@ cdef class Cleaner:
         return STOP_PAUSE if stop == STOP_END else stop
 
     cdef Stop map_records(self, Span* span, int64_t first_dirty) noexcept nogil:
-        """The keys of one batch. STOP_END: all of them were taken."""
+        """Map the keys of one batch. STOP_END: all of them are in the map."""
         cdef RecordView r
         cdef int64_t offset, refused
         cdef int found
@@ -408,7 +410,7 @@ cdef class Cleaner:
             found = record_next(span, &r)
             if found != 1:
                 return STOP_END if found == 0 else STOP_MALFORMED
-            # Records are about as large as their neighbours: one that comes soon is fetched.
+            # Records are about as large as their neighbours: prefetch one that comes soon.
             km_prefetch(span.p + 2 * r.size)
             offset = self.source.h.base_offset + r.offset_delta
             if r.key_bytes < 0 or offset < first_dirty:
@@ -434,7 +436,7 @@ cdef class Cleaner:
             if self.swapping or self.present(group):
                 raise
         finally:
-            # What a swap has begun is the next opening's to finish or undo.
+            # A swap that has begun is finished or undone by the next opening.
             if not self.swapping and self.writer.fd >= 0:
                 self.writer.drop()
         if swapped:
@@ -445,7 +447,7 @@ cdef class Cleaner:
         return 0
 
     cdef int rewrite_group(self) except -1:
-        """Writes what stays of the group to `.cleaned` files, durably."""
+        """Write the remaining records of the group to `.cleaned` files, durably."""
         cdef Segment segment = self.group[0]
         self.writer.begin(self.core.directory, segment.base_offset, self.config.index_interval_bytes,
                           bytes_of(self.group))
@@ -454,7 +456,7 @@ cdef class Cleaner:
         return self.writer.finish(self.transactions.kept, os.stat(segment.path).st_mtime_ns)
 
     cdef bint untouched(self, Segment segment) except -1:
-        """Whether nothing of the segment would change. If something would, it is as if it had not been walked."""
+        """True when nothing of the segment would change. Otherwise the state is as if it had not been walked."""
         cdef CleanedTransactions before = self.transactions.copy()
         cdef int64_t done = self.done_bytes
         cdef int64_t read = self.filter.records_read, kept = self.filter.records_kept
@@ -469,7 +471,8 @@ cdef class Cleaner:
         return False
 
     cdef bint clean_segment(self, Segment segment, bint dry) except -1:
-        """Gives what stays to the writer. `dry`: only looks, and gives False at the first batch that would change."""
+        """Pass the remaining records to the writer. `dry`: only check, return False at the first batch that would
+        change."""
         cdef Stop stop
         self.aborted_end = segment.next_base
         self.begin_segment(segment, 0)
@@ -510,7 +513,7 @@ cdef class Cleaner:
                 return stop
 
     cdef Stop clean_other(self, bint dry) except *:
-        """A batch that is not plain. STOP_PAUSE: done with it, go on."""
+        """Clean a batch that is not plain. STOP_PAUSE: done with it, continue."""
         cdef BatchHeader* h = &self.source.h
         cdef FilterResult result = FILTER_MALFORMED
         cdef int32_t type = -1, epoch
@@ -541,7 +544,7 @@ cdef class Cleaner:
             h = &self.filter.new
             written = self.writer.put(self.filter.rebuilt, batch_bytes(h), batch_last_offset(h), h.max_timestamp)
             if written == 0:
-                written = self.writer.settle()     # the next rebuilt batch takes its memory
+                written = self.writer.settle()     # the next rebuilt batch uses its memory
         if written < 0:
             self.error = -written
             return STOP_WRITE

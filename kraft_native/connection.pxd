@@ -14,7 +14,7 @@ from kraft_native.span cimport Span
 cdef enum:
     READY_BYTES_MAX = 256 * 1024   # replies of one read are sent when they reach this, so that a stall comes in time
     REPLY_AT_ONCE_BYTES_MAX = 16 * 1024    # larger ones are worth an object of their own
-    TELLING_BYTES_MAX = 2 * 1024    # of what the socket did not take, given to the transport to learn when it has room
+    TELLING_BYTES_MAX = 2 * 1024    # of unsent bytes, given to the transport to learn when the socket has room
 
 cdef enum:
     STALL_ROW = 1
@@ -28,32 +28,34 @@ cdef enum:
 
 cdef class Connection(Endpoint):
     cdef readonly RequestChannel channel
-    cdef readonly object listener  # whoever made it; asked whether it may stay, told when it is gone
+    cdef readonly object listener  # its creator; admits the connection, and is notified when it is removed
     cdef readonly str peer_host    # empty before the connection is made
     cdef readonly int peer_port
-    cdef readonly str reason       # why it is closed or being closed; None while it is open
+    cdef readonly str reason       # why it is closed or being closed; None while open
     cdef readonly int32_t in_progress
     cdef RequestTimes times        # the channel's
     cdef int64_t arrived_ns        # when it was last read from
     cdef FrameReader frames
-    cdef readonly object transport  # None before the connection is made, and once it is gone
+    cdef readonly object transport  # None before the connection is made, and after it is lost
     cdef int fd                    # of a plain socket while it may be written to; -1: only through the transport
     cdef Reply head                # the row: the oldest request whose reply has not left
     cdef Reply tail
-    cdef Reply barrier             # nothing is looked at until this one is answered
-    cdef bytes deferred            # the barrier's body, until all before it are answered; None: it is worked on
-    cdef list unsent               # goes before all else once the transport has sent what it has; None: nothing
-    cdef bytes client_id           # as the last request had it
+    cdef Reply barrier             # no request is processed until this one is answered
+    cdef bytes deferred            # the barrier's body, until all before it are answered; None: in progress
+
+    cdef list unsent               # goes first once the transport has sent its bytes; None: nothing
+    cdef bytes client_id           # from the last request
     cdef Py_ssize_t ready_bytes    # about what was answered since the last write
-    cdef int stall                 # why no request is looked at; 0: go on
-    cdef int64_t slice_end_ns      # then others have their turn
-    cdef int muted                 # times that are not over yet for which the client is left alone
+
+    cdef int stall                 # why no request is processed; 0: none
+    cdef int64_t slice_end_ns      # then other connections get theirs
+    cdef int muted                 # number of unfinished periods for which the client is muted
     cdef bint reading
     cdef bint dispatching
-    cdef bint closing              # nothing is sent or looked at any more
-    cdef bint unseen               # bytes are kept that were not looked at
+    cdef bint closing              # nothing is sent or processed any more
+    cdef bint unseen               # kept bytes exist that were not processed
     cdef bint memory_queued        # in the memory's queue
-    cdef bint active               # something came or went since the last sweep
+    cdef bint active               # bytes moved since the last sweep
     cdef int64_t active_ms
     cdef int64_t frame_since_ms    # -1: no frame under way, or not swept since it began
     cdef int64_t blocked_since_ms  # -1: the peer reads, or was not swept since it stopped

@@ -7,7 +7,7 @@ from kraft_native.endpoint import Endpoint
 from kraft_native.frames import ReadWindow
 
 class _Transport(Protocol):
-    """What is used of an asyncio transport."""
+    """The methods of an asyncio transport in use here."""
 
     def get_extra_info(self, name: str, /) -> object: ...
     def set_write_buffer_limits(self, high: int) -> None: ...
@@ -19,17 +19,17 @@ class _Transport(Protocol):
     def abort(self) -> None: ...
 
 class _Listener(Protocol):
-    """Who makes connections."""
+    """Creator of connections."""
 
     def admit(self, connection: Connection, /) -> str | None:
-        """Why the connection may not stay, as a word to count; None when it may."""
+        """Return why the connection may not stay, as a word to count; None when it may."""
 
     def left(self, connection: Connection, /) -> None:
-        """The connection is gone, whether it was admitted or not."""
+        """Note that the connection is closed, whether it was admitted or not."""
 
 @final
 class Connection(Endpoint):
-    """An asyncio BufferedProtocol; pass a function that makes one to `loop.create_server`. Loop thread only."""
+    """An asyncio BufferedProtocol; pass a function that creates one to `loop.create_server`. Loop thread only."""
 
     channel: RequestChannel
     listener: _Listener
@@ -37,9 +37,9 @@ class Connection(Endpoint):
     """Empty before the connection is made."""
     peer_port: int
     reason: str | None
-    """Why it is closed or being closed; None while it is open. See `RequestChannel.closed`."""
+    """Reason for which it is closed or being closed; None while it is open. See `RequestChannel.closed`."""
     transport: _Transport | None
-    """None before the connection is made, and once it is gone."""
+    """None before the connection is made, and after it is lost."""
     in_progress: int
     """Requests whose replies have not left."""
 
@@ -52,10 +52,10 @@ class Connection(Endpoint):
     def pause_writing(self) -> None: ...
     def resume_writing(self) -> None: ...
     def delay(self, throttle_ms: int) -> int:
-        """Looks at no request for so long."""
+        """Process no request for this long."""
     def unmute(self) -> None:
-        """A time for which the client was left alone is over."""
+        """End one of the periods for which the client is muted."""
     def hold(self) -> None:
-        """Looks at nothing that comes, until it is closed."""
+        """Process no further input, until the connection is closed."""
     def close(self, reason: str) -> None:
-        """Closes at once, without replies; `reason` is counted."""
+        """Close at once, without replies; `reason` is counted."""

@@ -1,24 +1,24 @@
 """One client's connection: requests in, replies out in their order, within limits.
 
-It is an asyncio BufferedProtocol. What a read brings is cut into frames where it lies, each frame's header is parsed,
-and its body goes to a compiled handler or to the Python side. Every request has a `Reply` in the connection's row;
-finished replies leave from the head of the row, all of them in one write.
+It is an asyncio BufferedProtocol. Each read is cut into frames in place. Each frame's header is parsed, and its body
+goes to a compiled handler or to the Python side. Every request has a `Reply` in the connection's row; finished replies
+leave from the head of the row, all of them in one write.
 
-A connection stalls, that is looks at no further request, while
+A connection stalls, that is, processes no further request, while
 
 - `requests_in_progress_max` requests are in the row,
-- a request is being worked on that must be answered first (everything that the Python side serves: Kafka's order),
-- the peer leaves replies unread (of all peers together that is bounded),
+- a request is in progress that must be answered first (all that the Python side serves: Kafka's order),
+- the peer leaves replies unread (their total over all peers is bounded),
 - a large frame waits for memory,
-- its client exceeded a quota, for the time that the answer tells (KIP-219),
+- its client exceeded a quota, for the time that the reply states (KIP-219),
 - its slice of the loop's time is used up (`slices.pyx`).
 
-What comes during a stall is kept, and reading pauses with the first bytes that come. Fairness and time-outs:
+Bytes that arrive during a stall are kept, and reading pauses with the first of them. Fairness and time-outs:
 `channel.pyx` and `frames.pyx`.
 
-A write goes straight to a plain socket; what the socket does not take is given to the transport, which then owns it and
-holds references to what it sends from. Where pages of files are among it, the transport gets only so much as tells when
-there is room again, and the rest is sent as before then. With TLS everything goes through the transport.
+A write goes straight to a plain socket. The transport gets what the socket does not accept; it then owns it and holds
+references to the memory it sends from. If that includes pages of files, the transport gets only enough to report when
+there is room again; then the rest is sent directly. With TLS everything goes through the transport.
 """
 
 from libc.errno cimport EAGAIN, EIO
@@ -70,7 +70,7 @@ cdef class Connection(Endpoint):
         if refused is not None:
             self.abort(refused)
             return
-        # Told about every byte that stays behind, the connection itself decides what that means.
+        # The transport reports every byte that it holds back; the connection decides what that means.
         transport.set_write_buffer_limits(high=0)
         if transport.get_extra_info("sslcontext") is None:
             socket = transport.get_extra_info("socket")
@@ -105,7 +105,7 @@ cdef class Connection(Endpoint):
         self.channel.slices.spend(self.times.now_ns - self.arrived_ns)
 
     def eof_received(self) -> bool:
-        """As in Kafka, a peer that stops sending awaits nothing either."""
+        """End the connection: as in Kafka, a peer that stops sending awaits no reply either."""
         self.closing = True
         self.release()
         return False
@@ -124,9 +124,8 @@ cdef class Connection(Endpoint):
     # --- requests
 
     cdef int work(self) except -1:
-        """Goes on in the round that has begun: looks at frames and sends what is finished, until there is nothing to
-        look at or the connection stalls. What goes wrong here is our fault: it is reported, and the connection closed.
-        """
+        """Continue the current round: process frames and send finished replies, until no frame is left or the
+        connection stalls. An exception here is an internal error: it is reported, and the connection closed."""
         self.dispatching = True
         self.slice_end_ns = self.times.now_ns + self.channel.slices.turn_ns
         try:
@@ -148,7 +147,7 @@ cdef class Connection(Endpoint):
         return 0
 
     cdef int look(self) except -1:
-        """Dispatches the round's frames and ends the round."""
+        """Dispatch the round's frames and end the round."""
         cdef const uint8_t* frame = NULL
         cdef Py_ssize_t size = 0
         cdef int found = 1
@@ -174,12 +173,12 @@ cdef class Connection(Endpoint):
             self.stall |= STALL_MEMORY
             self.memory_queued = True
         elif self.unseen and self.frames.has_partial():
-            # Stalled for a reason of its own: the favour of going past the limit is for those who can use it.
+            # Stalled for another reason: only connections that can use it may exceed the memory limit.
             self.channel.memory.settle(self)
         return 0
 
     cdef int defer(self, bint fresh) except -1:
-        """Looks at no further request until the queue gives it a slice."""
+        """Process no further request until the queue grants a slice."""
         self.stall |= STALL_SLICE
         return self.channel.slices.add(self, fresh)
 
@@ -194,7 +193,7 @@ cdef class Connection(Endpoint):
         return self.update_reading()
 
     cdef int dispatch(self, const uint8_t* frame, Py_ssize_t size) except -1:
-        """Finds out what the frame asks for, and whom."""
+        """Parse the frame's header, and route the request."""
         cdef Span span = span_of(frame, size)
         cdef RequestHeader header
         cdef Reply reply
@@ -227,8 +226,8 @@ cdef class Connection(Endpoint):
         return 0
 
     cdef int hand_over(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1:
-        """Calls the handler of the api key, or else the Python side: when its turn has come, as in Kafka. What is told
-        behind a request that waits would else be what was true before it waited."""
+        """Call the handler of the api key, or else the Python side, in order as in Kafka. An answer computed while
+        earlier requests wait would be outdated when it is sent."""
         cdef object handler = self.channel.handlers[reply.api_key]
         cdef bytes copied
         if handler is not None:
@@ -247,7 +246,7 @@ cdef class Connection(Endpoint):
         return 0
 
     cdef bint is_behind(self, Reply reply):
-        """Whether an earlier request is not answered yet."""
+        """True while an earlier request is unanswered."""
         cdef Reply earlier = self.head
         while earlier is not reply:
             if earlier.state == REPLY_OPEN:
@@ -256,7 +255,7 @@ cdef class Connection(Endpoint):
         return False
 
     cdef int work_on_deferred(self) except -1:
-        """Hands the barrier over, now that nothing stands before it."""
+        """Hand the barrier over, now that every earlier request is answered."""
         cdef Reply reply = self.barrier
         cdef bytes body = self.deferred
         self.deferred = None
@@ -274,7 +273,8 @@ cdef class Connection(Endpoint):
         return self.flush()
 
     cdef int answer_api_versions(self, RequestHeader* header, Span* body) except -1:
-        """Response header version 0 whatever the request's version, so that clients of any age can read it."""
+        """Reply with response header version 0 whatever the request's version, so that clients of any age can read
+        it."""
         cdef bytes answer = self.channel.api_versions_body(header.api_version, body)
         cdef Moments moments
         cdef Reply reply
@@ -295,7 +295,7 @@ cdef class Connection(Endpoint):
         return 0
 
     cdef Reply new_reply(self, RequestHeader* header):
-        """A reply at the end of the row."""
+        """Create a reply at the end of the row."""
         cdef Reply reply = Reply.__new__(Reply)
         cdef Py_ssize_t count = header.client_id_bytes
         reply.sink = self
@@ -323,18 +323,18 @@ cdef class Connection(Endpoint):
         return reply
 
     cdef int worked_on(self, Reply reply) except -1:
-        """The handler returned: now it is answered, or somebody will answer it."""
+        """Account for a request whose handler returned: it is answered now, or will be later."""
         reply.at.handed_ns = self.times.read_clock()
         if reply.state != REPLY_OPEN:
             reply.at.answered_ns = reply.at.handed_ns
             if reply.state == REPLY_ANSWERED and reply.parts is None:
-                self.channel.outgoing.note(&reply.at)      # taken at once
+                self.channel.outgoing.note(&reply.at)      # accepted at once
         if reply.time_quota is not None:
             reply.count_time(reply.time_quota, reply.at.handed_ns, reply.at.handed_ns // 1_000_000)
         return 0
 
     cdef int refuse(self, str reason) except -1:
-        """What came cannot be answered: the replies before it leave, then the connection is closed."""
+        """Close the connection after the earlier replies: the input cannot be answered."""
         cdef RequestHeader header
         header.api_key = header.api_version = -1
         header.correlation_id = header.client_id_bytes = 0
@@ -364,7 +364,7 @@ cdef class Connection(Endpoint):
         return 0
 
     cdef bint take_at_once(self, Reply reply, const uint8_t* data, Py_ssize_t size) except -1:
-        """While requests are dispatched nothing else fills the buffer of the next write."""
+        """Encode a reply directly into the next write: while requests are dispatched nothing else fills its buffer."""
         if (not self.dispatching or reply is not self.head or reply.at.handed_ns != 0
                 or size > REPLY_AT_ONCE_BYTES_MAX):
             return False
@@ -383,7 +383,7 @@ cdef class Connection(Endpoint):
         return 0
 
     def unmute(self) -> None:
-        """A time for which the client was left alone is over."""
+        """End one of the periods for which the client is muted."""
         self.muted -= 1
         if self.muted == 0 and not self.closing:
             self.stall &= ~STALL_QUOTA
@@ -391,7 +391,7 @@ cdef class Connection(Endpoint):
             self.channel.wake(self)
 
     cdef int flush(self) except -1:
-        """Sends what is finished at the head of the row."""
+        """Send finished replies at the head of the row."""
         cdef Outgoing out = self.channel.outgoing
         cdef int64_t end_ns = self.times.now_ns + self.channel.slices.slice_ns
         cdef str refused = None
@@ -417,7 +417,7 @@ cdef class Connection(Endpoint):
             if self.unsent is None and (self.head is None or self.head.state == REPLY_OPEN):
                 break
             if self.times.now_ns >= end_ns and not self.stall & STALL_WRITE:
-                return self.channel.wake(self)         # the peer reads as fast as this: others have their turn
+                return self.channel.wake(self)         # the peer reads as fast as this: others get their slice
         if self.head is None and self.reason is not None and not self.stall & STALL_WRITE and not self.closing:
             return self.close_after_sent(self.reason)
         return 0
@@ -438,8 +438,8 @@ cdef class Connection(Endpoint):
         return 0
 
     cdef int send(self) except -1:
-        """Everything gathered leaves, is the transport's from now on, or waits as `unsent` until the transport tells
-        that the socket has room."""
+        """Send what was gathered. It leaves, belongs to the transport, or waits as `unsent` until the transport reports
+        room in the socket."""
         cdef Outgoing out = self.channel.outgoing
         cdef Py_ssize_t total = out.total_bytes, sent = 0
         cdef int64_t begin_ns = self.times.now_ns
@@ -466,7 +466,7 @@ cdef class Connection(Endpoint):
                 self.channel.memory.hold_unread(self, unread, self.fd >= 0)
         return 0
 
-    # --- turns, limits, the end
+    # --- slices, limits, the end
 
     cdef int take_turn(self) except -1:
         cdef int64_t began_ns = self.times.read_clock()
@@ -502,8 +502,8 @@ cdef class Connection(Endpoint):
         return self.channel.wake(self)
 
     cdef int update_reading(self) except -1:
-        """Pauses or resumes. A stall that ends within the turn should cost nothing, so it pauses only once more comes
-        than was there when it began, or when there is no room or no use for more."""
+        """Pause or resume reading. A stall that ends within one loop iteration should cost nothing. So reading pauses
+        only when bytes arrive after the stall began, or when more has no room or no use."""
         if self.closing:
             return 0
         if self.stall == 0:
@@ -567,7 +567,7 @@ cdef class Connection(Endpoint):
         return 0
 
     cdef int close_after_sent(self, str reason) except -1:
-        """No requests are left. What the transport still has is sent first; the sweep ends who does not read."""
+        """Close once everything is sent, as no requests are left. The sweep ends a peer that does not read."""
         self.reason = reason
         self.closing = True
         if self.unsent is not None:
@@ -577,7 +577,7 @@ cdef class Connection(Endpoint):
         return 0
 
     cdef int release(self) except -1:
-        """Lets go of everything but the transport. Replies that are finished from now on go nowhere."""
+        """Release everything but the transport. Replies that finish later are dropped."""
         cdef Reply reply
         cdef ReplyWaiter waiter
         self.channel.memory.hold_unread(self, None, False)
@@ -594,7 +594,7 @@ cdef class Connection(Endpoint):
             if waiter is not None:
                 waiter.abandon()
         if not self.dispatching:
-            # What is being dispatched may lie in what is kept.
+            # The frame being dispatched may lie in the kept bytes.
             self.frames.drop()
         self.channel.memory.forget(self)
         return 0

@@ -23,12 +23,12 @@ cdef class FetchHandler(RequestHandler):
     cdef readonly int64_t waiting_entries_max
     cdef readonly bint by_rack             # consumers are sent to replicas in their rack (KIP-392)
     cdef readonly int64_t waiting_entries  # partitions of all fetches that wait
-    cdef SliceQueue slices         # None: a request is worked on in one go
-    cdef ClientQuotas quotas       # None: nobody has any
-    cdef object on_follower        # told of a follower's connection when its session begins; None: nobody
+    cdef SliceQueue slices         # None: a request is processed in one go
+    cdef ClientQuotas quotas       # None: no quotas
+    cdef object on_follower        # called with a follower's connection when its session begins; None: nobody
     cdef Scratch out
 
-    # Finds or begins the fetch's session. Kafka's error for the whole request, 0 when it may go on.
+    # Finds or begins the fetch's session. Kafka's error for the whole request, 0 when it may continue.
     cdef int open_session(self, ParkedFetch fetch, int version, list forgotten) except -1
 
 
@@ -37,37 +37,39 @@ cdef class ParkedFetch(Parked):
     cdef FetchHandler handler
     cdef Reply reply
     cdef FetchParams params
-    cdef list entries              # FetchEntry of all that is to be read
+    cdef list entries              # FetchEntry of each partition to read
+
     cdef bytes rack                # of a consumer that may be sent to another replica; else None
     cdef bytes near                # the nodes in that rack, for one round
     cdef FetchSession session      # None without
     cdef int32_t session_epoch     # that the session had after this request
     cdef bint begin_session
-    cdef bint looked               # it looked at its entries once
-    cdef int64_t entries_waiting   # what it counts for in the handler's `waiting_entries`
-    cdef int warmed_count          # how often something was brought into memory for it
+    cdef bint looked               # it has read its entries once
+    cdef int64_t entries_waiting   # its share of the handler's `waiting_entries`
+    cdef int warmed_count          # how often data was brought into memory for it
     # --- a round of reads, which may take several slices ---
     cdef ReadRules rules
     cdef Py_ssize_t read_count     # entries that were read
     cdef int64_t bytes_count       # of records read
-    cdef bint at_once              # there is something that is not to wait
+    cdef bint at_once              # some content must not wait
     cdef bint cold                 # some data is not in memory
-    cdef bint in_steps             # the round is not over: whatever happens to the request meanwhile waits
-    cdef int64_t stirred_bytes     # what moved during the round
-    cdef list spent                # entries of a long request that was answered, to be freed in slices
-    cdef int64_t bytes_ready       # what it would have got, at least, when it last looked, and what moved since
+    cdef bint in_steps             # the round is not over: all events of the request wait meanwhile
+
+    cdef int64_t stirred_bytes     # bytes that moved during the round
+    cdef list spent                # entries of an answered long request, to be freed in slices
+    cdef int64_t bytes_ready       # least size of its reply at the last read, plus what moved since
 
     cdef int start(self) except -1
-    # Reads, and answers if there is enough, or whatever there is when `final`. True when it waits no longer.
+    # Reads, and answers if there is enough, or with whatever is available when `final`. True when it waits no longer.
     cdef bint attempt(self, bint final) except -1
-    # Reads so many entries more.
+    # Reads that many further entries.
     cdef int read_more(self, Py_ssize_t count) except -1
     # All entries were read: answers, if there is enough.
     cdef bint end_round(self) except -1
     cdef int park(self) except -1
-    # In a follower's session: what is to be looked at now.
+    # In a follower's session: the entries to read now.
     cdef int take_up(self) except -1
-    # And what will have to be again.
+    # And those to read again later.
     cdef int put_back(self) except -1
     cdef bint is_news(self, FetchEntry entry) noexcept
     cdef int begin_round(self) except -1

@@ -1,23 +1,22 @@
 """Fetch requests, versions 4 to 18 (Kafka's handleFetchRequest, ReplicaManager.fetchMessages and DelayedFetch).
 
-All partitions are read, in order, while MaxBytes lasts. The first batch of the first partition that has any comes
-whole, whatever the limits, so that nobody is stuck before a batch larger than its limits; later partitions may get
-nothing. Batches are never cut. The reply is encoded around pinned slices of the logs, which are not copied.
+All partitions are read, in order, while MaxBytes lasts. The first batch of the first partition that has any is sent
+whole, whatever the limits, so that a batch larger than a limit blocks no client. Later partitions may get nothing.
+Batches are never cut. The reply is encoded around pinned slices of the logs, which are not copied.
 
-It is answered at once when there are MinBytes, or an error, or a diverging epoch, or no time to wait. Else it waits in
-the purgatory. A waiting fetch counts what its partitions say that they moved; only when that could make MinBytes does
-it read again, which then tells exactly.
+A fetch is answered at once when there are MinBytes, or an error, or a diverging epoch, or no time to wait. Otherwise it
+waits in the purgatory. A waiting fetch adds up the bytes that its partitions report. Only when the sum could reach
+MinBytes does it read again, which gives the exact number.
 
-A request with very many partitions is read in slices of the loop's time (`slices.pyx`), and nothing further of its
-connection is looked at until it is answered.
+A request with very many partitions is read in slices of the loop's time (`slices.pyx`). Nothing further of its
+connection is processed until it is answered.
 
-Data that is not in memory is brought there by another thread, and so is an index before, which says where the data
-is; the fetch reads again when all of it has come, a few times at most.
+Another thread loads data that is not in memory; before that, the index that says where the data is. The fetch reads again when all of it has arrived, a few times at most.
 
-Sessions (V7): `fetch_session.pyx`. (0, 0) begins one, (id, n) goes on with it, (id, 0) begins another in its place,
-(id, -1) ends it, (0, -1) is without. Unknown id 70, wrong epoch 71, by name where it was by id or the reverse 106; with
-these there are no partitions in the reply. A session's reply has the partitions with records, an error, a new high
-watermark or a new log start; those with records go to the end of the session's order.
+Sessions (V7): `fetch_session.pyx`. (0, 0) begins one, (id, n) continues it, (id, 0) replaces it with another, (id, -1)
+ends it, (0, -1) is without. Errors: unknown id 70, wrong epoch 71, by name where it was by id or the reverse 106; their
+replies have no partitions. A session's reply has the partitions with records, an error, a new high watermark or a new
+log start; those with records move to the end of the session's order.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -42,13 +41,13 @@ from kraft_native.errors import InvalidArgumentError
 cdef enum:
     BYTES_MAX_DEFAULT = 55 * 1024 * 1024               # fetch.max.bytes
     WAITING_ENTRIES_MAX_DEFAULT = 250_000
-    # How often it has something brought into memory: the two indexes of a segment, and the data; and those of the next
-    # one where compaction has left nothing.
+    # How often a fetch may warm data: the two indexes of a segment, and the data; and those of the next segment where
+    # compaction has left nothing.
     COLD_LOOKS_MAX = 6
     ENTRIES_AT_ONCE_MAX = 1024     # a fetch with more is read in slices
     STEP_ENTRIES = 128
     STEP_FREED = 1024
-    ENTRY_BYTES = 256              # what an entry of a long request counts for in the memory of requests
+    ENTRY_BYTES = 256              # memory of requests charged for an entry of a long request
     # From this version on a consumer may read from a follower (KIP-392).
     ANY_REPLICA_FROM = 11
     FULL_EPOCH = 0
@@ -59,12 +58,12 @@ cdef enum:
 cdef class FetchHandler(RequestHandler):
     """Serves Fetch from `table`. One per listener; `sessions` and `cold_reader` are the node's.
 
-    `bytes_max` bounds a reply (fetch.max.bytes), one batch larger than it aside. Fetches with together more than
-    `waiting_entries_max` partitions do not wait: further ones are answered with what there is.
+    `bytes_max` bounds a reply (fetch.max.bytes), except for one larger batch. Fetches with together more than
+    `waiting_entries_max` partitions do not wait: further ones are answered with the available data.
 
     With `by_rack` a consumer that names its rack is sent to the replica there (KIP-392, Kafka's
-    RackAwareReplicaSelector), and followers are told of a new high watermark at once: their consumers wait for it. Of a
-    new log start they are always told at once: DeleteRecords waits for it.
+    RackAwareReplicaSelector). Followers then learn of a new high watermark at once, because their consumers wait for
+    it. They always learn of a new log start at once: DeleteRecords waits for it.
 
     `slices` shares the loop's time between long requests; without it each is read in one go.
 
@@ -128,12 +127,14 @@ cdef class FetchHandler(RequestHandler):
             return ERROR_INVALID_FETCH_SESSION_EPOCH
         if session.by_id != (version >= FETCH_BY_ID_FROM):
             return ERROR_FETCH_SESSION_TOPIC_ID_ERROR
-        waiting = session.waiting              # held: it lets go of the session
+        waiting = session.waiting              # held: it releases the session
         if waiting is not None and session.of_follower:
-            # A follower that asks again has more partitions now: they need not wait for the request before.
+            # A follower that sends another request has more partitions now: they need not wait for the previous
+            # request.
             waiting.expire()
         if not self.sessions.update(session, fetch.entries, forgotten, monotonic_ms()):
-            # With nothing left to fetch the session ends in peace; without room for more the client must begin anew.
+            # With nothing left to fetch the session ends without an error; without room for more the client must begin
+            # again.
             return ERROR_NONE if not session.entries else ERROR_FETCH_SESSION_ID_NOT_FOUND
         fetch.session = session
         fetch.session_epoch = session.epoch
@@ -207,7 +208,7 @@ cdef class ParkedFetch(Parked):
             if final:
                 self.leave()
             return False
-        if self.reply.sink is None:        # the client is gone
+        if self.reply.sink is None:        # the client has disconnected
             self.leave()
             self.reply.skip()
             return True
@@ -227,7 +228,7 @@ cdef class ParkedFetch(Parked):
         return self.end_round()
 
     def steps(self):
-        """A round of reads, slice by slice. Loop's thread."""
+        """Run a round of reads, slice by slice. Loop's thread."""
         while self.read_count < len(self.entries):
             self.read_more(STEP_ENTRIES)
             yield
@@ -236,7 +237,7 @@ cdef class ParkedFetch(Parked):
             if self.purgatory is None:
                 self.park()
                 if self.purgatory is not None:
-                    self.attempt(False)            # something may have moved before it could hear of that
+                    self.attempt(False)            # data may have moved before it was registered
             elif self.bytes_ready >= self.params.min_bytes:
                 self.attempt(False)
         while self.spent:
@@ -274,7 +275,7 @@ cdef class ParkedFetch(Parked):
         if self.session is not None and self.session.unread is not None:
             if self.looked:
                 self.entries = list(self.session.unread)
-            self.session.unread.clear()        # what moves during the round will be in it
+            self.session.unread.clear()        # changes during the round will be in it
             self.looked = True
         return 0
 
@@ -287,8 +288,8 @@ cdef class ParkedFetch(Parked):
         return 0
 
     cdef bint is_news(self, FetchEntry entry) noexcept:
-        """Whether somebody waits until a follower has heard what was just read: its consumers for the high watermark,
-        whoever deleted records for the log start."""
+        """Return whether others wait until a follower learns what was just read: its consumers for the high watermark,
+        DeleteRecords for the log start."""
         return (self.params.replica_id >= 0 and self.session is not None
                 and (entry.log_start_offset != entry.told_log_start
                      or (self.handler.by_rack and entry.high_watermark != entry.told_high_watermark)))
@@ -318,7 +319,7 @@ cdef class ParkedFetch(Parked):
         return 0
 
     cdef bint fetch_cold(self) except -1:
-        """Has what is not in memory brought there. False when that cannot be asked for now: then the reply goes
+        """Have missing data brought into memory. Return False when that cannot be requested now: then the reply goes
         without it."""
         cdef FetchWarming warming = FetchWarming.__new__(FetchWarming)
         cdef FetchEntry entry
@@ -375,7 +376,7 @@ cdef class ParkedFetch(Parked):
         return 0
 
     cdef bint charge(self) except -1:
-        """What is to go out counts for the client's quotas; False: it may not go out."""
+        """Charge the reply to the client's quotas; return False when it may not be sent."""
         cdef FetchEntry entry
         cdef int64_t bytes_count = 0
         for entry in self.entries:
@@ -383,7 +384,7 @@ cdef class ParkedFetch(Parked):
         return self.handler.quotas.charge_fetch(self.reply, bytes_count)
 
     cdef int answer_throttled(self) except -1:
-        """With no partitions, and nothing has been told or begun: the client asks for the same again."""
+        """Reply with no partitions. No session state has changed, so the client fetches the same again."""
         cdef int16_t error = ERROR_NONE
         cdef int32_t session_id = 0
         if self.session is not None:
@@ -397,7 +398,7 @@ cdef class ParkedFetch(Parked):
         return self.reply.finish(encode_fetch(self.reply, self.handler.table, error, session_id, [], self.handler.out))
 
     cdef int begin(self) except -1:
-        """A session, if there is room for one. What goes out now is what its client was told."""
+        """Begin a session, if there is room for one. What this reply sends is known to its client."""
         cdef FetchEntry entry
         self.session = self.handler.sessions.create(self.entries, self.reply.api_version >= FETCH_BY_ID_FROM,
                                                     self.params.replica_id >= 0, self.handler.by_rack, monotonic_ms())
@@ -411,7 +412,7 @@ cdef class ParkedFetch(Parked):
         return 0
 
     cdef int16_t choose(self) except -2:
-        """Which partitions of the session go into the reply."""
+        """Select the partitions of the session that go into the reply."""
         cdef FetchEntry entry
         if self.session.epoch != self.session_epoch:
             return ERROR_INVALID_FETCH_SESSION_EPOCH       # another request overtook this one
@@ -433,7 +434,7 @@ cdef class ParkedFetch(Parked):
 
 cdef int tell(FetchEntry entry) noexcept:
     entry.told_log_start = entry.log_start_offset
-    # After an error the client is told again, whatever comes next.
+    # After an error the next reply reports the high watermark in any case.
     entry.told_high_watermark = entry.high_watermark if entry.error == ERROR_NONE else -1
     return 0
 

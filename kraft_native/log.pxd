@@ -12,14 +12,14 @@ from kraft_native.recovery_report cimport RecoveryReport
 cdef class Log:
     cdef LogCore core
     cdef Appender appender
-    cdef readonly RecoveryReport recovery          # what opening it found and did
+    cdef readonly RecoveryReport recovery          # what opening found and did
 
     cdef object take(self, LogCore core, bint log_dir_locked)
     cdef int lock(self, LogCore core, bint log_dir_locked) except -1
     cdef int begin(self, Flusher flusher) except -1
 
 
-# The log in `directory` as opening it would find it, to be looked at: nothing is written and nothing locked, files are
-# read into memory. It has no live page. `failure` says why it cannot be written. `report` gets what was found,
-# `shared` is as for `read_marks`.
+# View of the log in `directory` as opening would find it: nothing is written and nothing locked, files are read into
+# memory. It has no live page. `failure` says why it cannot be written. `report` collects the findings, `shared` is as
+# for `read_marks`.
 cdef LogCore view_log(bytes directory, LogConfig config, object failure, list report, object shared=*)

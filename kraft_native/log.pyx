@@ -5,9 +5,9 @@
     piece = log.read(info.first_offset)         # a Slice: whole batches, zero-copy
     log.close()
 
-Thread affinity: the thread that opened the log calls it; any other gets `WrongThreadError`, and a fork of the process
-`OperationError` (there `close` only lets go). Slices may be read by any thread. After a failed write or flush every
-write raises `LogReadOnlyError`, reads go on.
+Thread affinity: only the thread that opened the log may call it. Any other thread gets `WrongThreadError`, a fork of
+the process `OperationError` (there `close` only releases resources). Any thread may read slices. After a failed write
+or flush every write raises `LogReadOnlyError`; reads continue.
 """
 
 import os
@@ -47,7 +47,7 @@ cdef int EAGAIN_RESULT = -11
 
 
 cdef object borrow(object data, const uint8_t** start, Py_ssize_t* size):
-    """Start and size of a bytes-like object; what is returned keeps them valid. None gives (NULL, -1)."""
+    """Start and size of a bytes-like object; the returned object keeps them valid. None gives (NULL, -1)."""
     cdef HeldBuffer held
     if PyBytes_CheckExact(data):
         start[0] = <const uint8_t*>PyBytes_AS_STRING(data)
@@ -71,7 +71,7 @@ cdef int isolation_of(object name) except -1:
 
 
 cdef int hold(bytes path, bint exclusive, str refusal) except -1:
-    """A descriptor that holds the lock on a file, which is created when missing."""
+    """Open a file, created when missing, and lock it. Return the descriptor that holds the lock."""
     cdef int fd = <int>check(file_open(path, O_RDWR | O_CREAT, 0o644), path)
     cdef int result = file_lock(fd, exclusive)
     if result < 0:
@@ -83,7 +83,7 @@ cdef int hold(bytes path, bint exclusive, str refusal) except -1:
 
 
 cdef int adopt(LogCore core, LoadedLog loaded) except -1:
-    """Fills the state of a log with what was found in its directory."""
+    """Fill the state of a log with what was found in its directory."""
     core.first_dirty = noted_first_dirty(core.directory, loaded.shared)
     core.segments = loaded.segments
     core.active = loaded.segments[len(loaded.segments) - 1]
@@ -114,18 +114,18 @@ cdef LogCore view_log(bytes directory, LogConfig config, object failure, list re
 
 
 cdef class Log:
-    """Opens the log in `directory`, creating both if needed.
+    """Open the log in `directory`; create both if needed.
 
     `log_start_offset`, `recovery_point` and `clean` are what Kafka keeps in checkpoints beside its partitions; a log
-    that this engine closed knows them itself. `flusher`: one to share among logs, closed by whoever made it; without it
-    a log with group commit has its own, the others share one of the process.
+    that this engine closed knows them itself. `flusher`: one that several logs share; its creator closes it. Without it
+    a log with group commit gets its own, and the other logs share one of the process.
 
-    Where a full disk keeps recovery from writing what it must, the log opens all the same: it is read-only, `failure`
-    is the cause, and what could not be written is in memory. The next open begins anew. Without the space for the files
-    by which it is locked nothing is written at all; it then keeps no other writer out, and does not see what that does.
+    When a full disk keeps recovery from writing, the log opens read-only. `failure` is the cause; what could not be
+    written is in memory, and the next open starts again. Without space for the lock files nothing at all is written.
+    The log then keeps no other writer out, and does not see what that writer does.
 
-    Raises `LogLockedError` when another process or Log has it open for writing, or somebody has the log directory of
-    Kafka's layout that it lies in; `log_dir_locked` says that the caller is that somebody.
+    Raises `LogLockedError` when another process or Log has it open for writing, or holds the lock of the log directory
+    (in Kafka's layout) around it. `log_dir_locked`: the caller is the holder of that lock.
     """
 
     def __init__(self, directory, LogConfig config=None, *, int64_t log_start_offset=-1, int64_t recovery_point=-1,
@@ -145,11 +145,11 @@ cdef class Log:
         self.begin(flusher)
 
     cdef object take(self, LogCore core, bint log_dir_locked):
-        """Makes the log this one's: the lock and the live page. The failure when a full disk has no place for their
-        files: the log is then only looked at, and readers in other processes find no owner."""
+        """Take the lock and the live page for this log. Return the failure when a full disk has no room for their
+        files: the log is then a read-only view, and readers in other processes find no owner."""
         try:
             self.lock(core, log_dir_locked)
-            # Before anything is repaired: readers that are attached since the last owner wait until this one is ready.
+            # Before any repair: readers attached since the previous owner wait until this one is ready.
             core.live = LivePage(core.directory)
         except StorageError as error:
             if not disk_is_full(error):
@@ -162,20 +162,20 @@ cdef class Log:
         cdef bytes log_dir
         cdef bytes path = core.directory + b"/.lock"
         if log_dir_locked:
-            return 0               # nobody else gets so far: see below, and the lock on the live page
+            return 0               # the log directory's lock keeps others out: see below, and the lock on the live page
         log_dir = os.path.dirname(os.path.realpath(core.directory))
         if os.path.exists(log_dir + b"/meta.properties"):
-            # Kafka and LogDir lock the directory above and know nothing of the lock in here. Shared, so that several
-            # logs in it can be opened one by one.
+            # Kafka and LogDir lock the directory above and do not know the lock in here. Shared, so that several logs
+            # in it can be opened one by one.
             core.log_dir_lock_fd = hold(log_dir + b"/.lock", False, f"{os.fsdecode(log_dir)}: somebody has the log "
                                         f"directory around {os.fsdecode(os.path.basename(core.directory))} open")
         core.lock_fd = hold(path, True, f"{os.fsdecode(core.directory)}: another writer has this log open")
         return 0
 
     cdef int begin(self, Flusher flusher) except -1:
-        """Everything that needs the opened state: durability, working space."""
+        """Set up what needs the opened state: durability, working space."""
         cdef LogCore core = self.core
-        # What was found on disk but is not known to be durable becomes so before it is shown as that.
+        # Data found on disk that is not known to be durable is made durable before it is reported as such.
         if (
             core.config.durability_kind != DURABILITY_PAGE_CACHE and core.flushed_end < core.log_end
             and core.failure is None
@@ -191,7 +191,8 @@ cdef class Log:
             core.handle()
         core.begin_active()
         if core.first_dirty > core.log_end and core.failure is None:
-            # Compacted records were lost and others will get their offsets: the note must not cover those.
+            # Compacted records were lost, and other records will get their offsets: the clean mark must not cover
+            # those.
             core.first_dirty = core.log_start
             core.write_marks(core.recovery_point, core.log_start, False)
         self.appender = Appender(core)
@@ -230,32 +231,32 @@ cdef class Log:
 
     @property
     def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
+        """The offset that the next record will get."""
         return self.core.log_end
 
     @property
     def durable_end_offset(self) -> int:
-        """All below it survives a power loss."""
+        """Everything below it survives a power loss."""
         return self.core.durable_end()
 
     @property
     def high_watermark(self) -> int:
-        """What consumers see ends here."""
+        """End of what consumers see."""
         return self.core.high_watermark()
 
     @property
     def last_stable_offset(self) -> int:
-        """What read_committed consumers see ends here."""
+        """End of what read_committed consumers see."""
         return self.core.last_stable_offset()
 
     @property
     def recovery_point(self) -> int:
-        """Below it an open after a crash need not look."""
+        """Offset below which an open after a crash checks nothing."""
         return self.core.recovery_point
 
     @property
     def truncation_generation(self) -> int:
-        """Another number after each truncation, and with each opening."""
+        """A number that changes with each truncation and each opening."""
         self.core.enter()
         return self.core.live.page.state.truncation_generation
 
@@ -291,10 +292,10 @@ cdef class Log:
     # --- appending --------------------------------------------------------------------------------------------------
 
     def append(self, data not None, *, int32_t leader_epoch=-1, str origin="client", int64_t now_ms=-1) -> AppendInfo:
-        """Appends whole batches as their leader: validates every record, assigns offsets.
+        """Append whole batches as their leader: validate every record, assign offsets.
 
         `leader_epoch` -1: the latest (0 in an empty log). `origin` "coordinator" allows transaction markers. All or
-        nothing; what is refused and why is listed in `validate.pyx` and `producers.pyx`.
+        nothing; `validate.pyx` and `producers.pyx` list what is refused and why.
         """
         cdef const uint8_t* start
         cdef Py_ssize_t size
@@ -309,10 +310,10 @@ cdef class Log:
         return self.appender.leader(start, size, leader_epoch, kind, now_ms, False)
 
     def append_as_follower(self, data not None) -> AppendInfo:
-        """Appends whole batches with the offsets and epochs that their leader gave them.
+        """Append whole batches with the offsets and epochs that their leader gave them.
 
-        What is refused is refused as a whole. When a write fails, the log is read-only; if the batches did not fit one
-        segment, those of the segments before stay, and `log_end_offset` tells how far it came.
+        A refusal covers the whole call. When a write fails, the log becomes read-only. If the batches span several
+        segments, those of the earlier segments stay, and `log_end_offset` is the end of what was written.
         """
         cdef const uint8_t* start
         cdef Py_ssize_t size
@@ -320,14 +321,14 @@ cdef class Log:
         return self.appender.follower(start, size)
 
     def append_as_raft_leader(self, data not None, int32_t leader_epoch, *, int64_t now_ms=-1) -> AppendInfo:
-        """Appends batches that carry `leader_epoch` and offsets from the log end on; refuses any others."""
+        """Append batches that carry `leader_epoch` and offsets from the log end on; refuse any others."""
         cdef const uint8_t* start
         cdef Py_ssize_t size
         cdef object _held = borrow(data, &start, &size)
         return self.appender.leader(start, size, leader_epoch, ORIGIN_RAFT_LEADER, now_ms, False)
 
     def append_record(self, value, key=None, timestamp_ms=None, headers=None, *, int32_t leader_epoch=-1) -> int:
-        """Appends one record as a batch of its own; gives its offset.
+        """Append one record as a batch of its own; return its offset.
 
         `value`, `key`: bytes-like or None. `headers`: a mapping, or pairs. `timestamp_ms`: None or -1 is now.
         """
@@ -352,11 +353,11 @@ cdef class Log:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def read(self, int64_t offset, int64_t max_bytes=1 << 20, str isolation="high_watermark") -> Slice:
-        """Whole batches of one segment, beginning with the one that holds `offset`; the first whatever `max_bytes`.
+        """Return whole batches of one segment from the one that holds `offset`; the first whatever `max_bytes`.
 
         `isolation`: "log_end" (replicas), "high_watermark" or "read_uncommitted", "read_committed". At or past that
         limit the slice is empty. `OffsetOutOfRangeError` outside [log start, log end]. `CorruptLogError` when `offset`
-        lies in damage; its `next_offset` is where reading can go on.
+        lies in damage; its `next_offset` is where reading can continue.
         """
         self.core.enter()
         if max_bytes < 0:
@@ -364,14 +365,14 @@ cdef class Log:
         return read_from(self.core, offset, max_bytes, isolation_of(isolation))
 
     def aborted_transactions(self, int64_t start_offset, int64_t end_offset) -> list[tuple[int, int, int, int]]:
-        """Those that overlap [start_offset, end_offset), as (producer id, first offset, last offset, last stable
+        """Transactions that overlap [start_offset, end_offset), as (producer id, first offset, last offset, last stable
         offset): what a read_committed consumer of that range must skip."""
         self.core.enter()
         return aborted_between(self.core, start_offset, end_offset)
 
     def offset_for_time(self, int64_t timestamp_ms, str isolation="high_watermark") -> tuple[int, int, int] | None:
         """(offset, timestamp, leader epoch) of the first record with that time or a later one, within the limit of
-        `isolation`; None when there is none."""
+        `isolation`; None when no such record exists."""
         cdef tuple found
         self.core.enter()
         found = find_time(self.core, timestamp_ms, self.core.log_start)
@@ -380,20 +381,20 @@ cdef class Log:
         return found
 
     def max_timestamp(self) -> tuple[int, int, int] | None:
-        """(offset, timestamp, leader epoch) of the first record that has the largest time."""
+        """(offset, timestamp, leader epoch) of the first record that has the largest timestamp."""
         self.core.enter()
         return find_max_timestamp(self.core)
 
     def end_offset_for_epoch(self, int32_t epoch) -> tuple[int, int]:
-        """What OffsetForLeaderEpoch answers: (epoch, end offset), (-1, -1) when not known."""
+        """The reply to OffsetForLeaderEpoch: (epoch, end offset), (-1, -1) when not known."""
         self.core.enter()
         return self.core.epochs.end_offset_for(epoch, self.core.log_end)
 
     # --- changing ---------------------------------------------------------------------------------------------------
 
     def begin_epoch(self, int32_t leader_epoch, *, bint at_once=True) -> None:
-        """Notes that a leader epoch begins at the log end, as a new leader does before it writes anything: durably, or
-        with `at_once` False in memory, and durably before the first record of the epoch."""
+        """Record that a leader epoch begins at the log end, as a new leader does before it writes. The record is
+        durable on return; with `at_once` False it is in memory, and durable before the first record of the epoch."""
         if not at_once:
             self.core.need_no_failure()
             if leader_epoch > self.core.epochs.latest():
@@ -407,7 +408,7 @@ cdef class Log:
                 self.core.fail(error)
 
     def set_high_watermark(self, int64_t offset) -> int:
-        """Manual mode: moves the high watermark up to `offset`, at most to the log end, never back. Gives it."""
+        """Manual mode: move the high watermark up to `offset`, at most to the log end, never back. Return it."""
         self.core.enter()
         if self.core.config.high_watermark_auto:
             raise InvalidArgumentError("high_watermark: this log sets it itself (high_watermark=\"auto\")")
@@ -418,29 +419,29 @@ cdef class Log:
 
     @property
     def first_lost_offset(self) -> int | None:
-        """The first offset that no sound batch holds any longer, as opening the log found; None: nothing is lost."""
+        """The first offset that no sound batch holds, as found at opening; None: nothing is lost."""
         self.core.enter()
         lost = self.core.lost_above(self.core.log_start)
         return max(<int64_t>lost[0][0], self.core.log_start) if lost else None
 
     def truncate_to(self, int64_t offset) -> bool:
-        """Drops `offset` and all after it, from the batch that holds it on; the high watermark goes back if it must."""
+        """Drop the batch that holds `offset` and all after it; the high watermark moves back if it must."""
         self.core.enter_write()
         return truncate_to(self.core, offset)
 
     def truncate_fully_and_start_at(self, int64_t offset) -> None:
-        """Drops everything; the next record gets `offset`."""
+        """Drop everything; the next record gets `offset`."""
         self.core.enter_write()
         truncate_fully(self.core, offset)
 
     def delete_records(self, int64_t before_offset) -> int:
-        """Makes `before_offset` (at most the high watermark) the log start, durably. Gives the log start."""
+        """Make `before_offset` (at most the high watermark) the log start, durably. Return the log start."""
         self.core.enter_write()
         return delete_records(self.core, before_offset)
 
     def apply_retention(self, int64_t now_ms, *, int64_t segments_max=INT64_MAX, bint expire_producers=True) -> int:
-        """Deletes whole segments by retention.bytes and retention.ms, at most `segments_max`. `expire_producers`:
-        forgets those that were silent for producer.id.expiration.ms, too. Gives the count of segments."""
+        """Delete at most `segments_max` whole segments by retention.bytes and retention.ms; return their count.
+        `expire_producers`: also drop producers idle for producer.id.expiration.ms."""
         self.core.need_no_failure()
         if self.core.untouched():
             return 0
@@ -448,14 +449,14 @@ cdef class Log:
         return apply_retention(self.core, now_ms, segments_max, expire_producers)
 
     def remove_with(self, remover) -> None:
-        """From now on files of segments that retention deletes are renamed to `.deleted`, and `remover` is called with
-        their names: it has them removed, when and in which thread it likes. The next opening removes what is left."""
+        """Install `remover`. Retention then renames the files of deleted segments to `.deleted` and calls `remover`
+        with their names; it removes them at a time and in a thread of its choice. The next opening removes the rest."""
         self.core.enter()
         self.core.remover = remover
 
     def compaction_due(self, int64_t now_ms) -> float:
-        """Whether `compact` would do something, and how urgent it is: 0.0 when not, else the share of dirty bytes, and
-        1.0 more where a dirty record is older than max.compaction.lag.ms."""
+        """Urgency of a compaction: 0.0 when `compact` would do nothing, else the share of dirty bytes, plus 1.0 where a
+        dirty record is older than max.compaction.lag.ms."""
         cdef Dirty dirty
         self.core.enter()
         if not self.core.config.compact:
@@ -465,40 +466,39 @@ cdef class Log:
 
     def compact(self, now_ms: int | None = None, *, int64_t buffer_bytes=COMPACT_BUFFER_BYTES_DEFAULT, bint force=False,
                 progress=None, throttle=None, on_owner=None) -> CleanerStats:
-        """Compacts the segments below the active one and the last stable offset, if Kafka would: when the share of
-        dirty bytes is above min.cleanable.dirty.ratio, or a dirty record is older than max.compaction.lag.ms. `force`
-        compacts whatever is dirty, and without anything dirty still drops tombstones and markers whose time is over.
+        """Compact the segments below the active one and the last stable offset, if Kafka would: their dirty ratio
+        is above min.cleanable.dirty.ratio, or a dirty record is older than max.compaction.lag.ms. `force` compacts
+        whatever is dirty; if nothing is, it still drops tombstones and markers past their horizon.
 
         `now_ms` (None: the clock) is the time for lags and delete horizons. `buffer_bytes` of memory hold the keys,
-        some 27 bytes each; more distinct keys than fit take several rounds. `progress(done, total)` is called with
-        bytes of the current round, every 16 MiB, and `throttle(bytes)` before it with those read and written since its
-        last call; what they raise ends the compaction.
+        some 27 bytes each; more distinct keys than fit take several rounds. Every 16 MiB `throttle(bytes)` gets the
+        bytes read and written since its last call, then `progress(done, total)` runs. Exceptions end it.
 
-        With `on_owner` another thread than the owner's may call: `on_owner(step)` has the owner's thread call `step()`,
-        and gives what it gives or raises. A step takes about as long as renaming some files. Meanwhile the owner may
-        use the log. How far the log is clean is noted by its next checkpoint then.
+        With `on_owner` a thread other than the owner's may call. `on_owner(step)` runs `step()` on the owner's thread,
+        and returns its result or raises its exception. A step takes about as long as renaming some files. Meanwhile the
+        owner may use the log. The log's next checkpoint then records how far it is clean.
 
         `InvalidArgumentError`: cleanup.policy does not compact. `CorruptLogError`: a batch to read is damaged.
-        `OperationError`: the log was truncated or closed meanwhile. In these cases, and when writing the output fails,
-        the segments being rewritten stay as they are; those done before stay done, and the log has the same latest
-        records as ever. A failure during a swap makes the log read-only; the next open completes the swap or undoes it.
+        `OperationError`: the log was truncated or closed meanwhile. After these, or a failed write of the output, the
+        segments being rewritten stay as they are. Those done before stay done, and the latest records of the log are
+        unchanged. A failed swap makes the log read-only; the next open completes or undoes it.
         """
         return compact_log(self.core, now_ms, buffer_bytes, force, progress, throttle, on_owner)
 
     def roll(self) -> None:
-        """Begins a new segment, unless the active one is empty."""
+        """Begin a new segment, unless the active one is empty."""
         self.core.enter_write()
         if self.core.active.size > 0:
             self.core.roll(self.core.log_end)
 
     def reconfigure(self, LogConfig config not None) -> None:
-        """Puts other settings in force. Another `high_watermark` counts at once: "manual" keeps what was visible,
-        "auto" is for a log that has no followers any more. Another `durability` counts from the next append on; what
-        was appended before is made durable here, which waits for the device, so that the high watermark does not go
+        """Apply other settings. A changed `high_watermark` takes effect at once: "manual" keeps what was visible,
+        "auto" is for a log that has no followers any more. A changed `durability` takes effect from the next append on.
+        Earlier appends are made durable here, which waits for the device, so that the high watermark does not move
         back.
         """
         self.core.enter()
-        self.core.high_watermark()     # which "manual" goes on with
+        self.core.high_watermark()     # where "manual" continues
         if config.durability_kind != self.core.config.durability_kind and self.core.failure is None:
             self.core.flush_to(self.core.log_end, -1)
             if config.durability_kind == DURABILITY_GROUP_COMMIT:
@@ -511,7 +511,7 @@ cdef class Log:
     # --- durability -------------------------------------------------------------------------------------------------
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Returns True when all that was appended is durable, False when `timeout` seconds passed first."""
+        """Wait until everything appended is durable: True; False when `timeout` seconds passed first."""
         cdef int64_t timeout_ns = timeout_to_ns(timeout)
         self.core.need_no_failure()
         if self.core.untouched():
@@ -525,43 +525,43 @@ cdef class Log:
         self.core.handle().gather_until_asked()
 
     def flush_soon(self) -> None:
-        """Group commit: flushes what was appended without gathering any longer, and does not wait for that."""
+        """Group commit: flush what was appended without further gathering; do not wait for it."""
         self.core.need_no_failure()
         if self.core.config.durability_kind == DURABILITY_GROUP_COMMIT and not self.core.untouched():
             self.core.handle().ask(self.core.log_end)
 
     def send_when_durable(self, int64_t end_offset, int fd, bytes message not None) -> bool:
-        """Group commit: has a message sent by the flusher's thread, see `FlushHandle.send`; a truncation drops it."""
+        """Group commit: have the flusher's thread send a message, see `FlushHandle.send`; a truncation drops it."""
         self.core.enter()
         return self.core.handle().send(end_offset, fd, message)
 
     def take_back(self) -> bool:
-        """Takes that message back; whether it has been sent."""
+        """Withdraw that message; return whether it has been sent."""
         self.core.enter()
         return self.core.handle().take_back()
 
     def tell_flushes_from(self, int64_t end_offset) -> bool:
-        """Has `flush_eventfd` tell of durable ends from `end_offset` on; see `FlushHandle.tell_from`. With per-append
-        durability the flusher has no part in them: False for all that was appended."""
+        """Make `flush_eventfd` report durable ends from `end_offset` on; see `FlushHandle.tell_from`. With per-append
+        durability the flusher is not involved: False for all that was appended."""
         self.core.enter()
         return self.core.handle().tell_from(end_offset) and self.core.durable_end() < end_offset
 
     def wait_durable(self, int64_t end_offset, timeout: float | None = None) -> bool:
-        """As `flush`, for what lies below `end_offset`."""
+        """Like `flush`, for the records below `end_offset`."""
         cdef int64_t timeout_ns = timeout_to_ns(timeout)
         self.core.enter_write()
         return self.core.flush_to(min(end_offset, self.core.log_end), timeout_ns) == 0
 
     @property
     def flush_eventfd(self) -> int:
-        """Group commit: a descriptor that becomes readable when the durable end moves or a flush fails, and is readable
-        at first if that has happened since the log was opened."""
+        """Group commit: a descriptor that becomes readable when the durable end moves or a flush fails. It starts
+        readable if that has happened since the log was opened."""
         self.core.enter()
         return self.core.handle().eventfd
 
     def checkpoint(self) -> int:
-        """Makes the indexes of what is durable durable too, and records that an open after a crash need not look below.
-        Gives that offset. Call it from time to time; a clean close needs none."""
+        """Make the indexes of durable data durable, and record that an open after a crash need not check below. Return
+        that offset. Call it from time to time; a clean close needs none."""
         cdef LogCheckpoint checkpoint = begin_checkpoint(self.core)
         if checkpoint is not None:
             checkpoint.write()
@@ -569,32 +569,32 @@ cdef class Log:
         return self.core.recovery_point
 
     def begin_checkpoint(self) -> LogCheckpoint | None:
-        """A checkpoint in steps, for an owner that must not wait for the device: `write()` is for any thread, then
-        `finish()` for this one. None when there is nothing to note."""
+        """Checkpoint in steps, for an owner that must not wait for the device: any thread may call `write()`, then this
+        one `finish()`. None when there is nothing to record."""
         return begin_checkpoint(self.core)
 
     def poll(self) -> int:
-        """Tells readers what the flusher made durable since the last call; for when `flush_eventfd` is readable.
-        Gives the high watermark."""
+        """Publish to readers what the flusher made durable since the last call; call it when `flush_eventfd` is
+        readable. Return the high watermark."""
         self.core.enter()
         self.core.publish()
         return self.core.mark
 
     def arm(self, int eventfd) -> None:
-        """Writes to the eventfd once, when the log start, high watermark or last stable offset moves."""
+        """Write to the eventfd once, when the log start, high watermark or last stable offset moves."""
         self.core.enter()
         self.core.live.arm(eventfd)
 
     def disarm(self, int eventfd) -> None:
-        """Takes the eventfd back, before it is closed."""
+        """Unregister the eventfd, before it is closed."""
         self.core.enter()
         self.core.live.disarm(eventfd)
 
     def close(self) -> None:
-        """Flushes everything and marks the stop as clean; after a failure only lets go. May be called again."""
+        """Flush everything and mark the stop as clean; after a failure only release resources. Idempotent."""
         self.core.close()
 
     def discard(self) -> None:
-        """Closes a log whose files are to be removed: nothing is flushed. What is opened again after all is recovered
-        as after a crash. May be called again."""
+        """Close a log whose files are to be removed, without a flush. If it is opened again after all, it is recovered
+        as after a crash. Idempotent."""
         self.core.discard()

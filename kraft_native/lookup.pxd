@@ -1,4 +1,4 @@
-"""Finding things in a log: batches by offset, offsets by time, aborted transactions."""
+"""Look-ups in a log: batches by offset, offsets by time, aborted transactions."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -13,9 +13,9 @@ from kraft_native.segment cimport Segment
 # outside [log start, log end]; CorruptLogError where `offset` cannot be read.
 cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolation)
 
-# The next of what `read_from` would look at, pinned, if some of it is not in memory: the indexes of a segment that was
-# not used yet, then its bytes. None when all is. The tail of the active segment was just written and counts as there.
-# Touches nothing that is not in memory.
+# The next data that `read_from` would read, pinned, if some of it is not in memory: first the indexes of a segment that
+# was not used yet, then its bytes. None when everything is. The tail of the active segment was just written and is
+# assumed to be in memory. Touches nothing that is not in memory.
 cdef Slice cold_extent(LogCore core, int64_t offset, int64_t max_bytes)
 # The bytes of a segment from `start` to `end`, by the same rules.
 cdef Slice cold_part(LogCore core, Segment segment, int64_t start, int64_t end)
@@ -29,8 +29,8 @@ cdef list aborted_between(LogCore core, int64_t start_offset, int64_t end_offset
 # (offset, timestamp, leader epoch), or None.
 cdef tuple find_time(LogCore core, int64_t target, int64_t start_offset)
 cdef tuple find_max_timestamp(LogCore core)
-# The next of what these two would look at and is not in memory; None when nothing is left. Files that cannot be read
-# raise what the look-up raises.
+# The next data that these two would read and that is not in memory; None when nothing is left. Files that cannot be
+# read raise what the look-up raises.
 cdef Slice cold_for_time(LogCore core, int64_t target, int64_t start_offset)
 cdef Slice cold_for_max_timestamp(LogCore core)
 cdef Slice cold_for_largest(LogCore core, Segment segment)

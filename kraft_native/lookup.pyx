@@ -1,4 +1,4 @@
-"""Finding things in a log. Nothing here changes the log.
+"""Look-ups in a log. Nothing here changes the log.
 
 Batches by offset (Kafka's UnifiedLog.read), offsets by time (fetchOffsetByTimestamp), aborted transactions
 (collectAbortedTransactions).
@@ -25,11 +25,11 @@ from kraft_native.txncheck cimport has_transactions
 from kraft_native.errors import CorruptFileError, CorruptLogError, CorruptRecordError, OffsetOutOfRangeError
 
 cdef enum:
-    # The end of the active segment that is taken to be in memory without asking.
+    # The last bytes of the active segment that are assumed to be in memory without a check.
     TAIL_BYTES = 1 << 20
-    # What is read for the first time is checked in such stretches.
+    # Data read for the first time is checked in pieces of this size.
     CHECKED_BYTES = 256 << 10
-    # So far ahead it is found out what is in memory, and for so long it is taken to be there.
+    # Residency is checked this far ahead, and the result is trusted for that range.
     LOOK_BYTES = 1 << 20
     RESIDENT_NS = 100_000_000
     # Few batches are larger: max.message.bytes.
@@ -57,7 +57,7 @@ cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolat
             if slot == len(core.segments):
                 break
             segment = core.segments[slot]
-        # The offsets up to the next segment are in no file. Compaction does that; elsewhere a part of the log is lost.
+        # The offsets up to the next segment are in no file. Compaction does that; otherwise a part of the log is lost.
         lost = known_lost(core, offset, segment.base_offset)
         if segment.base_offset > core.gaps_end or lost >= 0:
             offset = max(offset, lost)
@@ -85,7 +85,7 @@ cdef Slice cold_extent(LogCore core, int64_t offset, int64_t max_bytes):
             return cold
         segment.load_indexes()
         start = segment.offset_index.lookup(offset, NULL)
-        # An index entry lies at most one interval before the batch that is looked for.
+        # An index entry lies at most one interval before the wanted batch.
         end = min(segment.size, start + max(max_bytes, <int64_t>CHECKED_BYTES) + segment.index_interval_bytes)
         cold = cold_part(core, segment, start, end)
         # Where compaction has left nothing from the offset on, the next segment is read.
@@ -105,8 +105,8 @@ cdef Slice cold_part(LogCore core, Segment segment, int64_t start, int64_t end):
 
 
 cdef bint look_for_resident(Segment segment, int64_t start, int64_t end) except -1:
-    """Whether these bytes are in memory. Who reads on in small pieces need not ask for each of them: where more is in
-    memory, that is noted."""
+    """Return whether these bytes are in memory. When more of what follows is in memory, that is noted, so that a reader
+    of small pieces does not need a check for each."""
     cdef bint was_open = segment.fd >= 0
     cdef int64_t ahead_end = min(start + LOOK_BYTES, min(segment.size, <int64_t>segment.mapping.size))
     cdef bint resident
@@ -116,7 +116,7 @@ cdef bint look_for_resident(Segment segment, int64_t start, int64_t end) except 
         ahead_end = end
         resident = file_resident(segment.fd, start, segment.data + start, <size_t>(end - start))
     if not was_open:
-        segment.close_file()           # sealed segments are read without a descriptor
+        segment.close_file()           # sealed segments are read without an open descriptor
     if resident:
         segment.resident_start = start
         segment.resident_end = ahead_end
@@ -125,7 +125,7 @@ cdef bint look_for_resident(Segment segment, int64_t start, int64_t end) except 
 
 
 cdef Slice cold_indexes(Segment segment):
-    """An index of a segment that was not used yet, if it is not in memory. That of the active one is being written."""
+    """An index of a segment that was not used yet, if it is not in memory. The active segment's is being written."""
     cdef Slice cold
     if not segment.sealed or segment.indexes_ready:
         return None
@@ -142,7 +142,7 @@ cdef Slice cold_index(IndexFile index):
         return None
     fd = file_open(index.path, O_RDONLY, 0)
     if fd < 0:
-        return None                    # whoever loads it tells why
+        return None                    # the caller that loads it reports the error
     try:
         size = file_size(fd)
         if size <= 0:
@@ -156,7 +156,7 @@ cdef Slice cold_index(IndexFile index):
 
 
 cdef int64_t known_lost(LogCore core, int64_t offset, int64_t next_offset) except -2:
-    """The first of the offsets up to `next_offset` that is known to be lost; -1."""
+    """The first of the offsets up to `next_offset` that is known to be lost; -1 if none is."""
     cdef int64_t first, end
     for first, end in core.lost:
         if first < next_offset and offset < end:
@@ -203,8 +203,8 @@ cdef tuple find_time(LogCore core, int64_t target, int64_t start_offset):
             if found is not None:
                 return found
         elif largest < 0 and segment.modified_ms() >= target:
-            # A segment that compaction left without a record counts by the time of its file, and ends the search: Kafka
-            # answers so (LogSegment.largestTimestamp), and a client must not see two nodes disagree.
+            # For a segment that compaction left without a record the time of its file applies, and the search ends.
+            # Kafka does the same (LogSegment.largestTimestamp), and a client must not see two nodes disagree.
             return None
     return None
 
@@ -220,7 +220,7 @@ cdef Segment with_max_timestamp(LogCore core):
     cdef Segment segment, best = None
     cdef int64_t largest = NO_TIMESTAMP
     for segment in core.segments:
-        # The first of equal ones, as Kafka's maxBy.
+        # The first of equal ones, like Kafka's maxBy.
         if segment.largest_timestamp() > largest:
             largest = segment.largest_timestamp()
             best = segment
@@ -228,7 +228,7 @@ cdef Segment with_max_timestamp(LogCore core):
 
 
 cdef Slice cold_for_time(LogCore core, int64_t target, int64_t start_offset):
-    """Goes the way of `find_time` as far as that is in memory."""
+    """Follow the path of `find_time` as far as it is in memory."""
     cdef Py_ssize_t slot
     cdef Segment segment
     cdef Slice cold
@@ -241,7 +241,7 @@ cdef Slice cold_for_time(LogCore core, int64_t target, int64_t start_offset):
         largest = segment.largest_timestamp()
         if largest >= target:
             cold = cold_around(core, segment, target, start_offset)
-            # In a segment in which the log begins only records before its start may have that time.
+            # In the segment where the log begins, only records before the log start may have that time.
             if (cold is not None or start_offset <= segment.base_offset
                     or find_in_segment(core, segment, target, start_offset) is not None):
                 return cold
@@ -262,8 +262,8 @@ cdef Slice cold_for_max_timestamp(LogCore core):
 
 
 cdef Slice cold_for_largest(LogCore core, Segment segment):
-    """What tells the largest time of a segment, as long as that is not known: its indexes, and the batches from the one
-    on that the last entry of its time index names."""
+    """Data that gives the largest time of a segment, while that is unknown: its indexes, and the batches from the one
+    that the last entry of its time index names."""
     cdef Slice cold
     if segment.timestamps_loaded:
         return None
@@ -275,8 +275,8 @@ cdef Slice cold_for_largest(LogCore core, Segment segment):
 
 
 cdef Slice cold_around(LogCore core, Segment segment, int64_t target, int64_t start_offset):
-    """What `find_in_segment` looks at: from the last entry of the time index that is not above `target` to the batch
-    that the next one names, which has such a time."""
+    """Range that `find_in_segment` reads: from the last time index entry not above `target` to the batch that the next
+    entry names, which has such a time."""
     cdef Py_ssize_t slot
     cdef int64_t start, end = segment.size
     segment.load_indexes()
@@ -289,7 +289,7 @@ cdef Slice cold_around(LogCore core, Segment segment, int64_t target, int64_t st
 
 
 cdef tuple find_in_segment(LogCore core, Segment segment, int64_t target, int64_t start_offset):
-    """Looks on past damage: a time that can only be answered from damaged batches is answered by the next sound one."""
+    """Search on past damage: a time whose record lies in damaged batches resolves to the next sound one."""
     cdef BatchHeader h
     cdef int64_t expected, offset = -1, timestamp = -1
     cdef int64_t position = segment.index_start(max(segment.time_start(target), start_offset), &expected)

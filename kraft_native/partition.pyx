@@ -1,19 +1,18 @@
 """One partition on this node (Kafka's Partition).
 
-The role and the in-sync replicas are installed by whoever follows the metadata; requests only read them. The log's
-thread calls everything here.
+The component that follows the metadata installs the role and the in-sync replicas; requests only read them. Only the
+log's thread calls this module.
 
-What counts as had. With page-cache durability an append counts when it is in the log, with group commit when the shared
-flush covered it, with per-append when it returns. acks=1 waits for that on this node, acks=all for the high watermark:
-the smallest such end of the in-sync replicas. Alone, the two are the same.
+When an append is replicated. With page-cache durability: once it is in the log. With group commit: once the shared
+flush covered it. With per-append: when the call returns. acks=1 waits for that on this node. acks=all waits for the
+high watermark, the smallest such end of the in-sync replicas. With a single replica the two are the same.
+A log with high_watermark="auto" maintains the high watermark itself, by the same rule for a single replica. One that
+has followers needs "manual", and this module sets it.
 
-A log with high_watermark="auto" keeps the high watermark itself, by the same rule for a single replica. One that has
-followers needs "manual", and gets it from here.
-
-In-sync replicas (KIP-497). Between a proposal to the controller and its answer two sets may be in force, so the high
-watermark waits for the *maximal* set, the one with more members, while min.insync.replicas looks at the committed one.
-With fewer of these than the minimum nothing is committed at all (KIP-966). As in Kafka the minimum is at most the count
-of replicas.
+In-sync replicas (KIP-497). Between a proposal to the controller and its reply two sets may be in force. The high
+watermark waits for the *maximal* set, the one with more members; min.insync.replicas applies to the committed one. With
+fewer members than the minimum nothing is committed at all (KIP-966). As in Kafka, the minimum is at most the count of
+replicas.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -73,17 +72,17 @@ cdef class Partition(Watched):
 
     @property
     def high_watermark(self) -> int:
-        """What consumers see ends here."""
+        """End of what consumers see."""
         return self.core.high_watermark()
 
     # --- roles ------------------------------------------------------------------------------------------------------
 
     def become_leader(self, int32_t leader_epoch, *, int32_t node_id, replicas=None, isr=None, maximal=None) -> None:
-        """This node, `node_id`, leads from `leader_epoch` on. `replicas` and `isr`: node ids, None: this node alone;
-        `maximal` as in `set_isr`.
+        """Make this node, `node_id`, the leader from `leader_epoch` on. `replicas` and `isr`: node ids, None: this node
+        alone; `maximal` as in `set_isr`.
 
-        A new epoch is noted in the log, and on disk before its first record; what is known of the followers begins anew
-        with it, and stays when this node leads in that epoch already. `FencedLeaderEpochError` for an epoch older than
+        The log records a new epoch, on disk before the epoch's first record. The progress of the followers is then
+        reset; it is kept when this node already leads in that epoch. `FencedLeaderEpochError` for an epoch older than
         the present one.
         """
         cdef bint anew = leader_epoch > self.leader_epoch or not self.is_leader
@@ -107,7 +106,7 @@ cdef class Partition(Watched):
         self.tell_all()
 
     def become_follower(self, int32_t leader_epoch, int32_t leader_id) -> None:
-        """`leader_id` leads from `leader_epoch` on; -1: nobody does."""
+        """Follow `leader_id` from `leader_epoch` on; -1: no leader."""
         if leader_epoch < self.leader_epoch:
             raise FencedLeaderEpochError(f"{self!r}: told to follow {leader_id} in epoch {leader_epoch}")
         self.leader_epoch = leader_epoch
@@ -116,8 +115,8 @@ cdef class Partition(Watched):
         self.tell_all()
 
     def set_isr(self, isr, maximal=None) -> None:
-        """The leader's in-sync replicas are now these; what is known of the replicas stays. `maximal`: those that the
-        high watermark waits for, where they are not the same."""
+        """Set the leader's in-sync replicas; the progress of the replicas is kept. `maximal`: the set that the high
+        watermark waits for, where it differs."""
         cdef Py_ssize_t i
         if not self.is_leader:
             raise NotLeaderOrFollowerError(f"{self!r}: only a leader has in-sync replicas")
@@ -133,14 +132,14 @@ cdef class Partition(Watched):
         self.tell_all()
 
     def watch_followers(self, on_caught_up) -> None:
-        """`on_caught_up(partition, node id)` is called when a follower outside the in-sync replicas has everything that
-        is committed and all that was there when this node began to lead. While it gives False it is called for each
-        fetch, then not until the in-sync replicas change."""
+        """Call `on_caught_up(partition, node id)` when a follower outside the in-sync replicas has everything that is
+        committed and all that the log held when this node began to lead. While it returns False it is called for each
+        fetch, after that not until the in-sync replicas change."""
         self.on_caught_up = on_caught_up
 
     def watch_failure(self, on_failure, on_read_failure=None) -> None:
-        """`on_failure(partition)` is called once, when a write or a flush of the log has failed;
-        `on_read_failure(error)` each time that reading a file of the log fails, with the `StorageError`."""
+        """Call `on_failure(partition)` once, when a write or a flush of the log has failed, and
+        `on_read_failure(error)` with the `StorageError` each time that reading a file of the log fails."""
         self.on_failure = on_failure
         self.on_read_failure = on_read_failure
 
@@ -156,7 +155,7 @@ cdef class Partition(Watched):
         return 0
 
     def lagging(self, int64_t lag_max_ms) -> list:
-        """The in-sync followers that did not have everything for longer than `lag_max_ms` milliseconds."""
+        """Followers in sync that have lagged behind the log end for longer than `lag_max_ms` milliseconds."""
         cdef int64_t since = monotonic_ms() - lag_max_ms
         cdef Py_ssize_t i
         if not self.is_leader:
@@ -166,29 +165,30 @@ cdef class Partition(Watched):
                 and self.progress.replicas[i].log_end != self.core.log_end]
 
     def broker_epoch_of(self, int32_t node_id) -> int:
-        """The epoch of the broker process that fetched last as that follower; -1 when it did not, or did not say."""
+        """Epoch of the broker process that fetched last as that follower; -1 when none did, or it gave none."""
         cdef Replica* replica = self.progress.find(node_id)
         return -1 if replica == NULL else replica.broker_epoch
 
     def set_min_insync_replicas(self, int32_t count) -> None:
-        """min.insync.replicas: with fewer in-sync replicas acks=all is refused."""
+        """Set min.insync.replicas: with fewer in-sync replicas acks=all is refused."""
         if count < 1:
             raise InvalidArgumentError(f"min_insync_replicas: {count} is below 1")
         self.min_insync_replicas = count
 
     def throttle(self, ReplicationQuota leader, ReplicationQuota follower) -> None:
-        """The quotas that this replica counts for as a leader and as a follower; None: it is not throttled."""
+        """Set the quotas that this replica is charged to as a leader and as a follower; None: it is not throttled."""
         self.leader_quota = leader
         self.follower_quota = follower
 
     def reconfigure(self, LogConfig config not None) -> None:
-        """Puts other settings of the log in force."""
+        """Apply other settings of the log."""
         self.log.reconfigure(config)
         self.tell_all()
 
     def replace_log(self, Log log not None) -> None:
-        """Goes on with another log that has the same records, which lies in another directory; it gets the remover of
-        the one before, which is closed. Who waits for a flush of that one is answered by what is durable here."""
+        """Continue with another log that has the same records in another directory. It gets the remover of the previous
+        one, which is closed. Requests that wait for a flush of the previous log are answered by what is durable in the
+        new one."""
         if log.core.log_end != self.core.log_end:
             raise InvalidArgumentError(f"log: it ends at {log.core.log_end}, that of {self.topic}-{self.index} at "
                                        f"{self.core.log_end}")
@@ -201,8 +201,8 @@ cdef class Partition(Watched):
         self.log_changed()
 
     def log_changed(self) -> None:
-        """Call it after the log was truncated or its start moved by other ways than this object: those who wait look
-        again."""
+        """Make pending requests check again; call it after the log was truncated or its start moved by other means than
+        this object."""
         self.advance()
         self.tell_all()
 
@@ -236,8 +236,8 @@ cdef class Partition(Watched):
         return info
 
     def append(self, data not None, *, str origin="client", int64_t now_ms=-1) -> AppendInfo:
-        """Appends whole batches as the leader, for callers inside the node. `origin` "coordinator" allows control
-        batches. What `Log.append` raises, and `NotLeaderOrFollowerError`."""
+        """Append whole batches as the leader, for callers inside the node. `origin` "coordinator" allows control
+        batches. Raises what `Log.append` raises, and `NotLeaderOrFollowerError`."""
         cdef HeldBuffer held = HeldBuffer(data)
         cdef AppendOrigin kind = ORIGIN_COORDINATOR if origin == "coordinator" else ORIGIN_CLIENT
         cdef AppendInfo info
@@ -246,7 +246,7 @@ cdef class Partition(Watched):
         self.require(-1, True)
         info = self.appender.leader(held.data, held.size, self.leader_epoch, kind, now_ms, False)
         if not info.duplicate:
-            # A marker shows more than its own bytes to those who read committed records.
+            # A marker makes more than its own bytes visible to readers of committed records.
             self.appended(WAKE_BYTES_ALL if kind == ORIGIN_COORDINATOR else held.size)
         return info
 
@@ -256,7 +256,7 @@ cdef class Partition(Watched):
                 self.flush_awaited = True
                 self.purgatory.await_flush(self)
             if self.progress.count == 0:
-                return 0               # only followers read what is not durable yet
+                return 0               # only followers read records that are not durable yet
         elif not self.core.config.high_watermark_auto:
             self.advance()
         if self.purgatory is not None:
@@ -287,7 +287,7 @@ cdef class Partition(Watched):
         if self.removed or self.core.closed:
             self.tell_all()
             return False
-        self.core.publish()            # the high watermark of a log that keeps it itself
+        self.core.publish()            # the high watermark of a log that maintains it itself
         self.advance()
         self.tell_all()
         self.note_failure()
@@ -302,14 +302,14 @@ cdef class Partition(Watched):
         if replica == NULL:
             return False
         if replica.start_moved and self.waiters:
-            self.tell_all()            # who deleted records may wait for it
+            self.tell_all()            # deletions of records may wait for it
         if replica.in_sync:
             self.advance()
             if self.core.mark > before and self.purgatory is not None:
                 self.purgatory.tell(self, WAKE_BYTES_ALL, True)
         elif (self.on_caught_up is not None and not replica.told and fetch_offset >= self.core.mark
               and fetch_offset >= self.epoch_start):
-            # What it does may replace the replicas: only with the answer "not now" they are as they were.
+            # The callback may replace the replicas; only if it returns False they are unchanged.
             replica.told = True
             if not self.on_caught_up(self, node_id):
                 replica = self.progress.find(node_id)
@@ -353,16 +353,16 @@ cdef class Partition(Watched):
             self.core.publish()
             if self.waiters and self.purgatory is not None:
                 self.purgatory.tell(self, WAKE_BYTES_ALL, False)
-        # What the leader deleted goes here too, as far as it is known to be committed.
+        # Records that the leader deleted are deleted here too, as far as they are known to be committed.
         if log_start > self.core.log_start and self.core.mark > self.core.log_start:
             self.log.delete_records(min(log_start, self.core.mark))
         return 0
 
     def cut_to_epoch(self, int32_t epoch, int64_t end_offset) -> int:
-        """The leader's log has nothing of `epoch` from `end_offset` on (its own end for the last epoch that both may
-        have): what differs here is dropped. Gives the log end then. (KIP-101, KIP-279.)"""
+        """Drop what differs from the leader, whose log has nothing of `epoch` from `end_offset` on (its own end for the
+        last epoch that both may have). Return the new log end. (KIP-101, KIP-279.)"""
         cdef int64_t own_end = self.core.epochs.end_offset_for(epoch, self.core.log_end)[1]
-        # An epoch that is not known here: whatever came after the last one before it is not the leader's.
+        # An epoch that is unknown here: whatever follows the last epoch before it is not the leader's.
         end = end_offset if own_end < 0 else min(own_end, end_offset)
         self.log.truncate_to(max(end, 0))
         self.tell_all()
@@ -383,8 +383,9 @@ cdef class Partition(Watched):
         return COMMIT_PENDING if self.core.first_failure() is None else ERROR_KAFKA_STORAGE_ERROR
 
     def call_when_committed(self, int64_t end_offset, callback, *, int64_t timeout_ms=30_000) -> None:
-        """Calls `callback(error_code)` when all below `end_offset` is committed (0), or it is certain or too late (7)
-        that it will not be. At once when that is known already; a partition outside a table cannot wait."""
+        """Call `callback(error_code)` when all below `end_offset` is committed (0), or when it certainly will not be or
+        the time is over (7). Called at once when the outcome is already known; a partition outside a table cannot
+        wait."""
         cdef CommitWaiter waiter
         cdef int state = self.commit_state(end_offset, self.leader_epoch, True)
         if state == COMMIT_PENDING and self.purgatory is not None:
@@ -397,7 +398,7 @@ cdef class Partition(Watched):
                 return
         callback(ERROR_REQUEST_TIMED_OUT if state == COMMIT_PENDING else state)
 
-    # --- looking up -------------------------------------------------------------------------------------------------
+    # --- look-ups ---------------------------------------------------------------------------------------------------
 
     def earliest(self, *, int32_t current_leader_epoch=-1) -> tuple[int, int, int]:
         """(log start, -1, its leader epoch). All look-ups raise `FencedLeaderEpochError`, `UnknownLeaderEpochError` or
@@ -437,12 +438,12 @@ cdef class Partition(Watched):
         return None if found is None or found[0] >= end else found
 
     def end_offset_for_epoch(self, int32_t epoch, *, int32_t current_leader_epoch=-1) -> tuple[int, int]:
-        """What OffsetForLeaderEpoch answers: (epoch, end offset), (-1, -1) when not known."""
+        """The reply to OffsetForLeaderEpoch: (epoch, end offset), (-1, -1) when not known."""
         self.require(current_leader_epoch, True)
         return self.log.end_offset_for_epoch(epoch)
 
     def delete_records(self, int64_t before_offset) -> int:
-        """Makes `before_offset` (-1: the high watermark) the log start, durably. Gives the log start.
+        """Make `before_offset` (-1: the high watermark) the log start, durably. Return the log start.
         `OffsetOutOfRangeError` past the high watermark."""
         self.require(-1, True)
         start = self.log.delete_records(self.core.high_watermark() if before_offset == -1 else before_offset)
@@ -450,8 +451,8 @@ cdef class Partition(Watched):
         return start
 
     def low_watermark(self, is_alive) -> int:
-        """The smallest log start of this leader and of the followers of which `is_alive(node id)`; -1 while one of them
-        has not told its own to this leader."""
+        """Smallest log start of this leader and of the followers for which `is_alive(node id)` holds; -1 while one of
+        these has not reported its own to this leader."""
         cdef int64_t low = self.core.log_start
         cdef Py_ssize_t i
         for i in range(self.progress.count):
@@ -460,8 +461,8 @@ cdef class Partition(Watched):
         return low
 
     def call_when_deleted(self, int64_t before_offset, is_alive, callback, *, int64_t timeout_ms) -> None:
-        """Calls `callback(error_code, low_watermark)` when the low watermark has reached `before_offset`, or it is
-        certain or too late (7) that it will not. At once when that is known already."""
+        """Call `callback(error_code, low_watermark)` when the low watermark has reached `before_offset`, or when it
+        certainly will not or the time is over (7). Called at once when the outcome is already known."""
         cdef DeletionWaiter waiter = DeletionWaiter.__new__(DeletionWaiter)
         waiter.partition = self
         waiter.before_offset = before_offset
@@ -480,7 +481,7 @@ cdef class Partition(Watched):
 
 @cython.final
 cdef class CommitWaiter(Parked):
-    """Somebody inside the node waits until an append is committed."""
+    """A waiter inside the node, until an append is committed."""
 
     cdef int wake(self, int64_t bytes_count) except -1:
         cdef int state = self.partition.commit_state(self.end_offset, self.leader_epoch, True)
@@ -497,10 +498,10 @@ cdef class CommitWaiter(Parked):
 
 @cython.final
 cdef class DeletionWaiter(Parked):
-    """Somebody waits until all replicas that live have deleted records."""
+    """A waiter until all live replicas have deleted records."""
 
     cdef bint look(self) except -1:
-        """Tells what became known; whether that is the end of it."""
+        """Call back if the outcome is known; return whether it was."""
         cdef int code = ERROR_NONE
         cdef int64_t low = -1
         if self.partition.removed:
@@ -523,7 +524,7 @@ cdef class DeletionWaiter(Parked):
         return 0
 
     cdef int expire(self) except -1:
-        if not self.look():            # a follower that did not tell may be known to be gone by now
+        if not self.look():            # a follower that did not report may be known to be offline by now
             self.purgatory.leave(self)
             self.callback(ERROR_REQUEST_TIMED_OUT, self.partition.low_watermark(self.is_alive))
         return 0

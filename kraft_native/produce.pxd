@@ -20,7 +20,7 @@ cdef struct TopicData:
     Py_ssize_t count
 
 
-# One partition of a request: what was asked, then what became of it.
+# One partition of a request: the input, then the outcome.
 cdef struct PartitionData:
     const uint8_t* records
     Py_ssize_t records_bytes       # -1: null
@@ -30,7 +30,7 @@ cdef struct PartitionData:
     int64_t end_offset             # of the append
     Py_ssize_t position            # of the error code in the reply
     int32_t index
-    int32_t leader_id              # told when this node is not the leader
+    int32_t leader_id              # reported when this node is not the leader
     int32_t leader_epoch
     int16_t error
     bint pending                   # waits for a flush or for replicas
@@ -43,23 +43,27 @@ cdef class ProduceHandler(RequestHandler):
     cdef PartitionData* parts
     cdef Py_ssize_t topic_count, topic_capacity, part_count, part_capacity
     cdef Scratch out
-    cdef dict refusals             # place in `parts` -> (message, record errors), where there is more than a code
+
+    cdef dict refusals             # place in `parts` -> (message, record errors), where more than a code is returned
     cdef list waiting              # Partition of each pending place, in order
-    cdef set leaders               # whom the reply in `out` tells of; None: its version tells of nobody
+
+    cdef set leaders               # those that the reply in `out` names; None: its version names none
     cdef Py_ssize_t tags_at        # of the reply in `out`: where its own tagged fields begin
     cdef Py_ssize_t named_total    # records in `refusals`
+
     cdef bint paused               # `append_from` stopped because its time was used up
-    cdef SliceQueue slices         # None: a request is worked on in one go
-    cdef ClientQuotas quotas       # None: nobody has any
-    cdef object offload            # has another thread do what is costly; None: this one does
-    cdef object on_failure         # told of a fault of ours behind that; None: it is raised
+
+    cdef SliceQueue slices         # None: a request is processed in one go
+    cdef ClientQuotas quotas       # None: no quotas
+    cdef object offload            # has another thread do costly work; None: this one does
+    cdef object on_failure         # gets an internal failure there; None: it is raised
 
     cdef int reserve(self, Py_ssize_t topic_count, Py_ssize_t part_count) except -1
     # False when the body is no such request.
     cdef bint decode(self, Span* body, int version, int16_t* acks, int32_t* timeout_ms, bint* transactional) except -1
     cdef bint decode_topic(self, Span* body, int version) except -1
-    # Appends from the place `start` on, for which `check` is. Gives the place of the first batch that is too costly to
-    # be checked here, or where it paused, or the end.
+    # Appends from the place `start` on, for which `check` is. Returns the place of the first batch that is too costly
+    # to check here, or where it paused, or the end.
     cdef Py_ssize_t append_from(self, Reply reply, int16_t acks, Py_ssize_t start, BatchCheck check) except -1
     # False when the batch is too costly.
     cdef bint append_one(self, PartitionData* part, Py_ssize_t place, Partition partition, Reply reply, int16_t acks,
@@ -75,11 +79,11 @@ cdef class ProduceHandler(RequestHandler):
 
 
 cdef class DeferredProduce:
-    """A Produce that waits for its next slice, or for a costly batch to be checked by another thread. Nothing of its
-    connection is looked at meanwhile, so order stays; its partitions before that batch are appended to already."""
+    """A Produce that waits for its next slice, or for another thread to check a costly batch. Its connection is not
+    read meanwhile, so order is kept; its partitions before that batch are appended to already."""
     cdef ProduceHandler handler
     cdef Reply reply
-    cdef bytes body                # a copy; all pointers go into it
+    cdef bytes body                # a copy; all pointers refer to it
     cdef int16_t acks
     cdef int32_t timeout_ms
     cdef TopicData* topics
@@ -91,7 +95,7 @@ cdef class DeferredProduce:
     cdef readonly BatchCheck check
     cdef readonly str peer_host    # of its client; empty where a test's sink has none
 
-    # Takes over what the handler has. `body`: where its pointers go to.
+    # Adopts the handler's state. `body`: where its pointers refer to.
     cdef int save(self, const uint8_t* body) except -1
     cdef int restore(self) except -1
     # Has the batch at `place` checked, or the rest done in a later slice.

@@ -1,8 +1,8 @@
 """Produce requests, versions 3 to 13 (Kafka's handleProduceRequest and ReplicaManager.appendRecords).
 
-A request is taken in whole before anything is appended, so a malformed one changes nothing. Each partition is then
-appended to by itself and has its own outcome. What needs a flush or replicas waits in the purgatory with its reply
-already encoded: an error found later is written over the code, a leader who took over meanwhile is put in.
+A request is decoded whole before anything is appended, so a malformed one changes nothing. Each partition is then
+appended to by itself and has its own outcome. A partition that needs a flush or replicas waits in the purgatory. Its
+reply is already encoded: an error found later is written over the code, and a leader elected meanwhile is inserted.
 
 | what | answer |
 |---|---|
@@ -19,11 +19,11 @@ already encoded: an error found later is written over the code, a leader who too
 
 acks=0 has no reply: a failure closes the connection.
 
-A request with very many partitions is worked on in slices of the loop's time (`slices.pyx`).
+A request with very many partitions is processed in slices of the loop's time (`slices.pyx`).
 
-A compressed batch that would hold the loop for long (`LOOP_RECORDS_BYTES_MAX`) is decompressed and checked by another
-thread, and appended when that is done. Its connection stands still until the answer, so its order is kept; batches of
-other connections to the same partition may come first, as they might have on their way here.
+A compressed batch that would occupy the loop for long (`LOOP_RECORDS_BYTES_MAX`) is decompressed and checked by another
+thread, then appended. Its connection is paused until the answer, so its order is kept. Batches of other connections to
+the same partition may come first, as they might have on their way here.
 
 Reply per partition, fixed part: index int32, error int16, base offset int64, append time int64, log start int64 (V5).
 """
@@ -69,10 +69,10 @@ cdef enum:
     FLEXIBLE_FROM = 9
     LEADER_TOLD_FROM = 10
     BY_ID_FROM = 13
-    # Of one request; a larger one is refused. Its working space is given back after larger requests than usual.
+    # Limit for one request; a larger one is refused. Working space is released after larger requests than usual.
     PARTITIONS_MAX = 100_000
     PARTITIONS_KEPT = 1024
-    # Index, code, three numbers, counts of errors, null message, leader tag: what one partition takes without errors.
+    # Index, code, three numbers, counts of errors, null message, leader tag: one partition's bytes without errors.
     PART_REPLY_BYTES_MAX = 64
     NAMED_MAX = 1_000              # records that one answer names, and partitions that have a message; then only codes
     LOOK_AT_CLOCK = 16             # partitions; a power of two
@@ -84,11 +84,11 @@ cdef bytes ADMIN_CLIENT_ID = b"__admin_client"
 
 @cython.final
 cdef class ProduceHandler(RequestHandler):
-    """Serves Produce from `table`. One per listener, so that each tells its own endpoints.
+    """Serves Produce from `table`. One per listener, so that each replies with its own endpoints.
 
-    `slices` shares the loop's time between long requests; without it each is worked on in one go.
-    `offload(deferred)` has another thread call its `run`, then the loop's its `resume`; without it all is done at once.
-    `quotas`: how much clients may produce. `on_failure(cause)` hears of a fault of ours in `resume`.
+    `slices` shares the loop's time between long requests; without it each is processed in one go. `offload(deferred)`
+    has another thread call its `run`, then the loop's thread its `resume`; without it all is done at once. `quotas`:
+    how much clients may produce. `on_failure(cause)` gets internal failures in `resume`.
     """
 
     def __init__(self, PartitionTable table not None, offload=None, ClientQuotas quotas=None, on_failure=None,
@@ -125,7 +125,7 @@ cdef class ProduceHandler(RequestHandler):
         cdef Py_ssize_t i
         cdef int16_t error = ERROR_NONE
         cdef DeferredProduce deferred
-        # Empty, unless a failure of ours came in between.
+        # Empty, unless an internal failure interrupted the previous request.
         if self.waiting:
             self.waiting.clear()
         if self.refusals:
@@ -161,7 +161,7 @@ cdef class ProduceHandler(RequestHandler):
         return self.conclude(reply, acks, timeout_ms)
 
     cdef int conclude(self, Reply reply, int16_t acks, int32_t timeout_ms) except -1:
-        """All partitions have their outcome, or wait for it."""
+        """Reply, or park the request: all partitions have their outcome, or wait for it."""
         cdef ParkedProduce parked
         if self.quotas is not None and acks != 0:
             self.quotas.charge_time(reply)
@@ -346,7 +346,7 @@ cdef class ProduceHandler(RequestHandler):
         return True
 
     cdef int refused(self, PartitionData* part, Py_ssize_t place, Partition partition, object error) except -1:
-        """What the engine refused. Only what is wrong with the records themselves is told in words, as Kafka does."""
+        """Record the engine's refusal. Only faults of the records themselves get a message, as in Kafka."""
         part.error = error.code
         partition.refused_produces += 1
         partition.note_failure()
@@ -363,7 +363,7 @@ cdef class ProduceHandler(RequestHandler):
     # --- the reply --------------------------------------------------------------------------------------------------
 
     cdef int encode(self, Reply reply) except -1:
-        """The whole reply, header included, into `out`."""
+        """Encode the whole reply, header included, into `out`."""
         cdef int version = reply.api_version
         cdef bint flexible = version >= FLEXIBLE_FROM
         cdef bytes tags = b"\0"
@@ -463,13 +463,13 @@ cdef class ProduceHandler(RequestHandler):
 
 
 cdef bint is_one_batch(const PartitionData* part) noexcept:
-    """By its length and its magic; whether it is sound is another question."""
+    """Return whether it is one batch by its length and its magic; this does not check that it is sound."""
     return (part.records_bytes >= BATCH_HEADER_BYTES and part.records[BATCH_MAGIC] == MAGIC_CURRENT
             and <Py_ssize_t>load_i32(part.records + BATCH_LENGTH) + LOG_OVERHEAD_BYTES == part.records_bytes)
 
 
 cdef int16_t forbidden(const PartitionData* part, Partition partition, Reply reply, int16_t acks) except? -2:
-    """Why the partition may not be appended to, before the engine looks at the batch; 0 when it may."""
+    """Error that forbids an append to the partition, before the engine inspects the batch; 0 when allowed."""
     cdef int16_t attributes = 0
     cdef ProducerEntry* producer
     if part.records_bytes >= BATCH_HEADER_BYTES:
@@ -483,7 +483,7 @@ cdef int16_t forbidden(const PartitionData* part, Partition partition, Reply rep
     if acks == -1 and partition.progress.in_sync_count < partition.minimum_in_sync():
         return ERROR_NOT_ENOUGH_REPLICAS
     if attributes & ATTR_TRANSACTIONAL:
-        # Only a coordinator can say that the partition belongs to the transaction; here it does once it has begun.
+        # Only a coordinator can add the partition to the transaction; once it has begun in this log, it belongs.
         producer = partition.core.producers.find(load_i64(part.records + BATCH_PRODUCER_ID))
         if (
             producer == NULL
@@ -540,11 +540,11 @@ cdef class DeferredProduce:
             return self.submit(place)
         self.place = place
         self.check = None
-        # What its client has sent counts, also when the connection is closed behind it.
+        # The bytes that the client has sent are charged, even when the connection is closed behind it.
         return self.handler.slices.later(self.reply, self.steps(), True)
 
     def steps(self):
-        """The rest of the request, slice by slice. Loop's thread."""
+        """Process the rest of the request, slice by slice. Loop's thread."""
         cdef Py_ssize_t stopped
         while True:
             self.restore()
@@ -560,7 +560,7 @@ cdef class DeferredProduce:
             yield
 
     cdef int submit(self, Py_ssize_t place) except -1:
-        """Has the batch at `place` checked."""
+        """Have the batch at `place` checked."""
         cdef PartitionData* part = self.parts + place
         cdef bint by_id = self.reply.api_version >= BY_ID_FROM
         cdef TopicData* data = self.topics
@@ -574,11 +574,11 @@ cdef class DeferredProduce:
         return 0
 
     def run(self) -> None:
-        """Checks the batch. Any thread."""
+        """Check the batch. Any thread."""
         self.check.run()
 
     def resume(self) -> None:
-        """Goes on with the request: the batch was checked. Loop's thread."""
+        """Continue the request after the check of the batch. Loop's thread."""
         try:
             self.go_on()
         except BaseException as cause:

@@ -15,9 +15,9 @@ cdef enum:
 cdef struct PendingAppend:
     int64_t end_offset
     Py_ssize_t position            # of the error code in the reply
-    int32_t leader_epoch           # in which it was appended; once it `moved`, of the leader that is told
-    int32_t leader_id              # that is told
-    bint moved                     # somebody else leads now, and the client is to hear who
+    int32_t leader_epoch           # of the append; once `moved`, of the reported leader
+    int32_t leader_id              # the reported leader
+    bint moved                     # another node leads now, and the reply names it
 
 
 cdef class ParkedProduce(Parked):
@@ -25,13 +25,14 @@ cdef class ParkedProduce(Parked):
     cdef RequestHandler handler    # that counts its errors
     cdef PartitionTable table
     cdef Reply reply
-    cdef bytes encoded             # the reply as if all went well; error codes are written into it
+    cdef bytes encoded             # the reply as if all went well, with errors written in
     cdef Py_ssize_t tags_at        # where its own tagged fields begin
-    cdef set leaders               # whom it tells of; None: its version tells of nobody
+
+    cdef set leaders               # those that it names; None: its version names none
     cdef list partitions           # Partition of each in `pending`; None once its outcome is known
     cdef PendingAppend* pending
     cdef Py_ssize_t count
-    cdef Py_ssize_t left           # whose outcome is not known
+    cdef Py_ssize_t left           # count of those whose outcome is not known
     cdef bint all_replicas
     cdef bint with_log_start
 
@@ -43,7 +44,7 @@ cdef class ParkedProduce(Parked):
 
 # A partition's tagged field CurrentLeader, up to the leader's own tagged fields.
 cdef uint8_t* put_leader(uint8_t* p, int32_t leader_id, int32_t leader_epoch) noexcept
-# Which records are at fault, and what is wrong: (place in the batch, text) each, and a message.
+# The records at fault and what is wrong: (place in the batch, text) each, and a message.
 cdef int put_refusal(Scratch out, bint flexible, bytes message, tuple record_errors) except -1
-# The array with room for so many elements.
+# The array, grown to `count` elements.
 cdef void* grown(void* held, Py_ssize_t count, size_t element_bytes, str what) except NULL

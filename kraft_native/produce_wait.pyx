@@ -1,5 +1,5 @@
-"""A Produce that waits for a flush or for replicas. Its reply is encoded as if all went well; errors go into it, and
-with them who leads now."""
+"""A Produce that waits for a flush or for replicas. Its reply is encoded as if all went well; errors are written into
+it, and with them the current leaders."""
 
 from libc.stdint cimport int16_t, int32_t, uint8_t
 from libc.stdlib cimport free, realloc
@@ -14,7 +14,7 @@ from kraft_native.partition cimport COMMIT_PENDING
 from kraft_native.table cimport Absence
 
 cdef enum:
-    # From a partition's error code to its tagged fields, in a version that tells of leaders: code, three numbers, no
+    # From a partition's error code to its tagged fields, in a version that reports leaders: code, three numbers, no
     # errors of single records, no message.
     PART_TAGS_AT = 28
     LEADER_BYTES = 11
@@ -29,7 +29,7 @@ cdef class ParkedProduce(Parked):
         return self.look()
 
     cdef int look(self) except -1:
-        """Takes over what became known; answers when nothing is open any more."""
+        """Record the outcomes that became known; reply when none is open any more."""
         cdef Partition partition
         cdef Py_ssize_t place
         cdef int state
@@ -60,7 +60,7 @@ cdef class ParkedProduce(Parked):
         return 0
 
     cdef int settle(self, Py_ssize_t place, int error) except -1:
-        # Nobody has seen these bytes yet.
+        # No other code has seen these bytes yet.
         cdef uint8_t* p = <uint8_t*>PyBytes_AS_STRING(self.encoded) + self.pending[place].position
         if error != ERROR_NONE:
             self.handler.count_error(error)
@@ -90,7 +90,7 @@ cdef class ParkedProduce(Parked):
         return 0
 
     cdef int finish(self) except -1:
-        """Answers. What is told of new leaders goes between the pieces of what was encoded."""
+        """Reply. New leaders are inserted between the pieces of the encoded reply."""
         cdef list pieces = []
         cdef uint8_t leader[LEADER_BYTES]
         cdef Py_ssize_t place, end, start = 0

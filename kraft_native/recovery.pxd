@@ -1,4 +1,4 @@
-"""Opening the files of a log: what is there, what is sound, what has to be rebuilt."""
+"""Opening the files of a log: which exist, which are sound, which have to be rebuilt."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -12,7 +12,7 @@ from kraft_native.txncheck cimport TxnChecker
 
 
 cdef class LoadedLog:
-    """What `load_log` found; `Log` takes it over. The last segment is the active one and may be written at its end."""
+    """Result of `load_log`, which `Log` adopts. The last segment is the active one and may be written at its end."""
     cdef bytes directory
     cdef LogConfig config
     cdef LogMarks marks
@@ -21,16 +21,21 @@ cdef class LoadedLog:
     cdef ProducerStates producers      # at log_end
     cdef int64_t log_start
     cdef int64_t log_end
-    cdef int64_t recovery_point        # all below it is known to be durable
-    cdef int64_t high_watermark        # as last recorded, -1: not known
-    cdef bint clean                    # the log was closed cleanly, and nothing was changed by opening it
-    cdef bint untouched                # no record was ever in it, and nothing was noted about it
-    cdef int64_t gaps_end              # gaps that end at or below it may be compaction's
-    cdef bint is_new                   # there was no segment: the one that is was made now
+
+    cdef int64_t recovery_point        # records below it are durable
+    cdef int64_t high_watermark        # as last recorded. -1: not known
+    cdef bint clean                    # closed cleanly, and the opening changed nothing
+    cdef bint untouched                # no record was ever in it, and none noted
+
+    cdef int64_t gaps_end              # gaps that end at or below it may come from compaction
+
+    cdef bint is_new                   # no segment existed: the present one was created now
     cdef dict noted_bytes              # base offset -> size, of segments that compaction left
-    cdef bint epochs_lost              # the file of the leader epochs cannot be used
-    cdef Py_ssize_t scanned_from       # slot of the first segment that was scanned; len(segments) when none was
+    cdef bint epochs_lost              # the file of the leader epochs is unusable
+
+    cdef Py_ssize_t scanned_from       # slot of the first scanned segment; len(segments): none
     cdef object failure                # a full disk kept something from being written; None
+
     cdef object shared                 # the `SharedOffsets` that it was found with
     cdef bint apart                    # the directory is not ours: nothing is written, files are read into memory
     cdef readonly RecoveryReport report
@@ -65,8 +70,8 @@ cdef class LoadedLog:
 
 
 # Loads the log of `directory`, which exists and is locked by the caller. `log_start`, `recovery_point` and `clean` as
-# for `read_marks`. `failure`: why the log cannot be written, and is not the caller's but only looked at; None: it is.
-# `marks_read`: the caller has read Kafka's checkpoints; what it does not give is not in them. `shared` as
-# for `read_marks`.
+# for `read_marks`. `failure`: why the log cannot be written and is only viewed, not owned by the caller; None: it can
+# be. `marks_read`: the caller has read Kafka's checkpoints; what it does not pass is not in them. `shared` as for
+# `read_marks`.
 cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
                         bint marks_read, object failure, object shared=*)

@@ -1,18 +1,18 @@
 """Opening the files of a log after anything happened to them (docs/internals/recovery.md).
 
-After a clean stop nothing is scanned: sealed segments are known by name and size, and of the active one the batches
-after its last index entry are walked. If they end where the stop said that the log ends, that is all.
+After a clean stop nothing is scanned: sealed segments are known by name and size, and only the batches of the active
+one after its last index entry are walked. If they end at the log end that the stop recorded, recovery is complete.
 
-Else the segment that holds the recovery point and all after it are checked batch by batch, and what follows from their
-batches is rebuilt. Then, for what is not sound:
+Otherwise the segment that holds the recovery point and all later ones are checked batch by batch, and all that derives
+from their batches is rebuilt. Then, for damaged parts:
 
-- Behind the last sound batch, and nothing that was durable is missing: a torn end. It is cut off.
-- Behind the last sound batch, but the log once reached further, durably: a loss. Nothing is cut, and the log does not
-  end earlier than it did: the offsets that are gone stay gone, or they would be given to other records.
-- Before a sound batch: damage in the interior. The bytes stay, reading there raises, reading goes on behind it. With
-  `crash_damage="cut"` the log ends there instead, unless what is damaged was durable.
+- After the last sound batch, with nothing durable missing: a torn end. It is cut off.
+- After the last sound batch, but the log once reached further, durably: a loss. Nothing is cut, and the log does not
+  end earlier than it did. The lost offsets stay unused, or other records would get them.
+- Before a sound batch: interior damage. The bytes stay, reading there raises, and reading continues behind it. With
+  `crash_damage="cut"` the log ends there instead, unless the damaged part was durable.
 
-A segment that keeps damage is not appended to any more; a new one begins. What was found is in `RecoveryReport`.
+A segment that keeps damage gets no more appends; a new one begins. `RecoveryReport` holds the findings.
 """
 
 import os
@@ -55,7 +55,7 @@ cdef class LoadedLog:
     # --- segments ---------------------------------------------------------------------------------------------------
 
     cdef int load_segments(self) except -1:
-        """The segments by name and size. None is opened."""
+        """List the segments by name and size. None is opened."""
         cdef list found = []
         cdef dict named = {}
         cdef Copies copies = Copies()
@@ -68,7 +68,7 @@ cdef class LoadedLog:
         self.gaps_end = self.marks.gaps_end
         self.noted_bytes = self.marks.segment_bytes
         if swapped >= 0:
-            # A compaction that did not come to its end. Ours left a note about the gaps, Kafka's did not.
+            # A compaction that did not finish. Ours left a note about the gaps, Kafka's did not.
             self.noted_bytes = {}
             self.gaps_end = max(self.gaps_end, min([base for base, _ in found if base > swapped], default=INT64_MAX))
         for i in range(len(found)):
@@ -104,7 +104,8 @@ cdef class LoadedLog:
         return 0
 
     cdef int bear(self, object error) except -1:
-        """A full disk keeps a log from being written, not from being read; any other failure is raised."""
+        """Tolerate a full disk, which keeps a log from being written but not from being read; raise any other
+        failure."""
         if not disk_is_full(error):
             raise error
         if self.failure is None:
@@ -112,7 +113,7 @@ cdef class LoadedLog:
         return 0
 
     cdef bint tail_fits(self) except -1:
-        """Whether the files are what the mark of a clean stop says."""
+        """Return whether the files match the mark of a clean stop."""
         cdef Segment active = self.segments[len(self.segments) - 1]
         cdef LogMarks marks = self.marks
         if not marks.clean:
@@ -131,19 +132,19 @@ cdef class LoadedLog:
     # --- after a crash ----------------------------------------------------------------------------------------------
 
     cdef int scan(self) except -1:
-        """Checks the segments from the recovery point on, and rebuilds their indexes."""
+        """Check the segments from the recovery point on, and rebuild their indexes."""
         cdef Segment segment
         cdef int64_t valid_end, known_end, point = self.marks.recovery_point
         self.scanned_from = len(self.segments) - 1
         while self.scanned_from > 0 and point < (<Segment>self.segments[self.scanned_from]).base_offset:
             self.scanned_from -= 1
-        # Where the size is that of the clean stop, the end noted with it tells a wrong last offset.
+        # Where the size is that of the clean stop, the end recorded with it reveals a wrong last offset.
         segment = self.segments[len(self.segments) - 1]
         known_end = self.marks.log_end if self.marks.clean and segment.size == self.marks.active_size else -1
         segment.forget_checks(known_end)
         refuse_unknown_formats(self.segments[self.scanned_from:])
         for segment in self.segments[self.scanned_from:]:
-            if not self.is_new:        # else its indexes were made with it
+            if not self.is_new:        # else its indexes were created with it
                 segment.rebuild_indexes()
             self.report.segments_scanned += 1
             self.report.bytes_scanned += segment.size
@@ -155,7 +156,8 @@ cdef class LoadedLog:
         return 0
 
     cdef int end_at_damage(self) except -1:
-        """Writes that were not durable come to the disk in any order; the first that did not ends the log."""
+        """End the log at the first write that did not reach the disk; writes that were not durable get there in any
+        order."""
         cdef Segment segment
         cdef int64_t end, first, durable_end = max(self.marks.durable_end, self.marks.log_start)
         cdef Py_ssize_t slot
@@ -172,7 +174,7 @@ cdef class LoadedLog:
         return 0
 
     cdef int settle_end(self, int64_t valid_end) except -1:
-        """Cuts a torn end, or leaves the last segment as it is and begins a new one."""
+        """Cut a torn end, or leave the last segment as it is and begin a new one."""
         cdef Segment active = self.segments[len(self.segments) - 1]
         cdef int64_t known_end = max(self.marks.durable_end, self.marks.log_start)
         cdef Py_ssize_t last = len(active.damage) - 1
@@ -187,7 +189,7 @@ cdef class LoadedLog:
         return 0
 
     cdef int cut_end(self, Segment active, tuple damaged) except -1:
-        """Cuts a torn end off, or only out of sight."""
+        """Cut a torn end off the file, or only hide it."""
         self.report.cut.append(CutTail(os.fsdecode(active.path), damaged[0], active.size - damaged[0], damaged[4]))
         self.report.cut_bytes += active.size - damaged[0]
         if self.apart:
@@ -199,12 +201,12 @@ cdef class LoadedLog:
             self.bear(error)
             active.txn_index.answer_from([], error)     # until it is checked against the batches, below
         except CorruptFileError:
-            pass                       # `cut` begins it anew
+            pass                       # `cut` creates it again
         active.cut(damaged[0], damaged[2])
         return 0
 
     cdef int end_damaged(self, Segment active) except -1:
-        """Ends a segment that nothing must be written behind: it keeps damage, or what followed it is lost."""
+        """End a segment that must not be appended to: it keeps damage, or what followed it is lost."""
         if active.size == 0:
             if not self.apart:
                 active.delete()
@@ -223,7 +225,7 @@ cdef class LoadedLog:
         return 0
 
     cdef int note_losses(self, int64_t valid_end) except -1:
-        """Puts damage and gaps of the scanned segments into the report."""
+        """Add damage and gaps of the scanned segments to the report."""
         cdef Segment segment
         cdef BatchHeader h
         cdef StepResult found
@@ -253,7 +255,7 @@ cdef class LoadedLog:
         return 0
 
     cdef int64_t note_damage(self, Segment segment, tuple damaged) except -1:
-        """Gives the offset at which reading goes on."""
+        """Record damage; return the offset at which reading continues."""
         cdef int64_t next_offset = damaged[3]
         if next_offset < 0:
             next_offset = segment.next_base if segment.next_base >= 0 else self.log_end
@@ -263,9 +265,8 @@ cdef class LoadedLog:
         return next_offset
 
     cdef int note_shrunk(self) except -1:
-        """Puts segments that are missing, or shorter than they were when their sizes were noted, into the report. After
-        a clean stop, and where gaps may be, only these sizes show a loss. Ranges may overlap others; `join_losses`
-        sorts them."""
+        """Report segments that are missing, or shorter than when their sizes were recorded. After a clean stop, and
+        where gaps may exist, only these sizes show a loss. Ranges may overlap others; `join_losses` sorts them."""
         cdef dict noted = dict(self.noted_bytes)
         cdef list found = self.report.lost_ranges
         cdef Segment segment
@@ -285,7 +286,7 @@ cdef class LoadedLog:
         return 0
 
     cdef int join_losses(self) except -1:
-        """Adds what lies between the log start and the first segment, and losses that were noted at earlier opens."""
+        """Add the range between the log start and the first segment, and losses recorded at earlier opens."""
         self.note_shrunk()
         cdef list found = self.report.lost_ranges + self.marks.lost
         found.append((self.log_start, (<Segment>self.segments[0]).base_offset))
@@ -296,7 +297,7 @@ cdef class LoadedLog:
         return 0
 
     cdef int lose(self, int64_t offset, int64_t next_offset) except -1:
-        """Notes that offsets are lost, unless they lie below the log start. Calls come in ascending order."""
+        """Record that offsets are lost, unless they lie below the log start. Calls come in ascending order."""
         cdef list ranges = self.report.lost_ranges
         offset = max(offset, self.log_start)
         if offset >= next_offset:
@@ -307,10 +308,10 @@ cdef class LoadedLog:
         ranges.append(LostRange(offset, next_offset))
         return 0
 
-    # --- what follows from the batches ------------------------------------------------------------------------------
+    # --- derived from the batches -----------------------------------------------------------------------------------
 
     cdef int read_epochs(self) except -1:
-        """The leader epochs as their file has them, for comparison with the batches; none when it cannot be read."""
+        """Read the leader epochs of the file, for comparison with the batches; none when it is unreadable."""
         cdef str what = None
         try:
             self.epochs = LeaderEpochCache(self.directory)
@@ -328,8 +329,8 @@ cdef class LoadedLog:
         return 0
 
     cdef int load_epochs(self) except -1:
-        """The leader epochs: from their file, and of the scanned segments. All of them from the batches when the file
-        is missing or cannot be used."""
+        """Load the leader epochs: from their file, then of the scanned segments. All of them come from the batches when
+        the file is missing or unusable."""
         cdef bint whole = self.epochs_lost
         cdef bint empty = not whole and len(self.epochs) == 0 and self.log_end > self.log_start
         cdef list found = epoch_starts(self.segments, 0 if whole or empty else self.scanned_from)
@@ -357,14 +358,14 @@ cdef class LoadedLog:
         try:
             self.epochs.assign(epoch, start_offset)
         except StorageError as error:
-            self.bear(error)           # the cache has changed all the same
+            self.bear(error)           # the cache has changed nevertheless
         return 0
 
     cdef str epochs_path(self):
         return os.path.join(os.fsdecode(self.directory), "leader-epoch-checkpoint")
 
     cdef int load_producers(self) except -1:
-        """The producers at the log end: the snapshot taken there, or an older one and the batches after it."""
+        """Load the producers at the log end: the snapshot taken there, or an older one and the batches after it."""
         cdef str last = snapshot_path(self.directory, self.log_end)
         cdef bytes after_loss = self.snapshot_after_loss(last)
         self.producers = ProducerStates(expiration_ms=self.config.producer_id_expiration_ms)
@@ -372,25 +373,25 @@ cdef class LoadedLog:
             return 0
         self.reload_producers()
         if after_loss:
-            # What was lost is in no batch any more, but the snapshot of the clean stop knows what it did.
+            # No batch holds what was lost, but the snapshot of the clean stop includes its effect.
             try:
                 if not self.apart:
                     write_atomic(last, after_loss)
             except StorageError as error:
-                self.bear(error)       # what is not written cannot be appended to either
+                self.bear(error)       # what cannot be written cannot be appended to either
             else:
                 self.producers.load(last, self.log_end, clock_ms())
         return 0
 
     cdef int reload_producers(self) except -1:
-        """From the newest snapshot below what was scanned, and the batches behind it."""
+        """Rebuild from the newest snapshot below the scanned part, and the batches after it."""
         cdef ProducerStates producers = self.producers
         cdef Segment segment
         cdef Py_ssize_t slot
         cdef int64_t reached, goal = self.log_end
         producers.advance(-1)
         if self.scanned_from < len(self.segments):
-            # Snapshots in what was scanned may be of batches that are not there any more.
+            # Snapshots within the scanned part may cover batches that are missing now.
             segment = self.segments[self.scanned_from]
             goal = min(goal, max(segment.base_offset, self.log_start))
         for path, what in producers.truncate_and_reload(self.directory, self.log_start, goal, clock_ms(), self.apart):
@@ -411,7 +412,7 @@ cdef class LoadedLog:
         return 0
 
     cdef bytes snapshot_after_loss(self, str path):
-        """The snapshot at the log end, if batches before it are lost and it is whole; else nothing."""
+        """The snapshot at the log end, if batches before it are lost and it is whole; else None."""
         cdef list lost = self.report.lost_ranges
         if not lost or lost[len(lost) - 1].next_offset != self.log_end:
             return None
@@ -422,7 +423,7 @@ cdef class LoadedLog:
             return None
 
     cdef int check_txn_indexes(self) except -1:
-        """Of the scanned segments."""
+        """Check the transaction indexes of the scanned segments."""
         cdef TxnChecker checker = self.txn_checker()
         cdef Py_ssize_t slot
         for slot in range(self.scanned_from, len(self.segments)):
@@ -433,13 +434,13 @@ cdef class LoadedLog:
         cdef TxnChecker checker = TxnChecker(self.directory)
         cdef Segment segment
         if self.apart and self.scanned_from < len(self.segments):
-            # Those behind, which an owner would have made anew, are as the crash left them.
+            # Those after it, which an owner would have rebuilt, are as the crash left them.
             segment = self.segments[self.scanned_from]
             checker.snapshots_end = segment.base_offset
         return checker
 
     cdef bint load_snapshot(self, int64_t offset) except -1:
-        """Loads the snapshot of `offset` after a clean stop; False when there is none that can be used."""
+        """Load the snapshot of `offset` after a clean stop; return False when no usable one exists."""
         cdef str path = snapshot_path(self.directory, offset)
         if self.scanned_from < len(self.segments) or not os.path.exists(path):
             return False
@@ -453,7 +454,8 @@ cdef class LoadedLog:
         return True
 
     cdef bint never_written(self) except -1:
-        """Whether the log is empty from offset 0 on, is not known to have been anything else, and was not mended."""
+        """Return whether the log is empty from offset 0 on, is not known to have held anything, and needed no
+        repair."""
         cdef RecoveryReport report = self.report
         return (
             self.failure is None and self.log_end == 0 and self.marks.source != "state" and self.marks.durable_end == 0
@@ -462,8 +464,8 @@ cdef class LoadedLog:
         )
 
     cdef int keep(self) except -1:
-        """Makes durable what was scanned and rebuilt, then says that nothing below the log end needs another scan.
-        Where that fails on a full disk nothing is said: the next open begins anew."""
+        """Make the scanned and rebuilt files durable, then record that nothing below the log end needs another scan. If
+        that fails on a full disk, nothing is recorded, and the next open scans again."""
         if self.failure is None:
             try:
                 self.write_kept()
@@ -513,7 +515,7 @@ cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, in
 
 
 cdef bint is_derived(bytes directory, str path) except -1:
-    """Whether it is a file of the log that is made again from the batches, or that a recovery does without."""
+    """Return whether a file of the log can be rebuilt from the batches, or is not needed by a recovery."""
     return (os.path.dirname(path) == os.fsdecode(directory)
             and (os.path.basename(path) in DERIVED_FILES or path.endswith(DERIVED_SUFFIXES)))
 
@@ -536,8 +538,8 @@ cdef LoadedLog load_files(bytes directory, LogConfig config, int64_t log_start, 
     loaded.load_segments()
     loaded.scanned_from = len(loaded.segments)
     segment = loaded.segments[0]
-    # Our own log start is noted before segments go, so what lies between it and the first one is lost. Kafka notes its
-    # own later.
+    # Our own log start is recorded before segments are removed, so what lies between it and the first one is lost.
+    # Kafka records its own later.
     loaded.log_start = marks.log_start
     if marks.source != "state":
         loaded.log_start = max(loaded.log_start, segment.base_offset)

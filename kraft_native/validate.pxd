@@ -1,4 +1,4 @@
-"""What a leader checks and changes in a client's batch before it is stored (Kafka's LogValidator; `wire.md` 2.2)."""
+"""Checks and changes of a client's batch by the leader before it is stored (Kafka's LogValidator; `wire.md` 2.2)."""
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 
@@ -15,12 +15,13 @@ cdef enum AppendOrigin:
 
 
 cdef enum:
-    # What a batch may cost the thread that serves everybody else too, in bytes of records: that are decompressed, that
-    # are compressed again. At the slowest codec (gzip, about 300 MB/s and 30 MB/s) that is a millisecond or two.
+    # Limits of a batch's cost on the thread that serves all connections, in bytes of records: decompressed, and
+    # compressed again. At the slowest codec (gzip, about 300 MB/s and 30 MB/s) that is a millisecond or two.
     LOOP_RECORDS_BYTES_MAX = 256 * 1024
     LOOP_RECODED_BYTES_MAX = 64 * 1024
     VALIDATE_COSTLY = 1
-    # So many records of a batch are named when they break a rule: an answer must not be larger than its request.
+    # At most this many records of a batch are named when they break a rule: an answer must not be larger than its
+    # request.
     NAMED_RECORDS_MAX = 100
 
 
@@ -48,15 +49,15 @@ cdef struct PreparedBatch:
     uint8_t header[BATCH_HEADER_BYTES]
 
 
-# Validates one whole batch data[0:size] for a leader append and prepares it. Raises (nothing changed): see the table
-# in `validate.pyx`. `records` and `rewrite` are scratch: decompressed records, and the re-encoded body. VALIDATE_COSTLY
-# when options are `bounded` and the work would be more: nothing is known about the batch then. Any thread.
+# Validates one whole batch data[0:size] for a leader append and prepares it. Raises (nothing changed): see the table in
+# `validate.pyx`. `records` and `rewrite` are scratch: decompressed records, and the re-encoded body. VALIDATE_COSTLY
+# when options are `bounded` and the work would exceed them: nothing is known about the batch then. Any thread.
 cdef int validate_batch(const uint8_t* data, Py_ssize_t size, const ValidateOptions* options, Scratch records,
                         Scratch rewrite, PreparedBatch* out) except -1
 
 
 cdef class ValidatedBatch:
-    """What `validate` gives; see `validate.pyx`."""
+    """Result of `validate`; see `validate.pyx`."""
     cdef readonly bytes data
     cdef readonly int64_t max_timestamp_delta
     cdef readonly bint rewritten

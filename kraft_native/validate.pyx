@@ -1,4 +1,4 @@
-"""What a leader checks and changes in a batch before it is stored.
+"""Checks and changes of a batch by the leader before it is stored.
 
 The order of the checks is Kafka's (ProduceRequest, UnifiedLog.analyzeAndValidateRecords, LogValidator), because the
 first one that fails decides the code. Checks marked * are made for clients only, + not for Raft's own batches.
@@ -22,12 +22,12 @@ first one that fails decides the code. Checks marked * are made for clients only
 | larger than max.message.bytes after it was encoded again | 10 |
 
 Stricter than Kafka on purpose, because its Java consumers could not read the batch: lengths below -1, and records of a
-compressed batch whose fields do not fill their length. As lenient as Kafka: bytes after the batch that are no whole
-batch are dropped, inner offset deltas of an uncompressed batch may be anything, record attributes too.
+compressed batch whose fields do not fill their length. As lenient as Kafka: trailing bytes that are no whole batch are
+dropped; inner offset deltas of an uncompressed batch and record attributes may be anything.
 
-Changes: the maximum timestamp and the timestamp type (the CRC then follows from the old one in constant time). The
-records are encoded again when the topic's codec is another one than the batch's, or when a compressed batch does not
-number its records 0, 1, 2 ...; control batches keep their codec.
+Changes: the maximum timestamp and the timestamp type (the CRC is then derived from the old one in constant time). The
+records are encoded again in two cases: the topic's codec differs from the batch's, or a compressed batch does not
+number its records 0, 1, 2 ... Control batches keep their codec.
 """
 
 cimport cython
@@ -56,13 +56,13 @@ from kraft_native.span cimport Span
 from kraft_native.errors import InvalidArgumentError, InvalidRecordError, InvalidTimestampError, MessageTooLargeError
 
 cdef enum:
-    # Below this a walk is too short to be worth giving up the interpreter lock for.
+    # Below this a walk is too short to be worth releasing the interpreter lock.
     UNLOCKED_BYTES_MIN = 64 * 1024
-    # A record encoded again may need that much more than before: its length and both deltas at their longest.
+    # A record encoded again may need that many more bytes than before: its length and both deltas at their longest.
     RECORD_GROWTH_BYTES_MAX = 2 * VARINT_BYTES_MAX + VARLONG_BYTES_MAX
 
 
-# What one walk over the records finds out.
+# Results of one walk over the records.
 cdef struct Findings:
     int64_t timestamp_max          # -1 when no record has a time above it
     int64_t timestamp_min          # of those that are not -1
@@ -95,7 +95,7 @@ cdef Py_ssize_t next_batch_bytes(const uint8_t* p, Py_ssize_t left, Fault* fault
 
 
 cdef int check_single(const uint8_t* data, Py_ssize_t size, Fault* fault) noexcept nogil:
-    """Exactly one whole batch of magic 2, and enough of it for a header."""
+    """Check for exactly one whole batch of magic 2, and enough of it for a header."""
     cdef Py_ssize_t whole = next_batch_bytes(data, size, fault)
     cdef Py_ssize_t second
     if whole < 0:
@@ -150,7 +150,7 @@ cdef inline int64_t time_of(const BatchHeader* h, const RecordView* r) noexcept 
 
 
 cdef int scan(Span s, const BatchHeader* h, Findings* found, Fault* fault) noexcept nogil:
-    """One walk over all records: their structure, and what the later steps need to know."""
+    """Walk over all records: check their structure, and collect what the later steps need."""
     cdef RecordView r
     cdef int64_t base_timestamp = h.base_timestamp
     cdef int64_t timestamp
@@ -187,7 +187,7 @@ cdef int scan(Span s, const BatchHeader* h, Findings* found, Fault* fault) noexc
 
 
 cdef inline bint time_too_far(int64_t timestamp, const ValidateOptions* options) noexcept nogil:
-    """Outside [now - before, now + after]. `now_ms` is not negative, so only the first difference can overflow."""
+    """True outside [now - before, now + after]. `now_ms` is not negative, so only the first difference can overflow."""
     if timestamp >= options.now_ms:
         return timestamp - options.now_ms > options.timestamp_after_max_ms
     if timestamp < 0 and options.now_ms > INT64_MAX + timestamp:
@@ -202,7 +202,7 @@ cdef inline bint time_refused(int64_t timestamp, const BatchHeader* h, const Val
 
 
 cdef bint rules_kept(const BatchHeader* h, const Findings* found, const ValidateOptions* options) noexcept nogil:
-    """Whether no record breaks a rule of the topic. All times lie between the extremes, so these two decide."""
+    """True when no record breaks a rule of the topic. All times lie between the extremes, so these two decide."""
     if options.key_required and found.keys_missing:
         return False
     if batch_is_log_append_time(h):
@@ -213,7 +213,7 @@ cdef bint rules_kept(const BatchHeader* h, const Findings* found, const Validate
 
 
 cdef int raise_records(Span s, const BatchHeader* h, const ValidateOptions* options) except -1:
-    """Walks again to name the first records that break a rule, and to count all of them. A missing key hides a wrong
+    """Walk again to name the first records that break a rule, and to count all of them. A missing key hides a wrong
     time, as in Kafka."""
     cdef RecordView r
     cdef int64_t timestamp
@@ -249,9 +249,9 @@ cdef int raise_records(Span s, const BatchHeader* h, const ValidateOptions* opti
 
 cdef int keep_body(const uint8_t* data, const ValidateOptions* options, const Findings* found,
                    PreparedBatch* out) noexcept nogil:
-    """The client's own bytes, with timestamp type and maximum timestamp set right.
+    """Prepare the client's own bytes, with timestamp type and maximum timestamp corrected.
 
-    The CRC is linear: that of the whole changes by what the 40 bytes before the body change, carried over its length.
+    The CRC is linear: the change of the 40 bytes before the body, carried over the body's length, changes the whole.
     """
     cdef BatchHeader* h = &out.h
     cdef bint late = options.timestamp_type == TIMESTAMP_LOG_APPEND_TIME
@@ -278,7 +278,7 @@ cdef int keep_body(const uint8_t* data, const ValidateOptions* options, const Fi
 
 cdef uint8_t* write_again(Span* s, const BatchHeader* source, int64_t base_timestamp, const Findings* found, uint8_t* p,
                           int64_t* max_timestamp_delta) noexcept nogil:
-    """The records once more from `p` on, numbered 0, 1, 2 ...; gives their end."""
+    """Encode the records again from `p` on, numbered 0, 1, 2 ...; return their end."""
     cdef RecordView r
     cdef int64_t timestamp, delta
     cdef int32_t i
@@ -296,8 +296,8 @@ cdef uint8_t* write_again(Span* s, const BatchHeader* source, int64_t base_times
 
 cdef int encode_again(Span s, const ValidateOptions* options, int codec, const Findings* found, Scratch records,
                       Scratch rewrite, PreparedBatch* out) except -1:
-    """Numbers the records 0, 1, 2 ... and compresses them with the topic's codec, as Kafka's MemoryRecordsBuilder
-    would: deltas count from the first record's time, only the transactional bit is kept."""
+    """Number the records 0, 1, 2 ... and compress them with the topic's codec, as Kafka's MemoryRecordsBuilder would:
+    deltas count from the first record's time, only the transactional bit is kept."""
     cdef BatchHeader* h = &out.h
     cdef BatchHeader source = h[0]
     cdef bint late = options.timestamp_type == TIMESTAMP_LOG_APPEND_TIME
@@ -414,7 +414,7 @@ TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 def validate(data, *, now_ms, timestamp_type="CreateTime", timestamp_before_max_ms=INT64_MAX,
              timestamp_after_max_ms=3_600_000, batch_bytes_max=1_048_588, compression_type="producer", level=None,
              key_required=False, origin="client", max_bytes=None, max_ratio=None) -> ValidatedBatch:
-    """Checks one batch, any contiguous buffer, as a leader does before it appends it.
+    """Check one batch, any contiguous buffer, as a leader does before it appends it.
 
     The options are the topic's (message.timestamp.type, message.timestamp.before.max.ms and after, max.message.bytes,
     compression.type with its level, cleanup.policy=compact as `key_required`) with Kafka's defaults; `max_bytes` and
