@@ -1,8 +1,8 @@
-"""Which of the cluster's quotas holds for a client (KIP-13, KIP-546; Kafka's ClientQuotaManager). Pure.
+"""Selection of the quota that applies to a client (KIP-13, KIP-546; Kafka's ClientQuotaManager). Pure.
 
-The most specific one: of user and client id, of the user, of the client id, each before the default of its kind. A
-quota of a user is shared by all the user's clients, one of a client id by all users of that client id. With security
-off everybody is the user ANONYMOUS.
+The most specific one applies: of user and client id, of the user, of the client id, each before the default of its
+kind. A quota of a user is shared by all clients of the user, one of a client id by all users of that client id. With
+security off every client is the user ANONYMOUS.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,14 +24,15 @@ Quotas = Mapping[QuotaEntity, Mapping[str, float]]
 
 
 class Limit(NamedTuple):
-    """`shared`: all for whom this is the same count together."""
+    """Quota that applies. `shared`: the entity whose clients share this quota."""
 
     value: float
     shared: QuotaEntity
 
 
 def entities_of(user: str, client_id: str) -> list[tuple[QuotaEntity, QuotaEntity]]:
-    """What may have a quota for a client, the most specific first, and who shares that quota; parts by type."""
+    """Return the entities whose quota may apply to a client, the most specific first, each with the entity that shares
+    the quota. Parts are sorted by type."""
     levels: list[tuple[QuotaEntity, QuotaEntity]] = []
     both, own = ((CLIENT_ID, client_id), (USER, user)), ((USER, user),)
     for user_name in (user, None):
@@ -42,14 +43,14 @@ def entities_of(user: str, client_id: str) -> list[tuple[QuotaEntity, QuotaEntit
 
 
 def by_entity(quotas: Quotas, names: Collection[str]) -> Quotas:
-    """Those that limit any of `names`; parts of entities by type. Values that no controller of this version commits
-    (below 0, not a number) limit nothing."""
+    """Return the quotas that limit any of `names`; parts of entities are sorted by type. Values that no controller of
+    this version commits (below 0, not a number) limit nothing."""
     return {tuple(sorted(entity, key=lambda part: part[0])): {key: value for key, value in limits.items() if value >= 0}
             for entity, limits in quotas.items() if not limits.keys().isdisjoint(names)}
 
 
 def limit_of(quotas: Quotas, levels: list[tuple[QuotaEntity, QuotaEntity]], name: str) -> Limit | None:
-    """What holds of `by_entity` for a client with these `entities_of`; None: nothing."""
+    """Return the quota of `by_entity` that applies to a client with these `entities_of`; None: no limit."""
     for entity, shared in levels:
         value = quotas.get(entity, {}).get(name)
         if value is not None:

@@ -1,10 +1,10 @@
-"""What a run of metadata records changes in an image (KIP-631; Kafka's `MetadataDelta`).
+"""Changes that a run of metadata records makes to an image (KIP-631; Kafka's `MetadataDelta`).
 
     delta = MetadataDelta(image)
     delta.replay(record)                 # as often as needed
     image = delta.finish(offset, epoch, timestamp_ms)
 
-`replay` of a record that contradicts the state raises `MetadataLogError`; then the delta must be thrown away.
+`replay` of a record that contradicts the state raises `MetadataLogError`; then the delta must be discarded.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -61,7 +61,7 @@ RECOVERY_UNCHANGED: Final = -1
 
 @immutable
 class PartitionChange:
-    """A partition before and after; None where it did not exist."""
+    """Partition before and after; None where it did not exist."""
 
     topic: TopicImage
     index: int
@@ -70,8 +70,8 @@ class PartitionChange:
 
 
 def merge(partition: PartitionRegistration, record: PartitionChangeRecord) -> PartitionRegistration:
-    """The partition after a change record: every change raises the partition epoch, every named leader, even the same
-    one, the leader epoch."""
+    """Return the partition after a change record. Every change raises the partition epoch. A change that names a
+    leader, even the same one, raises the leader epoch."""
     led = record.leader != LEADER_UNCHANGED
     return PartitionRegistration(
         replicas=partition.replicas if record.replicas is None else tuple(record.replicas),
@@ -92,7 +92,7 @@ def merge(partition: PartitionRegistration, record: PartitionChangeRecord) -> Pa
 
 
 class MetadataDelta:
-    """Changes to `image`, which stays as it is. The sections may be read at any time: they are what is true so far."""
+    """Changes to `image`, which stays as it is. The sections may be read at any time: they are the state so far."""
 
     def __init__(self, image: MetadataImage):
         self.image = image
@@ -110,22 +110,22 @@ class MetadataDelta:
         self.zk_migration_state = image.zk_migration_state
         self.next_producer_id = image.next_producer_id
         self.dropped: dict[tuple[UUID, int], tuple[str, tuple[int, ...]]] = {}
-        """What records removed, by topic id and partition: the topic's name and the ids of the brokers that lost their
-        replica. Also of a topic that only lived within the delta. A difference between two images has none: it shows
-        that something is missing, not that it was deleted."""
-        # Partitions of topics that this delta changes: mappings of its own, still writable.
+        """Replicas that records removed, by topic id and partition: the topic's name and the ids of the brokers that
+        lost their replica. Includes topics that existed only within the delta. A difference between two images has
+        none: it shows that something is missing, not that it was deleted."""
+        # Partitions of topics that this delta changes: mappings owned by the delta, still writable.
         self._partitions: dict[UUID, dict[int, PartitionRegistration]] = {}
 
     def replay(self, record: object) -> None:
-        """Applies one record; those of metadata transactions are the business of `Replayer`."""
+        """Apply one record. Records of metadata transactions belong to `Replayer`."""
         handler = _HANDLERS.get(type(record))
         if handler is None:
             raise MetadataLogError(f"{type(record).__name__} is not a record of the metadata log")
         handler(self, record)
 
     def finish(self, offset: int, epoch: int, timestamp_ms: int) -> MetadataImage:
-        """The image after the changes; `offset` is that of the last record replayed. The delta takes no more
-        records."""
+        """Return the image after the changes; `offset` is that of the last record replayed. The delta accepts no more
+        records afterwards."""
         return MetadataImage(
             offset=offset, epoch=epoch, timestamp_ms=timestamp_ms,
             features=self.features.now, zk_migration_state=self.zk_migration_state,
@@ -137,7 +137,7 @@ class MetadataDelta:
 
     @classmethod
     def between(cls, before: MetadataImage, after: MetadataImage) -> "MetadataDelta":
-        """What is different between two images that lie so far apart that the records between them are gone."""
+        """Return the difference between two images whose intermediate records are no longer in the log."""
         delta = cls(before)
         for name in _SECTIONS:
             section, wanted = getattr(delta, name), getattr(after, name)
@@ -151,7 +151,7 @@ class MetadataDelta:
         return delta
 
     def _with_unchanged(self, topic: TopicImage) -> TopicImage:
-        """A topic that has changed, with the old objects of the partitions that have not."""
+        """Return a changed topic with the old objects of its unchanged partitions."""
         before = self.topics.before.get(topic.topic_id)
         old = before.partitions if before is not None else {}
         partitions = self._partitions[topic.topic_id] = {
@@ -159,10 +159,11 @@ class MetadataDelta:
             for index, partition in topic.partitions.items()}
         return TopicImage(topic.name, topic.topic_id, partitions)
 
-    # --- what changed -----------------------------------------------------------------------------------------------
+    # --- changes ----------------------------------------------------------------------------------------------------
 
     def removed_topics(self) -> Iterator[TopicImage]:
-        """Topics of the old image that are gone. A topic that only lived within the delta is not told at all."""
+        """Yield the topics of the old image that were removed. A topic that existed only within the delta is not among
+        them."""
         for topic_id in self.topics.touched:
             if topic_id not in self.topics.now and topic_id in self.topics.before:
                 yield self.topics.before[topic_id]
@@ -173,7 +174,7 @@ class MetadataDelta:
                 yield self.topics.now[topic_id]
 
     def partition_changes(self) -> Iterator[PartitionChange]:
-        """Every partition that is not what it was: first those of removed topics, then the others by topic."""
+        """Yield every partition that differs: first those of removed topics, then the others by topic."""
         for topic in self.removed_topics():
             for index, partition in topic.partitions.items():
                 yield PartitionChange(topic, index, partition, None)
@@ -231,7 +232,7 @@ class MetadataDelta:
         self.configs.remove(Resource(TOPIC_RESOURCE, topic.name))
 
     def _replay_partition(self, record: PartitionRecord) -> None:
-        # Records of before KIP-858 name no directories.
+        # Records from before KIP-858 name no directories.
         directories = tuple(record.directories) or (MIGRATING_DIRECTORY,) * len(record.replicas)
         if len(directories) != len(record.replicas):
             raise MetadataLogError(f"PartitionRecord of topic id {record.topic_id} has {len(directories)} directories "
@@ -261,7 +262,7 @@ class MetadataDelta:
             self.dropped[topic.topic_id, index] = topic.name, (*known, *broker_ids)
 
     def _replay_clear_elr(self, record: ClearElrRecord) -> None:
-        """Forgets eligible leader replicas: of one topic, or of all when none is named."""
+        """Clear eligible leader replicas: of one topic, or of all when none is named."""
         if record.topic_name:
             topic_id = self.topic_ids.get(record.topic_name)
             if topic_id is None:
@@ -392,7 +393,7 @@ class MetadataDelta:
         self.zk_migration_state = record.zk_migration_state
 
     def _replay_no_op(self, record: NoOpRecord) -> None:
-        """An idle leader shows that it commits; the state stays."""
+        """Ignore the record: an idle leader writes it to show that it commits; the state stays."""
 
 
 _HANDLERS: Final[dict[type, Callable[[MetadataDelta, Any], None]]] = {

@@ -1,7 +1,6 @@
-"""What is true of the cluster at one offset of the metadata log. Nothing in here ever changes: a delta makes a new
-image.
+"""State of the cluster at one offset of the metadata log. An image never changes: a delta creates a new image.
 
-Mappings are plain dicts that nobody writes to after they became part of an image; their order is the order in which
+Mappings are plain dicts that are not written after they became part of an image. Their order is the order in which
 replay met the keys, which is the same on every replica.
 """
 
@@ -27,7 +26,7 @@ ZERO_ID: Final = UUID(int=0)
 MIGRATING_DIRECTORY: Final = ZERO_ID
 UNASSIGNED_DIRECTORY: Final = UUID(int=1)
 LOST_DIRECTORY: Final = UUID(int=2)
-RESERVED_IDS: Final = 100  # ids with a value below it are Kafka's own
+RESERVED_IDS: Final = 100  # ids with a lower value are Kafka's own
 
 # Resource types of configs (Kafka's ConfigResource.Type).
 TOPIC_RESOURCE: Final = 2
@@ -38,12 +37,13 @@ GROUP_RESOURCE: Final = 32
 
 
 def collision_key(name: str) -> str | None:
-    """What two topic names that may not exist together have in common; None for a name that collides with none."""
+    """Return the same key for any two topic names that may not exist together; None for a name that collides with no
+    other."""
     return name.replace(".", "_") if "." in name or "_" in name else None
 
 
 class Resource(NamedTuple):
-    """What a config belongs to. The cluster-wide broker settings have the type BROKER_RESOURCE and the name ""."""
+    """Owner of a config. The cluster-wide broker settings have the type BROKER_RESOURCE and the name ""."""
 
     type: int
     name: str
@@ -53,7 +53,7 @@ CLUSTER_DEFAULT: Final = Resource(BROKER_RESOURCE, "")
 
 
 class Endpoint(NamedTuple):
-    """Where a node listens. `security_protocol` is Kafka's id (0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL)."""
+    """Listener of a node. `security_protocol` is Kafka's id (0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL)."""
 
     name: str
     host: str
@@ -62,7 +62,7 @@ class Endpoint(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The levels of a feature that a node supports, both inclusive."""
+    """Levels of a feature that a node supports, both inclusive."""
 
     minimum: int
     maximum: int
@@ -70,7 +70,7 @@ class Levels(NamedTuple):
 
 @immutable
 class BrokerRegistration:
-    """A broker as it registered, and what the controller said about it since."""
+    """Broker as it registered, with the controller's changes since."""
 
     broker_id: int
     epoch: int
@@ -86,17 +86,18 @@ class BrokerRegistration:
 
     @property
     def active(self) -> bool:
-        """Whether it may lead and be in sync."""
+        """Return whether it may lead and be in sync."""
         return not self.fenced and not self.in_controlled_shutdown
 
     def has_online_dir(self, directory: UUID) -> bool:
-        """Whether replicas in that directory can be served, as far as the controller knows."""
+        """Return whether replicas in that directory can be served, as far as the controller knows."""
         if not self.log_dirs or directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
             return True
         return directory in self.log_dirs
 
     def default_directory(self) -> UUID:
-        """Where a new replica goes: into the only directory, else where the broker says later."""
+        """Return the directory of a new replica: the only one of the broker, else a placeholder until the broker
+        assigns one."""
         if not self.log_dirs:
             return MIGRATING_DIRECTORY
         return self.log_dirs[0] if len(self.log_dirs) == 1 else UNASSIGNED_DIRECTORY
@@ -104,7 +105,7 @@ class BrokerRegistration:
 
 @immutable
 class ControllerRegistration:
-    """A controller as it registered (KIP-919)."""
+    """Controller as it registered (KIP-919)."""
 
     controller_id: int
     incarnation_id: UUID
@@ -115,9 +116,10 @@ class ControllerRegistration:
 
 @immutable
 class PartitionRegistration:
-    """One partition. `leader` is NO_LEADER when there is none; `directories` runs beside `replicas`.
+    """One partition. `leader` is NO_LEADER when there is none; `directories` is parallel to `replicas`.
 
-    `elr`: replicas outside the ISR that have all committed records; `last_known_elr`: who led when nobody was left.
+    `elr`: replicas outside the ISR that have all committed records. `last_known_elr`: the last leader, if both ISR and
+    ELR became empty.
     """
 
     replicas: tuple[int, ...]
@@ -137,30 +139,30 @@ class PartitionRegistration:
         return bool(self.removing_replicas or self.adding_replicas)
 
     def directory_of(self, broker_id: int) -> UUID:
-        """Where the replica of that broker lies."""
+        """Return the directory of the replica of that broker."""
         return self.directories[self.replicas.index(broker_id)]
 
 
 @immutable
 class TopicImage:
-    """A topic with its partitions by index."""
+    """Topic with its partitions by index."""
 
     name: str
     topic_id: UUID
     partitions: Mapping[int, PartitionRegistration]
 
 
-# The entity that a client quota is for: (type, name) pairs as written in the record; name None is the default entity.
+# Entity of a client quota: (type, name) pairs as written in the record; name None is the default entity.
 QuotaEntity = tuple[tuple[str, str | None], ...]
 
 
 @immutable
 class MetadataImage:
-    """The cluster after all records up to and including `offset` (-1: before any).
+    """State of the cluster after all records up to and including `offset` (-1: before any).
 
-    Records of features that are not acted on (ACLs, SCRAM, delegation tokens, quotas) are kept as they are, so that a
-    snapshot gives them back. `colliding`: names that have a "." or a "_", by the name with every "." as "_", because
-    metrics cannot tell such names apart.
+    Records of features that are not acted on (ACLs, SCRAM, delegation tokens, quotas) are stored as they are, so that a
+    snapshot reproduces them. `colliding`: names that have a "." or a "_", by the name with every "." as "_", because
+    metrics cannot distinguish such names.
     """
 
     offset: int = -1
@@ -182,7 +184,7 @@ class MetadataImage:
 
     @property
     def metadata_version(self) -> MetadataVersion:
-        """The level in force; a log that names none is of the oldest."""
+        """Level in force; a log that names none is of the oldest."""
         return BY_LEVEL[self.features.get(METADATA_VERSION, MINIMUM.level)]
 
     @property
@@ -198,20 +200,20 @@ class MetadataImage:
         return None if topic is None else topic.partitions.get(index)
 
     def partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
-        """All partitions of all topics, in the image's order."""
+        """Yield all partitions of all topics, in the image's order."""
         for topic in self.topics.values():
             for index, partition in topic.partitions.items():
                 yield topic, index, partition
 
     def config(self, resource: Resource) -> Mapping[str, str]:
-        """What is set for a resource; empty when nothing is."""
+        """Return the values set for a resource; empty when none is."""
         return self.configs.get(resource, {})
 
     def topic_config(self, name: str) -> Mapping[str, str]:
         return self.config(Resource(TOPIC_RESOURCE, name))
 
     def state(self) -> "MetadataImage":
-        """The same without where in the log it stands: equal states are equal, whatever led to them."""
+        """Return the image without its position in the log: equal states compare as equal, whatever led to them."""
         return replace(self, offset=-1, epoch=-1, timestamp_ms=-1)
 
 

@@ -1,5 +1,4 @@
-"""What the control records of the metadata log say about the quorum: leader changes, kraft.version, voters
-(KIP-853)."""
+"""Control records of the metadata log that concern the quorum: leader changes, kraft.version, voters (KIP-853)."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -29,12 +28,12 @@ _TYPES: Final = {message: kind for kind, message in _MESSAGES.items()}
 
 
 def encode_control(message: Message) -> tuple[int, bytes]:
-    """Type and value of a control record; each is written at version 0, which its first field repeats."""
+    """Return type and value of a control record; each is written at version 0, which its first field repeats."""
     return _TYPES[type(message)], message.encode(0)
 
 
 def control_message(kind: int, value: bytes) -> Message:
-    """The message of a control record of the metadata log; its first two bytes are its version."""
+    """Return the message of a control record of the metadata log; its first two bytes are its version."""
     message = _MESSAGES.get(kind)
     if message is None:
         raise MetadataLogError(f"control record type {kind} does not belong into the metadata log")
@@ -43,10 +42,10 @@ def control_message(kind: int, value: bytes) -> Message:
 
 @dataclass(slots=True)
 class QuorumRecords:
-    """The newest of each kind, committed or not: voters count from the moment they are in the log (KIP-853).
+    """Newest record of each kind, committed or not: voters are in force from the moment they are in the log (KIP-853).
 
-    `voters` is None at kraft.version 0, where the voters are configured. The offsets are -1 where the value comes from
-    the snapshot that `format` wrote, or is not known.
+    `voters` is None at kraft.version 0, where the voters are configured. `voters_offset` is -1 where the value comes
+    from the snapshot that `format` wrote, or is not known.
     """
 
     kraft_version: int = 0
@@ -54,7 +53,7 @@ class QuorumRecords:
     voters_offset: int = -1
 
     def apply(self, message: Message, offset: int) -> None:
-        """Takes note of one control record; those that say nothing about the quorum are passed over."""
+        """Apply one control record; ignore those that do not concern the quorum."""
         if isinstance(message, KRaftVersionRecord):
             self.kraft_version = message.kraft_version
         elif isinstance(message, VotersRecord):
@@ -62,7 +61,7 @@ class QuorumRecords:
             self.voters_offset = offset
 
     def messages(self) -> list[Message]:
-        """The control records that repeat it."""
+        """Return the control records that reproduce this state."""
         found: list[Message] = [KRaftVersionRecord(version=0, kraft_version=self.kraft_version)]
         if self.voters is not None:
             found.append(self.voters)

@@ -1,5 +1,7 @@
-"""Records in log order in, images out. Knows metadata transactions (KIP-868): what lies between BeginTransactionRecord
-and EndTransactionRecord becomes visible with the end or, when AbortTransactionRecord comes, never.
+"""Replay: records in log order in, images out.
+
+Metadata transactions are handled (KIP-868). The records between BeginTransactionRecord and EndTransactionRecord become
+visible with the end. When AbortTransactionRecord comes instead, they never do.
 """
 
 from collections.abc import Iterator
@@ -20,7 +22,7 @@ _TRANSACTION_RECORDS = (BeginTransactionRecord, EndTransactionRecord, AbortTrans
 
 
 class LoggedRecord(NamedTuple):
-    """A record as a log file has it. `value` is None for one that is none of the state's: a control record."""
+    """Record as a log file has it. `value` is None for a control record, which is not part of the state."""
 
     offset: int
     epoch: int
@@ -29,20 +31,21 @@ class LoggedRecord(NamedTuple):
 
 
 def logged_records(batch: Batch) -> Iterator[LoggedRecord]:
-    """What a batch of the metadata log has for a `Replayer`."""
+    """Yield the records of a batch of the metadata log for a `Replayer`."""
     for record in records(batch, control=batch.is_control):
         value = None if batch.is_control else record.value or b""
         yield LoggedRecord(record.offset, batch.leader_epoch, record.timestamp_ms, value)
 
 
 class Replayer:
-    """Replays from `image` on. Records go in by `replay`; `take` gives what became visible since the last `take`.
+    """Replay of records on top of `image`. `replay` accepts records; `take` returns what became visible since the last
+    `take`.
 
     After a `MetadataLogError` it must not be used any further.
     """
 
     def __init__(self, image: MetadataImage = EMPTY):
-        self.image = image            # visible, the end of the last `take`
+        self.image = image            # visible, as of the last `take`
         self.offset = image.offset    # of the last record replayed, visible or not, and its epoch
         self.transaction_offset = -1  # of the open transaction's first record, -1: none is open
         self.epoch = image.epoch
@@ -55,7 +58,7 @@ class Replayer:
         return self.transaction_offset >= 0
 
     def replay(self, record: object, offset: int, epoch: int, timestamp_ms: int) -> None:
-        """Applies the record at `offset`; offsets ascend."""
+        """Apply the record at `offset`; offsets ascend."""
         if isinstance(record, _TRANSACTION_RECORDS):
             self._transaction(record, offset)
         else:
@@ -63,7 +66,7 @@ class Replayer:
         self.advance(offset, epoch, timestamp_ms)
 
     def advance(self, offset: int, epoch: int, timestamp_ms: int) -> None:
-        """Notes a record at `offset` that is none of the state's: a control record."""
+        """Advance over a record at `offset` that is not part of the state: a control record."""
         if offset <= self.offset:
             raise MetadataLogError(f"offset {offset} comes after offset {self.offset}")
         self.offset = offset
@@ -71,7 +74,7 @@ class Replayer:
         self._timestamp_ms = timestamp_ms
 
     def replay_logged(self, record: LoggedRecord) -> Message | None:
-        """Replays a record of a log file; gives its message, None for a control record."""
+        """Replay a record of a log file; return its message, None for a control record."""
         if record.value is None:
             self.advance(record.offset, record.epoch, record.timestamp_ms)
             return None
@@ -80,14 +83,14 @@ class Replayer:
         return message
 
     def take(self) -> list[tuple[MetadataDelta, MetadataImage]]:
-        """What became visible, as (delta, the image after it), oldest first; empty when nothing did."""
+        """Return what became visible, as (delta, the image after it), oldest first; empty when nothing did."""
         if not self.in_transaction:
             self._finish()
         ready, self._ready = self._ready, []
         return ready
 
     def _finish(self) -> None:
-        """Makes what was replayed so far visible."""
+        """Make the records replayed so far visible."""
         if self.offset > self.image.offset:
             self.image = self._delta.finish(self.offset, self.epoch, self._timestamp_ms)
             self._ready.append((self._delta, self.image))

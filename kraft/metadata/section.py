@@ -1,4 +1,4 @@
-"""A mapping of an image while it is being changed: copied at the first change, and knowing which keys were touched."""
+"""Mapping of an image while it is being changed: copied at the first change, with a list of the touched keys."""
 
 from collections.abc import Mapping
 from typing import Generic, TypeVar
@@ -8,7 +8,7 @@ Value = TypeVar("Value")
 
 
 class Section(Generic[Key, Value]):
-    """`before` is never written to; `now` is `before` itself until something changes."""
+    """Mapping under change. `before` is never written; `now` is `before` itself until something changes."""
 
     __slots__ = ("_copy", "before", "touched")
 
@@ -28,7 +28,7 @@ class Section(Generic[Key, Value]):
         self._open(key)[key] = value
 
     def remove(self, key: Key) -> Value | None:
-        """Takes the key out, if it is there, and gives what it had."""
+        """Remove the key, if it exists, and return its value."""
         return self._open(key).pop(key, None) if key in self.now else None
 
     def _open(self, key: Key) -> dict[Key, Value]:

@@ -1,4 +1,4 @@
-"""An image as records, and as a snapshot file in Kafka's format (KIP-630).
+"""Conversion of an image to records, and to a snapshot file in Kafka's format (KIP-630).
 
 A file is a run of record batches with offsets that count from 0 and the snapshot's epoch:
 
@@ -8,7 +8,7 @@ A file is a run of record batches with offsets that count from 0 and the snapsho
 | data, any number | the image, every record at the version that its metadata.version writes |
 | control | SnapshotFooter |
 
-A file without footer was not finished and counts for nothing.
+A file without footer is unfinished and ignored.
 """
 
 from collections.abc import Iterable, Iterator
@@ -53,7 +53,7 @@ BATCH_BYTES_MAX: Final = 1 << 20
 
 
 class Record(NamedTuple):
-    """A metadata record and the version at which it is written."""
+    """Metadata record and the version at which it is written."""
 
     message: Message
     version: int = 0
@@ -62,7 +62,7 @@ class Record(NamedTuple):
 def partition_record(
     topic: TopicImage, index: int, partition: PartitionRegistration, version: MetadataVersion
 ) -> Record:
-    """The record that makes this partition. What the version cannot carry is left out."""
+    """Return the record that creates this partition. Fields that the version does not have are omitted."""
     record = PartitionRecord(
         partition_id=index, topic_id=topic.topic_id, replicas=list(partition.replicas), isr=list(partition.isr),
         removing_replicas=list(partition.removing_replicas), adding_replicas=list(partition.adding_replicas),
@@ -78,7 +78,7 @@ def partition_record(
 
 
 def broker_record(broker: BrokerRegistration, version: MetadataVersion) -> Iterator[Record]:
-    """The records that make this registration: one, and a second where the first has no field for all of it."""
+    """Yield the records that create this registration: one, and a second where the first has no field for all of it."""
     record = RegisterBrokerRecord(
         broker_id=broker.broker_id, incarnation_id=broker.incarnation_id, broker_epoch=broker.epoch,
         end_points=[BrokerEndpoint(**endpoint._asdict()) for endpoint in broker.endpoints],
@@ -102,7 +102,7 @@ def broker_record(broker: BrokerRegistration, version: MetadataVersion) -> Itera
 
 
 def image_records(image: MetadataImage) -> Iterator[Record]:
-    """Records whose replay on an empty image gives `image`; metadata.version comes first."""
+    """Yield records whose replay on an empty image gives `image`; metadata.version comes first."""
     version = image.metadata_version
     if METADATA_VERSION in image.features:
         yield Record(FeatureLevelRecord(name=METADATA_VERSION, feature_level=version.level))
@@ -155,7 +155,7 @@ def _setting_records(image: MetadataImage) -> Iterator[Record]:
 def record_batches(
     payloads: Iterable[bytes], base_offset: int, leader_epoch: int, timestamp_ms: int
 ) -> Iterator[bytes]:
-    """Data batches that hold these record values, with offsets from `base_offset` on."""
+    """Yield data batches that hold these record values, with offsets from `base_offset` on."""
     builder = BatchBuilder()
     for payload in payloads:
         if len(builder) >= BATCH_RECORDS_MAX or (
@@ -172,10 +172,10 @@ def record_batches(
 def encode_snapshot(
     content: Iterable[Record], *, epoch: int, now_ms: int, last_timestamp_ms: int, quorum: QuorumRecords | None = None
 ) -> Iterator[bytes]:
-    """The batches of a snapshot file, in order.
+    """Yield the batches of a snapshot file, in order.
 
-    `last_timestamp_ms`: time of the last log record that the content includes. `quorum`: what the control records
-    before that record said; None, or a kraft.version of 0, writes none.
+    `last_timestamp_ms`: time of the last log record that the content includes. `quorum`: the state that the control
+    records before that record gave; None, or a kraft.version of 0, writes none.
     """
     header: list[Message] = [SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_timestamp_ms)]
     if quorum is not None and quorum.kraft_version > 0:
@@ -191,20 +191,20 @@ def encode_snapshot(
 
 
 def batch_count(batch: bytes) -> int:
-    """Offsets that one encoded batch takes."""
+    """Return the number of offsets that one encoded batch occupies."""
     return int.from_bytes(batch[23:27], "big") + 1
 
 
 @dataclass(slots=True)
 class SnapshotContent:
-    """What a snapshot file says."""
+    """Content of a snapshot file."""
 
     last_timestamp_ms: int = -1
     quorum: QuorumRecords = field(default_factory=QuorumRecords)
     messages: list[Record] = field(default_factory=list)
 
     def image(self, end_offset: int, epoch: int) -> MetadataImage:
-        """The image that the records give; it includes the log up to `end_offset`, exclusive."""
+        """Return the image that the records give; it includes the log up to `end_offset`, exclusive."""
         replayer = Replayer()
         for offset, record in enumerate(self.messages):
             replayer.replay(record.message, offset, epoch, self.last_timestamp_ms)
@@ -217,8 +217,8 @@ class SnapshotContent:
 
 
 def decode_snapshot(data: bytes) -> SnapshotContent:
-    """Reads a whole snapshot file. `CorruptRecordError` for a damaged batch, `MetadataLogError` for a file that does
-    not begin with a header and end with a footer."""
+    """Read a whole snapshot file. Raise `CorruptRecordError` for a damaged batch, and `MetadataLogError` for a file
+    that does not begin with a header and end with a footer."""
     content = SnapshotContent()
     kinds: list[int] = []
     for batch in walk(data):

@@ -1,4 +1,4 @@
-"""Levels of `metadata.version` and of the other features (KIP-584, KIP-778): what they are called, what records they
+"""Levels of `metadata.version` and of the other features (KIP-584, KIP-778): their names, and the records that they
 write.
 
 A record is written at the version that the cluster's metadata.version names, so that every replica of the cluster can
@@ -13,7 +13,7 @@ ELR_VERSION: Final = "eligible.leader.replicas.version"
 
 
 class MetadataVersion(NamedTuple):
-    """One level. `changes_metadata`: going below it could lose records, so a downgrade past it is refused."""
+    """One level. `changes_metadata`: a downgrade below it could lose records, so it is refused."""
 
     level: int
     name: str
@@ -23,7 +23,7 @@ class MetadataVersion(NamedTuple):
 
     @property
     def partition_change_record(self) -> int:
-        """The two record types always got their new versions together."""
+        """Version of PartitionChangeRecord: both record types always got their new versions together."""
         return self.partition_record
 
     @property
@@ -32,12 +32,12 @@ class MetadataVersion(NamedTuple):
 
     @property
     def directories(self) -> bool:
-        """Partitions know in which log directory each replica lies (KIP-858)."""
+        """True if partitions record in which log directory each replica is (KIP-858)."""
         return self.partition_record >= 1
 
     @property
     def elr(self) -> bool:
-        """Records can carry eligible leader replicas (KIP-966)."""
+        """True if records can carry eligible leader replicas (KIP-966)."""
         return self.partition_record >= 2
 
     @property
@@ -50,12 +50,13 @@ class MetadataVersion(NamedTuple):
 
     @property
     def epoch_bump_on_isr_shrink(self) -> bool:
-        """Before 3.6 a shrinking ISR raised the leader epoch."""
+        """True if a shrinking ISR raises the leader epoch, as it did before 3.6."""
         return self.level < 12
 
     @property
     def transactions(self) -> bool:
-        """Records between BeginTransactionRecord and EndTransactionRecord count together or not at all (KIP-868)."""
+        """True if the records between BeginTransactionRecord and EndTransactionRecord are applied together or not at
+        all (KIP-868)."""
         return self.level >= 13
 
     @property
@@ -99,7 +100,7 @@ LATEST: Final = METADATA_VERSIONS[-1]
 
 
 class Feature(NamedTuple):
-    """A feature with levels from 0 to `latest`. `defaults`: (metadata.version level, feature level) steps, ascending.
+    """Feature with levels from 0 to `latest`. `defaults`: (metadata.version level, feature level) steps, ascending.
 
     `requires`: for a level, the metadata.version level that it needs.
     """
@@ -110,7 +111,7 @@ class Feature(NamedTuple):
     requires: tuple[tuple[int, int], ...] = ()
 
     def default_for(self, metadata_level: int) -> int:
-        """The level that a cluster gets which is formatted with that metadata.version."""
+        """Return the level of a cluster that is formatted with that metadata.version."""
         return max((level for since, level in self.defaults if since <= metadata_level), default=0)
 
 
@@ -123,7 +124,7 @@ FEATURES: Final = {feature.name: feature for feature in (
     Feature("transaction.version", 2, ((24, 2),)),
 )}
 
-# What a node of ours supports, by feature: (lowest, highest level). Kafka lists the same for 4.3.1.
+# Levels that a kraft node supports, by feature: (lowest, highest level). Kafka lists the same for 4.3.1.
 SUPPORTED: Final[dict[str, tuple[int, int]]] = {
     METADATA_VERSION: (MINIMUM.level, LATEST.level),
     **{name: (0, feature.latest) for name, feature in FEATURES.items()},
@@ -131,8 +132,8 @@ SUPPORTED: Final[dict[str, tuple[int, int]]] = {
 
 
 def default_features(metadata_level: int) -> dict[str, int]:
-    """The features that a cluster is formatted with: metadata.version first, then the others by name, kraft.version
-    apart (it lives in control records)."""
+    """Return the features that a cluster is formatted with: metadata.version first, then the others by name.
+    kraft.version is not among them, because it is stored in control records."""
     levels = {METADATA_VERSION: metadata_level}
     for name in sorted(FEATURES):
         level = FEATURES[name].default_for(metadata_level)

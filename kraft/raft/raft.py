@@ -6,7 +6,7 @@ out what it returns:
         ... raft.step(source, correlation, message, now_ms)     for every message that came in
         ... raft.log_flushed(end_offset, now_ms)                for every flush that ended
         ... raft.tick(now_ms)                                   when `deadline_ms` has come
-        ready = raft.take_ready()                               -> carry it out, in its order (see `Ready`)
+        ready = raft.take_ready()                               ->  carry it out, in its order (see `Ready`)
 
 Many calls, one `take_ready`: all proposals of one step are flushed by one flush and sent in one answer.
 
@@ -133,7 +133,7 @@ class Raft:
 
     def __init__(self, config: RaftConfig, hard_state: HardState, ports: Ports, now_ms: int) -> None:
         self.replica = Replica(config, hard_state, ports, now_ms)
-        """For tools, tests and metrics, to read."""
+        """State of the replica, readable by tools, tests and metrics."""
         self._saved = hard_state
         self._told: tuple[int, Leadership | None] = (0, None)
         self._flushing: int | None = None
@@ -276,9 +276,9 @@ class Raft:
     def fetch_ahead(self) -> Ask | None:
         """Return the Fetch that is due as soon as the flush in progress has ended; None when there is no such Fetch.
 
-        The driver has it sent at that very moment, and from here on the core waits for its answer. `log_flushed` must
-        be the next event that is reported. If anything else happens before the Fetch is sent, `withdraw` must be called
-        first.
+        The driver has it sent at the very end of the flush, and from here on the core waits for its answer.
+        `log_flushed` must be the next event that is reported. If anything else happens before the Fetch is sent,
+        `withdraw` must be called first.
         """
         replica, role = self.replica, self.replica.role
         if not isinstance(role, Follower) or self._flushing is None or self._flushing != replica.log.end.offset:
@@ -332,7 +332,7 @@ class Raft:
 
     @property
     def deadline_ms(self) -> int:
-        """When `tick` is due; far away when nothing is."""
+        """Time at which `tick` is due; far away when nothing is."""
         replica = self.replica
         return min(_deadline_ms(replica), replica.requests.deadline_ms(replica.now_ms))
 
@@ -349,8 +349,9 @@ class Raft:
 
     @property
     def has_left(self) -> bool:
-        """Return whether a node that resigned may stop: another leads, or every reachable voter has learned of the
-        resignation. A voter whose connection broke at that moment sees by that that the leader is offline."""
+        """Return whether a node that resigned may stop: another leads, or every reachable voter has acknowledged the
+        resignation. An unreachable voter needs no message: its broken connection shows it that the leader is
+        offline."""
         role = self.replica.role
         if isinstance(role, Resigned):
             return all(node_id in role.unreachable for node_id in role.untold)

@@ -49,14 +49,14 @@ class Leadership(NamedTuple):
 class Ready:
     """Work to be carried out in this order; no later `Ready` overtakes an earlier one. None or empty: nothing to do.
 
-        1. `hard_state` is made durable.
-        2. `messages` are sent, in order. Any of them may get lost; none may be sent before 1 is done.
-        3. `flush` is started: the log is to be durable up to this offset. The driver does not wait for it, and reports its
-           end with `Raft.log_flushed`; the next one is requested after that.
-        4. `installed`: a snapshot has replaced the log: the state machine restarts from it.
-        5. `high_watermark`: everything below is committed and may be applied. It never goes back while a node runs.
-        6. `leadership` is reported to the state machine. A leadership that ends is reported before 4, so that nothing is
-           proposed because of 5.
+    1. `hard_state` is made durable.
+    2. `messages` are sent, in order. Any of them may get lost; none may be sent before 1 is done.
+    3. `flush` is started: the log is to be durable up to this offset. The driver does not wait for it, and reports its
+       end with `Raft.log_flushed`; the next one is requested after that.
+    4. `installed`: a snapshot has replaced the log: the state machine restarts from it.
+    5. `high_watermark`: everything below is committed and may be applied. It never goes back while a node runs.
+    6. `leadership` is reported to the state machine. A leadership that ends is reported before 4, so that nothing is
+       proposed because of 5.
     """
 
     hard_state: HardState | None = None

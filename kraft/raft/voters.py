@@ -1,7 +1,7 @@
 """Voters: one set of voters, and the sets that the log has named so far.
 
-A set is in force from the moment its record is in a node's own log, committed or not (KIP-642: "followers will begin
-acting with the new voter information as soon as the log entry has been appended"), until that record is truncated. So
+A set is in force from the moment its record is in a node's own log, committed or not, until that record is truncated.
+KIP-642: "followers will begin acting with the new voter information as soon as the log entry has been appended". So
 each log has one history, and it shrinks with the log.
 """
 

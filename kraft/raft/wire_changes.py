@@ -199,6 +199,7 @@ CODECS: Final[Mapping[type[Request], Codec]] = {codec.request: codec for codec i
 """Codecs by the core's class of the request."""
 
 CODEC_BY_KEY: Final[Mapping[int, Codec]] = {codec.key: codec for codec in CODECS.values()}
+"""Codecs by Kafka's API key."""
 
 
 def codec_of(request: Message) -> Codec | None:
@@ -206,4 +207,3 @@ def codec_of(request: Message) -> Codec | None:
     if isinstance(request, alter_partition_reassignments_request.AlterPartitionReassignmentsRequest):
         return REASSIGN_CODEC if names_metadata(request) else None
     return CODEC_BY_KEY.get(request.API_KEY)
-"""By Kafka's API key."""

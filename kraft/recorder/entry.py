@@ -1,11 +1,12 @@
-"""One entry of the flight recorder: something that happened to a replica, when, and its particulars.
+"""Entry of the flight recorder: an event of a replica, its time and its particulars.
 
-An entry is one JSON object on one line, the same in a file, in an answer to DescribeRecorder and in what tools print:
+An entry is one JSON object on one line. It is the same in a file, in an answer to DescribeRecorder and in the output of
+tools:
 
     {"ms":1700000000000,"node":1,"n":7,"what":"becomes","values":{"role":"Leader","epoch":5,"because":"..."}}
 
-`n` counts the entries of one life of a process. An entry that stands for several of the same kind has `times` and
-`until`; of entries with the same `ms`, `node` and `n` the last one written counts.
+`n` counts the entries of one life of a process. An entry that stands for several events of the same kind has `times`
+and `until`. Of entries with the same `ms`, `node` and `n` the last one written is valid.
 """
 
 import json
@@ -17,12 +18,15 @@ from kraft.raft.voters import VoterSet
 from kraft_native.errors import MalformedMessageError
 
 STATE: Final = "state"
-"""The `what` of an entry that tells everything that is known of a replica at a time; see `state.state_values`."""
+"""The `what` of an entry with the whole known state of a replica at one time; see `state.state_values`."""
 
 
 class Entry(NamedTuple):
-    """`time_ms`: since 1970 on the node's own clock, since the start in a simulation. `values` are plain JSON values.
-    `until_ms`: when the last of `times` such things happened; -1 for one."""
+    """One event, or several of the same kind. `values` are plain JSON values.
+
+    `time_ms`: since 1970 on the node's own clock, or since the start of a simulation. `until_ms`: time of the last of
+    `times` such events; -1 for one event.
+    """
 
     time_ms: float
     node_id: int
@@ -34,7 +38,7 @@ class Entry(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The entry as one line, without the line's end."""
+        """The entry as one line, without the line end."""
         fields: dict[str, Any] = {"ms": self.time_ms, "node": self.node_id, "n": self.number, "what": self.what,
                                   "values": self.values}
         if self.times > 1:
@@ -43,7 +47,7 @@ class Entry(NamedTuple):
 
 
 def parse(line: str | bytes) -> Entry:
-    """The entry of a line; `MalformedMessageError` for anything else."""
+    """Return the entry of a line; raise `MalformedMessageError` for anything else."""
     try:
         fields = json.loads(line)
         return Entry(_time(fields["ms"]), int(fields["node"]), int(fields["n"]), str(fields["what"]),
@@ -65,7 +69,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def values_of(event: Event) -> dict[str, Any]:
-    """An event's particulars as plain values. Voters become two lists."""
+    """Return an event's particulars as plain values. Voters become two lists."""
     values: dict[str, Any] = {}
     for name, value in event.values:
         if isinstance(value, VoterSet):
@@ -76,7 +80,7 @@ def values_of(event: Event) -> dict[str, Any]:
 
 
 def voter_values(voters: VoterSet) -> dict[str, Any]:
-    """`voters` as `id:disk`, and `targets` when they are to be others."""
+    """Return `voters` as `id:disk`, and `targets` during a reassignment."""
     values: dict[str, Any] = {"voters": list(map(str, voters.keys))}
     if voters.targets is not None:
         values["targets"] = list(map(str, voters.targets))
@@ -84,12 +88,12 @@ def voter_values(voters: VoterSet) -> dict[str, Any]:
 
 
 def plain(value: object) -> int | str | bool | None:
-    """A value as JSON has it: numbers, truth and text; anything else as its text."""
+    """Return a value as JSON has it: number, boolean, null or text; anything else as its text."""
     if value is None or type(value) in (int, bool, str):
         return value  # type: ignore[return-value]
     return str(value)
 
 
 def ids_of(keys: Iterable[str]) -> list[int]:
-    """The node ids of `id:disk` texts."""
+    """Return the node ids of `id:disk` texts."""
     return [int(key.partition(":")[0]) for key in keys]

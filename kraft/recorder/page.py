@@ -1,5 +1,5 @@
-"""A time line as one HTML file that needs nothing else: the roles of each node as bands, and every entry in a table
-with one column for each node, where its colour is the role that it has."""
+"""Time line as one self-contained HTML file. It shows the roles of each node as bands, and every entry in a table with
+one column for each node, coloured by the role of the node."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -40,7 +40,7 @@ document.querySelectorAll('input').forEach(box => box.onchange = () =>
 
 
 def page(entries: Sequence[Entry], title: str) -> Iterator[str]:
-    """The page, piece by piece; `entries` in the order of time."""
+    """Yield the page in pieces; `entries` must be in the order of time."""
     nodes = sorted(dict.fromkeys(entry.node_id for entry in entries))
     yield (f"<!doctype html>\n<html lang=en><meta charset=utf-8><title>{escape(title)}</title>\n"
            f"<style>{STYLE}</style>\n<h1>{escape(title)}</h1>\n<p>")
@@ -76,8 +76,8 @@ def _colour(state: NodeState) -> str:
 
 
 def _places(entries: Sequence[Entry]) -> dict[float, float]:
-    """Where a time stands from left to right: gaps count by their logarithm, so that a burst can be seen beside an
-    hour without one."""
+    """Return the horizontal position of each time. Gaps have the width of their logarithm, so that a burst is visible
+    beside an hour without one."""
     times = sorted(dict.fromkeys(entry.time_ms for entry in entries))
     places, total = {times[0]: 0.0}, 0.0
     for before, after in pairwise(times):
@@ -105,7 +105,7 @@ def _bands(entries: Sequence[Entry], nodes: Sequence[int]) -> Iterator[str]:
 
 
 def _band(entries: Sequence[Entry], places: dict[float, float], top: int) -> Iterator[str]:
-    """One node: a piece for each role and epoch."""
+    """Yield the band of one node: a piece for each role and epoch."""
     state = NodeState(entries[0].node_id)
     right = max(places.values())
     start, shown = places[entries[0].time_ms], ("", -1)

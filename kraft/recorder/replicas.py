@@ -1,5 +1,7 @@
-"""What brokers' flight recorders tell of one replica that is not in sync: from its own side, the way to its leader and
-its Fetches; from the leader's, the in-sync replicas that it asked for and what the controller said.
+"""Explanation, from brokers' flight recorders, why a replica is not in sync.
+
+The replica's broker records its connection to the leader and its Fetches. The leader's broker records the in-sync
+replicas that it proposed and the controller's answers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,19 +11,20 @@ from kraft.recorder.entry import STATE, Entry
 from kraft.recorder.timeline import clock_text
 
 GOES_ON_MS: Final = 5000
-"""What happened last so long before a broker was asked is over: a Fetch that fails is tried again every second."""
+"""A problem whose last event is older than this, when the broker is queried, is over: a Fetch that fails is tried again
+every second."""
 SLOW_MS: Final = 500
-"""An answer may take so long after the leader has held it back for as long as it may."""
+"""An answer may take this much longer than the time for which the leader may hold it."""
 CONNECTION: Final = ("connects", "cannot connect", "loses connection", "hears nothing")
 PROPOSAL: Final = ("proposes isr", "isr decided", "isr refused", "isr unanswered")
 
 Recordings = Mapping[int, Sequence[Entry]]
-"""By broker, oldest first, the last one its state."""
+"""Entries by broker, oldest first; the last one is the broker's state."""
 
 
 def hindrances(told: Recordings, topic: str, index: int, replica: int, leader: int, leader_epoch: int) -> list[str]:
-    """Clauses about what keeps the replica out of sync, as far as that was recorded: when it left first, then its own
-    troubles, then its leader's."""
+    """Return clauses about what keeps the replica out of sync, as far as that was recorded: first its removal, then its
+    own problems, then its leader's."""
     own = told.get(replica, ())
     leaders = [each for each in _of_partition(told.get(leader, ()), topic, index)
                if each.values.get("epoch") == leader_epoch]
@@ -40,28 +43,29 @@ def _last_ms(entry: Entry) -> float:
 
 
 def _newest(entries: Sequence[Entry], kinds: Sequence[str]) -> Entry | None:
-    """The entry of these kinds that happened last, perhaps once more."""
+    """Return the entry of these kinds whose event, or last repetition, is the latest."""
     return max((each for each in entries if each.what in kinds), key=lambda each: (_last_ms(each), each.number),
                default=None)
 
 
 def _going_on(entries: Sequence[Entry], kind: str, told: Sequence[Entry]) -> str:
-    """Since when the last thing of this kind has gone on, and why; empty when it is over. `told`: all that its broker
-    told, the last one its state."""
+    """Return since when the last event of this kind has been repeated, and why; empty when it is over. `told`: all
+    entries of its broker, the last one its state."""
     last = _newest(entries, (kind,))
     now_ms = told[-1].time_ms if told else 0
     return "" if last is None or now_ms - _last_ms(last) > GOES_ON_MS else f"({_since(last)}): {last.values['because']}"
 
 
 def _since(entry: Entry) -> str:
-    """When, of what happened once; since when and how often of what went on."""
+    """Return the time of a single event; for a repeated one its first time and its count."""
     if entry.times == 1:
         return f"at {clock_text(entry.time_ms)}"
     return f"since {clock_text(entry.time_ms)}, {entry.times} times"
 
 
 def _left(leaders: Sequence[Entry], replica: int) -> str:
-    """Its leader took it out, unless it was in again after that: then the controller did."""
+    """Return the clause about the removal from the in-sync replicas by the leader. Empty if the replica was in sync
+    again afterwards: then the controller removed it."""
     last = _newest([each for each in leaders if replica in each.values.get("isr", ())], ("proposes isr", "isr decided"))
     if last is None or replica in last.values.get("proposed", last.values["isr"]):
         return ""

@@ -1,7 +1,7 @@
-"""The last things that happened to one replica, or to the partitions of one broker, in bounded memory.
+"""Last events of one replica, or of the partitions of one broker, in bounded memory.
 
-The core tells what happens (`Ports.trace`), the driver's clock says when. Commits that follow each other are one entry,
-as is anything else that repeats itself: a busy hour without an election leaves one entry, not a ring full.
+The core reports events (`Ports.trace`), and the driver's clock gives their times. Successive commits are one entry, as
+is any other event that is repeated. So a busy hour without an election leaves one entry, not a full ring.
 """
 
 from collections import OrderedDict
@@ -16,8 +16,8 @@ TOLD_AGAIN_MS: Final = 1000
 
 
 class Ring:
-    """The last `capacity` entries of one node. A `subject` is what something happens to: when it happens to it again,
-    the entry goes on, whatever happened to others meanwhile."""
+    """Last `capacity` entries of one node. A `subject` is the object of an event: when the event is repeated for the
+    same subject, its entry is extended, whatever happened to other subjects meanwhile."""
 
     def __init__(self, node_id: int, capacity: int = CAPACITY) -> None:
         self.node_id = node_id
@@ -28,8 +28,8 @@ class Ring:
 
     def note(self, time_ms: float, what: str, values: dict[str, Any], subject: Hashable = None, *,
              takes_over: bool = False) -> Entry:
-        """It happened; gives the entry that stands for it now, and for the times before when the same was the last that
-        happened to the subject: with the same particulars, or with others that these take over from."""
+        """Record an event; return its entry. The entry includes earlier events if the subject's last event was of the
+        same kind. It must have had the same particulars, unless `takes_over` lets these replace them."""
         last = self._entries.get(self._last.get(subject, 0))
         if last is not None and last.what == what and (takes_over or last.values == values):
             again = Entry(last.time_ms, last.node_id, last.number, what, values, last.times + 1, time_ms)
@@ -46,17 +46,17 @@ class Ring:
         return entry
 
     def made(self, time_ms: float, what: str, values: dict[str, Any]) -> Entry:
-        """An entry of this life that is not kept."""
+        """Return an entry of this life that is not stored."""
         return Entry(time_ms, self.node_id, self._number, what, values)
 
     def entries(self, count: int = CAPACITY) -> tuple[Entry, ...]:
-        """The last of them, oldest first."""
+        """Return the last `count` entries, oldest first."""
         return tuple(self._entries.values())[-count:] if count > 0 else ()
 
 
 class Recorder(Ring):
-    """What happens to one replica of the metadata quorum. `sink` gets every new entry at once, and one that goes on
-    again after a second and when it has ended."""
+    """Events of one replica of the metadata quorum. `sink` receives every new entry at once. It receives an entry that
+    is extended again after a second, and when the repetition has ended."""
 
     def __init__(self, node_id: int, sink: Callable[[Entry], None] = lambda _entry: None, *,
                  capacity: int = CAPACITY) -> None:
@@ -66,9 +66,9 @@ class Recorder(Ring):
         self._untold: Entry | None = None
 
     def record(self, event: Event, time_ms: float | None = None) -> None:
-        """Something happened, at the core's time or at another one."""
+        """Record an event, at the core's time or at another one."""
         now_ms = event.now_ms if time_ms is None else time_ms
-        is_commit = event.what == "commits"     # by far the most
+        is_commit = event.what == "commits"     # by far the most frequent
         values = dict(event.values) if is_commit else values_of(event)
         entry = self.note(now_ms, event.what, values, takes_over=is_commit)
         if entry.times == 1:
@@ -85,6 +85,6 @@ class Recorder(Ring):
         self._sink(entry)
 
     def tell(self) -> None:
-        """Gives the sink the last entry if it went on since it was told."""
+        """Send the last entry to the sink, if it was extended since it was last sent."""
         if self._untold is not None:
             self._tell(self._untold, self._untold.until_ms)

@@ -1,4 +1,4 @@
-"""What a replica is, as values: read from its core while it runs, or put together from its entries afterwards."""
+"""State of a replica, as values: read from its core while it runs, or derived from its entries afterwards."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from kraft.recorder.entry import STATE, Entry, voter_values
 
 
 def state_values(raft: Raft) -> dict[str, Any]:
-    """Everything about a replica that explains what it does and waits for. Times are milliseconds ago."""
+    """Return everything about a replica that explains what it does and waits for. Times are ages in milliseconds."""
     replica, role = raft.replica, raft.replica.role
     values: dict[str, Any] = {
         "role": str(role.role), "disk": str(replica.config.key), "is_voter": replica.is_voter, "epoch": replica.epoch,
@@ -52,10 +52,11 @@ def _ago(replica: Replica, time_ms: int) -> int:
 
 @dataclass(slots=True)
 class NodeState:
-    """What the entries of one node tell of it. `values` are those of `state_values`, as far as they are known.
+    """State of one node, derived from its entries. `values` are those of `state_values`, as far as they are known.
 
-    `role_ms`: since when it has its role, and `because` why; -1 and empty when the entries do not reach back so far.
-    `told_ms`: the time of the last entry. `number`: of the last `state` entry, -1 without one.
+    - `role_ms`: since when it has its role, and `because` why; -1 and empty when the entries do not reach back so far.
+    - `told_ms`: the time of the last entry.
+    - `number`: of the last `state` entry, -1 without one.
     """
 
     node_id: int
@@ -86,7 +87,7 @@ class NodeState:
         return list(self.values.get("voters", ()))
 
     def take(self, entry: Entry) -> None:
-        """Goes on with the next entry of the node."""
+        """Apply the next entry of the node."""
         values = entry.values
         self.told_ms = max(entry.time_ms, entry.until_ms)
         if entry.what == STATE:
@@ -116,11 +117,11 @@ _TOLD: Mapping[str, tuple[str, ...]] = {
     "voters": ("voters", "kraft"),
     "installed": ("voters",),
 }
-"""Which particulars of an entry are the replica's own from then on."""
+"""Particulars of an entry that become part of the replica's state."""
 
 
 def states_of(entries: Iterable[Entry]) -> dict[int, NodeState]:
-    """The last state of every node, by its id; `entries` in the order of time."""
+    """Return the last state of every node, by its id; `entries` must be in the order of time."""
     states: dict[int, NodeState] = {}
     for entry in entries:
         states.setdefault(entry.node_id, NodeState(entry.node_id)).take(entry)

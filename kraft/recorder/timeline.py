@@ -1,7 +1,7 @@
-"""The entries of all nodes in one row, in the order of time, and in words.
+"""Entries of all nodes in one sequence, in the order of time, and in words.
 
-Clocks of machines differ: what two nodes did within their difference may stand in the wrong order. The epochs tell the
-true one.
+Clocks of machines differ: events of two nodes may be listed in the wrong order if they are closer than that difference.
+The epochs show the true order.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,11 +12,12 @@ from kraft.raft.types import NOBODY
 from kraft.recorder.entry import STATE, Entry
 
 DAY_MS: Final = 86_400_000
-"""Times below are counted from the start of a simulation."""
+"""Times below are relative to the start of a simulation."""
 
 
 def merged(entries: Iterable[Entry]) -> list[Entry]:
-    """Each entry once, in its last form, in the order of time; of one node in the order in which it told them."""
+    """Return each entry once, in its last form, in the order of time; entries of one node in the order in which it
+    recorded them."""
     last: dict[tuple[float, int, int, str], Entry] = {}
     for entry in entries:
         key = entry.time_ms, entry.node_id, entry.number, entry.what
@@ -26,21 +27,21 @@ def merged(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def text_lines(entries: Sequence[Entry]) -> Iterable[str]:
-    """One line for each entry: when, which node, what."""
+    """Yield one line for each entry: time, node, event."""
     width = max((len(str(entry.node_id)) for entry in entries), default=1)
     for entry in entries:
         yield f"{clock_text(entry.time_ms)}  {entry.node_id:>{width}}  {sentence(entry)}"
 
 
 def clock_text(time_ms: float) -> str:
-    """A time of the day in UTC with its date, or seconds since the start of a simulation."""
+    """Return a time of the day in UTC with its date, or seconds since the start of a simulation."""
     if time_ms < DAY_MS:
         return f"{time_ms / 1000:12.6f}"
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
 def sentence(entry: Entry) -> str:
-    """What happened, in words."""
+    """Return the event in words."""
     make = _SENTENCES.get(entry.what)
     text = _plain(entry.what, entry.values) if make is None else make(entry.values)
     if entry.times > 1:
@@ -126,4 +127,4 @@ _SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "installed": lambda values: f"replaces its log by snapshot {values.get('snapshot')}, voters {_voters(values)}",
     "hears no majority": lambda values: f"gives up epoch {values.get('epoch')}: no majority has fetched for too long",
 }
-"""By the `what` of an entry; others are told as they are."""
+"""Wording by the `what` of an entry; other entries are shown as they are."""

@@ -1,6 +1,6 @@
-"""Why there is no leader, why a voter is not caught up, why a change is pending: each answered in a sentence.
+"""Diagnosis: why there is no leader, why a voter is not caught up, why a change is pending. Each answer is a sentence.
 
-Made of what the controllers say of themselves, so that it holds also where nobody has the whole picture.
+It is derived from what the controllers report of themselves, so it works also where no node has the whole picture.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,17 @@ from kraft.recorder.state import NodeState, states_of
 from kraft.recorder.timeline import clock_text
 
 CAUGHT_UP_MS: Final = 1000
-"""A voter that had not everything for longer lags."""
+"""A voter lags if it was last caught up longer ago than this."""
 UNNAMED_DISK: Final = ":"
 WANTS_TO_LEAD: Final = (Role.CANDIDATE, Role.PROSPECTIVE)
 
 
 class Answer(NamedTuple):
-    """`about`: `leader`, `voter` or `change`; `node_id`: of the voter, or who leads, -1 nobody. `is_well`: nothing is
-    wrong or missing."""
+    """One answer of the diagnosis.
+
+    `about`: `leader`, `voter` or `change`. `node_id`: the voter or the leader, -1 for none. `is_well`: nothing is wrong
+    or missing.
+    """
 
     about: str
     node_id: int
@@ -30,8 +33,11 @@ class Answer(NamedTuple):
 
 @dataclass(slots=True)
 class Situation:
-    """`entries` of all nodes in the order of time. `running`: who answered just now, None when only files were read.
-    `silent`: why a node did not answer, by its id."""
+    """Input of the diagnosis: `entries` of all nodes in the order of time.
+
+    `running`: the nodes that answered just now, None when only files were read. `silent`: why a node did not answer, by
+    its id.
+    """
 
     entries: Sequence[Entry]
     running: Sequence[int] | None = None
@@ -43,31 +49,31 @@ class Situation:
 
     @property
     def present(self) -> list[NodeState]:
-        """Those whose word counts: who answered, or everybody of the files."""
+        """States that are evidence: of the nodes that answered, or of all nodes in the files."""
         return [state for node_id, state in self.states.items() if self.running is None or node_id in self.running]
 
     @property
     def leader(self) -> NodeState | None:
-        """Of the highest epoch. Who knows of a later one is asked first: an old leader may not have heard yet."""
+        """Leader of the highest epoch. A leader of a lower epoch may not have learned of the later one."""
         leaders = [state for state in self.present if state.role == Role.LEADER]
         return max(leaders, key=lambda state: state.epoch, default=None)
 
     @property
     def voters(self) -> list[str]:
-        """As the leader has them, else the longest log of the highest epoch."""
+        """Voters as the leader has them; without a leader, those of the longest log of the highest epoch."""
         if self.leader is not None:
             return self.leader.voters
         newest = max(self.present, key=lambda state: (state.epoch, state.end_offset), default=None)
         return [] if newest is None else newest.voters
 
     def has_disk(self, voter: str) -> bool:
-        """Whether the node that runs under a voter's id has the voter's disk."""
+        """Return whether the node that runs under a voter's id has the voter's disk."""
         disk = str(self.states[ids_of([voter])[0]].values.get("disk", voter))
         return UNNAMED_DISK not in voter or disk == voter
 
 
 def answers(situation: Situation) -> list[Answer]:
-    """About the leader, each voter that does not lead, and the change of the voters."""
+    """Return the answers about the leader, each voter that does not lead, and the change of the voters."""
     leader = situation.leader
     found = [_about_leader(situation, leader)]
     if leader is not None:
@@ -134,7 +140,7 @@ def _standing(situation: Situation, state: NodeState) -> str:
 
 
 def _refusal(entries: Sequence[Entry], voter_id: int, candidate_id: int) -> str:
-    """What a voter said last about a candidate."""
+    """Return a voter's last refusal of a candidate."""
     for entry in reversed(entries):
         if (entry.node_id == voter_id and entry.what in ("answers vote", "answers pre-vote")
                 and ids_of([str(entry.values.get("candidate", "-1"))]) == [candidate_id] and "because" in entry.values):
@@ -195,7 +201,7 @@ def _fetches(leader: NodeState, progress: Mapping[str, Any] | None) -> str:
 
 
 def _trouble(entries: Sequence[Entry], node_id: int) -> str:
-    """What a follower told last, when that is a reason."""
+    """Return the last event of a follower, if it is a reason for its lag."""
     last = next((entry for entry in reversed(entries) if entry.node_id == node_id and entry.what != "state"), None)
     if last is not None and last.what in ("refuses records", "refuses divergence", "gives up snapshot"):
         return f"it {last.what}: {last.values.get('error') or last.values.get('why') or last.values.get('at')}"
