@@ -1,1 +1,1 @@
-"""Settings: Kafka's tables of them, what may be set, and which value counts."""
+"""Settings: Kafka's tables of them, the checks of their values, and the value in force."""

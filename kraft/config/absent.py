@@ -1,6 +1,6 @@
-"""Settings that are accepted and have no effect, because what they tune is not here: by how their names begin.
+"""Settings that are accepted without effect, because this version lacks what they tune. They are listed by name prefix.
 
-Those of other reasons say so in `documentation.txt`, each with its own.
+Settings without effect for other reasons have the reason in `documentation.txt`.
 """
 
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 from kraft.config.unsupported import REFUSED
 
 KEPT: Final = "Kept for compatibility"
-"""Stands in the documentation of a setting that is accepted and has no effect."""
+"""Marks the documentation of a setting that is accepted and has no effect."""
 
 _TIERED: Final = "tiered storage"
 _CONSUMER: Final = "groups of the consumer protocol"
@@ -29,11 +29,11 @@ _ABSENT: Final = {
 }
 
 _PRESENT: Final = ("transaction.max.timeout.ms",)
-"""Has its effect all the same: producers with a transactional id are refused by it."""
+"""Has its effect nevertheless: it refuses producers with a transactional id."""
 
 
 def absence(section: str, name: str) -> str:
-    """What is added to the documentation of a setting of something that this version has not; "" for others."""
+    """Return the addition to the documentation of a setting whose subject this version lacks; "" for others."""
     if name in REFUSED or name in _PRESENT:
         return ""
     for prefix, what in _ABSENT.get(section, {}).items():

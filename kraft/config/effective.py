@@ -1,8 +1,8 @@
-"""Which value counts: a topic's own, the broker's dynamic ones, those of the node's file, or the default.
+"""Value in force: a topic's own, the broker's dynamic ones, that of the node's file, or the default.
 
 The order is Kafka's: the resource's own override, the dynamic setting of one broker, the dynamic default of all, the
 node's file, the default in the table. A topic's setting has other names on the broker (`synonyms`), some in another
-unit. Everything here is a pure function of the layers given.
+unit. Everything here is a pure function of the given layers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from kraft.immutable import immutable
 
 
 class Source(IntEnum):
-    """Where a value comes from: the codes of DescribeConfigs."""
+    """Origin of a value: the codes of DescribeConfigs."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -48,7 +48,7 @@ class Synonym(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A value that cannot be used, and why: `reason` names the setting, the value and what is allowed."""
+    """Value that cannot be used. `reason` names the setting, the value and what is allowed."""
 
     source: Source
     reason: str
@@ -58,8 +58,11 @@ class Fault(NamedTuple):
 
 
 class Effective(NamedTuple):
-    """A setting with the value that counts, its source, and all places from the one that counts down to the default.
-    `faults`: values that were found on the way and cannot be used; the next place counts instead."""
+    """Setting with the value in force and its source. `synonyms` are all places from the one in force down to the
+    default.
+
+    `faults`: values that were found on the way and cannot be used; the next place is used instead.
+    """
 
     setting: Setting
     value: Value
@@ -70,7 +73,7 @@ class Effective(NamedTuple):
 
 @immutable
 class BrokerLayers:
-    """What a broker's settings are made of, as texts: dynamic ones of this broker and of all, and the node's file."""
+    """Layers of a broker's settings, as texts: dynamic ones of this broker and of all, and the node's file."""
 
     dynamic: Mapping[str, str] = field(default_factory=dict)
     dynamic_default: Mapping[str, str] = field(default_factory=dict)
@@ -83,26 +86,26 @@ class BrokerLayers:
 
 
 def broker_value(name: str, layers: BrokerLayers) -> Effective:
-    """A broker's own setting."""
+    """Return a broker's own setting."""
     return resolve(tables.broker_settings()[name], tables.BROKER_SYNONYMS.get(name, ((name, 1),)), layers)
 
 
 def broker_integer(name: str, layers: BrokerLayers) -> int:
-    """The value of a broker's setting that is a whole number and is set or has a default."""
+    """Return the value of a broker's setting that is a whole number and is set or has a default."""
     value = broker_value(name, layers).value
     assert isinstance(value, int), f"{name} is not a whole number"
     return value
 
 
 def topic_value(name: str, overrides: Mapping[str, str], layers: BrokerLayers) -> Effective:
-    """A topic's setting; `overrides` are the topic's own."""
+    """Return a topic's setting; `overrides` are the topic's own."""
     setting = tables.section("topic")[name]
     return _resolve(setting, setting.synonyms, overrides, Source.TOPIC, layers)
 
 
 def group_value(name: str, overrides: Mapping[str, str], layers: BrokerLayers) -> Effective:
-    """A group's setting; `overrides` are the group's own. The default of one that brokers do not have is told under the
-    setting's own name."""
+    """Return a group's setting; `overrides` are the group's own. The default of a setting that brokers do not have is
+    listed under the setting's own name."""
     setting = tables.section("group")[name]
     found = _resolve(setting, setting.synonyms, overrides, Source.GROUP, layers)
     if setting.synonyms:
@@ -112,47 +115,48 @@ def group_value(name: str, overrides: Mapping[str, str], layers: BrokerLayers) -
 
 
 def client_metrics_value(name: str, overrides: Mapping[str, str]) -> Effective:
-    """A setting of a client-metrics subscription."""
+    """Return a setting of a client-metrics subscription."""
     return _resolve(tables.section("client_metrics")[name], (), overrides, Source.CLIENT_METRICS, BrokerLayers())
 
 
 def unknown_names(layers: BrokerLayers) -> list[str]:
-    """What is set for the broker while it runs, or for all, and is no setting that this version knows."""
+    """Return the names of dynamic settings, of the broker or of all brokers, that this version does not know."""
     named = dict.fromkeys((*layers.dynamic, *layers.dynamic_default))
     return sorted(name for name in named
                   if name not in tables.broker_settings() and not name.startswith("listener.name."))
 
 
 def unknown_value(name: str, layers: BrokerLayers) -> Effective:
-    """One of those. Its value may be a secret, and is not shown."""
+    """Return one of those. Its value may be a secret, and is not shown."""
     setting = Setting(name=name, type=UNKNOWN, default=None, range="", importance="low", update="per-broker",
                       synonyms=(), internal=False, documentation=UNKNOWN_TEXT)
     return resolve(setting, ((name, 1),), layers)
 
 
 def logger_level(name: str, level: str) -> Effective:
-    """The level in force of one of the broker's loggers."""
+    """Return the level in force of one of the broker's loggers."""
     setting = Setting(name=name, type="string", default=None, range="", importance="medium", update="per-broker",
                       synonyms=(), internal=False, documentation="Level of the events that this logger lets through.")
     return Effective(setting, level, Source.BROKER_LOGGER, ())
 
 
 def broker_faults(layers: BrokerLayers) -> list[Fault]:
-    """The broker settings that were set while the node runs, and cannot be used."""
+    """Return the faults of the broker settings that were set while the node runs and cannot be used."""
     known = tables.broker_settings()
     named = dict.fromkeys((*layers.dynamic, *layers.dynamic_default))
     return [fault for name in named if name in known for fault in broker_value(name, layers).faults]
 
 
 def resolve(setting: Setting, names: tuple[tuple[str, int], ...], layers: BrokerLayers) -> Effective:
-    """A setting of the broker under these names, the first that is set anywhere counts; each with the factor from its
-    unit to this one's."""
+    """Return a setting of the broker that has these names, each with the factor from its unit to this one's. The first
+    name that is set in any layer wins."""
     return _resolve(setting, names, {}, Source.DEFAULT, layers)
 
 
 def _resolve(setting: Setting, names: tuple[tuple[str, int], ...], overrides: Mapping[str, str], own: Source,
              layers: BrokerLayers) -> Effective:
-    """Never raises: the metadata log may hold what an older or newer version, or Kafka, allowed."""
+    """Return the setting's value in force. Never raises: the metadata log may hold what an older or newer version, or
+    Kafka, allowed."""
     found: list[tuple[Value, Synonym]] = []
     faults: list[Fault] = []
 
@@ -178,7 +182,8 @@ def _resolve(setting: Setting, names: tuple[tuple[str, int], ...], overrides: Ma
 
 
 def _value(setting: Setting, name: str, factor: int, text: str, is_own: bool) -> Value:
-    """The value of `setting` that the text means under that name, in whose unit one is `factor` of this setting's."""
+    """Return the value of `setting` that the text means under that name, one unit of which is `factor` units of this
+    setting."""
     broker = None if is_own or name == setting.name else tables.broker_settings().get(name)
     if broker is None:
         return setting.parse(text)
@@ -189,11 +194,11 @@ def _value(setting: Setting, name: str, factor: int, text: str, is_own: bool) ->
 
 
 def _defaults(names: tuple[tuple[str, int], ...], *, all_names: bool) -> Iterator[Synonym]:
-    """The table's defaults as Kafka lists them: under each broker name that has one when the first name is set
-    somewhere, else only if the first has one."""
+    """Yield the table's defaults as Kafka lists them. If the first name is set in any layer, each broker name that has
+    a default is listed. Otherwise they are listed only if the first name has one."""
     for position, (name, _factor) in enumerate(names):
         setting = tables.broker_settings().get(name)
-        if setting is None:             # of one listener
+        if setting is None:             # a setting of one listener
             continue
         text = setting.format(setting.default)
         if text is None or name in tables.section("broker_dynamic"):

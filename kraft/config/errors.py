@@ -1,4 +1,4 @@
-"""What a bad setting raises."""
+"""Errors of bad settings."""
 
 import difflib
 from collections.abc import Iterable
@@ -7,13 +7,14 @@ from kraft_native.errors import KraftError
 
 
 class InvalidConfigError(KraftError, ValueError):
-    """A setting's name or value is not allowed; the message names it, the value, what is allowed. Nothing changed."""
+    """A setting's name or value is not allowed. The message names it, the value and what is allowed. Nothing
+    changed."""
 
     code = 40
 
 
 def unknown(key: str, known: Iterable[str], prefix: str = "") -> str:
-    """Says that there is no setting `key`, with the nearest name that there is: of those that are `known` behind
-    `prefix`."""
+    """Return a message that the setting `key` does not exist, with the nearest existing name: one of those that are
+    `known` behind `prefix`."""
     nearest = difflib.get_close_matches(key.removeprefix(prefix), list(known), n=1, cutoff=0.6)
     return f"unknown setting {key}" + (f"; did you mean {prefix}{nearest[0]}?" if nearest else "")

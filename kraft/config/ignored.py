@@ -1,4 +1,4 @@
-"""Keys that a node's file may have and that do nothing: what nobody knows, and what Kafka had in earlier versions.
+"""Keys that a node's file may have without effect: unknown keys, and settings of earlier versions of Kafka.
 
 Files are shared with other products, and outlive versions. Each such key is named once at the start, with the reason.
 """
@@ -12,7 +12,7 @@ _LISTENERS: Final = "listeners and advertised.listeners say where a node listens
 _FORMAT: Final = "the cluster's metadata.version decides which formats are written"
 _QUOTAS: Final = "default quotas are set with kafka-configs, of the default user or client id"
 
-# Settings of earlier versions of Kafka, by name and by how names begin.
+# Settings of earlier versions of Kafka, by name and by prefix.
 REMOVED: Final[Mapping[str, str]] = MappingProxyType({
     "advertised.host.name": _LISTENERS, "advertised.port": _LISTENERS, "host.name": _LISTENERS, "port": _LISTENERS,
     "broker.id.generation.enable": _ZOOKEEPER, "reserved.broker.max.id": _ZOOKEEPER,
@@ -33,5 +33,5 @@ REMOVED_PREFIXES: Final[Mapping[str, str]] = MappingProxyType({
 
 
 def removed(key: str) -> str | None:
-    """Why a key of an earlier version does nothing; None for any other key."""
+    """Return why a key of an earlier version does nothing; None for any other key."""
     return REMOVED.get(key) or next((why for prefix, why in REMOVED_PREFIXES.items() if key.startswith(prefix)), None)

@@ -1,7 +1,8 @@
 """Settings of one listener: `listener.name.<listener>.<setting>`, with the listener's name in lower case.
 
-There they count in place of the node's setting. Kafka has this for what secures a listener, which is refused here as
-the node's own settings are, and for `OF_ONE_LISTENER`, which may be set while the node runs, of one broker or of all.
+Such a setting replaces the node's setting for its listener. Kafka has this for two kinds of settings. Those that secure
+a listener are refused here like the node's own. Those of `OF_ONE_LISTENER` may be set while the node runs, for one
+broker or for all.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,12 +21,12 @@ _SECURING: Final = ("connections.max.reauth.ms", "principal.builder.class")
 
 
 def listener_of(key: str) -> str:
-    """The listener in a key that begins with `PREFIX`."""
+    """Return the listener in a key that begins with `PREFIX`."""
     return key.removeprefix(PREFIX).partition(".")[0]
 
 
 def check_listener_setting(key: str, text: str, settings: Mapping[str, Setting]) -> None:
-    """Raises `InvalidConfigError` for a key or value that could not have its effect."""
+    """Raise `InvalidConfigError` for a key or value that could not have its effect."""
     if (why := without_effect(key, text, settings)) is not None:
         raise InvalidConfigError(why)
     name = _name_in(key)
@@ -37,8 +38,8 @@ def check_listener_setting(key: str, text: str, settings: Mapping[str, Setting])
 
 
 def without_effect(key: str, text: str, settings: Mapping[str, Setting]) -> str | None:
-    """Why a key does nothing, whatever its value; None where it may do something. SASL's settings may have a mechanism
-    before them; TLS and SASL may have settings that are not in the table."""
+    """Return why a key does nothing, whatever its value; None where it may have an effect. SASL's settings may have a
+    mechanism before them; TLS and SASL may have settings that are not in the table."""
     name = _name_in(key)
     setting = settings.get(name)
     if is_of_tls_or_sasl(name):
@@ -53,14 +54,14 @@ def without_effect(key: str, text: str, settings: Mapping[str, Setting]) -> str 
 
 
 def _name_in(key: str) -> str:
-    """The setting in a listener's key, without the listener and the mechanism of SASL."""
+    """Return the setting in a listener's key, without the listener and the mechanism of SASL."""
     name = key.removeprefix(f"{PREFIX}{listener_of(key)}.")
     _, of_mechanism, of_sasl = name.partition(".sasl.")
     return f"sasl.{of_sasl}" if of_mechanism else name
 
 
 def base_of(key: str) -> str | None:
-    """The setting in the key of one listener's; None for any other key, and for a setting that no listener has."""
+    """Return the setting in a key of one listener; None for any other key, and for a setting that no listener has."""
     if not key.startswith(PREFIX):
         return None
     name = key.removeprefix(f"{PREFIX}{listener_of(key)}.")
@@ -68,19 +69,19 @@ def base_of(key: str) -> str | None:
 
 
 def listener_keys(texts: Mapping[str, str]) -> Iterator[str]:
-    """Those keys that are settings of one listener."""
+    """Return the keys that are settings of one listener."""
     return (key for key in texts if base_of(key) is not None)
 
 
 def listener_value(key: str, layers: BrokerLayers) -> Effective:
-    """The setting of one listener, which falls back to the node's."""
+    """Return the setting of one listener, which falls back to the node's."""
     name = base_of(key)
     assert name is not None, f"{key} is no setting of one listener"
     return resolve(replace(tables.broker_settings()[name], name=key), ((key, 1), (name, 1)), layers)
 
 
 def of_listeners(name: str, layers: BrokerLayers) -> dict[str, int]:
-    """What is in force of a setting that is a whole number, by listener, as `listeners` has their names."""
+    """Return the values in force of an integer setting, by listener, named as in `listeners`."""
     found = {}
     for key in dict.fromkeys(key for _source, texts in layers for key in listener_keys(texts) if base_of(key) == name):
         value = listener_value(key, layers).value

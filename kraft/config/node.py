@@ -1,7 +1,7 @@
-"""The configuration of one node, checked as a whole when it is made.
+"""Configuration of one node, checked as a whole when it is created.
 
-`NodeConfig` is what the node's file, the command line and the defaults say together. It does not change while the node
-runs; settings that may be changed are read through `effective`, with this as the lowest layer.
+`NodeConfig` combines the node's file, the command line and the defaults. It does not change while the node runs.
+Settings that may be changed are read through `effective`, with this as the lowest layer.
 """
 
 import re
@@ -39,7 +39,7 @@ _SOCKET = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(?P<port>[0-9]{1
 
 
 class Endpoint(NamedTuple):
-    """One address of a listener. An empty host is every address; port 0 is chosen by the system."""
+    """One address of a listener. An empty host means every address; the system chooses for port 0."""
 
     listener: str
     host: str
@@ -52,7 +52,7 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True)
 class NodeConfig:
-    """One node's settings. `texts` are the keys as given (Kafka's names); defaults fill the rest.
+    """Settings of one node. `texts` are the keys as given (Kafka's names); defaults fill the rest.
 
     Raises `InvalidConfigError` when a value is out of range, or values contradict each other.
     """
@@ -60,9 +60,9 @@ class NodeConfig:
     texts: Mapping[str, str]
     values: dict[str, Value] = field(init=False)
     ignored: dict[str, str] = field(init=False)
-    """Keys that are given and do nothing, each with a sentence that says why."""
+    """Keys that are given and have no effect, each with a sentence that states the reason."""
     unknown: tuple[str, ...] = field(init=False)
-    """Those of them that nobody knows."""
+    """Those of them that are unknown."""
     node_id: int = field(init=False)
     roles: tuple[str, ...] = field(init=False)
     listeners: tuple[Endpoint, ...] = field(init=False)
@@ -93,27 +93,27 @@ class NodeConfig:
             parse_socket("kraft.metrics.listener", str(metrics))
 
     def __getitem__(self, name: str) -> Value:
-        """The value of a broker setting: as given, else its default. `KeyError` for a name that there is not."""
+        """Return the value of a broker setting: as given, else its default. Raise `KeyError` for an unknown name."""
         return effective.broker_value(name, self.layers()).value
 
     def integer(self, name: str) -> int:
-        """The value of a setting that is a whole number and is set or has a default."""
+        """Return the value of a setting that is a whole number and is set or has a default."""
         return effective.broker_integer(name, self.layers())
 
     def layers(self, dynamic: Mapping[str, str] | None = None,
                dynamic_default: Mapping[str, str] | None = None) -> effective.BrokerLayers:
-        """This configuration under dynamic settings."""
+        """Return this configuration as the layer below dynamic settings."""
         return effective.BrokerLayers(dynamic or {}, dynamic_default or {}, self.texts)
 
     @property
     def without_effect(self) -> tuple[Setting, ...]:
-        """The settings that are given, and have no effect here."""
+        """Settings that are given, and have no effect here."""
         given = [tables.broker_settings()[name] for name in self.texts if name in tables.broker_settings()]
         return tuple(each for each in given if KEPT in each.documentation)
 
     @property
     def warnings(self) -> list[str]:
-        """What the file says in vain, a sentence for each reason."""
+        """Entries of the file that have no effect, with one sentence for each reason."""
         by_reason: dict[str, list[str]] = {}
         for setting in self.without_effect:
             why = absence("broker", setting.name).strip() or setting.documentation
@@ -139,24 +139,24 @@ class NodeConfig:
 
     @property
     def inter_broker_listener(self) -> str:
-        """The listener that brokers use among themselves."""
+        """Listener that brokers use among themselves."""
         if name := self.values.get("inter.broker.listener.name"):
             return str(name).upper()
         return self.broker_listeners[0].listener if self.broker_listeners else "PLAINTEXT"
 
     def advertised(self, listener: Endpoint) -> Endpoint:
-        """The address by which others reach a listener: that of `advertised.listeners`, else its own; the loopback
-        address where that is every address of the machine."""
+        """Return the address by which others reach a listener: that of `advertised.listeners`, else its own. Where that
+        is every address of the machine, return the loopback address."""
         found = next((each for each in self.advertised_listeners if each.listener == listener.listener), listener)
         return found._replace(host=LOOPBACK) if found.host in ("", *EVERY_ADDRESS) else found
 
     @property
     def selects_replicas_by_rack(self) -> bool:
-        """Whether consumers are sent to replicas in their rack (KIP-392)."""
+        """Return whether consumers are sent to replicas in their rack (KIP-392)."""
         return self.values.get("replica.selector.class") == RACK_AWARE_SELECTOR
 
     def protocol(self, listener: str) -> str:
-        """The security protocol of a listener, by the map or by its own name."""
+        """Return the security protocol of a listener, by the map or by its own name."""
         if text := self.values.get("listener.security.protocol.map"):
             assert isinstance(text, str)
             pairs = dict(pair.strip().upper().split(":", 1) for pair in text.split(",") if ":" in pair)
@@ -214,7 +214,7 @@ class NodeConfig:
 
     @staticmethod
     def _check_ports(endpoints: tuple[Endpoint, ...]) -> None:
-        """Each listener has a port of its own, but for one on IPv4 beside one on IPv6, as in Kafka."""
+        """Check that each listener has a port of its own. One on IPv4 and one on IPv6 may share a port, as in Kafka."""
         by_port: dict[int, list[Endpoint]] = {}
         for each in endpoints:
             by_port.setdefault(each.port, []).append(each)
@@ -224,8 +224,8 @@ class NodeConfig:
                                          "its own, but for one on an IPv4 and one on an IPv6 address")
 
     def _check_reachable(self, advertised: tuple[Endpoint, ...]) -> None:
-        """Refuse brokers' listeners that advertise an address which stands for all of a machine's: nobody can connect
-        to it. Kafka accepts it for controllers, whose addresses the quorum's settings name."""
+        """Refuse brokers' listeners that advertise an address which means all of a machine's: no client can connect to
+        it. Kafka accepts it for controllers, whose addresses the quorum's settings name."""
         named = {each.listener for each in advertised}
         for each in self.broker_listeners:
             if each.listener not in named and each.host in EVERY_ADDRESS:
@@ -274,7 +274,7 @@ class NodeConfig:
 
 
 def cordon_fault(names: Iterable[str], log_dirs: Iterable[Path]) -> str | None:
-    """What is wrong with the directories that `cordoned.log.dirs` names (KIP-1066); None: nothing."""
+    """Return what is wrong with the directories that `cordoned.log.dirs` names (KIP-1066); None if nothing is."""
     named = list(names)
     if EVERY_DIRECTORY in named:
         return None if named == [EVERY_DIRECTORY] else (f"{CORDONED}: {EVERY_DIRECTORY} stands for all directories "
@@ -285,7 +285,7 @@ def cordon_fault(names: Iterable[str], log_dirs: Iterable[Path]) -> str | None:
 
 
 def _ip_version(endpoint: Endpoint) -> int:
-    """4 or 6 for a literal address, 0 for a name and for every address: `::` is every IPv4 address too."""
+    """Return 4 or 6 for a literal address, 0 for a name and for every address: `::` is every IPv4 address too."""
     try:
         return 0 if endpoint.host == "::" else ip_address(endpoint.host).version
     except ValueError:
@@ -293,7 +293,7 @@ def _ip_version(endpoint: Endpoint) -> int:
 
 
 def parse_endpoint(setting: str, text: str) -> Endpoint:
-    """`NAME://host:port`, or `InvalidConfigError` naming the setting it is for."""
+    """Parse `NAME://host:port`; raise `InvalidConfigError` that names the setting."""
     found = _ENDPOINT.fullmatch(text.strip())
     if found is None or int(found["port"]) > 65_535:
         raise InvalidConfigError(f"{setting}: {text!r} is not NAME://host:port with a port of 0 to 65535")
@@ -301,7 +301,7 @@ def parse_endpoint(setting: str, text: str) -> Endpoint:
 
 
 def parse_socket(setting: str, text: str) -> tuple[str, int]:
-    """`host:port`, or `InvalidConfigError` naming the setting it is for."""
+    """Parse `host:port`; raise `InvalidConfigError` that names the setting."""
     found = _SOCKET.fullmatch(text.strip())
     if found is None or int(found["port"]) > 65_535:
         raise InvalidConfigError(f"{setting}: {text!r} is not host:port with a port of 0 to 65535")
@@ -309,7 +309,8 @@ def parse_socket(setting: str, text: str) -> tuple[str, int]:
 
 
 def _host(text: str) -> str:
-    """The host, a literal address in its usual form: `::0` is `::`, and `0` is `0.0.0.0`, as the system reads it."""
+    """Return the host, a literal address in its usual form: `::0` is `::`, and `0` is `0.0.0.0`, as the system reads
+    it."""
     bare = text.strip("[]")
     try:
         return EVERY_ADDRESS[0] if _ZEROS.fullmatch(bare) else str(ip_address(bare))

@@ -1,10 +1,10 @@
-"""A node's configuration file: Java properties with Kafka's keys.
+"""Configuration file of a node: Java properties with Kafka's keys.
 
-A key that does nothing is ignored as Kafka ignores it, and named at the start with the reason: one that nobody knows
-with the nearest right one. Keys that Kafka passes on to plug-ins (`rsm.config.*` and so on) are kept.
+A key without effect is ignored, as in Kafka, and named at the start with the reason. An unknown key is named with the
+nearest right one. Keys that Kafka passes on to plug-ins (`rsm.config.*` and so on) are kept.
 
-Settings of the quorum may also go by the names that KIP-595, KIP-631 and KIP-642 have for them: where settings are read
-those become Kafka's released names, which are the only ones from there on.
+Settings of the quorum may also have the names of KIP-595, KIP-631 and KIP-642. Those are replaced where settings are
+read; only Kafka's released names are used from there on.
 """
 
 from collections.abc import Mapping
@@ -33,13 +33,14 @@ KIP_NAMES: Final[Mapping[str, str]] = MappingProxyType({
     "controller.listeners": "controller.listener.names",
     "controller.id": "node.id",
 })
-"""The released name of each."""
+"""Released name of each."""
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """The file's keys, by their released names, and values. Raises `InvalidConfigError` naming the file when it cannot
-    be read as properties, and what `with_released_names` raises."""
-    # Only here: it brings an HTTP client and a mail parser with it, which take longer to load than a node to start.
+    """Return the file's keys, by their released names, and values. Raise `InvalidConfigError` that names the file when
+    it cannot be read as properties; also raises what `with_released_names` raises."""
+    # Imported here only, because it imports an HTTP client and a mail parser, which take longer to load than a node to
+    # start.
     import javaproperties
 
     try:
@@ -50,7 +51,8 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def with_released_names(texts: Mapping[str, str]) -> dict[str, str]:
-    """The same with the KIPs' names replaced. `InvalidConfigError` where two names of one setting have two values."""
+    """Return the same texts with the KIPs' names replaced. Raise `InvalidConfigError` where two names of one setting
+    have two values."""
     released: dict[str, str] = {}
     names: dict[str, str] = {}
     for key, text in texts.items():
@@ -63,7 +65,7 @@ def with_released_names(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 class Parsed(NamedTuple):
-    """Values by key; and of the keys that do nothing, why. `unknown`: those of them that nobody knows."""
+    """Values by key, and for the keys without effect the reason. `unknown`: those of them that are unknown."""
 
     values: dict[str, Value]
     ignored: dict[str, str]
@@ -71,7 +73,7 @@ class Parsed(NamedTuple):
 
 
 def parse_properties(texts: Mapping[str, str]) -> Parsed:
-    """Check every key and value. All that is wrong is reported at once, in one `InvalidConfigError`."""
+    """Check every key and value. All errors are reported at once, in one `InvalidConfigError`."""
     settings = tables.broker_settings()
     values: dict[str, Value] = {}
     ignored: dict[str, str] = {}

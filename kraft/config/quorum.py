@@ -1,5 +1,5 @@
-"""Who is in the metadata quorum, as the configuration says: `controller.quorum.voters` names all voters for good,
-`controller.quorum.bootstrap.servers` only somebody who knows them."""
+"""Members of the metadata quorum, as the configuration names them. `controller.quorum.voters` names all voters for
+good; `controller.quorum.bootstrap.servers` names only nodes that know them."""
 
 import re
 from typing import Final, NamedTuple
@@ -21,14 +21,14 @@ class Address(NamedTuple):
 
 
 class StaticVoter(NamedTuple):
-    """`id@host:port`; or the id alone (KIP-642), of this node, or of one that says itself where it listens."""
+    """`id@host:port`. Or the id alone (KIP-642): of this node, or of one that announces its own address."""
 
     node_id: int
     address: Address | None
 
 
 def static_voters(config: NodeConfig) -> tuple[StaticVoter, ...]:
-    """The voters of `controller.quorum.voters`, by id; none when the voters are in the metadata log itself."""
+    """Return the voters of `controller.quorum.voters`, by id; none when the voters are in the metadata log itself."""
     found = [_static_voter(text) for text in _texts(config, VOTERS)]
     ids = [each.node_id for each in found]
     if len(dict.fromkeys(ids)) != len(ids):
@@ -37,13 +37,14 @@ def static_voters(config: NodeConfig) -> tuple[StaticVoter, ...]:
 
 
 def bootstrap_servers(config: NodeConfig) -> tuple[Address, ...]:
-    """The addresses of `controller.quorum.bootstrap.servers`; `host:port`, or URIs (KIP-631's `controller.connect`)."""
+    """Return the addresses of `controller.quorum.bootstrap.servers`; `host:port`, or URIs (KIP-631's
+    `controller.connect`)."""
     return tuple(_address(BOOTSTRAP_SERVERS, text) for text in _texts(config, BOOTSTRAP_SERVERS))
 
 
 def is_sole_controller(config: NodeConfig) -> bool:
-    """Whether this node has both roles and is told of no other controller. Kafka's own file for a single node names a
-    bootstrap server: the node itself."""
+    """Return whether this node has both roles and its configuration names no other controller. Kafka's own file for a
+    single node names a bootstrap server: the node itself."""
     if not (config.is_broker and config.is_controller):
         return False
     listeners = [*config.controller_listeners, *config.advertised_listeners]
@@ -56,7 +57,7 @@ def is_sole_controller(config: NodeConfig) -> bool:
 
 
 def check_quorum(config: NodeConfig) -> None:
-    """`InvalidConfigError` for a quorum that this node could not find, or has no place in."""
+    """Raise `InvalidConfigError` for a quorum that this node could not find, or has no place in."""
     voters, servers = static_voters(config), bootstrap_servers(config)
     if not servers and not any(each.address for each in voters) and (not config.is_controller or not voters):
         raise InvalidConfigError(f"{BOOTSTRAP_SERVERS}: is needed where process.roles is {','.join(config.roles)}, or "

@@ -1,7 +1,7 @@
-"""One setting: its type, its range, how its text is read and written.
+"""Setting: its type, its range, and the conversion of its text.
 
-The tables in `settings.json` give types and ranges in Kafka's own notation (`[0,...]`, `[1,...,9] or -1`,
-`[compact, delete]`); this file gives them their meaning.
+The tables in `settings.json` give types and ranges in Kafka's own notation (`[0,...]`, `[1,...,9] or -1`, `[compact,
+delete]`); this file interprets them.
 """
 
 import re
@@ -22,11 +22,11 @@ INTEGER_RANGES: Final = {
 }
 DIGITS_MAX: Final = 100
 UNKNOWN: Final = "unknown"
-"""The type of a setting that is in no table."""
+"""Type of a setting that is in no table."""
 SHOWN_MAX: Final = 100
-"""Characters of a value that a message repeats."""
+"""Number of characters of a value that a message repeats."""
 _BLANKS: Final = "".join(map(chr, range(0x21)))
-"""What Java's `String.trim` removes."""
+"""Characters that Java's `String.trim` removes."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _BOUNDS = re.compile(r"\[(?P<low>-?[\d.]+),\.\.\.(?:,(?P<high>-?[\d.]+))?\](?: or (?P<also>-?\d+))?")
@@ -40,9 +40,11 @@ _DURATION = re.compile(r"by_duration:-?P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.
 class Setting:
     """One line of the tables.
 
-    `default` is in the setting's type. `synonyms` are the broker settings that a topic's or group's setting falls back
-    to, first to last, each with the factor from its unit to this one's. `update` says who may change it while the node
-    runs: "cluster-wide", "per-broker", or "" when it is read at the start only.
+    - `default` is in the setting's type.
+    - `synonyms` are the broker settings that a topic's or group's setting falls back to, first to last, each with the
+      factor from its unit to this one's.
+    - `update` is the scope in which it may be changed while the node runs: "cluster-wide", "per-broker", or "" when it
+      is read at the start only.
     """
 
     name: str
@@ -55,7 +57,7 @@ class Setting:
     internal: bool
     documentation: str
     refused: tuple[int, ...] = ()
-    """Values within the range that are refused all the same."""
+    """Values within the range that are refused nevertheless."""
     feeds: "tuple[tuple[Setting, int], ...]" = ()
     """Topic settings that fall back to this one, each with the factor to its unit: their ranges hold too."""
 
@@ -64,7 +66,8 @@ class Setting:
         return self.type in ("password", UNKNOWN)
 
     def parse(self, text: str) -> Value:
-        """The value that `text` stands for. Raises `InvalidConfigError` naming setting, text and what is allowed."""
+        """Return the value that `text` means. Raise `InvalidConfigError` that names setting, text and what is
+        allowed."""
         value = _PARSERS[self.type](self, text.strip(_BLANKS))
         self._check_range(value)
         if isinstance(value, int) and not isinstance(value, bool):
@@ -76,8 +79,8 @@ class Setting:
         return value
 
     def inherited(self, value: Value, factor: int) -> Value:
-        """This topic setting's value for a broker setting's, in whose unit one is `factor` of this one's. All that is
-        below 0 is no limit, and is not scaled."""
+        """Return this topic setting's value for a broker setting's, one unit of which is `factor` units of this one.
+        Any value below 0 means no limit, and is not scaled."""
         if not isinstance(value, int) or isinstance(value, bool):
             return value
         if value >= 0:
@@ -85,7 +88,7 @@ class Setting:
         return -1 if self.range.startswith("[-1,") else value
 
     def allows(self, value: Value) -> bool:
-        """Whether the value, which has the right type, is within the range."""
+        """Return whether the value, which has the right type, is within the range."""
         try:
             self._check_range(value)
         except InvalidConfigError:
@@ -93,7 +96,7 @@ class Setting:
         return True
 
     def format(self, value: Value) -> str | None:
-        """The text that Kafka shows for `value`; None stays None."""
+        """Return the text that Kafka shows for `value`; None stays None."""
         match value:
             case None:
                 return None
@@ -158,12 +161,12 @@ class Setting:
 
 
 def shortened(text: str) -> str:
-    """The text, or its beginning where it is too long to be repeated."""
+    """Return the text, or its beginning where it is too long to be repeated."""
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}... ({len(text)} characters)"
 
 
 def _java_double(value: float) -> str:
-    """As `Double.toString` writes it: a point always, an exponent outside 0.001 to 10,000,000."""
+    """Return the value as `Double.toString` writes it: a point always, an exponent outside 0.001 to 10,000,000."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     exact = Decimal(repr(value)).normalize()

@@ -1,7 +1,7 @@
-"""The tables of settings, read once from `settings.json` (facts) and `documentation.txt` (what each one does).
+"""Tables of settings, read once from `settings.json` (facts) and `documentation.txt` (what each setting does).
 
-Facts are Kafka's: names, types, defaults, ranges. Texts are ours. The section `kraft` holds what Kafka has not. The
-facts about settings of logs are in the engine's `log_settings.json`, and nowhere else.
+Facts are Kafka's: names, types, defaults, ranges. Texts are kraft's. The section `kraft` holds settings that Kafka does
+not have. The facts about settings of logs are in the engine's `log_settings.json`, and nowhere else.
 """
 
 import json
@@ -16,7 +16,7 @@ from kraft.config.setting import Setting
 
 SECTIONS: Final = ("topic", "broker", "broker_dynamic", "kraft", "group", "client_metrics", "client_quota", "ip_quota")
 
-# Broker settings that are one setting in several units: the first that is set counts.
+# Broker settings that are one setting in several units: the first that is set wins.
 BROKER_SYNONYMS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = MappingProxyType({
     "log.flush.interval.ms": (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
     "log.retention.ms": (("log.retention.ms", 1), ("log.retention.minutes", 60_000),
@@ -28,7 +28,7 @@ BROKER_SYNONYMS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = MappingProxy
 
 @cache
 def section(name: str) -> Mapping[str, Setting]:
-    """The settings of one section by name, in the order of the names."""
+    """Return the settings of one section by name, in the order of the names."""
     assert name in SECTIONS, name
     texts = _documentation()
     found = {}
@@ -47,12 +47,12 @@ def section(name: str) -> Mapping[str, Setting]:
 
 @cache
 def broker_settings() -> Mapping[str, Setting]:
-    """Everything that a node's file or a dynamic broker setting may name."""
+    """Return everything that a node's file or a dynamic broker setting may name."""
     return MappingProxyType({**section("broker"), **section("broker_dynamic"), **section("kraft")})
 
 
 def _feeds(broker_name: str) -> tuple[tuple[Setting, int], ...]:
-    """The topic settings that fall back to a broker's, each with its factor."""
+    """Return the topic settings that fall back to a broker's, each with its factor."""
     return tuple((setting, factor) for setting in section("topic").values()
                  for name, factor in setting.synonyms if name == broker_name)
 
@@ -85,7 +85,8 @@ def _documentation() -> dict[str, dict[str, str]]:
 
 
 def _borrowed(texts: dict[str, dict[str, str]], name: str, setting: str, synonyms: tuple[tuple[str, int], ...]) -> str:
-    """The text of a setting that has none: a broker's default takes the topic's, a group's setting its default's."""
+    """Return the text of a setting that has none: a broker's default uses the topic's, a group's setting its
+    default's."""
     if name == "broker":
         for fact in _facts()["topic"]:
             if setting in dict(map(_synonym, fact.get("synonyms", ()))):

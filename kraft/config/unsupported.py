@@ -1,15 +1,15 @@
-"""Kafka's settings that cannot have their effect here: they keep their default, or stay empty. Those that may be set
-all the same are in `absent`.
+"""Settings of Kafka that cannot have their effect here: they keep their default, or stay empty. Those that may be set
+nevertheless are in `absent`.
 
-Whoever relies on one of them must hear of it before the node serves: the file of a Kafka with an authorizer must not
-start a node that lets everybody do everything.
+An operator that relies on one of them must learn of it before the node serves. The file of a Kafka with an authorizer
+must not start a node that lets every client do everything.
 """
 
 from typing import Final
 
 from kraft.config.setting import Setting, Value
 
-# By how their names begin, why they cannot work.
+# By name prefix, why they cannot work.
 SECURITY: Final = "this version has neither TLS nor SASL"
 FAMILIES: Final = {"ssl.": SECURITY, "sasl.": SECURITY}
 _JAVA: Final = "Java classes cannot be loaded here"
@@ -31,12 +31,12 @@ READ_AT_START: Final = ("listeners", "listener.security.protocol.map")
 
 
 def is_of_tls_or_sasl(name: str) -> bool:
-    """Whether the setting does nothing where no listener has TLS or SASL."""
+    """Return whether the setting has no effect where no listener has TLS or SASL."""
     return name.startswith(tuple(FAMILIES)) or name == "connections.max.reauth.ms"
 
 
 def check_supported(setting: Setting, value: Value) -> None:
-    """Raises `InvalidConfigError` for a value that could not have its effect."""
+    """Raise `InvalidConfigError` for a value that could not have its effect."""
     if value in (None, "", []) or value == setting.default:
         return
     why = REFUSED.get(setting.name) or (_JAVA if setting.type == "class" else None)

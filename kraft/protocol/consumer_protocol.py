@@ -1,7 +1,7 @@
-"""What consumers put into the metadata and assignment of a group whose protocol type is `consumer`.
+"""Metadata and assignment of consumers, in a group whose protocol type is `consumer`.
 
-int16 version, then the message. A version above the known ones is read as the newest known one and what follows is left
-alone, as Kafka does: new fields only ever come at the end.
+The format is an int16 version, then the message. A version above the known ones is read as the newest known one, and
+the rest is ignored, as in Kafka: new fields only ever come at the end.
 """
 
 from typing import TypeVar
@@ -17,12 +17,12 @@ _Message = TypeVar("_Message", bound=Message)
 
 
 def decode_subscription(metadata: Buffer) -> ConsumerProtocolSubscription:
-    """A member's metadata for one protocol (assignor). Raises `MalformedMessageError`."""
+    """Decode a member's metadata for one protocol (assignor). Raises `MalformedMessageError`."""
     return _decode(ConsumerProtocolSubscription, metadata)
 
 
 def decode_assignment(assignment: Buffer) -> ConsumerProtocolAssignment:
-    """What the group's leader gave a member. Raises `MalformedMessageError`."""
+    """Decode what the group's leader assigned to a member. Raises `MalformedMessageError`."""
     return _decode(ConsumerProtocolAssignment, assignment)
 
 

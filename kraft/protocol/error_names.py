@@ -1,4 +1,4 @@
-"""What people are told of an error code, also of one that this version does not know."""
+"""Names and texts of error codes for people, including codes that this version does not know."""
 
 from typing import Final
 
@@ -8,10 +8,10 @@ _BY_CODE: Final = {int(each): each for each in ErrorCode}
 
 
 def name_of(code: int) -> str:
-    """Kafka's name of an error code."""
+    """Return Kafka's name of an error code."""
     return _BY_CODE[code].name if code in _BY_CODE else f"error {code}"
 
 
 def text_of(code: int) -> str:
-    """What the code means."""
+    """Return the meaning of the code."""
     return _BY_CODE[code].message if code in _BY_CODE else "a code that this version does not know"

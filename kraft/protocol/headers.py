@@ -1,8 +1,8 @@
 """Headers of requests and responses.
 
-A request's header tells its own version only through the API and version that stand in it; a response's header is known
-from the request. Version 1 of a request header has key int16, version int16, correlation id int32 and client id (in the
-old encoding); version 2 adds tagged fields. Version 0 of a response header is the correlation id; 1 adds tagged fields.
+The version of a request's header follows from the API and version in it; that of a response's header from the request.
+Version 1 of a request header has key int16, version int16, correlation id int32 and client id (in the old encoding);
+version 2 adds tagged fields. Version 0 of a response header is the correlation id; version 1 adds tagged fields.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Request(NamedTuple):
-    """A request as it came: `body` is a view of the bytes after the header, not decoded."""
+    """Received request: `body` is a view of the bytes after the header, not decoded."""
 
     api: Api
     header: RequestHeader
@@ -25,7 +25,7 @@ class Request(NamedTuple):
 
 
 def decode_request(frame: Buffer) -> Request:
-    """Splits the frame of a request (without its length). Whether its version is served is not looked at.
+    """Split the frame of a request (without its length). Whether its version is served is not checked.
 
     Raises `MalformedMessageError`, also for a key that no API has.
     """
@@ -41,16 +41,17 @@ def decode_request(frame: Buffer) -> Request:
 
 
 def encode_request_header(api: Api, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """What precedes the body of a request."""
+    """Return the bytes that precede the body of a request."""
     header = RequestHeader(request_api_key=api.key, request_api_version=version, correlation_id=correlation_id,
                            client_id=client_id)
     return header.encode(api.request_header_version(version))
 
 
 def decode_response_header(frame: Buffer, api: Api, version: int) -> tuple[ResponseHeader, memoryview]:
-    """Splits the frame of a response (without its length) to a request of `version`: the header and a view of the body.
+    """Split the frame of a response (without its length) to a request of `version`: the header and a view of the body.
 
-    An ApiVersions response to a version the server does not know has a body of version 0: its error code says so.
+    An ApiVersions response to a version that the server does not support has a body of version 0: its error code says
+    so.
     """
     view = memoryview(frame)
     header_version = api.response_header_version(version)
@@ -59,5 +60,5 @@ def decode_response_header(frame: Buffer, api: Api, version: int) -> tuple[Respo
 
 
 def encode_response_header(api: Api, version: int, correlation_id: int) -> bytes:
-    """What precedes the body of a response to a request of `version`."""
+    """Return the bytes that precede the body of a response to a request of `version`."""
     return ResponseHeader(correlation_id=correlation_id).encode(api.response_header_version(version))

@@ -9,12 +9,12 @@ _TEXT: Final = re.compile(r"([A-Za-z0-9_-]{22})(==)?")
 
 
 def id_text(value: UUID) -> str:
-    """An id as Kafka writes it: URL-safe base64 without padding."""
+    """Return an id as Kafka writes it: URL-safe base64 without padding."""
     return urlsafe_b64encode(value.bytes).decode("ascii").rstrip("=")
 
 
 def id_of(text: str) -> UUID:
-    """The id that such a text stands for, which may be padded; `ValueError` for anything else."""
+    """Return the id of such a text, which may be padded; raise `ValueError` for anything else."""
     found = _TEXT.fullmatch(text)
     value = None if found is None else UUID(bytes=urlsafe_b64decode(found[1] + "=="))
     if found is None or value is None or id_text(value) != found[1]:

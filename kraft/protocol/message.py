@@ -1,11 +1,11 @@
-"""What all generated message classes share.
+"""Base of all generated message classes.
 
-A message is a class with slots, one per field of its schema, in the order of the wire. It is built with keywords (a
-field that is left out has the schema's default), compared by value, and can be changed. Structs inside it are classes
-of the same kind in the same module. Lists are copied when a message is built, so any iterable can be given.
+A message is a class with slots, one for each field of its schema, in the order of the wire. It is built with keywords
+(an omitted field has the schema's default), compared by value, and mutable. Structs inside it are classes of the same
+kind in the same module. Lists are copied when a message is built, so any iterable can be given.
 
-The classes are plain generated code and no dataclasses, because making a dataclass takes a hundred times as long as
-making such a class, and a node needs several hundred of them to start.
+The classes are plain generated code and not dataclasses. To create a dataclass takes a hundred times as long, and a
+node needs several hundred message classes to start.
 """
 
 from abc import abstractmethod
@@ -25,7 +25,7 @@ NEVER = 0x8000
 ZERO_UUID = UUID(int=0)
 
 BYTES_MAX = 0x7FFF_FFFF
-"""What a frame can carry."""
+"""Largest size that a frame can carry."""
 
 
 class MessageSizeError(KraftError):
@@ -33,7 +33,7 @@ class MessageSizeError(KraftError):
 
 
 class Struct:
-    """A part of a message. Equal to another of the same class with equal fields."""
+    """Part of a message. Equal to another of the same class with equal fields."""
 
     __slots__: tuple[str, ...] = ()
     __hash__ = None  # type: ignore[assignment]
@@ -48,32 +48,32 @@ class Struct:
         return f"{type(self).__name__}({fields})"
 
     def replace(self, **changes: object) -> Self:
-        """A copy with some fields changed. The structs inside are the same objects as before."""
+        """Return a copy with some fields changed. The structs inside are the same objects as before."""
         return type(self)(**({name: getattr(self, name) for name in self.__slots__} | changes))
 
     @classmethod
     @abstractmethod
     def read(cls, r: WireReader, version: int) -> Self:
-        """Reads the struct as `version` of its message has it. Raises `MalformedMessageError`."""
+        """Read the struct in the form that `version` of its message has. Raises `MalformedMessageError`."""
 
     @classmethod
     def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
-        """As `read`, a generator that gives way after every few elements of an array."""
+        """Like `read`, as a generator that yields after every few elements of an array."""
         yield
         return cls.read(r, version)
 
     @abstractmethod
     def write(self, w: WireWriter, version: int) -> None:
-        """Appends the struct as `version` of its message has it. A field that the version does not carry must have its
-        default, unless the schema says that it may be dropped (`ignorable`): else `UnsupportedVersionError`.
-        """
+        """Append the struct in the form that `version` of its message has. A field that the version does not carry must
+        have its default, unless the schema says that it may be dropped (`ignorable`). Otherwise raise
+        `UnsupportedVersionError`."""
 
 
 class Message(Struct):
-    """A whole message.
+    """Whole message.
 
-    `API_KEY` is the schema's `apiKey`: of a request and its response the API, of a record its type, of a coordinator's
-    key its type; -1 where the schema has none. `VERSIONS` are all that can be encoded and decoded.
+    `API_KEY` is the schema's `apiKey`: the API of a request and its response, the type of a record, the type of a
+    coordinator's key; -1 where the schema has none. `VERSIONS` are all that can be encoded and decoded.
     """
 
     __slots__: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class Message(Struct):
 
     @classmethod
     def reader(cls, data: bytes | bytearray | memoryview, version: int) -> WireReader:
-        """A reader of `data` in the encoding of `version`."""
+        """Return a reader of `data` in the encoding of `version`."""
         if version not in cls.VERSIONS:
             raise UnsupportedVersionError(
                 f"{cls.__name__} has the versions {cls.VERSIONS.start} to {cls.VERSIONS.stop - 1}, not {version}")
@@ -91,7 +91,7 @@ class Message(Struct):
 
     @classmethod
     def decode_steps(cls, data: bytes, version: int, elements_max: int) -> Generator[None, None, Self]:
-        """As `decode`, a generator that gives way after every few elements. A message with more than `elements_max`
+        """Like `decode`, as a generator that yields after every few elements. A message with more than `elements_max`
         array elements and tags is malformed."""
         if version not in cls.VERSIONS:
             raise UnsupportedVersionError(
@@ -104,11 +104,12 @@ class Message(Struct):
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int, *, exact: bool = False) -> Self:
-        """The message that `data` begins with. Bytes after it are ignored, as Kafka does with requests, unless `exact`.
+        """Return the message that `data` begins with. Bytes after it are ignored, as Kafka does with requests, unless
+        `exact`.
 
-        Raises `MalformedMessageError`, and `UnsupportedVersionError` for a version outside `VERSIONS`. Memory taken
-        is at most proportional to the size of `data`, whatever lengths it claims, and bounded by `ELEMENTS_MAX` of
-        `kraft_native.wire` besides the bytes themselves.
+        Raises `MalformedMessageError`, and `UnsupportedVersionError` for a version outside `VERSIONS`. Allocated memory
+        is at most proportional to the size of `data`, whatever lengths it claims. Besides the bytes themselves it is
+        bounded by `ELEMENTS_MAX` of `kraft_native.wire`.
         """
         r = cls.reader(data, version)
         try:
@@ -120,9 +121,8 @@ class Message(Struct):
         return message
 
     def encode(self, version: int) -> bytes:
-        """The message as bytes. Raises `UnsupportedVersionError` for a version outside `VERSIONS` or a field that
-        `version` cannot carry, `InvalidArgumentError` for a value outside its type's range.
-        """
+        """Return the message as bytes. Raise `UnsupportedVersionError` for a version outside `VERSIONS` or a field that
+        `version` cannot carry, and `InvalidArgumentError` for a value outside its type's range."""
         if version not in self.VERSIONS:
             raise UnsupportedVersionError(
                 f"{type(self).__name__} has the versions {self.VERSIONS.start} to {self.VERSIONS.stop - 1}, "
@@ -137,8 +137,8 @@ class Message(Struct):
     def encode_steps(
         self, version: int, bytes_max: int = BYTES_MAX
     ) -> Generator[None, None, list[bytes | bytearray]]:
-        """As `encode`, a generator that gives way after every few elements of an array of structs. It returns the parts
-        that follow each other, large ones but the last. Raises `MessageSizeError` soon after they have more than
+        """Like `encode`, as a generator that yields after every few elements of an array of structs. It returns
+        consecutive parts, all of them large except the last. Raises `MessageSizeError` soon after they exceed
         `bytes_max`."""
         if version not in self.VERSIONS:
             raise UnsupportedVersionError(
@@ -146,7 +146,7 @@ class Message(Struct):
                 f"not {version}")
         w = WireWriter(version >= self.FLEXIBLE_FROM, [])
         parts: list[bytes | bytearray] = []
-        count = size = 0               # of parts that are as large as they get
+        count = size = 0               # of parts that have reached their final size
         try:
             for _ in write_steps(w, parts, (self,), version):
                 if len(parts) > count + 1:
@@ -162,6 +162,6 @@ class Message(Struct):
 
 
 def absent(struct: Struct, field: str, version: int) -> UnsupportedVersionError:
-    """The refusal to encode a field that is set and that `version` does not carry."""
+    """Return the error for a field that is set and that `version` does not carry."""
     return UnsupportedVersionError(
         f"{type(struct).__name__}.{field} is {getattr(struct, field)!r}, and version {version} cannot carry it")

@@ -1,4 +1,4 @@
-"""How messages are framed inside records: of the metadata log, of the coordinators' topics, of control batches.
+"""Frames of messages inside records: of the metadata log, of the coordinators' topics, of control batches.
 
 | record | key | value |
 |---|---|---|
@@ -7,8 +7,8 @@
 | control, types 0 and 1 | int16 0, int16 type | int16 version, message |
 | control, types 2 to 6 | int16 0, int16 type | message, whose first field is its own version |
 
-A type or version that is not known here raises `UnsupportedVersionError`: a newer node wrote it. Bytes that do not fit,
-or are left over, raise `MalformedMessageError`.
+An unknown type or version raises `UnsupportedVersionError`: a newer node wrote it. Bytes that do not fit, or that
+remain, raise `MalformedMessageError`.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ KEY_VERSION = 0
 
 
 def encode_record(message: Message, version: int) -> bytes:
-    """The value of a record of the metadata log."""
+    """Return the value of a record of the metadata log."""
     if METADATA_RECORDS.get(message.API_KEY) != type(message).__name__:
         raise InvalidArgumentError(f"{type(message).__name__} is not a record of the metadata log")
     payload = message.encode(version)
@@ -46,7 +46,7 @@ def encode_record(message: Message, version: int) -> bytes:
 
 
 def decode_record(value: Buffer) -> tuple[Message, int]:
-    """The message in the value of a record of the metadata log, and its version."""
+    """Return the message in the value of a record of the metadata log, and its version."""
     view = memoryview(value)
     r = WireReader(view)
     frame_version, kind, version = r.uvarint(), r.uvarint(), r.uvarint()
@@ -58,7 +58,7 @@ def decode_record(value: Buffer) -> tuple[Message, int]:
 
 
 class CoordinatorRecords:
-    """The records of one coordinator's topic: `GROUPS`, `TRANSACTIONS` or `SHARE_STATES`."""
+    """Codec of the records of one coordinator's topic: `GROUPS`, `TRANSACTIONS` or `SHARE_STATES`."""
 
     def __init__(self, topic: str, names: Mapping[int, tuple[str, str]]) -> None:
         self.topic = topic
@@ -84,7 +84,7 @@ class CoordinatorRecords:
         return message_class(self._names[kind][0]).decode(view[2:], KEY_VERSION, exact=True)
 
     def decode_value(self, key: Message, value: Buffer) -> tuple[Message, int]:
-        """The value that belongs to `key`, and its version."""
+        """Return the value that belongs to `key`, and its version."""
         view = memoryview(value)
         version = WireReader(view).int16()
         return message_class(self._names[key.API_KEY][1]).decode(view[2:], version, exact=True), version
@@ -96,12 +96,12 @@ SHARE_STATES = CoordinatorRecords("__share_group_state", SHARE_RECORDS)
 
 
 def states_own_version(kind: ControlType) -> bool:
-    """Whether the message's first field is its version, so that the value needs no prefix."""
+    """Return whether the message's first field is its version, so that the value needs no prefix."""
     return kind not in (ControlType.ABORT, ControlType.COMMIT)
 
 
 def encode_control(kind: ControlType, message: Message, version: int = 0) -> tuple[bytes, bytes]:
-    """Key and value of a control record. The `version` field of a message that has one is set."""
+    """Return key and value of a control record. The `version` field of a message that has one is set."""
     if CONTROL_RECORDS[kind] != type(message).__name__:
         raise InvalidArgumentError(f"{type(message).__name__} is not the value of a control record {kind.name}")
     key = KEY_VERSION.to_bytes(2, "big") + kind.to_bytes(2, "big")
@@ -112,7 +112,7 @@ def encode_control(kind: ControlType, message: Message, version: int = 0) -> tup
 
 
 def decode_control(key: Buffer, value: Buffer) -> tuple[ControlType, Message, int]:
-    """Type, message and version of a control record."""
+    """Return type, message and version of a control record."""
     r = WireReader(key)
     r.int16()
     number = r.int16()

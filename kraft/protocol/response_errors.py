@@ -1,4 +1,4 @@
-"""Which errors a response tells: of itself, and of everything in it that has a code of its own."""
+"""Errors in a response: its own, and those of everything in it that has an error code."""
 
 from collections import Counter
 from collections.abc import Generator, Sequence
@@ -8,7 +8,7 @@ from kraft.protocol.message import Struct
 
 
 class _Plan(NamedTuple):
-    """Where a struct has codes, and which of its fields lead to structs that have some."""
+    """Fields of a struct that hold codes, and fields that lead to structs with codes."""
 
     codes: tuple[str, ...]
     inside: tuple[str, ...]
@@ -19,7 +19,7 @@ _PLANS: Final[dict[type[Struct], _Plan]] = {}
 
 
 def count_errors(response: Struct, counts: Counter[int]) -> Generator[None, None, None]:
-    """Adds every error code of `response` that is not 0 to `counts`, in steps."""
+    """Add every error code of `response` that is not 0 to `counts`, in steps."""
     plan = _plan_of(type(response))
     for name in plan.codes:
         if code := getattr(response, name):
@@ -60,7 +60,7 @@ def _plan(kind: type[Struct]) -> _Plan:
 
 
 def _structs(annotation: Any) -> list[type[Struct]]:
-    """The struct classes in a type."""
+    """Return the struct classes in a type."""
     if isinstance(annotation, type) and issubclass(annotation, Struct):
         return [annotation]
     return [found for argument in get_args(annotation) for found in _structs(argument)]
