@@ -1,4 +1,4 @@
-"""What a controller writes when it becomes the active one (KIP-631, KIP-868)."""
+"""Records that a controller writes when it becomes the active one (KIP-631, KIP-868)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,8 +18,9 @@ FAILOVER: Final = "Controller failover"
 def activation_records(
     bootstrap: Sequence[Record], min_insync_replicas: str, *, empty: bool, in_transaction: bool
 ) -> list[Record]:
-    """Ends the transaction that the last active controller left open; and if the log has no state yet, `empty`, gives
-    it its first: the records of `bootstrap.checkpoint`, in one transaction where the metadata.version has them."""
+    """Return the first records of a new active controller. They end the transaction that the previous one left open. If
+    the log has no state yet, `empty`, they also contain the records of `bootstrap.checkpoint`, in one transaction where
+    the metadata.version supports it."""
     records = [Record(AbortTransactionRecord(reason=FAILOVER))] if in_transaction else []
     if not empty:
         return records

@@ -1,8 +1,8 @@
-"""AlterPartition (KIP-497): a leader says which of its replicas are in sync.
+"""AlterPartition (KIP-497): a leader reports which of its replicas are in sync.
 
-The leader names the leader epoch and the partition epoch that it goes by. Whoever is behind is refused, so that of two
-changes at the same time one is made; a replica whose broker is fenced, on its way out or another process than the
-leader saw may not become in-sync (KIP-841, KIP-903).
+The leader names the leader epoch and the partition epoch that it relies on. A leader with an old epoch is refused, so
+of two concurrent changes only one succeeds. A replica may not join the ISR if its broker is fenced, in controlled
+shutdown, or another process than the leader saw (KIP-841, KIP-903).
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ from kraft.protocol.messages.alter_partition_response import AlterPartitionRespo
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 
 EPOCHS_SINCE: Final = 3
-"""The version from which on the broker epochs of the replicas are told."""
+"""First version with the broker epochs of the replicas."""
 
 
 def alter_partition(context: Context, request: AlterPartitionRequest) -> Decision[AlterPartitionResponse]:
-    """Each partition stands for itself. STALE_BROKER_EPOCH for the whole request of a broker that is not the one that
-    is registered."""
+    """Decide each partition on its own. The whole request gets STALE_BROKER_EPOCH if its broker is not the registered
+    one."""
     check_broker_epoch(context.image, request.broker_id, request.broker_epoch)
     records: list[Record] = []
     topics = []
@@ -42,7 +42,7 @@ def alter_partition(context: Context, request: AlterPartitionRequest) -> Decisio
 def _alter(
     context: Context, broker_id: int, topic: TopicImage, wanted: Wanted, records: list[Record]
 ) -> PartitionData:
-    """Adds the record of one change, and says how it went."""
+    """Add the record of one change, and return its result."""
     index = wanted.partition_index
     partition = topic.partitions.get(index)
     if partition is None:
@@ -58,7 +58,7 @@ def _alter(
         assert isinstance(record.message, PartitionChangeRecord)
         partition = merge(partition, record.message)
         if partition.leader != broker_id:
-            # The change completed a reassignment in which the leader itself goes.
+            # The change completed a reassignment that removes the leader itself.
             return _refused(index, ErrorCode.NEW_LEADER_ELECTED)
     return PartitionData(
         partition_index=index, leader_id=partition.leader, leader_epoch=partition.leader_epoch, isr=partition.isr,
@@ -97,8 +97,8 @@ def _validate(
 
 
 def _eligible(context: Context, partition: PartitionRegistration, state: BrokerState) -> bool:
-    """Whether the broker takes part with that replica's directory, and is the process that the leader saw; epoch -1: it
-    does not say which."""
+    """Return whether the broker takes part with that replica's directory, and is the process that the leader saw. Epoch
+    -1 does not name a process."""
     broker = context.image.brokers.get(state.broker_id)
     return (broker is not None and broker.active and state.broker_epoch in (-1, broker.epoch)
             and broker.has_online_dir(partition.directory_of(state.broker_id)))

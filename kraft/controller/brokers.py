@@ -1,11 +1,11 @@
 """Brokers: registration, heartbeats, fencing, controlled shutdown, removal; and the registration of controllers.
 
     registered --> fenced <--> unfenced --> in controlled shutdown --> fenced, may stop
-                     ^--- session ran out, or its process is gone ---'
+                     ^--- session ran out, or its process has ended ---'
 
-A new incarnation of a broker is fenced until it has replayed its own registration. What its old incarnation held is
-taken from it first, and unless that one said goodbye it counts as having lost records. So the only replica of a
-partition comes back as leader two leader epochs later, whichever way it stopped.
+A new incarnation of a broker is fenced until it has replayed its own registration. First, leaderships and ISR
+memberships of its old incarnation are removed. Unless that one stopped cleanly, it is treated as having lost records.
+So the only replica of a partition comes back as leader two leader epochs later, however it stopped.
 """
 
 from typing import Final
@@ -34,14 +34,14 @@ from kraft.protocol.messages.unregister_broker_record import UnregisterBrokerRec
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 
-# Values of BrokerRegistrationChangeRecord: 0 leaves things as they are.
+# Values of BrokerRegistrationChangeRecord; 0 leaves the state unchanged.
 FENCE: Final = 1
 UNFENCE: Final = -1
 ENTER_SHUTDOWN: Final = 1
 
 
 def check_broker_epoch(image: MetadataImage, broker_id: int, epoch: int) -> BrokerRegistration:
-    """The registration in that epoch; STALE_BROKER_EPOCH when there is another, or none."""
+    """Return the registration in that epoch. STALE_BROKER_EPOCH when its epoch differs, or without a registration."""
     broker = image.brokers.get(broker_id)
     if broker is None:
         raise RefusedError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered")
@@ -56,9 +56,13 @@ def check_broker_epoch(image: MetadataImage, broker_id: int, epoch: int) -> Brok
 def register_broker(
     context: Context, request: BrokerRegistrationRequest
 ) -> Decision[BrokerRegistrationResponse]:
-    """A broker process says who it is. The same incarnation keeps its epoch, another gets the offset where the batch
-    with its registration begins, which is where this decision begins unless that needs several; while the session of
-    the old one lasts, fenced or not, it is refused (DUPLICATE_BROKER_REGISTRATION)."""
+    """Register a broker process.
+
+    - The same incarnation keeps its epoch.
+    - Another incarnation gets as its epoch the base offset of the batch with its registration. That is where this
+      decision begins, unless it needs several batches.
+    - While the session of the old incarnation lasts, fenced or not, another is refused (DUPLICATE_BROKER_REGISTRATION).
+    """
     image = context.image
     broker_id = request.broker_id
     existing = image.brokers.get(broker_id)
@@ -80,12 +84,12 @@ def register_broker(
         context.sessions.contact(broker_id, context.now_ms)
     else:
         if existing is not None:
-            # The broker tells the epoch in which it said goodbye: then it lost nothing.
+            # The broker sends the epoch in which it stopped cleanly: then it lost nothing.
             clean = request.previous_broker_epoch == existing.epoch
             goes = leaves if clean or not image.metadata_version.elr else lost
             records = goes(context, broker_id)
-        # The old incarnation may have held more than one batch has room for. Part of it may be taken from it alone, but
-        # a broker that has replayed up to its epoch must have its registration.
+        # Removing the old incarnation may need more than one batch. A part of that may be committed alone, but a broker
+        # that has replayed up to its epoch must have its registration.
         whole_batches = len(records) // RECORDS_PER_DECISION_MAX
         record.broker_epoch = context.next_offset + whole_batches * RECORDS_PER_DECISION_MAX
         context.sessions.restart(broker_id, context.now_ms)
@@ -127,7 +131,7 @@ def _check_log_dirs(image: MetadataImage, request: BrokerRegistrationRequest) ->
 
 
 def _checked_features(image: MetadataImage, request: BrokerRegistrationRequest) -> list[BrokerFeature]:
-    """The broker's features; UNSUPPORTED_VERSION when one of them does not reach the cluster's level."""
+    """Return the broker's features; UNSUPPORTED_VERSION when one of them does not reach the cluster's level."""
     levels = {each.name: (each.min_supported_version, each.max_supported_version) for each in request.features}
     levels.setdefault(METADATA_VERSION, (MINIMUM.level, MINIMUM.level))
     finalized = {METADATA_VERSION: image.metadata_version.level, **image.features}
@@ -151,19 +155,19 @@ def broker_registration_refused(
 
 
 def fence(context: Context, broker: BrokerRegistration) -> list[Record]:
-    """Takes leaderships and ISR memberships from the broker, then says that it is fenced."""
+    """Remove the broker's leaderships and ISR memberships, then record that it is fenced."""
     return [*leaves(context, broker.broker_id), Record(BrokerRegistrationChangeRecord(
         broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=FENCE))]
 
 
 def unfence(context: Context, broker: BrokerRegistration) -> list[Record]:
-    """Says that the broker takes part, then gives leaderless partitions to it."""
+    """Record that the broker takes part, then give leaderless partitions to it."""
     return [Record(BrokerRegistrationChangeRecord(
         broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=UNFENCE)), *returns(context, broker.broker_id)]
 
 
 def begin_shutdown(context: Context, broker: BrokerRegistration) -> list[Record]:
-    """Says that the broker is on its way out, then moves its leaderships."""
+    """Record that the broker is in controlled shutdown, then move its leaderships."""
     records = []
     if context.image.metadata_version.in_controlled_shutdown and not broker.in_controlled_shutdown:
         records.append(Record(BrokerRegistrationChangeRecord(
@@ -172,7 +176,7 @@ def begin_shutdown(context: Context, broker: BrokerRegistration) -> list[Record]
 
 
 def fence_stale(context: Context) -> Decision[None]:
-    """Fences the broker that was silent for the longest time, if that was longer than its session."""
+    """Fence the broker that was unresponsive for the longest time, if that was longer than its session."""
     stale = [(session.last_contact_ms, broker_id) for broker_id, session in context.sessions.by_id.items()
              if not context.sessions.valid(broker_id, context.now_ms)]
     for _, broker_id in sorted(stale):
@@ -185,7 +189,7 @@ def fence_stale(context: Context) -> Decision[None]:
 
 
 def fence_gone(context: Context, broker_id: int, broker_epoch: int, found: Found) -> Decision[None]:
-    """Fences a broker that was probed, if that shows that its process is gone and it did not speak meanwhile."""
+    """Fence a probed broker if the probe shows that its process has ended and no heartbeat came meanwhile."""
     broker = context.image.brokers.get(broker_id)
     if broker is None or broker.epoch != broker_epoch or broker.fenced:
         return Decision(None)
@@ -201,7 +205,8 @@ def fence_gone(context: Context, broker_id: int, broker_epoch: int, found: Found
 
 
 def broker_heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Decision[BrokerHeartbeatResponse]:
-    """The broker lives, says how far it has replayed and what it wants to be; the answer says what it is."""
+    """Process a heartbeat: the broker is alive, and reports its replay progress and its wanted state. The answer has
+    its actual state."""
     image = context.image
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     caught_up = request.current_metadata_offset >= broker.epoch
@@ -210,7 +215,7 @@ def broker_heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Decis
     fenced, may_stop = broker.fenced, False
     if broker.fenced:
         session.shutdown_offset = -1
-        # Of an incarnation that was on its way out, whatever else it says was overtaken by what it said later.
+        # An incarnation in controlled shutdown: the rest of this heartbeat was overtaken by its later ones.
         may_stop = request.want_shut_down or broker.in_controlled_shutdown
         if not may_stop and not request.want_fence and caught_up:
             fenced = False
@@ -226,7 +231,7 @@ def broker_heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Decis
         records = fence(context, broker)
         session.shutdown_offset = -1
     if may_stop:
-        context.sessions.forget(broker.broker_id)      # the next process need not wait until it is over
+        context.sessions.forget(broker.broker_id)      # the next process need not wait until the session ends
     records += _directory_changes(context, broker, request)
     lease_start_ms = context.now_ms if request.lease_start_time_ms < 0 else request.lease_start_time_ms
     return Decision(BrokerHeartbeatResponse(
@@ -237,7 +242,7 @@ def broker_heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Decis
 
 
 def _may_stop(context: Context, broker_id: int) -> bool:
-    """Whether all others that take part know that the broker leads nothing any more."""
+    """Return whether all other active brokers know that the broker leads nothing any more."""
     image = context.image
     if leads(image, broker_id):
         return False
@@ -249,7 +254,7 @@ def _may_stop(context: Context, broker_id: int) -> bool:
 def _directory_changes(
     context: Context, broker: BrokerRegistration, request: BrokerHeartbeatRequest
 ) -> list[Record]:
-    """Records for log directories that failed or may take no new replicas."""
+    """Return records for log directories that failed or may get no new replicas."""
     version: MetadataVersion = context.image.metadata_version
     records: list[Record] = []
     failed = [directory for directory in request.offline_log_dirs if directory in broker.log_dirs]
@@ -275,7 +280,7 @@ def broker_heartbeat_refused(
 
 
 def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> Decision[UnregisterBrokerResponse]:
-    """The broker will not come back. It stays among the replicas of its partitions."""
+    """Remove a broker that will not come back. It stays among the replicas of its partitions."""
     broker = context.image.brokers.get(request.broker_id)
     if broker is None:
         raise RefusedError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {request.broker_id} is not registered")
@@ -294,7 +299,7 @@ def unregister_broker_refused(
 def register_controller(
     context: Context, request: ControllerRegistrationRequest
 ) -> Decision[ControllerRegistrationResponse]:
-    """A controller process says who it is and what it supports (KIP-919)."""
+    """Register a controller process with the features that it supports (KIP-919)."""
     if not context.image.metadata_version.controller_registration:
         raise RefusedError(ErrorCode.UNSUPPORTED_VERSION,
                            f"metadata.version {context.image.metadata_version.name} has no controller registrations")

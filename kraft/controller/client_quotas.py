@@ -1,7 +1,7 @@
 """AlterClientQuotas: limits of users, clients and addresses (KIP-546), kept as ClientQuotaRecords.
 
-An entity is a set of (type, name): users and client ids, alone or together, or an address; the name None stands for all
-that have no entity of their own.
+An entity is a set of (type, name): users and client ids, alone or together, or an address. The name None is the default
+for all that have no entity of their own.
 """
 
 import ipaddress
@@ -31,7 +31,7 @@ from kraft.protocol.messages.alter_client_quotas_response import (
 from kraft.protocol.messages.alter_client_quotas_response import EntryData as AnswerEntry
 from kraft.protocol.messages.client_quota_record import ClientQuotaRecord
 
-# The largest value of each limit, and whether it must be whole.
+# Maximum of each limit, and whether it must be whole.
 _LONG: Final = (float(2**63 - 1), True)
 _INT: Final = (float(2**31 - 1), True)
 _DOUBLE: Final = (float("inf"), False)
@@ -42,7 +42,7 @@ _FRACTION_MAX: Final = 1e-6
 
 
 def alter_client_quotas(context: Context, request: AlterClientQuotasRequest) -> Decision[AlterClientQuotasResponse]:
-    """Each entity's limits, all or none of them. With `validate_only` the answer is the same and nothing is set."""
+    """Set each entity's limits, all or none of them. With `validate_only` the answer is the same and nothing is set."""
     entities = [_entity(entry) for entry in request.entries]
     keys = [tuple(sorted(entity.items())) for entity in entities]
     counts = Counter(keys)
@@ -104,7 +104,7 @@ def _record(entity: Mapping[str, str | None], key: str, value: float, *, remove:
 
 
 def _limits_of(entity: Mapping[str, str | None]) -> Mapping[str, tuple[float, bool]]:
-    """What can be set for an entity; INVALID_REQUEST for one that there cannot be."""
+    """Return the limits that an entity may have; INVALID_REQUEST for an invalid entity."""
     if not entity:
         raise RefusedError(ErrorCode.INVALID_REQUEST, "an entity without a user, client id or address")
     nameless = [kind for kind, name in entity.items() if name == ""]

@@ -1,5 +1,6 @@
-"""The door between the controller and the quorum that makes its records durable. The controller asks to append; what is
-committed comes back as an event, in order.
+"""Interface between the controller and the quorum that makes its records durable.
+
+The controller requests appends; commits come back as events, in order.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from kraft.metadata.image import Endpoint
 
 @immutable
 class ReplicaProgress:
-    """How far one replica of the metadata log is. Times are -1 where nothing is known."""
+    """Progress of one replica of the metadata log. Times are -1 where they are unknown."""
 
     replica_id: int
     directory_id: UUID
@@ -24,8 +25,8 @@ class ReplicaProgress:
 
 @immutable
 class QuorumState:
-    """The quorum as this node sees it. `targets`: who is to vote when the reassignment that is under way is done.
-    `kraft_version`: the level of that feature, which stands in the quorum's own records."""
+    """Quorum as this node sees it. `targets`: the voters after the reassignment in progress. `kraft_version`: the level
+    of that feature, which is in the quorum's own records."""
 
     leader_id: int
     leader_epoch: int
@@ -37,43 +38,43 @@ class QuorumState:
 
 
 class CommitPort(Protocol):
-    """What the controller needs of the log. Only the leader may append; calls return at once.
+    """Interface of the controller to the log. Only the leader may append; calls return at once.
 
     The log calls back through `CommitListener`, never from inside `append`.
     """
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch in which this node leads."""
+        """Epoch in which this node leads."""
 
     @property
     def end_offset(self) -> int:
-        """The offset that the next record gets."""
+        """Offset of the next record."""
 
     def append(self, payloads: Sequence[bytes], now_ms: int) -> int:
-        """Appends record values as one batch, and gives its last offset. Either all of them will be committed or none.
+        """Append record values as one batch and return its last offset. Either all of them will be committed or none.
 
-        Raises `OperationError` when this node does not lead, or the log takes no writes any more.
+        Raises `OperationError` when this node does not lead, or the log accepts no more writes.
         """
 
     def upgrade_kraft_version(self, level: int) -> int:
-        """Appends the quorum's own records of a higher kraft.version, and gives their last offset.
+        """Append the quorum's own records of a higher kraft.version and return their last offset.
 
         Raises `RefusedError` while not every voter is known to be ready.
         """
 
     def describe_quorum(self, now_ms: int) -> QuorumState:
-        """Who votes, who leads, and how far everybody is."""
+        """Return voters, leader and the progress of all replicas."""
 
 
 class CommitListener(Protocol):
-    """What the log tells the controller."""
+    """Events that the log reports to the controller."""
 
     def became_leader(self, leader_epoch: int, now_ms: int) -> None:
-        """This node leads, and everything before its epoch is committed and replayed."""
+        """Handle the election of this node: everything before its epoch is committed and replayed."""
 
     def committed(self, end_offset: int, now_ms: int) -> None:
-        """Everything below `end_offset` is committed; never goes back."""
+        """Handle a commit of everything below `end_offset`, which never decreases."""
 
     def resigned(self, now_ms: int) -> None:
-        """This node leads no more: what was appended and is not committed may be lost."""
+        """Handle the loss of leadership: appended records that are not committed may be lost."""

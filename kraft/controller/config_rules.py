@@ -1,4 +1,4 @@
-"""The rules for settings, from the tables of `kraft.config`: what the decisions ask through `ConfigRules`."""
+"""Rules for settings, from the tables of `kraft.config`; decisions use them through `ConfigRules`."""
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,12 +25,12 @@ from kraft.protocol.error_codes import ErrorCode
 PUSH_INTERVALS_MS: Final = range(100, 3_600_001)
 SELECTORS: Final = ("client_instance_id", "client_id", "client_software_name", "client_software_version",
                     "client_source_address", "client_source_port")
-"""What a client-metrics subscription may select clients by."""
+"""Client properties by which a client-metrics subscription may select."""
 STORED_ONLY: Final = "sasl."
-"""Settings of SASL can be stored while no listener uses it, as in Kafka."""
+"""Prefix of SASL settings, which can be stored while no listener uses them, as in Kafka."""
 GROUP_KINDS: Final = ("consumer", "share", "streams")
 _BOUNDS: Final = ((operator.ge, "greater than or equal to"), (operator.le, "less than or equal to"))
-"""How a group's setting and its two bounds compare."""
+"""Comparisons of a group's setting with its two bounds."""
 _SECTIONS: Final = {
     TOPIC_RESOURCE: "topic",
     GROUP_RESOURCE: "group",
@@ -45,26 +45,29 @@ _UNKNOWN: Final = {
 
 
 def settings_of(resource_type: int) -> Mapping[str, Setting]:
-    """The settings that resources of that type have; none for a type without settings."""
+    """Return the settings of a resource type; none for a type without settings."""
     if resource_type == BROKER_RESOURCE:
         return tables.broker_settings()
     return tables.section(_SECTIONS[resource_type]) if resource_type in _SECTIONS else {}
 
 
 class TableRules:
-    """`static`: the node's own file, which lies below everything that is set at run time."""
+    """Implementation of `ConfigRules`. `static`: the node's own file, which has lower priority than runtime
+    settings."""
 
     def __init__(self, static: Mapping[str, str]):
         self._static = static
-        # What topics without settings of their own have, by name, and what it was computed from. It is asked for with
-        # every partition that changes, and changes itself with broker settings only.
+        # Settings of topics without overrides, by name, and the inputs that they were computed from. They are needed
+        # with every changed partition, and change only with broker settings.
         self._inherited: dict[str, EffectiveConfig] = {}
         self._inherited_from: tuple[Mapping[str, str], Mapping[str, str]] | None = None
 
     def check(self, resource: Resource, proposed: Mapping[str, str], existing: Mapping[str, str]) -> None:
-        """Names and values that change are checked alone, then those that must fit each other. What was there before
-        stays, known or not: a newer node may have written it. Broker settings are refused with INVALID_REQUEST, the
-        others with INVALID_CONFIG, as Kafka's are. A broker setting that nobody knows is stored, and has no effect."""
+        """Check changed names and values alone, then values that depend on each other.
+
+        Existing settings stay, known or not: a newer node may have written them. As in Kafka, broker settings are
+        refused with INVALID_REQUEST, the others with INVALID_CONFIG. An unknown broker setting is stored and has no
+        effect."""
         if resource.type != BROKER_RESOURCE and not resource.name:
             raise RefusedError(ErrorCode.INVALID_REQUEST, f"the name of a {_KINDS[resource.type]} is empty")
         if resource.type == TOPIC_RESOURCE:
@@ -85,7 +88,7 @@ class TableRules:
             self._check_group(proposed)
 
     def _check_addresses(self, proposed: Mapping[str, str]) -> None:
-        """Nobody could connect to change it back."""
+        """Refuse a limit with which no client could connect to change it back."""
         limit, exceptions = (broker_value(name, BrokerLayers(proposed, static=self._static)).value
                              for name in ("max.connections.per.ip", "max.connections.per.ip.overrides"))
         if limit == 0 and not exceptions and "max.connections.per.ip" in proposed:
@@ -101,7 +104,7 @@ class TableRules:
                                f"min.compaction.lag.ms {shortest} is above max.compaction.lag.ms {longest}")
 
     def _check_group(self, proposed: Mapping[str, str]) -> None:
-        """What is set for one group keeps within the node's `group.*.min.*` and `group.*.max.*`. Sentences begin with
+        """Check that a group's settings are within the node's `group.*.min.*` and `group.*.max.*`. Messages begin with
         Kafka's words."""
         layers = BrokerLayers(static=self._static)
         for name in filter(tables.section("group").__contains__, proposed):
@@ -157,7 +160,7 @@ class TableRules:
 
 
 def _bounds_of(name: str) -> tuple[str, str]:
-    """The broker settings that bound a group's, if there are such."""
+    """Return the names of the broker settings that bound a group's setting, whether or not they exist."""
     kind, rest = name.split(".", 1)
     rest = rest.removeprefix("num.")
     return f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
@@ -170,7 +173,7 @@ def _told(effective: Effective) -> EffectiveConfig:
 
 
 def _check_value(resource: Resource, name: str, text: str) -> None:
-    """A setting of a topic, a group or a client-metrics subscription."""
+    """Check a setting of a topic, a group or a client-metrics subscription."""
     setting = settings_of(resource.type).get(name)
     if setting is None:
         is_request = resource.type == CLIENT_METRICS_RESOURCE
@@ -196,8 +199,8 @@ def _check_value(resource: Resource, name: str, text: str) -> None:
 
 
 def _check_updates(resource: Resource, names: Iterable[str]) -> None:
-    """INVALID_REQUEST, in Kafka's words, for what only the node's file can say, and for defaults of all brokers that
-    only one broker can have."""
+    """Refuse with INVALID_REQUEST, in Kafka's words, settings that only the node's file can hold, and cluster defaults
+    for settings of a single broker."""
     known = tables.broker_settings()
     settings = {name: known[key] for name in names if (key := base_of(name) or name) in known}
     fixed = [name for name, each in settings.items() if not each.update or each.name in READ_AT_START]
@@ -210,7 +213,7 @@ def _check_updates(resource: Resource, names: Iterable[str]) -> None:
 
 
 def _check_of_broker(name: str, text: str) -> None:
-    """One setting of one broker or of all: INVALID_REQUEST for everything that is wrong with it."""
+    """Check one setting of one broker or of all: INVALID_REQUEST for every fault."""
     if name.startswith(LISTENER_PREFIX):
         _check_of_listener(name, text)
         return

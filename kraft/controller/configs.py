@@ -1,6 +1,6 @@
-"""AlterConfigs, IncrementalAlterConfigs, and the settings that a new topic begins with.
+"""AlterConfigs, IncrementalAlterConfigs, and the initial settings of a new topic.
 
-Each resource of a request stands for itself. What a setting may be is the business of `ConfigRules`.
+Each resource of a request is decided on its own. `ConfigRules` defines the allowed settings.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 
 
 def new_topic_configs(context: Context, topic: CreatableTopic) -> tuple[dict[str, str], list[Record]]:
-    """The settings of a topic that is being made, and their records. INVALID_CONFIG for what is not allowed."""
+    """Return the settings of a new topic, and their records. INVALID_CONFIG for settings that are not allowed."""
     unset = [config.name for config in topic.configs if config.value is None]
     if unset:
         raise RefusedError(ErrorCode.INVALID_CONFIG, f"a new topic's settings need values: {', '.join(unset)}")
@@ -57,7 +57,8 @@ def new_topic_configs(context: Context, topic: CreatableTopic) -> tuple[dict[str
 
 
 def _records(image: MetadataImage, resource: Resource, changes: Mapping[str, str | None]) -> list[Record]:
-    """Records that make these changes; with a new min.insync.replicas what was eligible is judged anew."""
+    """Return records for these changes. A new min.insync.replicas also clears the ELR, so that eligibility is decided
+    again."""
     records = [Record(ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value))
                for name, value in changes.items()]
     if MIN_INSYNC_REPLICAS in changes and image.elr_enabled:
@@ -69,8 +70,8 @@ def _records(image: MetadataImage, resource: Resource, changes: Mapping[str, str
 
 
 def elr_safety_records(image: MetadataImage, min_insync_replicas: str) -> list[Record]:
-    """What must hold before eligible leader replicas are switched on: one min.insync.replicas for the whole cluster, in
-    the log, so that every controller judges alike. Node settings of it go away."""
+    """Return records for the precondition of eligible leader replicas: one min.insync.replicas for the whole cluster,
+    in the log, so that every controller decides alike. Node settings of it are removed."""
     records = []
     if MIN_INSYNC_REPLICAS not in image.config(CLUSTER_DEFAULT):
         records.append(Record(ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name=MIN_INSYNC_REPLICAS,
@@ -87,7 +88,7 @@ def elr_safety_records(image: MetadataImage, min_insync_replicas: str) -> list[R
 
 
 def check_exists(image: MetadataImage, resource: Resource) -> None:
-    """Refuses settings for a topic or a node that is not there."""
+    """Refuse settings for a topic or a node that does not exist."""
     if resource.type == TOPIC_RESOURCE and resource.name not in image.topic_ids:
         raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
     if resource.type == BROKER_RESOURCE and resource.name:
@@ -98,7 +99,7 @@ def check_exists(image: MetadataImage, resource: Resource) -> None:
 
 
 def check_elr(image: MetadataImage, resource: Resource, changes: Mapping[str, str | None]) -> None:
-    """With eligible leader replicas one min.insync.replicas of the cluster must stay in force."""
+    """Check that with eligible leader replicas one min.insync.replicas of the cluster stays in force."""
     if resource.type != BROKER_RESOURCE or MIN_INSYNC_REPLICAS not in changes or not image.elr_enabled:
         return
     if resource.name:
@@ -110,9 +111,9 @@ def check_elr(image: MetadataImage, resource: Resource, changes: Mapping[str, st
 
 
 def check_cordons(context: Context, resource: Resource, changes: Mapping[str, str | None]) -> None:
-    """Directories can be cordoned from the metadata.version on that has room for it, and through the broker that has
-    them: a controller does not know their names. What is cordoned can be uncordoned here too, while the broker is
-    down."""
+    """Check changes of cordoned directories. They need a metadata.version with support for it. They are cordoned
+    through the broker that has them, because a controller does not know their names. Uncordoning is possible here too,
+    while the broker is down."""
     if resource.type != BROKER_RESOURCE or CORDONED_LOG_DIRS not in changes:
         return
     version = context.image.metadata_version
@@ -130,8 +131,8 @@ def check_cordons(context: Context, resource: Resource, changes: Mapping[str, st
 def changed(
     context: Context, resource: Resource, proposed: Mapping[str, str], changes: Mapping[str, str | None]
 ) -> list[Record]:
-    """Records of `changes`, after which `proposed` is all that is set. Broker settings are written even if they stay
-    the same: that makes the brokers read files again that the settings name."""
+    """Return records of `changes`, after which `proposed` is everything that is set. Broker settings are written even
+    if unchanged: that makes the brokers read files again that the settings name."""
     existing = context.image.config(resource)
     check_elr(context.image, resource, changes)
     check_cordons(context, resource, changes)
@@ -147,7 +148,7 @@ def split(value: str | None) -> list[str]:
 
 
 def new_value(context: Context, resource: Resource, config: AlterableConfig) -> str | None:
-    """What one operation makes of a setting; None deletes it."""
+    """Return the value of a setting after one operation; None deletes it."""
     operation, name = config.config_operation, config.name
     if operation == DELETE:
         return None
@@ -170,7 +171,7 @@ def new_value(context: Context, resource: Resource, config: AlterableConfig) -> 
 
 
 def incremental_change(context: Context, resource: Resource, configs: Sequence[AlterableConfig]) -> list[Record]:
-    """Records of one resource of IncrementalAlterConfigs."""
+    """Return records of one resource of IncrementalAlterConfigs."""
     _check_names(config.name for config in configs)
     changes = {config.name: new_value(context, resource, config) for config in configs}
     proposed = dict(context.image.config(resource))
@@ -183,7 +184,7 @@ def incremental_change(context: Context, resource: Resource, configs: Sequence[A
 
 
 def legacy_change(context: Context, resource: Resource, configs: Sequence[tuple[str, str | None]]) -> list[Record]:
-    """Records of one resource of AlterConfigs: what is not named is deleted."""
+    """Return records of one resource of AlterConfigs: settings that are not named are deleted."""
     _check_names(name for name, _ in configs)
     proposed: dict[str, str] = {}
     for name, value in configs:
@@ -215,7 +216,7 @@ def _check_resource(resource: Resource, count: int) -> None:
 
 
 def alter_configs(context: Context, request: AlterConfigsRequest) -> Decision[AlterConfigsResponse]:
-    """Settings of whole resources: what the request does not name is deleted."""
+    """Replace the settings of whole resources: settings that the request does not name are deleted."""
     records: list[Record] = []
     results: list[LegacyResult] = []
     counts = _counted([Resource(each.resource_type, each.resource_name) for each in request.resources])
@@ -238,7 +239,7 @@ def alter_configs(context: Context, request: AlterConfigsRequest) -> Decision[Al
 def incremental_alter_configs(
     context: Context, request: IncrementalAlterConfigsRequest
 ) -> Decision[IncrementalAlterConfigsResponse]:
-    """Changes to single settings: set, delete, append, subtract (KIP-339)."""
+    """Change single settings: set, delete, append, subtract (KIP-339)."""
     records: list[Record] = []
     results: list[AlterConfigsResourceResponse] = []
     counts = _counted([Resource(each.resource_type, each.resource_name) for each in request.resources])
@@ -267,7 +268,7 @@ def _counted(resources: list[Resource]) -> dict[Resource, int]:
 
 
 def alter_configs_refused(request: AlterConfigsRequest, code: ErrorCode, message: str | None) -> AlterConfigsResponse:
-    """The same error for every resource."""
+    """Return the same error for every resource."""
     return AlterConfigsResponse(responses=[
         LegacyResult(resource_type=each.resource_type, resource_name=each.resource_name, error_code=code,
                      error_message=text_of(code, message)) for each in request.resources])
@@ -276,7 +277,7 @@ def alter_configs_refused(request: AlterConfigsRequest, code: ErrorCode, message
 def incremental_alter_configs_refused(
     request: IncrementalAlterConfigsRequest, code: ErrorCode, message: str | None
 ) -> IncrementalAlterConfigsResponse:
-    """The same error for every resource."""
+    """Return the same error for every resource."""
     return IncrementalAlterConfigsResponse(responses=[
         AlterConfigsResourceResponse(
             resource_type=each.resource_type, resource_name=each.resource_name, error_code=code,

@@ -1,18 +1,20 @@
-"""The active controller as a machine without input and output: requests and commits in, records and answers out.
+"""Active controller as a machine without input and output: requests and commits in, records and answers out.
 
     controller = Controller(settings, rules, port, replayer, new_id)
     controller.submit(request, version, now_ms, answer)   # answer(response) is called, now or when committed
     controller.committed(end_offset, now_ms)              # from the log
     controller.broker_disconnected(id, epoch, now_ms)     # the connection that it sends heartbeats on was closed
-    controller.broker_probed(id, epoch, found, now_ms)    # what came of `on_probe`
+    controller.broker_probed(id, epoch, found, now_ms)    # the result of `on_probe`
     controller.tick(now_ms)                               # no later than controller.deadline_ms
 
-Decisions are made against everything decided so far, committed or not, so that they need not wait for each other; the
-outside sees a decision, as answer and as image, only once it is committed, in order. Deterministic: time, ids and
-commits come from outside. Single-threaded. What a call raises, besides bad arguments, is fatal: the node must stop.
+Decisions are based on all earlier decisions, committed or not, so they need not wait for each other. A decision becomes
+visible outside, as answer and as image, only once it is committed, in order.
 
-A request for very many partitions is decided in steps, and its records are appended in one batch all the same. What
-would append meanwhile waits until it is done, so a decision sees the same state from its first step to its last one.
+Deterministic: time, ids and commits come from outside. Single-threaded. An exception from a call, except for bad
+arguments, is fatal: the node must stop.
+
+A request for very many partitions is decided in steps, but its records are still appended in one batch. Other appends
+wait until it is done, so a decision sees the same state from its first step to its last.
 """
 
 from collections import deque
@@ -91,8 +93,8 @@ ImageListener = Callable[[MetadataDelta, MetadataImage], None]
 
 
 class Handler(NamedTuple):
-    """How one kind of request is decided, at once or in steps, and what its answer looks like when the whole request is
-    refused."""
+    """Decision function of one kind of request, at once or in steps, and the function that builds its response when the
+    whole request is refused."""
 
     decide: Callable[[Context, Any], Decision[Message] | Generator[None, None, Decision[Message]]]
     refuse: Callable[[Any, ErrorCode, str | None], Message]
@@ -127,7 +129,7 @@ HANDLERS: Final[dict[type[Message], Handler]] = {
 
 
 class _Waiting(NamedTuple):
-    """Somebody to answer when a commit comes."""
+    """An answer that waits for a commit."""
 
     handler: Handler
     request: Message
@@ -137,7 +139,7 @@ class _Waiting(NamedTuple):
 
 @dataclass(slots=True)
 class _Pending:
-    """Something appended that is not committed yet: what becomes visible then, and who is answered."""
+    """An appended batch that is not committed yet, with the images and answers that its commit releases."""
 
     end_offset: int
     visible: list[tuple[MetadataDelta, MetadataImage]]
@@ -145,13 +147,13 @@ class _Pending:
 
 
 def at_once(_key: int, steps: Iterable[None]) -> None:
-    """Does all of the work now."""
+    """Do all of the work now."""
     for _ in steps:
         pass
 
 
 def check_size(decision: Decision[Message]) -> None:
-    """POLICY_VIOLATION for a request that makes more records at once than one batch should have."""
+    """Refuse with POLICY_VIOLATION a request that creates more atomic records than one batch should have."""
     count = len(decision.records)
     if decision.atomic and count > RECORDS_PER_DECISION_MAX:
         raise RefusedError(ErrorCode.POLICY_VIOLATION,
@@ -159,10 +161,11 @@ def check_size(decision: Decision[Message]) -> None:
 
 
 class Controller:
-    """`replayer` has replayed the whole log; the controller goes on with it. `new_id` draws random ids.
+    """Active controller. `replayer` has replayed the whole log; the controller continues with it. `new_id` draws random
+    ids.
 
-    `image` is what is committed, `decided` also what is not yet. `active` is False until the log says that this node
-    leads; until then, and after it resigned, requests are answered with NOT_CONTROLLER.
+    `image` is the committed state; `decided` includes uncommitted decisions. `active` is True while this node leads the
+    log. Before that, and after it resigned, requests are answered with NOT_CONTROLLER.
     """
 
     def __init__(
@@ -174,11 +177,12 @@ class Controller:
         self.port = port
         self.sessions = BrokerSessions(settings.broker_session_timeout_ms, settings.disconnect_grace_ms)
         self.on_probe: Callable[[BrokerRegistration], None] = lambda _broker: None
-        """Asks to connect to that broker and to tell `broker_probed` what came of it; called from `tick`."""
+        """Request to connect to that broker and to report the result to `broker_probed`; called from `tick`."""
         self.on_notice: Callable[[str], None] = lambda _text: None
-        """Takes a sentence that an operator should read in the node's log."""
+        """Receives a sentence that an operator should read in the node's log."""
         self.on_fencing: Callable[[Fencing, int], None] = lambda _fencing, _now_ms: None
-        """Hears of each broker that is fenced without having asked for it, with the time of the record that says so."""
+        """Receives each broker that is fenced without having requested it, with the time of the record that fences
+        it."""
         self.on_unclean: Callable[[], None] = lambda: None
         """Called for each unclean election."""
         self.run_steps: Callable[[int, Steps], None] = at_once
@@ -202,22 +206,22 @@ class Controller:
 
     @property
     def decided(self) -> MetadataImage:
-        """Everything decided so far. Not yet committed, so nothing to tell anybody."""
+        """State after all decisions so far. It includes uncommitted ones, so it must not be shown outside."""
         return self._replayer.image
 
     def subscribe(self, listener: ImageListener) -> None:
-        """`listener(delta, image)` is called for every committed change, in order; `delta.image` is the image before.
-        The state at the time of the call is `image`: it is not told."""
+        """Call `listener(delta, image)` for every committed change, in order; `delta.image` is the image before. The
+        state at the time of this call is `image`; it is not reported."""
         self._listeners.append(listener)
 
     # --- requests ---------------------------------------------------------------------------------------------------
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Answer,
                client_id: str | None = None, *, forwarded: bool = True) -> None:
-        """Decides a request of that API version; `answer` gets the response once what it tells is committed.
-        `client_id`: whose quota holds; None: nobody's, a node asks. `forwarded`: see `Context`.
+        """Decide a request of that API version; `answer` gets the response once its content is committed. `client_id`
+        names the client whose quota applies; None: a node's own request, without quota. `forwarded`: see `Context`.
 
-        `InvalidArgumentError` for a request that is none of the controller's (see `HANDLERS`).
+        `InvalidArgumentError` for a request that the controller does not decide (see `HANDLERS`).
         """
         if isinstance(request, DescribeQuorumRequest):
             self._describe_quorum(request, version, now_ms, answer)
@@ -238,14 +242,13 @@ class Controller:
             handler, request, version, now_ms, answer, client_id, forwarded=forwarded), lambda: answer(refuse()))
 
     def _start(self, key: int, steps: Steps, lose: Callable[[], None]) -> None:
-        """Does the work at once if it is short, else in steps; `lose` answers when this node stops leading meanwhile.
-        """
+        """Do the work at once if it is short, else in steps; `lose` answers when this node stops leading meanwhile."""
         self._working = True
         try:
             next(steps)
         except StopIteration:
             self._working = False
-            while self._queued and not self._working:      # what its answer led to
+            while self._queued and not self._working:      # requests that its answer caused
                 self._queued.popleft()()
             return
         self.run_steps(key, self._continue(steps, lose))
@@ -283,7 +286,8 @@ class Controller:
 
     def _refusal(self, handler: Handler, request: Message, code: ErrorCode, message: str | None,
                  now_ms: int) -> Message:
-        """A refused heartbeat names the active controller, as far as it is known here."""
+        """Return the refusal of a request. For a heartbeat it names the active controller, as far as it is known
+        here."""
         refusal = handler.refuse(request, code, message)
         if isinstance(refusal, BrokerHeartbeatResponse):
             refusal.active_controller_id = self.port.describe_quorum(now_ms).leader_id
@@ -305,8 +309,8 @@ class Controller:
             quorum=partial(self.port.describe_quorum, now_ms), charge=charge.take, forwarded=forwarded)
 
     def _carry_out(self, decision: Decision[Message], now_ms: int, waiting: _Waiting) -> Steps:
-        """Appends and replays the records. Without records there still may be something to wait for: the answer tells
-        what earlier, uncommitted decisions made true."""
+        """Append and replay the records. Even without records the answer may have to wait: it may rely on earlier
+        decisions that are not committed."""
         if decision.records:
             yield from self._append_steps(decision.records, now_ms, atomic=decision.atomic)
         if self._pending:
@@ -316,7 +320,7 @@ class Controller:
             waiting.answer(decision.response)
 
     def _append(self, records: Sequence[Record], now_ms: int, *, atomic: bool) -> None:
-        """Appends the records and replays them, so that the next decision sees them."""
+        """Append the records and replay them, so that the next decision sees them."""
         assert not self._working, "records between those of a decision in steps"
         for _ in self._append_steps(records, now_ms, atomic=atomic):
             pass
@@ -344,8 +348,8 @@ class Controller:
         self._schedule()
 
     def _notice_unclean(self, records: Sequence[Record]) -> None:
-        """Says loudly who leads now and may have lost records. One that led last and is the only one known has what its
-        disk kept, which is no decision of ours."""
+        """Report prominently each leader that may have lost records. A last leader that is the only one known is not
+        reported: it has what its disk kept, which is not a decision of this controller."""
         for each in records:
             change = each.message
             if isinstance(change, PartitionChangeRecord) and change.leader_recovery_state == RECOVERING:
@@ -358,14 +362,14 @@ class Controller:
     # --- the log ----------------------------------------------------------------------------------------------------
 
     def became_leader(self, leader_epoch: int, now_ms: int) -> None:
-        """This node is the active controller from now on: all that came before its epoch is committed and replayed."""
+        """Make this node the active controller: everything before its epoch is committed and replayed."""
         assert leader_epoch == self.port.leader_epoch
         self.active = True
         self._append_ms = now_ms
         self._replayer.take()
         self.image = self._replayer.image
         for broker in self.image.brokers.values():
-            # A broker of this very node went with its process: it has no session left that could be in the way.
+            # A broker of this very node ended with its process: it has no session left that could block it.
             if not broker.fenced and broker.broker_id != self.settings.node_id:
                 self.sessions.contact(broker.broker_id, now_ms)
                 self.sessions.doubt(broker.broker_id, Doubt.UNHEARD, now_ms)
@@ -378,7 +382,7 @@ class Controller:
         self._schedule()
 
     def committed(self, end_offset: int, _now_ms: int) -> None:
-        """Everything below `end_offset` is committed: tells it, and answers who waited for it."""
+        """Publish everything below `end_offset`, which is committed, and send the answers that waited for it."""
         self._committed = end_offset
         self._tell_committed()
 
@@ -393,9 +397,9 @@ class Controller:
                 waiting.answer(waiting.response)
 
     def resigned(self, now_ms: int) -> None:
-        """This node leads no more. Whoever waits hears NOT_CONTROLLER: what was decided may yet be committed, or lost.
+        """Stop leading. Waiting requests get NOT_CONTROLLER: their decisions may yet be committed, or lost.
 
-        The controller cannot go on from here: the next one is made with a replayer of the committed log.
+        The controller cannot continue after this: the next one is created with a replayer of the committed log.
         """
         self.active = False
         self.deadline_ms = NEVER_MS
@@ -405,18 +409,18 @@ class Controller:
                 waiting.answer(self._refusal(waiting.handler, waiting.request, ErrorCode.NOT_CONTROLLER,
                                              LEADER_CHANGED, now_ms))
 
-    # --- brokers that may be gone -----------------------------------------------------------------------------------
+    # --- brokers that may have ended --------------------------------------------------------------------------------
 
     def broker_disconnected(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
-        """The connection on which that incarnation sent its last heartbeat was closed. It may be gone, or about to
-        connect again."""
+        """Note that the connection closed on which that incarnation sent its last heartbeat. It may have ended, or be
+        about to connect again."""
         broker = self.decided.brokers.get(broker_id)
         if self.active and broker is not None and broker.epoch == broker_epoch:
             self.sessions.doubt(broker_id, Doubt.CLOSED, now_ms)
             self._schedule()
 
     def broker_probed(self, broker_id: int, broker_epoch: int, found: Found, now_ms: int) -> None:
-        """What came of connecting to that incarnation."""
+        """Process the result of a connection attempt to that incarnation."""
         if self._working:
             self._queued.append(partial(self.broker_probed, broker_id, broker_epoch, found, now_ms))
         elif self.active:
@@ -424,7 +428,7 @@ class Controller:
             self._schedule()
 
     def _fence(self, decision: Decision[None], now_ms: int) -> None:
-        """Carries out what nobody asked for, if anything, and says why."""
+        """Carry out a fencing that no request caused, if any, and report the reason."""
         if decision.fencing is not None:
             self.on_notice(f"broker {decision.fencing.broker_id} is fenced: {decision.fencing.because}")
             self.on_fencing(decision.fencing, now_ms)
@@ -433,15 +437,15 @@ class Controller:
     # --- time -------------------------------------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> None:
-        """Does what is due: fences a broker that was silent for too long, has those probed that are in doubt, holds
-        elections, shows that an idle leader commits."""
+        """Do what is due: fence a broker that was unresponsive for too long, have brokers in doubt probed, hold
+        elections, and show that an idle leader commits."""
         if not self.active:
             return
         if self._working:
             self.deadline_ms = NEVER_MS        # until the work is done
             return
         if now_ms - self.deadline_ms > self.settings.broker_session_timeout_ms // 2:
-            # This process was the silent one. The heartbeats of that time may lie unread in its sockets.
+            # This process itself was paused. The heartbeats of that time may be unread in its sockets.
             self.sessions.renew_all(now_ms)
         for broker_id in self.sessions.take_probes(now_ms):
             broker = self.decided.brokers.get(broker_id)
@@ -458,7 +462,7 @@ class Controller:
         self._schedule()
 
     def _schedule(self) -> None:
-        """Sets when `tick` is due next."""
+        """Set the time of the next `tick`."""
         due = [self.sessions.due_ms(broker_id) for broker_id in self.sessions.by_id
                if broker_id in self.decided.brokers and not self.decided.brokers[broker_id].fenced]
         due.append(self._rounds.due_ms)

@@ -1,4 +1,4 @@
-"""What decisions are made of: what they may look at, what they give, how they refuse."""
+"""Building blocks of decisions: their inputs, their results, their refusals."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import field
@@ -13,12 +13,12 @@ from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
 from kraft_native.errors import OperationError
 
-# One request may not make more records than this, and no more partitions (Kafka has the same two limits).
+# Maximum of records, and of partitions, that one request may create (Kafka has the same two limits).
 RECORDS_PER_DECISION_MAX: Final = 10_000
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 
 MESSAGE_MAX: Final = 2_000
-"""Characters of a message: what a client sent may be in it, and older responses hold no more than 32,767."""
+"""Maximum of characters in a message: it may contain client data, and older responses hold at most 32,767."""
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
@@ -27,7 +27,7 @@ Response_co = TypeVar("Response_co", covariant=True)
 
 
 class RefusedError(OperationError):
-    """An answer that is an error: Kafka's code, and a sentence for whoever asked (None: the code says it all)."""
+    """An answer that is an error: Kafka's code, and a sentence for the client (None: the code says everything)."""
 
     def __init__(self, code: ErrorCode, message: str | None = None):
         super().__init__(message)
@@ -37,7 +37,8 @@ class RefusedError(OperationError):
 
 
 class Fencing(NamedTuple):
-    """A broker that is fenced and did not ask for it, and why: for the node's log and its flight recorder."""
+    """A broker that is fenced without having requested it, and the reason: for the node's log and its flight
+    recorder."""
 
     broker_id: int
     because: str
@@ -45,10 +46,11 @@ class Fencing(NamedTuple):
 
 @immutable
 class Decision(Generic[Response_co]):
-    """Records to append, and what to answer once they are committed.
+    """Records to append, and the response once they are committed.
 
-    `atomic`: the records count together or not at all, so they go into one batch. `kraft_version`: that level is to be
-    written down before them, in the quorum's own records. `fencing`: what the records do that nobody asked for.
+    `atomic`: the records take effect together or not at all, so they go into one batch. `kraft_version`: that level is
+    written before them, in the quorum's own records. `fencing`: the broker that the records fence without a request for
+    it.
     """
 
     response: Response_co
@@ -59,14 +61,14 @@ class Decision(Generic[Response_co]):
 
 
 Steps = Generator[None]
-"""Work that gives way after each part of well below a millisecond."""
+"""Work that yields after each part of well below a millisecond."""
 
 STEP: Final = 32
 """Partitions or records of one such part."""
 
 
 class EffectiveConfig(NamedTuple):
-    """A setting as CreateTopics and DescribeConfigs tell it. `source` is Kafka's ConfigSource id."""
+    """A setting as in responses to CreateTopics and DescribeConfigs. `source` is Kafka's ConfigSource id."""
 
     name: str
     value: str | None
@@ -76,36 +78,40 @@ class EffectiveConfig(NamedTuple):
 
 
 class ConfigRules(Protocol):
-    """What is known about settings: names, types, defaults. Pure: the answers depend on the arguments alone."""
+    """Knowledge about settings: names, types, defaults. Pure: the results depend on the arguments alone."""
 
     def check(self, resource: Resource, proposed: Mapping[str, str], existing: Mapping[str, str]) -> None:
-        """Raises `RefusedError` when `proposed`, everything that would then be set for the resource, is not allowed
-        (INVALID_CONFIG), or the resource's type or name is not (INVALID_REQUEST)."""
+        """Check `proposed`, everything that would then be set for the resource. Raises `RefusedError` when it is not
+        allowed (INVALID_CONFIG), or the resource's type or name is not (INVALID_REQUEST)."""
 
     def is_list(self, resource_type: int, name: str) -> bool:
-        """Whether values can be appended and subtracted."""
+        """Return whether values can be appended and subtracted."""
 
     def default(self, resource_type: int, name: str) -> str | None:
-        """The value where none is set; None when there is none or the name is not known."""
+        """Return the value where none is set; None when it has none or the name is unknown."""
 
     def topic_value(
         self, name: str, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
     ) -> str:
-        """What is in force for a topic setting, given what is set for the topic, for this node and for all nodes."""
+        """Return the value in force of a topic setting, given the settings of the topic, of this node and of all
+        nodes."""
 
     def topic_values(
         self, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
     ) -> Sequence[EffectiveConfig]:
-        """The same for every topic setting, by name. Internal ones only where they are set for the topic."""
+        """Return the same for every topic setting, by name. Internal ones only where they are set for the topic."""
 
 
 @immutable
 class ControllerSettings:
-    """What the node's configuration says. Kafka's names: `num.partitions`, `default.replication.factor`,
-    `delete.topic.enable`, `broker.session.timeout.ms`, `metadata.max.idle.interval.ms` (0: an idle leader writes
-    nothing), `min.insync.replicas`, `leader.imbalance.check.interval.seconds` (0: preferred leaders are not elected by
-    themselves), `unclean.leader.election.interval.ms`; `controller.quota.window.num` and `.size.seconds` are
-    `mutation_samples` and `mutation_sample_ms`. `disconnect_grace_ms`: kraft.broker.disconnect.grace.ms.
+    """Settings of the node's configuration, with Kafka's names:
+
+    - `num.partitions`, `default.replication.factor`, `delete.topic.enable`, `min.insync.replicas`.
+    - `broker.session.timeout.ms`; kraft.broker.disconnect.grace.ms is `disconnect_grace_ms`.
+    - `metadata.max.idle.interval.ms`; 0: an idle leader writes nothing.
+    - `leader.imbalance.check.interval.seconds`; 0: preferred leaders are not elected automatically.
+    - `unclean.leader.election.interval.ms`.
+    - `controller.quota.window.num` and `.size.seconds` are `mutation_samples` and `mutation_sample_ms`.
 
     `bootstrap`: the records that an empty log begins with. `features`: lowest and highest level of each feature that
     this node supports.
@@ -130,13 +136,17 @@ class ControllerSettings:
 
 @immutable
 class Context:
-    """Everything that a decision may look at besides the request.
+    """Everything that a decision may read besides the request.
 
-    `image` holds all that was decided, committed or not. `next_offset` is where the first record of the decision will
-    stand. `sessions` is soft state; decisions about brokers write to it. `new_id` draws a random id. `quorum` tells how
-    the quorum stands. `charge` takes so many partitions, to be created or deleted, from the quota of whoever asks; it
-    refuses when that is used up. `forwarded`: a broker has sent the request and checked what only it can check; False:
-    a client has sent it to this controller itself.
+    - `image` holds all decisions, committed or not.
+    - `next_offset` is the offset of the decision's first record.
+    - `sessions` is soft state; decisions about brokers write to it.
+    - `new_id` draws a random id.
+    - `quorum` returns the state of the quorum.
+    - `charge` takes a number of partitions, to be created or deleted, from the client's quota; it refuses when that is
+      used up.
+    - `forwarded`: a broker has sent the request and checked what only it can check. False: a client has sent it to this
+      controller itself.
     """
 
     image: MetadataImage
@@ -152,26 +162,26 @@ class Context:
     forwarded: bool = True
 
     def node_config(self) -> Mapping[str, str]:
-        """What is set at run time for this node."""
+        """Return the runtime settings of this node."""
         return self.image.config(Resource(BROKER_RESOURCE, str(self.settings.node_id)))
 
     def topic_value(self, topic: str, name: str) -> str:
-        """The setting in force for a topic."""
+        """Return the setting in force for a topic."""
         return self.rules.topic_value(
             name, self.image.topic_config(topic), self.node_config(), self.image.config(CLUSTER_DEFAULT))
 
     def min_isr(self, topic: str, replicas: int) -> int:
-        """min.insync.replicas in force, at most the count of replicas."""
+        """Return min.insync.replicas in force, at most the number of replicas."""
         return min(int(self.topic_value(topic, MIN_INSYNC_REPLICAS)), replicas)
 
     def is_active(self, broker_id: int) -> bool:
-        """Whether the broker is registered, not fenced and not on its way out."""
+        """Return whether the broker is registered, not fenced and not in controlled shutdown."""
         broker = self.image.brokers.get(broker_id)
         return broker is not None and broker.active
 
 
 def text_of(code: ErrorCode, message: str | None) -> str | None:
-    """The message that goes with a code in an answer: none with success."""
+    """Return the message for a code in an answer: none with success."""
     if code == ErrorCode.NONE:
         return None
     text = message or code.message

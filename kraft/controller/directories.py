@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: a broker says in which of its log directories replicas lie (KIP-858)."""
+"""AssignReplicasToDirs: a broker reports in which of its log directories replicas lie (KIP-858)."""
 
 from uuid import UUID
 
@@ -21,8 +21,8 @@ from kraft.protocol.messages.partition_change_record import PartitionChangeRecor
 def assign_replicas_to_dirs(
     context: Context, request: AssignReplicasToDirsRequest
 ) -> Decision[AssignReplicasToDirsResponse]:
-    """Notes the directories. A replica in one that is not online stops taking part; where nobody leads a replica that
-    is in one that is may do so now."""
+    """Record the directories. A replica in an offline directory stops taking part. In a leaderless partition a replica
+    in an online directory may become leader now."""
     if not context.image.metadata_version.directories:
         raise RefusedError(ErrorCode.UNSUPPORTED_VERSION,
                            f"metadata.version {context.image.metadata_version.name} has no directories of replicas")

@@ -1,5 +1,7 @@
-"""Elections that no broker's coming and going causes: those that an operator asks for (ElectLeaders, KIP-460), and
-those that the controller holds by itself from time to time, preferred and unclean."""
+"""Elections that are not caused by brokers joining or leaving.
+
+An operator requests some (ElectLeaders, KIP-460). The controller holds others by itself from time to time, preferred
+and unclean."""
 
 from collections.abc import Callable, Generator, Iterable
 from typing import Final
@@ -20,14 +22,14 @@ from kraft.protocol.messages.elect_leaders_response import (
 PREFERRED: Final = 0
 UNCLEAN: Final = 1
 PER_ROUND_MAX: Final = 1_000
-"""Elections that the controller holds in one go (Kafka has the same limit)."""
+"""Maximum of elections that the controller holds at once (Kafka has the same limit)."""
 
 
 def elect_leaders(
     context: Context, request: ElectLeadersRequest
 ) -> Generator[None, None, Decision[ElectLeadersResponse]]:
-    """An election in the partitions that are named or, with null, in all, where only those that needed one are told.
-    Works in steps."""
+    """Hold an election in the named partitions or, with null, in all. For all, the answer has only the partitions that
+    needed one. Works in steps."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"election type {request.election_type} is not 0 or 1")
     image = context.image
@@ -57,7 +59,7 @@ def elect_leaders(
 def _elect(
     context: Context, name: str, index: int, election_type: int, records: list[Record]
 ) -> tuple[ErrorCode, str | None]:
-    """Adds the record of one election, and says how it went."""
+    """Add the record of one election, and return its result."""
     topic = context.image.topic(name)
     partition = None if topic is None else topic.partitions.get(index)
     if topic is None or partition is None:
@@ -87,14 +89,15 @@ def elect_leaders_refused(
 
 
 def elect_preferred(context: Context) -> Decision[bool]:
-    """Gives partitions back to the first of their replicas where that can lead. Says whether there may be more."""
+    """Move partitions back to the first of their replicas where that can lead. The response is True when more may
+    follow."""
     return _elect_where(context, Election.PREFERRED, lambda _, partition: partition.leader not in (
         NO_LEADER, partition.replicas[0]))
 
 
 def elect_unclean(context: Context) -> Decision[bool]:
-    """Gives partitions without a leader one that may have lost records, where their topic allows that. Says whether
-    there may be more."""
+    """Give leaderless partitions a leader that may have lost records, where their topic allows that. The response is
+    True when more may follow."""
     return _elect_where(context, Election.UNCLEAN, lambda topic, partition: (
         partition.leader == NO_LEADER and allows_unclean(context, topic)))
 

@@ -30,7 +30,7 @@ _RESULTS_UNTIL: Final = 1
 
 
 def update_features(context: Context, request: UpdateFeaturesRequest) -> Decision[UpdateFeaturesResponse]:
-    """All updates of the request, or none: the first that is refused refuses them all."""
+    """Apply all updates of the request, or none: the first refusal refuses them all."""
     wanted = {METADATA_VERSION: context.image.metadata_version.level, **context.image.features}
     wanted |= {update.feature: update.max_version_level for update in request.feature_updates}
     records: list[Record] = []
@@ -115,7 +115,8 @@ def _update(context: Context, update: FeatureUpdateKey, wanted: dict[str, int]) 
 
 
 def check_supported(context: Context, name: str, level: int) -> None:
-    """INVALID_UPDATE_VERSION unless this controller, every broker and every other controller support the level."""
+    """Check that this controller, every broker and every other controller support the level; else
+    INVALID_UPDATE_VERSION."""
     nodes: list[tuple[str, Levels]] = [
         (f"Local controller {context.settings.node_id}", Levels(*context.settings.features.get(name, (0, 0))))]
     nodes += ((f"Broker {broker.broker_id}", broker.features.get(name, Levels(0, 0)))
@@ -131,7 +132,7 @@ def check_supported(context: Context, name: str, level: int) -> None:
 
 
 def _check_metadata_version(current: int, level: int, *, unsafe: bool) -> None:
-    """A downgrade may only pass levels that changed nothing in the records."""
+    """Check that a downgrade only passes levels that changed nothing in the records."""
     if level not in BY_LEVEL:
         raise _invalid_level(METADATA_VERSION, level, "There is no such level.")
     if any(level < at <= current and version.changes_metadata for at, version in BY_LEVEL.items()):

@@ -1,4 +1,4 @@
-"""Which partitions change when a broker, or one of its directories, goes or comes back."""
+"""Partition changes when a broker, or one of its directories, leaves or comes back."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -11,13 +11,13 @@ from kraft.metadata.snapshot import Record
 
 
 def leads(image: MetadataImage, broker_id: int) -> bool:
-    """Whether the broker leads any partition."""
+    """Return whether the broker leads any partition."""
     return any(partition.leader == broker_id for _, _, partition in image.partitions())
 
 
 def can_lead(context: Context, partition: PartitionRegistration, broker_id: int, *, counts: bool = False) -> bool:
-    """Whether the broker takes part, and the directory of its replica is not known to have failed. `counts`: it will
-    take part once this decision is carried out."""
+    """Return whether the broker takes part, and the directory of its replica is not known to have failed. `counts`: it
+    will take part once this decision is carried out."""
     broker = context.image.brokers.get(broker_id)
     if broker is None or broker_id not in partition.replicas or not (counts or broker.active):
         return False
@@ -28,8 +28,8 @@ def changes(
     context: Context, affected: Callable[[PartitionRegistration], bool], *, without: int = NO_LEADER,
     counting: int = NO_LEADER, lost_by: Sequence[int] = (),
 ) -> list[Record]:
-    """Change records for the affected partitions: replica `without` leaves the ISR and cannot lead, `counting` counts
-    as active, replicas `lost_by` may have lost records."""
+    """Return change records for the affected partitions. Replica `without` leaves the ISR and cannot lead, `counting`
+    is treated as active, and replicas `lost_by` may have lost records."""
     image = context.image
     records = []
     for topic, index, partition in image.partitions():
@@ -47,9 +47,9 @@ def change_of(
     without: int = NO_LEADER, counting: int = NO_LEADER, isr: Sequence[int] | None = None, lost_by: Sequence[int] = (),
     assignment: Assignment | None = None, recovery: int | None = None, directories: Sequence[UUID] | None = None,
 ) -> Record | None:
-    """What `change` makes of one partition, by its topic's settings and the brokers as they are. `election` None:
-    online, or unclean where the topic allows that. For `without` and `counting` see `changes`. `directories`: where
-    the replicas lie from now on."""
+    """Return the record of `change` for one partition, by its topic's settings and the current brokers. `election`
+    None: online, or unclean where the topic allows that. For `without` and `counting` see `changes`. `directories`: the
+    new directories of the replicas."""
     partition = topic.partitions[index]
     if directories is not None:
         partition = replace(partition, directories=tuple(directories))
@@ -65,24 +65,24 @@ def change_of(
 
 
 def allows_unclean(context: Context, topic: str) -> bool:
-    """Whether a replica that may have lost records may lead."""
+    """Return whether a replica that may have lost records may lead."""
     return context.topic_value(topic, UNCLEAN_LEADER_ELECTION).lower() == "true"
 
 
 def leaves(context: Context, broker_id: int, directories: Collection[UUID] | None = None) -> list[Record]:
-    """The broker stops taking part, properly: where it was in the ISR it leaves it and keeps what it has. With
+    """Return records for a broker that stops taking part cleanly: it leaves each ISR and keeps its records. With
     `directories` only its replicas in those."""
     return changes(context, lambda partition: broker_id in partition.isr and (
         directories is None or partition.directory_of(broker_id) in directories), without=broker_id)
 
 
 def lost(context: Context, broker_id: int) -> list[Record]:
-    """The broker may have lost records: it leaves ISR and ELR, and leads nothing."""
+    """Return records for a broker that may have lost records: it leaves ISR and ELR, and leads nothing."""
     return changes(context, lambda partition: broker_id in partition.isr or broker_id in partition.elr,
                    without=broker_id, lost_by=(broker_id,))
 
 
 def returns(context: Context, broker_id: int) -> list[Record]:
-    """The broker takes part again: partitions without a leader may get one."""
+    """Return records for a broker that takes part again: partitions without a leader may get one."""
     return changes(context, lambda partition: partition.leader == NO_LEADER and broker_id in partition.replicas,
                    counting=broker_id)

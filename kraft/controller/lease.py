@@ -1,16 +1,16 @@
-"""A broker's lease (KIP-631): until when the controller keeps the broker's session if it hears nothing more of it, in
-the broker's own time.
+"""Lease of a broker (KIP-631): the time until which the controller keeps the broker's session without further
+heartbeats, by the broker's clock.
 
-Nothing is decided by it: a broker goes on without one, as Apache Kafka's does (docs/internals/failover.md says why). It
-is for people, who can ask a broker when they cannot ask a controller. Without input and output.
+No decision depends on it: a broker continues without one, as in Apache Kafka (docs/internals/failover.md gives the
+reasons). Operators can query a broker for it when they cannot query a controller. Without input and output.
 """
 
 from kraft.controller.sessions import NEVER_MS
 
 
 class Lease:
-    """`end_ms` is None while nothing is known: before the first answer, and of controllers that do not tell it, as
-    Apache Kafka's do not."""
+    """Lease of one broker. `end_ms` is None while it is unknown: before the first answer, and with controllers that do
+    not announce it, such as Apache Kafka's."""
 
     def __init__(self) -> None:
         self.end_ms: int | None = None
@@ -19,16 +19,16 @@ class Lease:
 
     @property
     def deadline_ms(self) -> int:
-        """When `ran_out` has something to tell; NEVER_MS: nothing."""
+        """Time when `ran_out` has something to report; NEVER_MS: nothing."""
         return NEVER_MS if self.end_ms is None or self._is_over else self.end_ms
 
     def left_ms(self, now_ms: int) -> int | None:
-        """Negative: it ended so long ago. None: nothing is known."""
+        """Return the time left; negative: the time since its end. None: unknown."""
         return None if self.end_ms is None else self.end_ms - now_ms
 
     def granted(self, start_ms: int, end_ms: int, now_ms: int) -> bool:
-        """A heartbeat that was sent at `start_ms` is answered; an `end_ms` of -1 tells nothing. Whether there is a
-        lease again after one that had ended."""
+        """Note the answer to a heartbeat that was sent at `start_ms`; an `end_ms` of -1 announces nothing. Return
+        whether the broker has a lease again after one that had ended."""
         if end_ms < 0:
             self.forget()
             return False
@@ -39,17 +39,17 @@ class Lease:
         return was_over
 
     def ran_out(self, now_ms: int) -> int | None:
-        """Once for each that ends: since when no heartbeat was answered, in ms; else None."""
+        """Return, once per lease that ends, for how many ms no heartbeat was answered; else None."""
         if now_ms < self.deadline_ms:
             return None
         self._is_over = True
         return now_ms - self._start_ms
 
     def revoke(self, now_ms: int) -> None:
-        """The controller does not know the broker any more, and has said so."""
+        """End the lease: the controller reported that it does not know the broker any more."""
         if self.end_ms is not None:
             self.end_ms, self._is_over = min(self.end_ms, now_ms), True
 
     def forget(self) -> None:
-        """Nothing is known, and nothing will be told."""
+        """Forget the lease; nothing more is reported."""
         self.end_ms, self._is_over = None, False

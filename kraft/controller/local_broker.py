@@ -1,15 +1,14 @@
-"""A node's own broker as the controller sees it: registers, stays alive, says goodbye (`BrokerLifecycleManager`).
+"""A node's own broker towards the controller: it registers, sends heartbeats, shuts down (`BrokerLifecycleManager`).
 
     broker = LocalBroker(controller, registration, heartbeat_interval_ms)
-    broker.start(now_ms)            # once there is a controller to ask
+    broker.start(now_ms)            # once a controller can be reached
     broker.tick(now_ms)             # no later than broker.deadline_ms
     broker.serve(now_ms)            # the node is ready for clients: it may be unfenced
-    broker.hurry(now_ms)            # the controller should hear from it: another one, or the connection broke
-    broker.stop(now_ms)             # controlled shutdown; `state` says when it may go
+    broker.hurry(now_ms)            # send a heartbeat now: another controller leads, or the connection broke
+    broker.stop(now_ms)             # controlled shutdown; `state` says when it may end
     broker.successor(image)         # another process has its id now: it must `give_up`
 
-It talks to the controller by the requests that a broker elsewhere would send. Without input and output, as the
-controller.
+It uses the same requests that a remote broker sends. Without input and output, like the controller.
 """
 
 from collections.abc import Callable
@@ -35,7 +34,8 @@ RETRY_MS: Final = 100
 
 
 class State(Enum):
-    """NEW and FENCED brokers serve nobody; STOPPED ones may end their process, REPLACED ones must."""
+    """State of the broker. NEW and FENCED ones serve no client; STOPPED ones may end their process, REPLACED ones
+    must."""
 
     NEW = "new"
     FENCED = "fenced"
@@ -46,16 +46,16 @@ class State(Enum):
 
 
 GONE: Final = (State.STOPPED, State.REPLACED)
-"""Nothing more is asked of the controller."""
+"""States without further requests to the controller."""
 
 
 class UntoldDirectoryError(OperationError):
-    """A log directory failed, and no controller could be told of it for log.dir.failure.timeout.ms: replicas that are
-    lost here may count as in sync. The broker must stop."""
+    """A log directory failed, and for log.dir.failure.timeout.ms no controller could be notified. Replicas that are
+    lost here may still be treated as in sync. The broker must stop."""
 
 
 class ControllerDoor(Protocol):
-    """The active controller, here or elsewhere. `image` is what is committed, as far as this node knows."""
+    """Active controller, on this node or another. `image` is the committed state as far as this node knows."""
 
     @property
     def image(self) -> MetadataImage: ...
@@ -64,12 +64,12 @@ class ControllerDoor(Protocol):
 
 
 class LocalBroker:
-    """`registration` says who the broker is; a new incarnation id for every process. `epoch` is -1 before the
-    controller gave one; it belongs into `.kafka_cleanshutdown` after a clean stop, and from there into the next
-    registration.
+    """Lifecycle of this node's broker. `registration` identifies the broker; its incarnation id is new for every
+    process. `epoch` is -1 before the controller assigned one. After a clean stop it is stored in
+    `.kafka_cleanshutdown`, and from there it goes into the next registration.
 
-    `refusal` is the controller's last refusal, None when there was none since the last success. `lease` is what the
-    controller told of it. `on_notice` takes a sentence that an operator should read in the node's log.
+    `refusal` is the controller's last refusal, None when there was none since the last success. `lease` is the lease
+    that the controller announced. `on_notice` receives a sentence that an operator should read in the node's log.
     """
 
     def __init__(
@@ -89,37 +89,37 @@ class LocalBroker:
         self._in_flight = False
         self._offline: list[UUID] = []
         self._untold: dict[UUID, int] = {}
-        """Those of them that no controller has confirmed yet, with the time from which on it must have."""
+        """Failed directories that no controller has confirmed yet, with the latest time for it."""
         self._telling: tuple[UUID, ...] = ()
-        """Those that the request under way tells of."""
+        """Failed directories in the request under way."""
         self._cordoned: list[UUID] = []
         self._next_ms = NEVER_MS   # when the next request is due
-        self._due = False          # when the request under way is answered
-        self._sent_ms = 0          # the request under way
+        self._due = False          # send the next request when the current one is answered
+        self._sent_ms = 0          # of the request under way
         self._now_ms = 0
 
     @property
     def deadline_ms(self) -> int:
-        """When `tick` has something to do; NEVER_MS: nothing."""
+        """Time when `tick` has something to do; NEVER_MS: never."""
         return min(self._next_ms, self.lease.deadline_ms, *self._untold.values())
 
     @property
     def incarnation_id(self) -> UUID:
-        """Of this process."""
+        """Incarnation id of this process."""
         return self._registration.incarnation_id
 
     def start(self, now_ms: int) -> None:
-        """Registers, and again later while the controller refuses."""
+        """Register, and retry later while the controller refuses."""
         self._next_ms = now_ms
         self.tick(now_ms)
 
     def serve(self, now_ms: int) -> None:
-        """The node has everything that it needs to serve: it asks to be unfenced."""
+        """Request to be unfenced: the node has everything that it needs to serve."""
         self._ready = True
         self.hurry(now_ms)
 
     def stop(self, now_ms: int) -> None:
-        """Asks for a controlled shutdown; a broker that never was registered has nothing to wait for."""
+        """Request a controlled shutdown; a broker that was never registered stops at once."""
         if self.state in GONE:
             return
         if self.epoch < 0:
@@ -129,17 +129,18 @@ class LocalBroker:
             self.hurry(now_ms)
 
     def is_own(self, registration: BrokerRegistration) -> bool:
-        """Whether it is of this process, not of another with the same id."""
+        """Return whether the registration is of this process, not of another with the same id."""
         return registration.incarnation_id == self.incarnation_id
 
     def successor(self, image: MetadataImage) -> BrokerRegistration | None:
-        """Once the own registration was in the image: the one that another process made with the same id, because the
-        session of this one was over. None when there is none, and for a broker that the controller has let go."""
+        """Return the registration of another process with the same id, made because the session of this one had ended.
+        Call it only once the own registration was in the image. None when there is none, and for a broker that the
+        controller has released."""
         known = image.brokers.get(self._registration.broker_id)
         return None if known is None or self.is_own(known) or self.state is State.STOPPED else known
 
     def give_up(self) -> None:
-        """Another process is this broker now: it is not fought for the id."""
+        """Stop as REPLACED: another process is this broker now, and this one does not compete for the id."""
         self._end(State.REPLACED)
 
     def _end(self, state: State) -> None:
@@ -147,25 +148,25 @@ class LocalBroker:
         self.lease.forget()
 
     def lose(self, directory_id: UUID, now_ms: int) -> None:
-        """A log directory has failed: the controller hears of it at once, and from then on."""
+        """Report a failed log directory to the controller at once, and in all later heartbeats."""
         self._offline.append(directory_id)
         self._untold[directory_id] = min(now_ms + self._directory_failure_timeout_ms, NEVER_MS)
         self._registration.log_dirs = [each for each in self._registration.log_dirs if each != directory_id]
         self.hurry(now_ms)
 
     def cordon(self, directory_ids: list[UUID]) -> bool:
-        """These log directories are to get no new replicas, which the next heartbeat says. Whether that is news."""
+        """Set the log directories that get no new replicas, for the next heartbeat. Return whether they changed."""
         before, self._cordoned = self._cordoned, directory_ids
         return directory_ids != before
 
     def hurry(self, now_ms: int) -> None:
-        """The next heartbeat is due now, or when the one under way is answered."""
+        """Make the next heartbeat due now, or when the current one is answered."""
         if self.epoch >= 0 and self.state not in GONE:
             self._next_ms = now_ms
             self.tick(now_ms)
 
     def tick(self, now_ms: int) -> None:
-        """Sends what is due, one request at a time. Raises `UntoldDirectoryError`."""
+        """Send what is due, one request at a time. Raises `UntoldDirectoryError`."""
         self._now_ms = now_ms
         if self.state not in GONE:
             self._check_told(now_ms)
@@ -199,7 +200,7 @@ class LocalBroker:
                     f"(log.dir.failure.timeout.ms)")
 
     def _answered(self, code: int) -> bool:
-        """Notes the outcome; after a refusal the next attempt comes soon."""
+        """Note the outcome; after a refusal the next attempt follows soon."""
         self._in_flight = False
         if self._due:
             self._due, self._next_ms = False, self._now_ms
@@ -230,7 +231,7 @@ class LocalBroker:
             return
         if not self._answered(answer.error_code):
             if answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
-                # The controller knows another registration, or none: begin anew.
+                # The controller knows another registration, or none: register again.
                 self.on_notice(f"broker {self._registration.broker_id} is not registered in epoch {self.epoch} any "
                                f"more: it registers again")
                 self.epoch = -1

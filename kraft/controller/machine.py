@@ -1,14 +1,14 @@
-"""The state machine of the metadata log on any node, without input and output: what is committed becomes an image, and
-while the node leads, a controller decides.
+"""State machine of the metadata log on any node, without input and output. Commits become an image, and while the node
+leads, a controller decides.
 
     machine.committed(end_offset)                   # from the quorum, in order
     machine.led(epoch, epoch_start, leads=True)
     machine.submit(request, version, now_ms, answer)
     machine.tick()                                  # no later than machine.deadline_ms
 
-A follower replays what is committed from its log into an image. When it leads and all that came before its epoch is
-committed, a `Controller` goes on with that image; when it leads no more, the image of what was committed until then is
-gone on with from the log again: decisions that were not committed are forgotten with the controller that made them.
+A follower replays committed records from its log into an image. When it leads and everything before its epoch is
+committed, a `Controller` continues with that image. When it stops leading, replay of the log continues from the last
+committed image. Uncommitted decisions are discarded with the controller that made them.
 """
 
 from abc import ABC, abstractmethod
@@ -29,7 +29,7 @@ from kraft.protocol.message import Message
 
 
 class CommittedRecord(NamedTuple):
-    """`message` is None for a record that is none of the state's: of the quorum itself."""
+    """A committed record. `message` is None for one that is not part of the state: the quorum's own."""
 
     offset: int
     epoch: int
@@ -43,19 +43,19 @@ class _Leading(NamedTuple):
 
 
 class MetadataMachine(ABC):
-    """Single-threaded. Whoever derives from it is the controller's `CommitPort` too. `controller` is active only while
-    this node leads; else it answers NOT_CONTROLLER."""
+    """State machine of one node. Single-threaded. A subclass is also the controller's `CommitPort`. `controller` is
+    active only while this node leads; else it answers NOT_CONTROLLER."""
 
     def __init__(self, settings: ControllerSettings, rules: ConfigRules, new_id: Callable[[], UUID],
                  clock: Callable[[], int], image: MetadataImage | None) -> None:
-        """`image` is that of the newest snapshot; None when there is none."""
+        """`image` is that of the newest snapshot; None without one."""
         self._settings = settings
         self._rules = rules
         self._new_id = new_id
         self._clock = clock
         self._listeners: list[ImageListener] = []
         self.on_change: Callable[[], None] = lambda: None
-        """Called when another node may lead, or the controller began or ceased to be active."""
+        """Called when another node may lead, or the controller became active or inactive."""
         self.on_deadline: Callable[[], None] = lambda: None
         """Called when `deadline_ms` may have moved otherwise than by a request."""
         self.on_probe: Callable[[BrokerRegistration], None] = lambda _broker: None
@@ -67,23 +67,23 @@ class MetadataMachine(ABC):
         self.run_steps: Callable[[int, Steps], None] = at_once
         """See `Controller.run_steps`."""
         self.unclean_elections = 0
-        """Decided here, since this process began."""
+        """Number of unclean elections decided here since this process began."""
         self._leading: _Leading | None = None
         self._high_watermark = 0
         self._begin(image)
 
     def _begin(self, image: MetadataImage | None) -> None:
-        """Follows from the image on, with a controller that refuses what it is asked."""
+        """Follow the log from the image on, with a controller that refuses all requests."""
         self._replayer = Replayer() if image is None else Replayer(image)
         self.controller = Controller(self._settings, self._rules, self, Replayer(self._replayer.image), self._new_id)
 
     @property
     def image(self) -> MetadataImage:
-        """What is committed and known here."""
+        """Committed state as known here."""
         return self.controller.image if self.controller.active else self._replayer.image
 
     def use_cluster_id(self, cluster_id: str) -> None:
-        """The first leader has made the cluster's id: brokers register with it from now on."""
+        """Use the cluster's id, which the first leader created: brokers register with it from now on."""
         self._settings = replace(self._settings, cluster_id=cluster_id)
         self.controller.settings = self._settings
 
@@ -96,7 +96,7 @@ class MetadataMachine(ABC):
         return self.controller.deadline_ms if self.controller.active else NEVER_MS
 
     def subscribe(self, listener: ImageListener) -> None:
-        """`listener(delta, image)` hears of every committed change from now on, in order."""
+        """Call `listener(delta, image)` for every committed change from now on, in order."""
         self._listeners.append(listener)
         if self.controller.active:
             self.controller.subscribe(listener)
@@ -116,10 +116,10 @@ class MetadataMachine(ABC):
         self.controller.broker_probed(broker_id, broker_epoch, found, self._clock())
         self.on_deadline()
 
-    # --- what the quorum tells --------------------------------------------------------------------------------------
+    # --- events of the quorum ---------------------------------------------------------------------------------------
 
     def begin_anew(self, image: MetadataImage | None) -> None:
-        """A snapshot has replaced the log: listeners hear of everything that is different at once."""
+        """Begin from a snapshot that has replaced the log: listeners receive all differences at once."""
         before = self.image
         self._begin(image)
         delta = MetadataDelta.between(before, self.image)
@@ -127,7 +127,7 @@ class MetadataMachine(ABC):
             listener(delta, self.image)
 
     def committed(self, end_offset: int) -> None:
-        """Everything below `end_offset` is committed."""
+        """Process the commit of everything below `end_offset`."""
         self._high_watermark = end_offset
         if self.controller.active:
             self.controller.committed(end_offset, self._clock())
@@ -137,7 +137,7 @@ class MetadataMachine(ABC):
             self._activate(self._leading.epoch)
 
     def led(self, epoch: int, epoch_start: int, *, leads: bool) -> None:
-        """This node leads `epoch`, whose first record is at `epoch_start`; or it does not."""
+        """Note whether this node leads `epoch`, whose first record is at `epoch_start`."""
         leading = _Leading(epoch, epoch_start) if leads else None
         if self._leading is not None and (leading is None or leading.epoch != self._leading.epoch):
             self._deactivate()
@@ -147,13 +147,13 @@ class MetadataMachine(ABC):
         self.on_change()
 
     def tick(self) -> None:
-        """What is due in the active controller."""
+        """Do what is due in the active controller."""
         self.controller.tick(self._clock())
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _activate(self, epoch: int) -> None:
-        """All that came before this epoch is committed and replayed: decisions may be made."""
+        """Start a controller: everything before this epoch is committed and replayed."""
         self.controller = Controller(self._settings, self._rules, self, self._replayer, self._new_id)
         for listener in self._listeners:
             self.controller.subscribe(listener)
@@ -176,7 +176,7 @@ class MetadataMachine(ABC):
         self.on_change()
 
     def _replay(self) -> None:
-        """Goes on up to what is committed."""
+        """Continue up to the high watermark."""
         replayer = self._replayer
         for record in self.read(replayer.offset + 1, self._high_watermark):
             if record.message is None:
@@ -189,13 +189,13 @@ class MetadataMachine(ABC):
 
     @abstractmethod
     def read(self, offset: int, end_offset: int) -> Iterable[CommittedRecord]:
-        """The log's records from `offset` on and before `end_offset`, in order."""
+        """Return the log's records from `offset` on and before `end_offset`, in order."""
 
     # --- CommitPort -------------------------------------------------------------------------------------------------
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch in which this node leads; -1 while it does not."""
+        """Epoch in which this node leads; -1 while it does not."""
         return -1 if self._leading is None else self._leading.epoch
 
     @property

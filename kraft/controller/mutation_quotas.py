@@ -1,15 +1,16 @@
-"""How many partitions clients may create and delete per second (KIP-599; Kafka's ControllerMutationQuotaManager).
+"""Quotas on partitions that clients create and delete per second (KIP-599; Kafka's ControllerMutationQuotaManager).
 
-Each quota is a bucket that gets its rate in tokens per second and holds those of all samples. A request takes one for
-each partition, and the last one may take more than there are. Then nothing is left until time has made up for it:
+Each quota is a bucket that gets its rate in tokens per second and holds at most those of all samples. A request takes
+one token per partition, and the last request may take more than the bucket has. Then the bucket stays empty until time
+has made up for it:
 
 | request | meanwhile |
 |---|---|
 | CreateTopics from 6, DeleteTopics from 5, CreatePartitions from 3 | THROTTLING_QUOTA_EXCEEDED for each topic |
 | earlier versions | carried out |
 
-Both are told for how long, and their clients are left alone for that time. What the nodes themselves ask is not
-limited. Soft state: the next controller begins with full buckets.
+Both responses carry the throttle time, and the client gets no service during it. Requests of the nodes themselves are
+not limited. Soft state: the next controller begins with full buckets.
 """
 
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ class _Bucket:
 
 @dataclass(slots=True)
 class MutationCharge:
-    """What one request takes. Without a bucket nothing limits it."""
+    """Charge of one request. Without a bucket it is unlimited."""
 
     bucket: _Bucket | None = None
     rate: float = 0.0
@@ -48,7 +49,8 @@ class MutationCharge:
     throttle_ms: int = 0
 
     def take(self, partitions: int) -> None:
-        """THROTTLING_QUOTA_EXCEEDED when there is nothing left and the request is of a kind that can be told so."""
+        """Take tokens. THROTTLING_QUOTA_EXCEEDED when none are left and the request is of a kind that has this
+        error."""
         if self.bucket is None:
             return
         if self.is_strict:
@@ -64,7 +66,7 @@ class MutationCharge:
         self.throttle_ms = round(max(0.0, -self.bucket.tokens) / self.rate * 1000)
 
     def tell(self, response: Message) -> None:
-        """For how long the client is left alone."""
+        """Put the throttle time into the response."""
         if self.throttle_ms > 0:
             assert isinstance(response, CreateTopicsResponse | DeleteTopicsResponse | CreatePartitionsResponse)
             response.throttle_time_ms = self.throttle_ms
@@ -74,7 +76,8 @@ UNLIMITED: Final = MutationCharge()
 
 
 class MutationQuotas:
-    """`samples` and `sample_ms`: Kafka's `controller.quota.window.num` and `.size.seconds`."""
+    """Buckets of all quotas. `samples` and `sample_ms` are Kafka's `controller.quota.window.num` and
+    `.size.seconds`."""
 
     def __init__(self, samples: int, sample_ms: int) -> None:
         self._window_seconds = samples * sample_ms / 1000
@@ -84,7 +87,7 @@ class MutationQuotas:
 
     def charge(self, quotas: Quotas, request: Message, version: int, client_id: str | None,
                now_ms: int) -> MutationCharge:
-        """For a request of that client; None: of a node."""
+        """Return the charge for a request of that client; None: of a node."""
         strict_since = STRICT_SINCE.get(type(request))
         if strict_since is None or client_id is None:
             return UNLIMITED

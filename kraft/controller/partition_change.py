@@ -1,17 +1,18 @@
-"""What becomes of one partition when replicas come and go: leader, ISR and eligible leader replicas (KIP-966).
+"""Changes of one partition when replicas join and leave: leader, ISR and eligible leader replicas (KIP-966).
 
-`change` gives the record that takes the partition from what it is to what it should be, or None. The rules, in order:
+`change` returns the record that takes the partition from its present state to the wanted one, or None. The rules, in
+order:
 
-1. A replica that leaves an ISR which then is smaller than min.insync.replicas stays eligible (ELR), because it has
-   every committed record; unless it stopped uncleanly and may have lost some.
-2. A leader must be in the ISR or, when the ISR is empty, in the ELR, and must be acceptable (alive, its directory too).
-3. When nobody is in either, the replica that led last may lead again if it is the only one known: an unclean election,
-   safe for as long as its disk kept what it had. `unclean` allows any acceptable replica.
-4. An unclean leader is alone in the ISR, and the partition is recovering until its leader says otherwise.
+1. When a replica leaves an ISR that is then smaller than min.insync.replicas, it stays eligible (ELR), because it has
+   every committed record. The exception is a replica that stopped uncleanly and may have lost some.
+2. A leader must be in the ISR or, when the ISR is empty, in the ELR. It must be acceptable (alive, its directory too).
+3. When both are empty, the replica that led last may lead again if it is the only one known. This is an unclean
+   election, safe as long as its disk kept its records. `unclean` allows any acceptable replica.
+4. An unclean leader is alone in the ISR, and the partition is recovering until its leader reports otherwise.
 5. Each named leader raises the leader epoch at replay, even if it is the same one. It is named when the ISR shrinks
-   (where the metadata version says so) and when a replica is taken away, so that those that left are fenced.
-6. A reassignment is over when everybody who is to stay is in the ISR: whoever was to go is gone then (KIP-455,
-   KAFKA-15665). Whoever is gone is not eligible any more.
+   (where the metadata version requires it) and when a replica is removed, so that the removed replicas are fenced.
+6. A reassignment is complete when every replica that is to stay is in the ISR. The replicas to be removed are removed
+   then (KIP-455, KAFKA-15665), and are not eligible any more.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,8 +28,8 @@ from kraft.protocol.messages.partition_change_record import PartitionChangeRecor
 
 
 class Election(Enum):
-    """PREFERRED moves leadership to the first replica, ONLINE keeps a leader that can stay, UNCLEAN also takes replicas
-    that may have lost records."""
+    """Kind of election. PREFERRED moves leadership to the first replica, ONLINE keeps a leader that can stay, UNCLEAN
+    also accepts replicas that may have lost records."""
 
     PREFERRED = "preferred"
     ONLINE = "online"
@@ -37,7 +38,7 @@ class Election(Enum):
 
 @immutable
 class Assignment:
-    """Where replicas are to be: all of them, and which of them are added or taken away on the way there."""
+    """Wanted replicas of a partition: all of them, and which of them are added or removed on the way."""
 
     replicas: tuple[int, ...]
     removing: tuple[int, ...] = ()
@@ -49,7 +50,7 @@ def assignment_of(partition: PartitionRegistration) -> Assignment:
 
 
 class Change:
-    """One partition on its way to a new state. Used once, by `change`."""
+    """One partition in transition to a new state. Used once, by `change`."""
 
     def __init__(
         self, partition: PartitionRegistration, isr: Sequence[int], election: Election,
@@ -65,7 +66,7 @@ class Change:
         self.elr_enabled = elr_enabled
 
     def record(self, topic_id: UUID, index: int, min_isr: int, lost: Sequence[int]) -> PartitionChangeRecord:
-        """With nothing in it when nothing changes."""
+        """Return the change record, with empty fields when nothing changes."""
         partition = self.partition
         record = PartitionChangeRecord(topic_id=topic_id, partition_id=index)
         self.complete_reassignment()
@@ -76,7 +77,7 @@ class Change:
             self.elr = ()
         if self.elr != partition.elr:
             record.eligible_leader_replicas = list(self.elr)
-        # Without ELR an ISR is never empty: the last in sync stays in it, alive or not.
+        # Without ELR an ISR is never empty: the last in-sync replica stays in it, alive or not.
         if record.isr is None and self.isr != partition.isr and (self.isr or self.elr_enabled):
             record.isr = list(self.isr)
         elif record.isr is None and partition.isr and not any(
@@ -92,14 +93,14 @@ class Change:
         return record
 
     def take_back_uncleanly(self, record: PartitionChangeRecord) -> None:
-        """A reassignment is cancelled of which only added replicas were in sync, and nobody else is there to lead: the
-        first of the others will, as in Kafka, and says then that it has recovered."""
+        """Cancel a reassignment when only added replicas were in sync and no other replica can lead. As in Kafka, the
+        first of the others becomes the leader, and reports then that it has recovered."""
         record.isr = [self.assignment.replicas[0]]
         if self.partition.leader_recovery_state != RECOVERING:
             record.leader_recovery_state = RECOVERING
 
     def complete_reassignment(self) -> None:
-        """Rule 6."""
+        """Apply rule 6."""
         wanted = self.assignment
         stay = tuple(replica for replica in wanted.replicas if replica not in wanted.removing)
         isr = tuple(replica for replica in self.isr if replica not in wanted.removing)
@@ -108,7 +109,7 @@ class Change:
             self.assignment = Assignment(stay)
 
     def assign(self, record: PartitionChangeRecord) -> None:
-        """What differs of the assignment. Directories of new replicas are filled in by `change`."""
+        """Record the differences of the assignment. `change` fills in the directories of new replicas."""
         before = assignment_of(self.partition)
         if self.assignment.replicas != before.replicas:
             record.replicas = list(self.assignment.replicas)
@@ -118,7 +119,7 @@ class Change:
             record.adding_replicas = list(self.assignment.adding)
 
     def fill_elr(self, min_isr: int, lost: Sequence[int]) -> None:
-        """Rule 1."""
+        """Apply rule 1."""
         if len(self.isr) >= min_isr:
             self.elr = ()
             return
@@ -127,18 +128,19 @@ class Change:
                          and replica not in self.isr and replica not in lost)
 
     def can_lead(self, replica: int) -> bool:
-        """Rule 2."""
+        """Apply rule 2."""
         return replica in (self.isr or self.elr) and self.acceptable(replica)
 
     def last_known_leader(self) -> int:
-        """Rule 3: who may lead because nobody else is known; NO_LEADER when that is not so."""
+        """Apply rule 3: return the replica that may lead because no other is known; NO_LEADER when the rule does not
+        apply."""
         known = self.partition.last_known_elr
         if self.elr_enabled and not self.isr and not self.elr and len(known) == 1 and self.acceptable(known[0]):
             return known[0]
         return NO_LEADER
 
     def best(self) -> tuple[int, bool]:
-        """The leader to have, and whether its election is unclean."""
+        """Return the leader to elect, and whether its election is unclean."""
         replicas = self.assignment.replicas
         wishes = [self.partition.leader, *replicas]
         if self.election is Election.PREFERRED:
@@ -156,7 +158,7 @@ class Change:
         return NO_LEADER, False
 
     def elect(self, record: PartitionChangeRecord) -> None:
-        """Rules 2 to 5."""
+        """Apply rules 2 to 5."""
         leader, unclean = self.best()
         if leader == self.partition.leader:
             return
@@ -170,7 +172,7 @@ class Change:
                 record.leader_recovery_state = RECOVERING
 
     def note_last_leader(self, record: PartitionChangeRecord) -> None:
-        """Keeps who led when the ISR became empty, and forgets it when somebody leads again."""
+        """Keep the leader of the time when the ISR became empty, and forget it when a replica leads again."""
         partition = self.partition
         leader = partition.leader if record.leader == LEADER_UNCHANGED else record.leader
         if record.isr == [] and partition.last_known_elr != (partition.leader,):
@@ -186,12 +188,14 @@ def change(
     assignment: Assignment | None = None, recovery: int | None = None,
     directory_of: Callable[[int], UUID] = lambda _broker_id: UNASSIGNED_DIRECTORY,
 ) -> Record | None:
-    """The record that brings the partition up to date, None when nothing changes.
+    """Return the record that brings the partition up to date, None when nothing changes.
 
-    `isr`: the in-sync replicas as they should be (None: as they are). `lost`: replicas that stopped uncleanly.
-    `min_isr`: min.insync.replicas in force, at most the count of replicas. `assignment`: where replicas are to be
-    (None: as it is), `directory_of`: the directory of a broker that gets one. `recovery`: the leader's recovery state
-    as it says itself.
+    - `isr`: the wanted in-sync replicas (None: unchanged).
+    - `lost`: replicas that stopped uncleanly.
+    - `min_isr`: min.insync.replicas in force, at most the number of replicas.
+    - `assignment`: the wanted replicas (None: unchanged).
+    - `directory_of`: the directory of a broker that gets a replica.
+    - `recovery`: the recovery state that the leader reports.
     """
     wanted = Change(partition, partition.isr if isr is None else isr, election, acceptable, version,
                     assignment or assignment_of(partition), elr_enabled=elr_enabled)

@@ -1,4 +1,4 @@
-"""CreatePartitions, and what new partitions are made of."""
+"""CreatePartitions, and the construction of new partitions."""
 
 from collections.abc import Generator, Mapping, Sequence
 
@@ -14,8 +14,8 @@ from kraft.protocol.messages.create_partitions_response import CreatePartitionsR
 def placed_partitions(
     context: Context, ring: Sequence[BrokerRegistration], first: int, count: int, replicas: int, rotation: int
 ) -> Generator[None, None, dict[int, PartitionRegistration]]:
-    """New partitions, from index `first` on, on brokers of the controller's choice; `ring` is theirs (`ring_of`). Works
-    in steps, as what follows."""
+    """Return new partitions, from index `first` on, on brokers of the controller's choice; `ring` are the candidates
+    (`ring_of`). Works in steps, like the functions below."""
     places = yield from place(ring, count, replicas, rotation)
     made: dict[int, PartitionRegistration] = {}
     for number, chosen in enumerate(places):
@@ -28,8 +28,8 @@ def placed_partitions(
 def assigned_partitions(
     context: Context, assignments: Mapping[int, Sequence[int]], replicas: int | None
 ) -> Generator[None, None, dict[int, PartitionRegistration]]:
-    """New partitions on the brokers that the caller named. `replicas`: how many each must have (None: as many as the
-    first). INVALID_REPLICA_ASSIGNMENT says what is wrong with an assignment."""
+    """Return new partitions on the brokers that the caller named. `replicas`: the required number for each (None: as
+    many as the first). INVALID_REPLICA_ASSIGNMENT names the fault of an assignment."""
     made: dict[int, PartitionRegistration] = {}
     for number, (index, broker_ids) in enumerate(assignments.items()):
         if number % STEP == STEP - 1:
@@ -44,7 +44,7 @@ def assigned_partitions(
 
 
 def check_assignment(context: Context, index: int, broker_ids: Sequence[int], replicas: int | None) -> None:
-    """INVALID_REPLICA_ASSIGNMENT unless these are registered brokers, each once, and as many as wanted."""
+    """Check that these are registered brokers, each once, and as many as wanted; else INVALID_REPLICA_ASSIGNMENT."""
     wrong = None
     unknown = [broker_id for broker_id in broker_ids if broker_id not in context.image.brokers]
     if not broker_ids:
@@ -60,7 +60,7 @@ def check_assignment(context: Context, index: int, broker_ids: Sequence[int], re
 
 
 def _registration(context: Context, replicas: tuple[int, ...]) -> PartitionRegistration:
-    """A partition in its first epoch, led by the first of its replicas that is active."""
+    """Return a partition in its first epoch, led by the first of its replicas that is active."""
     isr = tuple(broker_id for broker_id in replicas if context.is_active(broker_id))
     return PartitionRegistration(
         replicas=replicas, isr=isr, leader=isr[0],
@@ -71,7 +71,7 @@ def _registration(context: Context, replicas: tuple[int, ...]) -> PartitionRegis
 def create_partitions(
     context: Context, request: CreatePartitionsRequest
 ) -> Generator[None, None, Decision[CreatePartitionsResponse]]:
-    """More partitions for existing topics; each topic of the request stands for itself."""
+    """Add partitions to existing topics; each topic of the request is decided on its own."""
     counts: dict[str, int] = {}
     for topic in request.topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1
@@ -124,7 +124,7 @@ def _more_partitions(
 def partition_records(
     context: Context, topic: TopicImage, partitions: Mapping[int, PartitionRegistration]
 ) -> Generator[None, None, list[Record]]:
-    """The records that make these partitions of a topic."""
+    """Return the records that create these partitions of a topic."""
     version = context.image.metadata_version
     records: list[Record] = []
     for index, partition in partitions.items():
@@ -137,5 +137,5 @@ def partition_records(
 def create_partitions_refused(
     request: CreatePartitionsRequest, code: ErrorCode, message: str | None
 ) -> CreatePartitionsResponse:
-    """The same error for every topic."""
+    """Return the same error for every topic."""
     return CreatePartitionsResponse(results=[_result(topic.name, code, message) for topic in request.topics])

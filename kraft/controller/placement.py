@@ -1,17 +1,15 @@
-"""Which brokers a new partition goes to, by the rules of Kafka's striped placement:
+"""Placement of new partitions on brokers, by the rules of Kafka's striped placement:
 
-- Fenced brokers count: a topic may have as many replicas as brokers are registered. Brokers in controlled shutdown do
-  not, until they are fenced; nor do brokers whose directories are all cordoned (KIP-1066).
-- A partition is on as many racks as possible (KIP-36), and its racks have as many replicas as each other, or one
-  more.
+- Fenced brokers are included: a topic may have as many replicas as brokers are registered. Brokers in controlled
+  shutdown are not, until they are fenced; nor are brokers whose directories are all cordoned (KIP-1066).
+- A partition is on as many racks as possible (KIP-36). Its racks have equally many replicas, or one more.
 - Within a rack a fenced broker gets a replica only if every unfenced one has got one. The first replica, which leads,
   is on an unfenced broker.
-- Replicas and leaders are even: two unfenced brokers differ by one replica, wherever racks of unequal sizes do not
-  force more.
+- Replicas and leaders are even: two unfenced brokers differ by one replica, except where racks of unequal sizes force
+  more.
 
-Each rack goes through its brokers round by round, each round in another order, so that the load of a failed broker
-falls on all others. `rotation` says where all begins: callers vary it, so that small topics do not all begin at one
-broker.
+Each rack uses its brokers in rounds, each round in another order, so that the load of a failed broker falls on all
+others. `rotation` is the starting point: callers vary it, so that small topics do not all begin at one broker.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -24,19 +22,19 @@ from kraft.metadata.image import BrokerRegistration
 from kraft.protocol.error_codes import ErrorCode
 
 SPREAD: Final = 2_654_435_761
-"""An odd factor: rotations that follow each other, in any step, begin at brokers all over the ring."""
+"""An odd factor: consecutive rotations, in any step, begin at brokers all over the ring."""
 
 _key_of = attrgetter("key")
 
 
 def ring_of(brokers: Mapping[int, BrokerRegistration]) -> list[BrokerRegistration]:
-    """Brokers that can get replicas, by id."""
+    """Return the brokers that can get replicas, by id."""
     return [broker for _, broker in sorted(brokers.items())
             if (broker.fenced or not broker.in_controlled_shutdown) and not all_cordoned(broker)]
 
 
 def all_cordoned(broker: BrokerRegistration) -> bool:
-    """Whether no directory of the broker may take new replicas (KIP-1066)."""
+    """Return whether no directory of the broker may get new replicas (KIP-1066)."""
     cordoned = broker.cordoned_log_dirs or ()
     return bool(broker.log_dirs) and all(directory in cordoned for directory in broker.log_dirs)
 
@@ -56,7 +54,7 @@ class _Rounds:
         return len(self._brokers)
 
     def take(self, chosen: Sequence[int]) -> int:
-        """The next broker that is not among the chosen, fewer than all of which are of these brokers."""
+        """Return the next broker that is not in `chosen`, which must not contain all of these brokers."""
         while True:
             for place, broker_id in enumerate(self._queue):
                 if broker_id not in chosen:
@@ -74,8 +72,8 @@ class _Rounds:
 
 
 class _Rack:
-    """`key` orders racks by what they have of the partition that is being placed, by the replicas of their next broker,
-    and by their replicas on average; the least is next."""
+    """One rack. `key` orders racks by their replicas of the current partition, by the replicas of their next broker,
+    and by their average replicas. The rack with the least key is next."""
 
     def __init__(self, brokers: Sequence[BrokerRegistration], rotation: int) -> None:
         self._unfenced = _Rounds([broker.broker_id for broker in brokers if not broker.fenced], rotation)
@@ -88,7 +86,7 @@ class _Rack:
         return len(self._unfenced) > 0
 
     def begin(self) -> None:
-        """The next partition is placed."""
+        """Begin the next partition."""
         self._used = 0
         self._set_key()
 
@@ -108,8 +106,8 @@ class _Rack:
 def place(
     ring: Sequence[BrokerRegistration], partitions: int, replicas: int, rotation: int
 ) -> Generator[None, None, list[tuple[int, ...]]]:
-    """Replicas of each partition on the brokers of `ring_of`, the first of which is alive and will lead. Works in
-    steps. INVALID_REPLICATION_FACTOR when there are too few brokers, or none is alive."""
+    """Return the replicas of each partition on the brokers of `ring_of`; the first is on an unfenced broker and will
+    lead. Works in steps. INVALID_REPLICATION_FACTOR when there are too few brokers, or none is unfenced."""
     if replicas > len(ring):
         raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR,
                            f"replication factor {replicas}: only {len(ring)} broker(s) can take replicas")
@@ -137,8 +135,8 @@ def _led_by(leader: int, replicas: Sequence[int]) -> tuple[int, ...]:
 
 
 def _move_leader(found: list[tuple[int, ...]], leaders: dict[int, int]) -> bool:
-    """Makes a broker that leads most lead one partition less, and one that leads two less or more lead one more, by a
-    chain of partitions that each change leaders. Whether there was one to move."""
+    """Move one leadership from a broker that leads most to one that leads at least two fewer, by a chain of partitions
+    that each change leaders. Return whether one was moved."""
     most = max(leaders.values())
     if most - min(leaders.values()) <= 1:
         return False
@@ -179,7 +177,7 @@ def _racks_of(ring: Sequence[BrokerRegistration], start: int) -> list[_Rack]:
 
 
 def _choose(racks: Sequence[_Rack], leading: Sequence[_Rack], replicas: int) -> list[int]:
-    """The brokers of one partition, the first of them from a rack that may lead."""
+    """Return the brokers of one partition, the first of them from a rack that may lead."""
     chosen: list[int] = []
     used: list[_Rack] = []
     while len(chosen) < replicas:

@@ -1,4 +1,4 @@
-"""AllocateProducerIds: brokers draw blocks of ids from the cluster (KIP-730)."""
+"""AllocateProducerIds: brokers get blocks of ids from the cluster (KIP-730)."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ _ID_MAX: Final = (1 << 63) - 1
 def allocate_producer_ids(
     context: Context, request: AllocateProducerIdsRequest
 ) -> Decision[AllocateProducerIdsResponse]:
-    """The next block. Ids of a block whose answer is lost are never used."""
+    """Return the next block. Ids of a block whose answer is lost are never used."""
     check_broker_epoch(context.image, request.broker_id, request.broker_epoch)
     first = max(0, context.image.next_producer_id)
     if first > _ID_MAX - BLOCK_SIZE:

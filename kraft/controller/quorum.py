@@ -1,4 +1,4 @@
-"""DescribeQuorum (KIP-595): how the quorum of the metadata log stands."""
+"""DescribeQuorum (KIP-595): state of the quorum of the metadata log."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -23,7 +23,8 @@ NO_LEADER: Final = -1
 
 
 def describe_quorum(state: QuorumState, request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
-    """The answer in `version` for the only partition that has a quorum, UNKNOWN_TOPIC_OR_PARTITION for any other."""
+    """Return the answer in `version` for the only partition that has a quorum, UNKNOWN_TOPIC_OR_PARTITION for any
+    other."""
     directories = version >= FIRST_VERSION_WITH_DIRECTORIES
     topics = [TopicData(topic_name=topic.topic_name, partitions=[
         _partition(state, topic.topic_name, partition.partition_index, directories) for partition in topic.partitions])
@@ -58,7 +59,7 @@ def describe_quorum_refused(
     request: DescribeQuorumRequest, code: ErrorCode, message: str | None, leader_id: int = NO_LEADER,
     leader_epoch: int = NO_LEADER,
 ) -> DescribeQuorumResponse:
-    """The error at the top, and for every partition that was asked for; with the leader, where one is known."""
+    """Return the error at the top, and for every requested partition; with the leader, where one is known."""
     return DescribeQuorumResponse(error_code=code, error_message=message or code.message, topics=[
         TopicData(topic_name=topic.topic_name, partitions=[
             PartitionData(partition_index=partition.partition_index, error_code=code, error_message=code.message,

@@ -1,5 +1,4 @@
-"""ListPartitionReassignments and AlterPartitionReassignments (KIP-455): where replicas are on their way to, and should
-be."""
+"""ListPartitionReassignments and AlterPartitionReassignments (KIP-455): moves of replicas in progress, and new ones."""
 
 from collections.abc import Generator, Iterable, Sequence
 from typing import Final
@@ -32,7 +31,8 @@ LISTED_STEP: Final = 1024
 def list_partition_reassignments(
     context: Context, request: ListPartitionReassignmentsRequest
 ) -> Generator[None, None, Decision[ListPartitionReassignmentsResponse]]:
-    """Those of the named partitions, or of all with null. What does not exist is passed over. Works in steps."""
+    """List the reassignments of the named partitions, or of all with null. Missing partitions are skipped. Works in
+    steps."""
     image = context.image
     found: list[OngoingTopicReassignment] = []
     if request.topics is None:
@@ -68,8 +68,8 @@ def list_partition_reassignments_refused(
 def alter_partition_reassignments(
     context: Context, request: AlterPartitionReassignmentsRequest
 ) -> Decision[AlterPartitionReassignmentsResponse]:
-    """Where replicas should be, partition by partition; null ends what goes on, and takes away what was added. What is
-    wanted and can be had at once (only leaving, or in another order) is over at once."""
+    """Set the target replicas, partition by partition; null cancels a reassignment in progress and removes the added
+    replicas. A target that can be reached at once (only removals, or another order) is complete at once."""
     responses = []
     records: list[Record] = []
     for topic in request.topics:
@@ -111,7 +111,8 @@ def _reassign(context: Context, name: str, part: ReassignablePartition, may_chan
 
 
 def to_be_added(partition: PartitionRegistration, targets: Sequence[int]) -> tuple[int, ...]:
-    """Who is still on the way is to be added, too, or the same target asked for again would be reached at once."""
+    """Return the replicas to add. Replicas that are still being added are included; otherwise a repeated request for
+    the same target would be complete at once."""
     before = [each for each in partition.replicas if each not in partition.adding_replicas]
     return tuple(sorted(each for each in targets if each not in before))
 

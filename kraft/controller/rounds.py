@@ -1,5 +1,4 @@
-"""What the active controller does by itself from time to time: preferred elections, unclean ones where a topic allows
-them."""
+"""Periodic elections of the active controller: preferred ones, and unclean ones where a topic allows them."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -20,11 +19,11 @@ class Round:
         self.due_ms = NEVER_MS
 
     def begin(self, now_ms: int) -> None:
-        """The next one comes an interval from now."""
+        """Schedule the next election an interval from now."""
         self.due_ms = now_ms + self.interval_ms if self.interval_ms else NEVER_MS
 
     def hold(self, context: Context) -> Sequence[Record]:
-        """The records of the elections that are due, at most so many that the next ones are due at once."""
+        """Return the records of due elections. Their number is limited; when more remain, they are due at once."""
         if context.now_ms < self.due_ms:
             return ()
         decision = self.decide(context)
@@ -35,7 +34,7 @@ class Round:
 
 
 class Rounds:
-    """All of them."""
+    """All kinds of periodic elections."""
 
     def __init__(self, settings: ControllerSettings):
         self._preferred = Round(elect_preferred, settings.balance_interval_ms)
@@ -47,12 +46,13 @@ class Rounds:
         return min(each.due_ms for each in self.all)
 
     def begin(self, now_ms: int) -> None:
-        """The controller became active."""
+        """Schedule all of them: the controller became active."""
         for each in self.all:
             each.begin(now_ms)
 
     def look(self, records: Sequence[Record], now_ms: int) -> None:
-        """These were decided: when one allows unclean elections, whoever waits for one does not wait for the round."""
+        """Inspect decided records: one that changes the permission of unclean elections makes the unclean round due at
+        once."""
         for record in records:
             if isinstance(record.message, ConfigRecord) and record.message.name == UNCLEAN_LEADER_ELECTION:
                 self._unclean.due_ms = now_ms

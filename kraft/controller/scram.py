@@ -1,6 +1,6 @@
-"""AlterUserScramCredentials: what SCRAM checks passwords against (KIP-554), kept as records.
+"""AlterUserScramCredentials: the data with which SCRAM verifies passwords (KIP-554), kept as records.
 
-The client sends the salted password; stored are the two keys that RFC 5802 derives from it, never the password.
+The client sends the salted password. The two keys that RFC 5802 derives from it are stored, never the password.
 """
 
 import hashlib
@@ -34,8 +34,8 @@ Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
 def alter_user_scram_credentials(
     context: Context, request: AlterUserScramCredentialsRequest
 ) -> Decision[AlterUserScramCredentialsResponse]:
-    """Each user's deletion or upsertion on its own; a user that is named twice is refused, unless what is named first
-    is refused by itself."""
+    """Decide each user's deletion or upsertion on its own. A user that is named twice is refused, unless the first
+    mention is refused for another reason."""
     alterations: list[Alteration] = [*request.deletions, *request.upsertions]
     records: dict[str, Record] = {}
     refused: dict[str, AlterUserScramCredentialsResult] = {}

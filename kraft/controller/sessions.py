@@ -1,6 +1,7 @@
-"""When each broker was last heard of, and whether there is doubt that it lives: soft state of the active controller
-(Kafka's `BrokerHeartbeatManager`, and what it has not: a broker whose process ended is noticed before its session is
-over).
+"""Last contact of each broker, and doubts whether it is alive: soft state of the active controller.
+
+This is Kafka's `BrokerHeartbeatManager` with an addition: a broker whose process ended is detected before its session
+ends.
 
     alive --- connection closed --> in doubt --- probed at once, and every 25 ms within the grace --> refused: fenced
       |  ^------- a heartbeat ----------'                             when the grace is over --> no answer: fenced
@@ -8,8 +9,8 @@ over).
       '------ new controller ------> in doubt --- probed as above --> refused: fenced
                                                                      no answer, accepted: session decides
 
-It is not in the log. A new active controller, and one that was paused itself, counts every broker as just heard of,
-because its own silence proves nothing about theirs.
+This state is not in the log. A new active controller, and one that was paused itself, treats every broker as just
+contacted, because its own pause proves nothing about the brokers.
 """
 
 from dataclasses import dataclass
@@ -18,19 +19,19 @@ from typing import Final
 
 NEVER_MS: Final = (1 << 63) - 1
 PROBE_INTERVAL_MS: Final = 25
-"""Between two probes of a broker whose connection closed. A process that is being ended closes its listeners a moment
-after its connections, and until then they accept."""
+"""Time between two probes of a broker whose connection closed. A process that is being ended closes its listeners a
+moment after its connections, and until then they accept."""
 
 
 class Doubt(Enum):
-    """Why a broker may be gone, for the log."""
+    """Reason why a broker may have ended, for the log."""
 
     CLOSED = "its connection to the controller was closed"
     UNHEARD = "it did not speak to the new controller"
 
 
 class Found(Enum):
-    """What came of connecting to a broker, for the log. A refused connection is proof that no process listens there."""
+    """Result of connecting to a broker, for the log. A refused connection is proof that no process listens there."""
 
     GONE = "its address refuses connections"
     SILENT = "its address does not answer"
@@ -51,9 +52,10 @@ class BrokerSession:
 
 
 class BrokerSessions:
-    """The brokers heard of, by id. Ids are looked up and compared, never used to order anything but time.
+    """Sessions of the known brokers, by id. Ids are only used for lookup and comparison; only time orders sessions.
 
-    `timeout_ms`: of a session. `grace_ms`: in which a broker in doubt may speak before it is probed.
+    `timeout_ms`: of a session. `grace_ms`: the time in which a broker in doubt may send a heartbeat before probes
+    decide.
     """
 
     def __init__(self, timeout_ms: int, grace_ms: int):
@@ -62,7 +64,7 @@ class BrokerSessions:
         self.by_id: dict[int, BrokerSession] = {}
 
     def contact(self, broker_id: int, now_ms: int, metadata_offset: int = -1) -> BrokerSession:
-        """Notes that the broker spoke. A `metadata_offset` of -1 keeps what was known."""
+        """Note a contact of the broker. A `metadata_offset` of -1 keeps the known one."""
         session = self.by_id.get(broker_id)
         if session is None:
             session = self.by_id[broker_id] = BrokerSession(now_ms)
@@ -72,49 +74,50 @@ class BrokerSessions:
         return session
 
     def restart(self, broker_id: int, now_ms: int) -> None:
-        """A new incarnation: nothing of the old one counts."""
+        """Begin the session of a new incarnation: nothing of the old one applies."""
         self.by_id[broker_id] = BrokerSession(now_ms)
 
     def forget(self, broker_id: int) -> None:
         self.by_id.pop(broker_id, None)
 
     def renew_all(self, now_ms: int) -> None:
-        """The controller itself was silent: every session and every grace begins again."""
+        """Restart every session and every grace: the controller itself was paused."""
         for session in self.by_id.values():
             session.last_contact_ms = now_ms
             if session.doubt is not None:
                 session.doubt_ms = session.probe_ms = now_ms
 
     def valid(self, broker_id: int, now_ms: int) -> bool:
-        """Whether the broker was heard of within the session time-out."""
+        """Return whether the last contact of the broker is within the session time-out."""
         session = self.by_id.get(broker_id)
         return session is not None and now_ms - session.last_contact_ms < self.timeout_ms
 
     def holds(self, broker_id: int, now_ms: int) -> bool:
-        """Whether the broker keeps another process from taking its place: its session lasts, and it is not in doubt for
-        longer than the grace."""
+        """Return whether the broker keeps another process from taking its place: its session lasts, and it is not in
+        doubt for longer than the grace."""
         return self.valid(broker_id, now_ms) and now_ms - self.by_id[broker_id].doubt_ms < self.grace_ms
 
     # --- doubt
 
     def doubt(self, broker_id: int, doubt: Doubt, now_ms: int) -> None:
-        """The broker may have ended: it is probed at once."""
+        """Note that the broker may have ended: it is probed at once."""
         session = self.by_id.get(broker_id)
         if session is not None:
             session.doubt, session.doubt_ms, session.probe_ms = doubt, now_ms, now_ms
 
     def take_probes(self, now_ms: int) -> list[int]:
-        """The brokers that are to be probed now. Each is told once."""
+        """Return the brokers to probe now, each once."""
         due = [broker_id for broker_id, session in self.by_id.items() if session.probe_ms <= now_ms]
         for broker_id in due:
             self.by_id[broker_id].probe_ms = NEVER_MS
         return due
 
     def probed(self, broker_id: int, found: Found, now_ms: int) -> Doubt | None:
-        """Notes the result of a probe. Returns the doubt when it was right: the broker has ended.
+        """Note the result of a probe. Return the doubt when it was right: the broker has ended.
 
-        A refused connection proves it. No answer proves nothing; after a closed connection it counts once the grace is
-        over, because the broker did not come back either. Within the grace the broker is probed again.
+        A refused connection proves it. No answer proves nothing. After a closed connection, however, no answer is
+        decisive once the grace is over, because the broker did not come back either. Within the grace the broker is
+        probed again.
         """
         session = self.by_id.get(broker_id)
         if session is None or session.doubt is None:
@@ -128,6 +131,6 @@ class BrokerSessions:
         return session.doubt if found is Found.SILENT and session.doubt is Doubt.CLOSED else None
 
     def due_ms(self, broker_id: int) -> int:
-        """When the broker is to be looked at again unless it speaks."""
+        """Time of the next check of the broker unless it sends a heartbeat."""
         session = self.by_id[broker_id]
         return min(session.last_contact_ms + self.timeout_ms, session.probe_ms)

@@ -1,8 +1,8 @@
-"""Whose turn it is to write a snapshot of the metadata log (KIP-631, "Snapshot Implementation"). Sans-IO.
+"""Order in which controllers write snapshots of the metadata log (KIP-631, "Snapshot Implementation"). Sans-IO.
 
-Controllers tell the active one, in heartbeats, where their last snapshots end. It lets those write a new one that have
-much or old log behind theirs: one at a time, itself last, and less often while the quorum could not do without one more
-of them. All of that is soft state of the active controller: the next one hears it again.
+Controllers report to the active one, in heartbeats, where their last snapshots end. It grants a new snapshot to those
+that have much or old log behind theirs: one at a time, itself last. It grants them less often while the quorum could
+not lose one more of them. This is soft state of the active controller: the next one receives it again.
 """
 
 from collections.abc import Callable
@@ -10,20 +10,21 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 TURN_MS: Final = 60_000
-"""Whoever has not written a snapshot by then no longer keeps the others from it, for as long again."""
+"""Time limit of a turn. A controller that has not written a snapshot by then stops blocking the others, for as long
+again."""
 SILENT_MS: Final = 30_000
-"""Who was not heard of for so long is not waited for."""
+"""Time without a heartbeat after which a controller is not waited for."""
 
 
 class Backlog(NamedTuple):
-    """The log behind a snapshot: its bytes, and how old its first record is."""
+    """The log behind a snapshot: its bytes, and the age of its first record."""
 
     size_bytes: int
     age_ms: int
 
 
 class Limits(NamedTuple):
-    """When a backlog is large or old enough for a snapshot; `interval_ms` 0: age does not count."""
+    """Size and age of a backlog that require a snapshot; `interval_ms` 0: age is ignored."""
 
     size_bytes: int
     interval_ms: int
@@ -45,8 +46,8 @@ class _Turn:
 
 
 class SnapshotTurns:
-    """Of one active controller. `backlog(end offset, now)`: the log behind a snapshot that ends there. `strained`, in
-    each call: whether to lose one more controller would probably end commits."""
+    """Turns of one active controller's standbys. `backlog(end offset, now)`: the log behind a snapshot that ends there.
+    `strained`, in each call: losing one more controller would probably prevent commits."""
 
     def __init__(self, usual: Limits, strained: Limits, backlog: Callable[[int, int], Backlog]) -> None:
         self._usual = usual
@@ -55,10 +56,10 @@ class SnapshotTurns:
         self._heard: dict[int, _Heard] = {}
         self._turn: _Turn | None = None
         self._missed: dict[int, _Turn] = {}
-        """The last turn of each that did not write in it."""
+        """Last turn of each controller that did not write in it."""
 
     def heartbeat(self, controller_id: int, end_offset: int, now_ms: int, *, strained: bool) -> bool:
-        """A standby tells where its last snapshot ends; says whether it is to write one now. It is told again until it
+        """Note where the last snapshot of a standby ends. Return whether it is to write one now; this repeats until it
         has."""
         self._heard[controller_id] = _Heard(end_offset, now_ms)
         turn = self._running(now_ms)
@@ -70,7 +71,7 @@ class SnapshotTurns:
         return True
 
     def is_own(self, end_offset: int, now_ms: int, *, strained: bool) -> bool:
-        """Whether the active controller itself is to write one: when no standby is left that should."""
+        """Return whether the active controller itself is to write one: when no standby remains that should."""
         if self._running(now_ms) is not None or not self._is_due(end_offset, now_ms, strained=strained):
             return False
         return not any(self._is_due(heard.end_offset, now_ms, strained=strained)

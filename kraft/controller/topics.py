@@ -1,7 +1,7 @@
 """CreateTopics and DeleteTopics.
 
-Each topic of a request stands for itself: those that can be made are made, the others get their error. The topics that
-are made count together or not at all. Topics are decided in steps: a topic may have very many partitions.
+Each topic of a request is decided on its own: valid topics are created, the others get their error. The created topics
+take effect together or not at all. Topics are decided in steps: a topic may have very many partitions.
 """
 
 import re
@@ -38,16 +38,17 @@ CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 NAME_LENGTH_MAX: Final = 249
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
-# Settings of new topics, by what is set for them.
+# Settings of new topics, by their overrides.
 Told = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
 
-# From this version on CreateTopics tells the configs of what it made, and DeleteTopics knows a code for "switched off".
+# First versions in which CreateTopics returns the configs of new topics, and DeleteTopics has a code for "switched
+# off".
 _CONFIGS_SINCE: Final = 5
 _DELETION_DISABLED_SINCE: Final = 3
 
 
 def duplicates(names: Iterable[str]) -> list[str]:
-    """Names that occur more than once, in the order of their second occurrence."""
+    """Return names that occur more than once, in the order of their first occurrence."""
     counts: dict[str, int] = {}
     for name in names:
         counts[name] = counts.get(name, 0) + 1
@@ -55,7 +56,7 @@ def duplicates(names: Iterable[str]) -> list[str]:
 
 
 def check_topic_name(name: str) -> None:
-    """INVALID_TOPIC_EXCEPTION for what cannot be a topic."""
+    """Refuse an invalid topic name with INVALID_TOPIC_EXCEPTION."""
     if not name:
         wrong = "it is empty"
     elif name in (".", ".."):
@@ -75,9 +76,9 @@ def check_topic_name(name: str) -> None:
 def create_topics(
     context: Context, request: CreateTopicsRequest
 ) -> Generator[None, None, Decision[CreateTopicsResponse]]:
-    """The topics of the request. With `validate_only` the answer is the same and nothing is made.
+    """Create the topics of the request. With `validate_only` the answer is the same and nothing is created.
 
-    POLICY_VIOLATION for the whole request when it asks for more partitions than one request may.
+    POLICY_VIOLATION for the whole request when it has more partitions than one request may.
     """
     repeated = dict.fromkeys(duplicates(topic.name for topic in request.topics))
     wanted = [topic for topic in request.topics if topic.name not in repeated]
@@ -100,7 +101,7 @@ def create_topics(
 
 
 def check_partition_total(context: Context, topics: Iterable[tuple[int, int]]) -> None:
-    """POLICY_VIOLATION when topics, as (count or -1, count of manual assignments), have too many partitions
+    """Refuse with POLICY_VIOLATION topics, as (count or -1, count of manual assignments), that have too many partitions
     together."""
     total = sum(assigned or (context.settings.default_partitions if count == -1 else max(0, count))
                 for count, assigned in topics)
@@ -167,7 +168,8 @@ def _partitions_of(
 
 
 def _told_configs(context: Context, configs: Mapping[str, str], told: Told) -> Sequence[CreatableTopicConfigs]:
-    """All settings of a new topic. `told` keeps them for the topics of the request that are set the same way."""
+    """Return all settings of a new topic. `told` keeps them for the topics of the request that have the same
+    overrides."""
     key = tuple(configs.items())
     if key not in told:
         values = context.rules.topic_values(configs, context.node_config(), context.image.config(CLUSTER_DEFAULT))
@@ -178,7 +180,7 @@ def _told_configs(context: Context, configs: Mapping[str, str], told: Told) -> S
 
 
 def create_topics_refused(request: CreateTopicsRequest, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
-    """The same error for every topic."""
+    """Return the same error for every topic."""
     return CreateTopicsResponse(topics=[
         _failed(name, code, message) for name in dict.fromkeys(topic.name for topic in request.topics)])
 
@@ -187,7 +189,7 @@ def create_topics_refused(request: CreateTopicsRequest, code: ErrorCode, message
 
 
 def delete_topics(context: Context, request: DeleteTopicsRequest) -> Decision[DeleteTopicsResponse]:
-    """Topics by name or id, each of which may be named once, and by one of the two."""
+    """Delete topics by name or id; each may be named once, and by only one of the two."""
     if not context.settings.delete_topics:
         raise RefusedError(ErrorCode.TOPIC_DELETION_DISABLED if context.api_version >= _DELETION_DISABLED_SINCE
                            else ErrorCode.INVALID_REQUEST, "delete.topic.enable is false")
@@ -255,7 +257,7 @@ def _delete(context: Context, topic: TopicImage, records: list[Record]) -> Delet
 
 
 def delete_topics_refused(request: DeleteTopicsRequest, code: ErrorCode, message: str | None) -> DeleteTopicsResponse:
-    """The same error for every topic."""
+    """Return the same error for every topic."""
     results = [_deleted(name, ZERO_ID, code, message) for name in request.topic_names]
     results += (_deleted(topic.name, topic.topic_id, code, message) for topic in request.topics)
     return DeleteTopicsResponse(responses=results)

@@ -30,8 +30,8 @@ def new_key(state: GroupShard, name: str) -> Key:
 
 def visit(state: GroupShard, key: Key, units: Iterator[Unit], act: Callable[[Sequence[Unit]], None],
           end: Callable[[ErrorCode], None]) -> None:
-    """Acts on as many as this tick has steps, and leaves the others to the next, by the timer `key`. `end`: after the
-    last one, or where something could not be written, with the error."""
+    """Act on as many units as this tick has steps, and leave the others to the next tick, by the timer `key`. `end` is
+    called after the last unit, or with the error when a write failed."""
     count = 1 + state.shard.steps_left
     due = list(islice(units, count))
     state.shard.steps_left -= max(0, len(due) - 1)
