@@ -90,7 +90,7 @@ class _ResponseTemplate:
         at = next((at for at, (a, b) in enumerate(zip(empty, one, strict=False)) if a != b), 0)
         self.tail = empty[at + 1:]
         self.numbers = template_of({"high_watermark": INT64}, lambda values: encode(values["high_watermark"], b"")[:at])
-        # Then the length of the records is a number of variable size, and this is its place.
+        # Only under these conditions is the length of the records a number of variable size, and this its place.
         self.is_fixed = self.numbers is not None and empty[at:at + 1] == b"\1" and (
             one == empty[:at] + b"\2\0" + self.tail)
 
