@@ -1,1 +1,1 @@
-"""Loads any server that speaks Kafka's protocol, and measures it: what `kraft bench` runs."""
+"""Load generator for any server of Kafka's protocol, and its measurements: the code behind `kraft bench`."""

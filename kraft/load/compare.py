@@ -1,10 +1,10 @@
-"""Two clusters, one workload, in turns: what differs, and how sure that is.
+"""Comparison of two clusters under one workload, in alternating runs: the differences, and their certainty.
 
 A *ratio* is the median of the pairs' ratios, here and in every report. It need not be the ratio of the two medians
 beside it: those carry the drift that the pairs cancel. Its interval comes from the pairs too, so one pair has none.
 
-Machines drift: another tenant wakes up, caches warm, clocks change. Two runs one after the other measure the drift as
-well as the clusters. So they take turns, each pair gives one ratio, and the interval comes from the ratios' spread.
+Machines drift: another tenant wakes up, caches warm, clocks change. Two runs in sequence measure the drift as well as
+the clusters. So the runs alternate, each pair gives one ratio, and the interval comes from the ratios' spread.
 """
 
 import random
@@ -29,14 +29,14 @@ FIGURES: Final[dict[str, Callable[[Measurement], float | None]]] = {
 RESAMPLES: Final = 2_000
 CONFIDENCE: Final = 0.95
 INTERVAL_PAIRS_MIN: Final = 2
-# Settings of a workload that name things, and change nothing of what is measured.
+# Settings of a workload that are only names, and change nothing of what is measured.
 NAMES_ONLY: Final = ("topic", "seed")
 RATIO_NOTE: Final = "A / B is the median of the pairs' ratios, not the ratio of the medians beside it."
 
 
 class Ratio(NamedTuple):
     """One figure: medians of both sides, and the median of A over B with its interval of 95 % confidence over the
-    pairs; no interval from fewer than two."""
+    pairs. Fewer than two pairs have no interval."""
 
     figure: str
     a: float
@@ -54,7 +54,7 @@ class Ratio(NamedTuple):
 
 
 def compare(pairs: list[tuple[Measurement, Measurement]], seed: int = 1) -> list[Ratio]:
-    """The ratios of every figure that both sides have, from runs that were made in turns."""
+    """Ratios of every figure that both sides have, from alternating runs."""
     found = []
     for name, figure in FIGURES.items():
         values = [(figure(a), figure(b)) for a, b in pairs]
@@ -68,7 +68,7 @@ def compare(pairs: list[tuple[Measurement, Measurement]], seed: int = 1) -> list
 
 
 def interval(ratios: list[float], seed: int = 1) -> tuple[float, float]:
-    """The bootstrap interval of the median: resampled with replacement, the outer 2.5 % cut off on each side."""
+    """Bootstrap interval of the median: resampled with replacement, the outer 2.5 % cut off on each side."""
     chance = random.Random(seed)
     medians = sorted(statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(RESAMPLES))
     cut = int(RESAMPLES * (1 - CONFIDENCE) / 2)
@@ -76,7 +76,7 @@ def interval(ratios: list[float], seed: int = 1) -> tuple[float, float]:
 
 
 def workload_differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[tuple[str, object, object]]:
-    """The settings of two workloads that differ, of those that change what is measured: (name, A's, B's)."""
+    """Settings that differ between two workloads, of those that change what is measured: (name, A's, B's)."""
     names = dict.fromkeys([*a, *b])
     return [(name, a.get(name), b.get(name)) for name in names
             if name not in NAMES_ONLY and a.get(name) != b.get(name)]

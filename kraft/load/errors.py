@@ -1,9 +1,9 @@
-"""What a load that cannot be run raises."""
+"""Errors of a load that cannot be run."""
 
 from kraft_native.errors import KraftError
 
 
 class InvalidWorkloadError(KraftError, ValueError):
-    """A workload's part does not fit; the message names it, its value and what is allowed."""
+    """A part of a workload is not valid; the message has its name, its value and the allowed values."""
 
     code = 42

@@ -1,4 +1,4 @@
-"""Runs a workload against a cluster and says what was measured."""
+"""Measurement of a workload against a cluster."""
 
 import contextlib
 import os
@@ -45,10 +45,12 @@ READY_PAUSE_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One run's figures. Latencies are microseconds by percentile ("50", ..., "max", "mean"), those that `samples` can
-    show; bytes are of frames, and of records for a Fetch. CPU and memory figures are of the server's processes
-    together, None when none was named. `date`: when the run began, in UTC; `host` and `version`: where the load
-    generator ran, and of which release; `generator_busy`: the share of the time that its busiest thread computed.
+    """Figures of one run.
+
+    Latencies are microseconds by percentile ("50", ..., "max", "mean"), limited to those that `samples` can show. Bytes
+    are of frames, and of records for a Fetch. CPU and memory figures are of the server's processes together, None when
+    none was named. `date` is the begin of the run, in UTC. `host` and `version` are those of the load generator.
+    `generator_busy` is the share of the time that its busiest thread computed.
     """
 
     workload: dict[str, Any]
@@ -81,10 +83,10 @@ class Measurement:
 
 def measure(workload: Workload, cluster: Cluster, *, seconds: float = 10.0, warmup: float = 2.0,
             pids: Sequence[int] = (), slots: int = 50) -> Measurement:
-    """Loads the cluster for `warmup` seconds without and `seconds` with counting.
+    """Load the cluster for `warmup` seconds without and `seconds` with counting.
 
-    A server's refusals are counted, not raised; `OperationError` when it closes a connection or answers wrongly, and
-    what `cpu_seconds` raises.
+    A server's refusals are counted, not raised. Raises `OperationError` when it closes a connection or answers wrongly,
+    and what `cpu_seconds` raises.
     """
     with _prepared(workload, cluster) as (specs, connections), for_core(specs, connections) as (loaded, relay):
         load = Load(loaded)
@@ -104,7 +106,7 @@ def measure(workload: Workload, cluster: Cluster, *, seconds: float = 10.0, warm
 
 def create_topic(cluster: Cluster, name: str, partitions: int, replication: int = -1,
                  configs: Mapping[str, str] | None = None) -> None:
-    """Creates a topic unless it exists, and waits until each partition is served by its leader."""
+    """Create a topic unless it exists, and wait until each partition is served by its leader."""
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication, configs=[
         CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()])
     request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
@@ -119,8 +121,8 @@ def create_topic(cluster: Cluster, name: str, partitions: int, replication: int 
 
 
 def fill(workload: Workload, cluster: Cluster, data_bytes: int) -> None:
-    """Appends about `data_bytes` of the workload's records to its topic, spread over the connections' partitions, in
-    batches of its size: a Fetch returns at least one whole batch, whatever it asks for."""
+    """Append about `data_bytes` of the workload's records to its topic, spread over the connections' partitions. The
+    batches have the workload's size: a Fetch returns at least one whole batch, whatever its limits."""
     filler = Workload("produce", workload.connections, FILL_IN_FLIGHT, 0.0, workload.record_bytes,
                       workload.batch_bytes or min(FILL_BATCH_BYTES, data_bytes), topic=workload.topic)
     opened = parts.partitions_of(filler, cluster)
@@ -141,7 +143,7 @@ def fill(workload: Workload, cluster: Cluster, data_bytes: int) -> None:
 
 
 def offset_of(connection: Connection, topic: str, partition: int, timestamp: int) -> int:
-    """The offset that ListOffsets gives for a time or one of its special values."""
+    """Return the offset from ListOffsets for a time or one of its special values."""
     asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=partition,
                                                                           timestamp=timestamp)])
     answer = connection.send(ListOffsetsRequest(replica_id=-1, topics=[asked]), ListOffsetsResponse)
@@ -152,7 +154,7 @@ def offset_of(connection: Connection, topic: str, partition: int, timestamp: int
 
 @contextlib.contextmanager
 def _prepared(workload: Workload, cluster: Cluster) -> Iterator[tuple[list[LoadSpec], list[Connection]]]:
-    """The specs of a workload over connections that are closed at the end."""
+    """Yield the specs of a workload with their connections, which are closed at the end."""
     opened: list[tuple[Connection, int]] = []
     try:
         if workload.kind == "ping":
@@ -181,7 +183,7 @@ def _prepared(workload: Workload, cluster: Cluster) -> Iterator[tuple[list[LoadS
 
 
 def _own(cluster: Cluster) -> Connection:
-    """A connection to the node that bootstrapping found, not shared with `cluster`."""
+    """Open a connection to the node that bootstrapping found, not shared with `cluster`."""
     first = cluster.any()
     return cluster.connect(first.host, first.port)
 
@@ -199,7 +201,7 @@ def _has_leaders(cluster: Cluster, name: str, partitions: int) -> bool:
 
 
 def _leaders_serve(cluster: Cluster, name: str, partitions: int) -> bool:
-    """Metadata may tell of a leader that has not heard of it yet."""
+    """Return whether all leaders serve: metadata may name a leader that does not know it yet."""
     try:
         for partition in range(partitions):
             offset_of(cluster.leader(name, partition), name, partition, EARLIEST)
@@ -212,7 +214,7 @@ def _figures(workload: Workload, cluster: Cluster, result: LoadResult, cpu: floa
              resident: float | None) -> Measurement:
     seconds = result.elapsed_ns / 1e9
     count = max(result.requests, 1)
-    served = max(0, result.requests - result.errors)       # what was refused is no work done
+    served = max(0, result.requests - result.errors)       # refused requests are no work done
     if workload.kind == "fetch":
         moved, records = result.records_bytes, float(result.records)
     else:
@@ -235,8 +237,8 @@ def _figures(workload: Workload, cluster: Cluster, result: LoadResult, cpu: floa
 
 
 def cpu_seconds(pids: Sequence[int]) -> float | None:
-    """User and system time of processes so far, all their threads together. `InvalidWorkloadError` names one that there
-    is not."""
+    """User and system time of processes so far, all their threads together. Raises `InvalidWorkloadError` for a process
+    that does not exist."""
     ticks = 0
     for pid in pids:
         fields = _told_of(pid, "stat").rpartition(")")[2].split()
@@ -245,7 +247,7 @@ def cpu_seconds(pids: Sequence[int]) -> float | None:
 
 
 def _resident_megabytes(pids: Sequence[int]) -> float | None:
-    """Resident memory of processes without the file pages that they have mapped."""
+    """Resident memory of processes, without the file pages that they have mapped."""
     kibibytes = [int(line.split()[1]) for pid in pids
                  for line in _told_of(pid, "status").splitlines() if line.startswith("RssAnon:")]
     return sum(kibibytes) * 1024 / 1e6 if kibibytes else None

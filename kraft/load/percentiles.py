@@ -1,7 +1,7 @@
-"""Percentiles of measured times, and only those that there are samples enough for.
+"""Percentiles of measured times, only those with enough samples.
 
-The p-th percentile says something about the slowest 1 - p of the samples. With fewer than 1 / (1 - p) samples there is
-none of those, and a figure under that name would be the maximum.
+The p-th percentile describes the slowest 1 - p of the samples. Fewer than 1 / (1 - p) samples contain none of those,
+and a figure under that name would be the maximum.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ POINTS_PER_DECADE: Final = 20
 
 
 def samples_needed(percentile: float) -> int:
-    """The fewest samples that can show a percentile below 100."""
+    """Smallest number of samples that can show a percentile below 100."""
     return round(100 / (100 - percentile))
 
 
 def histogram_of(pairs: Sequence[tuple[int, int]]) -> Any:
-    """Of (nanoseconds, how often)."""
+    """Histogram of pairs (nanoseconds, count)."""
     histogram = HdrHistogram(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS)
     for value, count in pairs:
         histogram.record_value(min(max(value, 1), LATENCY_NS_MAX), count)
@@ -39,8 +39,8 @@ def figures_of(histogram: Any) -> dict[str, float]:
 
 
 def curve_of(histogram: Any) -> list[tuple[float, float]]:
-    """(percentile, microseconds) for a plot over 1 / (1 - percentile): evenly spaced there, up to the last that the
-    samples can show, and the maximum at 100. Empty without samples."""
+    """Points (percentile, microseconds) for a plot over 1 / (1 - percentile). They are evenly spaced there, up to the
+    last that the samples can show, with the maximum at 100. Empty without samples."""
     count = histogram.get_total_count()
     points: list[tuple[float, float]] = []
     step = 0

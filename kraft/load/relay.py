@@ -1,7 +1,7 @@
 """TLS for the load generator, whose compiled core sends and receives plain bytes.
 
-A thread stands between: the core gets one end of a pair of sockets for each connection, and what passes is encrypted
-and decrypted here. Its time is part of what clients with TLS pay, so latencies include it.
+For each connection the core gets one end of a pair of sockets. A thread encrypts and decrypts what passes. Its time is
+part of what clients with TLS pay, so latencies include it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ PIECES_PER_STEP: Final = 16
 
 
 def tcp_pair() -> tuple[socket.socket, socket.socket]:
-    """Two sockets that are connected to each other, by TCP on this machine: the core has the kernel drop the bytes that
-    it does not look at, which other kinds of sockets cannot."""
+    """Connect two sockets by TCP on this machine. TCP, because the core has the kernel drop the bytes that it does not
+    read, which other kinds of sockets cannot."""
     with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
         ours = socket.create_connection(listener.getsockname())
         while True:
             theirs, address = listener.accept()
             if address == ours.getsockname():
                 break
-            theirs.close()                     # another process of this machine was there first
+            theirs.close()                     # another process of this machine connected first
     for each in (ours, theirs):
         each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return ours, theirs
@@ -50,10 +50,10 @@ class Passage:
         self.outgoing = self.incoming = memoryview(b"")
         self.ended = False
         self.tls_waits_for = 0
-        """What TLS itself waits for on the socket, whichever way the bytes go."""
+        """Events of the socket that TLS itself waits for, in either direction of the bytes."""
 
     def step(self) -> bool:
-        """Moves a share of what can be moved both ways without waiting; True when more can be."""
+        """Move bytes both ways without waiting, up to a limit. Returns whether more can be moved."""
         self.tls_waits_for = 0
         try:
             return all(self._send() | self._receive() for _ in range(PIECES_PER_STEP))
@@ -62,13 +62,13 @@ class Passage:
             return False
 
     def interests(self) -> tuple[int, int]:
-        """What to wait for on the plain and on the secure side."""
+        """Events to wait for on the plain and on the secure side."""
         plain = (0 if self.outgoing else select.EPOLLIN) | (select.EPOLLOUT if self.incoming else 0)
         secure = (0 if self.incoming else select.EPOLLIN) | (select.EPOLLOUT if self.outgoing else 0)
         return plain, secure | self.tls_waits_for
 
     def close(self) -> None:
-        """Ends what the core sees of the connection. The secure socket stays its owner's."""
+        """Close the core's side of the connection. The secure socket remains its owner's."""
         self.plain.close()
         self.core.close()
 
@@ -126,7 +126,7 @@ class Relay:
             each.close()
 
     def filenos(self) -> list[int]:
-        """The core's descriptors, in the order of the sockets."""
+        """Descriptors for the core, in the order of the sockets."""
         return [each.core.fileno() for each in self.passages]
 
     def computed_seconds(self) -> float:
@@ -136,7 +136,7 @@ class Relay:
 
     def _run(self) -> None:
         by_fileno = {end.fileno(): each for each in self.passages for end in (each.plain, each.secure)}
-        moving = set(self.passages)            # TLS may have decrypted more than was asked for
+        moving = set(self.passages)            # TLS may have decrypted more than was read
         while True:
             for fileno, _ in self._poll.poll(0 if moving else None):
                 if fileno == self._stop:
@@ -145,7 +145,7 @@ class Relay:
             moving = {each for each in moving if not each.ended and self._moves_on(each)}
 
     def _moves_on(self, passage: Passage) -> bool:
-        """Moves a share of it; True when more can be moved at once."""
+        """Move bytes of one passage, up to a limit. Returns whether more can be moved at once."""
         more = passage.step()
         if passage.ended:
             for end in (passage.plain, passage.secure):
@@ -160,8 +160,8 @@ class Relay:
 @contextlib.contextmanager
 def for_core(specs: Sequence[LoadSpec], connections: Sequence[Connection],
              ) -> Iterator[tuple[list[LoadSpec], Relay | None]]:
-    """The specs of these connections with descriptors that the core can use, and the thread that encrypts, where they
-    have TLS."""
+    """Specs of these connections with descriptors that the core can use, and the encrypting thread, where they have
+    TLS."""
     sockets = [each.socket for each in connections]
     secure = [each for each in sockets if isinstance(each, ssl.SSLSocket)]
     if not secure:

@@ -1,4 +1,4 @@
-"""A report as one HTML file: figures as tables, plots as SVG inside it, nothing loaded from anywhere."""
+"""A report as one HTML file: figures as tables, plots as inline SVG, no external resources."""
 
 import html
 import io
@@ -63,7 +63,7 @@ def _origin(name: str, run: Measurement) -> tuple[str, ...]:
 
 
 def _workloads(runs: Sequence[tuple[str, Measurement]]) -> list[list[tuple[str, ...]]]:
-    """A table for each workload that is not the same as another's."""
+    """One table for each distinct workload."""
     found: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, run in runs:
         found.setdefault(tuple((key, str(value)) for key, value in run.workload.items()), []).append(name)
@@ -72,7 +72,7 @@ def _workloads(runs: Sequence[tuple[str, Measurement]]) -> list[list[tuple[str, 
 
 
 def ratio_table(a: str, b: str, ratios: Sequence[Ratio]) -> str:
-    """Ratios with what they are."""
+    """Table of ratios, with a note on their meaning."""
     rows = [("figure", a, b, "ratio", "95 % interval", "pairs")]
     rows += [(each.figure, f"{each.a:,.1f}", f"{each.b:,.1f}", f"{each.ratio:.3f}", each.interval_text,
               str(each.pairs)) for each in ratios]
@@ -80,7 +80,7 @@ def ratio_table(a: str, b: str, ratios: Sequence[Ratio]) -> str:
 
 
 def html_table(rows: Sequence[Sequence[str]]) -> str:
-    """A table whose first row is its head."""
+    """Table whose first row is its head."""
     def line(cells: Sequence[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
@@ -88,7 +88,7 @@ def html_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _latency_plot(runs: Sequence[tuple[str, Measurement]]) -> str:
-    """Over 1 / (1 - percentile), so that every further nine has the same room."""
+    """Plot latencies over 1 / (1 - percentile), so that every further nine has the same width."""
     figure, axes = _figure("latency by percentile", "percentile", "microseconds")
     most = 1.0
     for name, run in runs:
@@ -108,12 +108,12 @@ def _latency_plot(runs: Sequence[tuple[str, Measurement]]) -> str:
 
 
 def place_of(percentile: float, samples: int) -> float:
-    """Where a percentile stands on the axis; the maximum is where the last sample is."""
+    """Position of a percentile on the axis; the maximum is at the last sample."""
     return samples if percentile >= MAXIMUM else 1 / (1 - percentile / 100)
 
 
 def tick_text(one_in: int) -> str:
-    """`99.9 %` for one in a thousand."""
+    """Text of a tick: `99.9 %` for one in a thousand."""
     return f"{100 * (1 - 1 / one_in):.10g} %"
 
 

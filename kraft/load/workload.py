@@ -1,7 +1,7 @@
-"""What is sent: a workload, and the requests of each of its connections.
+"""A workload, and the requests of each of its connections.
 
-Where things stand inside requests and replies is found with the codecs: a message is encoded twice with one field
-changed, and the first byte that differs is the field's. So the native core needs to know no API.
+The positions of fields in requests and replies are found with the codecs. A message is encoded twice with one field
+changed, and the first byte that differs is the field's. So the native core needs no knowledge of any API.
 """
 
 import random
@@ -36,9 +36,10 @@ _STAMP_MARK: Final = bytes(range(0xA0, 0xA8))
 class Workload:
     """One load.
 
-    `record_bytes` is a record's value (8 to 64 Mi), `batch_bytes` about the size of a batch of them; a batch has at
-    least one record. `rate` is requests per second over all connections, 0 for a closed loop with `in_flight` requests
-    on each. `fetch_bytes` is max.bytes of a Fetch. Raises `InvalidWorkloadError` naming what does not fit.
+    `record_bytes` is the size of a record's value (8 to 64 Mi), `batch_bytes` the approximate size of a batch; a batch
+    has at least one record. `rate` is requests per second over all connections, 0 for a closed loop with `in_flight`
+    requests on each. `fetch_bytes` is max.bytes of a Fetch. Raises `InvalidWorkloadError`, which names the invalid
+    setting.
     """
 
     kind: str
@@ -83,13 +84,13 @@ class Workload:
 
     @property
     def loop(self) -> str:
-        """How requests are started, in words."""
+        """Description of how requests are started."""
         if self.rate:
             return f"open: {self.rate:,.0f} requests/s are due, at most {self.in_flight} open per connection"
         return f"closed: {self.in_flight} open per connection, the next when a reply comes"
 
     def batch(self) -> bytes:
-        """A batch of random values, the same for the same seed. The first value begins with room for a stamp."""
+        """Build a batch of random values, the same for the same seed. The first value begins with room for a stamp."""
         values = random.Random(self.seed)
         builder = BatchBuilder(self.codec)
         for number in range(self.records_per_batch):
@@ -99,7 +100,7 @@ class Workload:
 
 
 def ping_spec(workload: Workload, connection: Connection) -> LoadSpec:
-    """ApiVersions, which costs a server next to nothing: the price of a request itself."""
+    """Spec of ApiVersions, which costs a server next to nothing: it shows the price of a request itself."""
     request = ApiVersionsRequest(client_software_name="kraft-bench", client_software_version="1")
     version = connection.version(request.API_KEY, PING_VERSION_MAX)
     return LoadSpec(connection.socket.fileno(), connection.frame(request, version), workload.in_flight,
@@ -107,7 +108,7 @@ def ping_spec(workload: Workload, connection: Connection) -> LoadSpec:
 
 
 def produce_spec(workload: Workload, connection: Connection, partition: int, *, stamped: bool = False) -> LoadSpec:
-    """One batch to one partition, again and again."""
+    """Spec that sends one batch to one partition repeatedly."""
     batch = workload.batch()
     data = PartitionProduceData(index=partition, records=batch)
     request = ProduceRequest(acks=workload.acks, timeout_ms=30_000,
@@ -129,7 +130,7 @@ def produce_spec(workload: Workload, connection: Connection, partition: int, *, 
 
 def fetch_spec(workload: Workload, connection: Connection, partition: int, first_offset: int, *, wait_ms: int = 500,
                wrap: bool = True, stamped: bool = False) -> LoadSpec:
-    """One partition from `first_offset` on; `wrap` begins there again at the log's end."""
+    """Spec that reads one partition from `first_offset` on; with `wrap` it begins there again at the log's end."""
     def ask(offset: int) -> FetchRequest:
         part = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=workload.fetch_bytes)
         return FetchRequest(max_wait_ms=0 if wrap else wait_ms, min_bytes=1, max_bytes=workload.fetch_bytes,
@@ -150,7 +151,7 @@ def fetch_spec(workload: Workload, connection: Connection, partition: int, first
 
 
 def partitions_of(workload: Workload, cluster: Cluster) -> list[tuple[Connection, int]]:
-    """A connection of its own to the leader of a partition, for each of the workload's connections, in turn."""
+    """Open, for each of the workload's connections, its own connection to the leader of a partition, round robin."""
     nodes = {node.node_id: node for node in cluster.nodes()}
     partitions = sorted(cluster.topic(workload.topic).partitions, key=lambda each: each.partition_index)
     chosen = [partitions[number % len(partitions)] for number in range(workload.connections)]

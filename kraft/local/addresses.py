@@ -1,4 +1,4 @@
-"""Addresses that are known before a node runs, and stay its own while it does not."""
+"""Addresses that are known before a node runs, and remain reserved while it does not."""
 
 import os
 import socket
@@ -8,16 +8,16 @@ FIRST_HOST: Final = (127 << 24) + 10
 
 
 def host_of(index: int) -> str:
-    """The loopback address of a cluster's node: each has its own, so that who sends can be seen on every packet."""
+    """Loopback address of a cluster's node. Each node has its own, so that every packet shows its sender."""
     return socket.inet_ntoa((FIRST_HOST + index).to_bytes(4, "big"))
 
 
 class ReservedPort:
-    """A port on `host`, of the system's choice when it is 0, which nobody else gets until `close`. OSError, naming the
-    address, when somebody has it.
+    """A port on `host` that no other process gets until `close`; the system chooses it when it is 0. Raises OSError,
+    which names the address, when it is in use.
 
     The socket is bound and never listens. With SO_REUSEADDR on both sides a node can bind the same port and listen on
-    it; while none does, who connects is refused, as it should be when a node is dead.
+    it. While none does, connections are refused, as they should be when a node is dead.
     """
 
     def __init__(self, host: str, port: int = 0) -> None:

@@ -1,19 +1,20 @@
-"""A thread inside a node of a local cluster that carries out faults which cannot be had from outside.
+"""A thread inside a node of a local cluster, for faults that are impossible from outside.
 
-A request is one packet of JSON on the agent's socket, and has one as its answer:
+A request is one packet of JSON on the agent's socket, and so is its answer:
 
-    {"do": "links", "deaf_to": [address...], "shut_to": [address...]}
-                    -> {"filtered": sockets}: packets from `deaf_to` are dropped, and attempts to connect from `shut_to`
-    {"do": "connect", "host": .., "port": .., "seconds": ..} -> {"connected": whether}, from the node's own address
+    {"do": "links", "deaf_to": [address...], "shut_to": [address...]}               -> {"filtered": sockets}
+                    Packets from `deaf_to` are dropped, and attempts to connect from `shut_to`.
+
+    {"do": "connect", "host": .., "port": .., "seconds": ..}            -> {"connected": whether}
     {"do": "disk", "kind": "full" | "slow" | "well", "delay_ms": ..}    -> {}
-    {"do": "probe"}                                 -> {"error": errno or 0, "seconds": what one small file took}
+    {"do": "probe"}                                 -> {"error": errno or 0, "seconds": time for one small file}
 
-What fails is answered with {"failed": why}.
+`connect` connects from the node's own address. The answer to a request that fails is {"failed": why}.
 
-Links are cut in the kernel: a socket filter drops the packets, so both sides see what they would see of a cable that is
-cut: silence. Disks are slow or full in the file layer of this process (`kraft_native.faults`).
+Links are cut in the kernel. A socket filter drops the packets, so both sides see the same as with a cut cable: no
+packets. Disks are slow or full in the file layer of this process (`kraft_native.faults`).
 
-When the owner goes away the node is killed.
+The node is killed when its owner ends.
 """
 
 import ctypes
@@ -51,20 +52,20 @@ Wanted = Sequence[str]
 
 
 class Links:
-    """Filters on all TCP sockets of this process, those to come included. Two threads use it: the agent's and the
-    loop's, each of which attaches the newest filter, so that the order does not matter."""
+    """Filters on all TCP sockets of this process, future ones included. The agent's and the loop's thread use it. Each
+    attaches the newest filter, so the order does not matter."""
 
     def __init__(self) -> None:
         self._deaf_to: Wanted = ()
         self._shut_to: Wanted = ()
 
     def change(self, deaf_to: Wanted, shut_to: Wanted) -> int:
-        """Gives the number of sockets that have a filter now."""
+        """Change the filters; return the number of sockets that have one now."""
         self._deaf_to, self._shut_to = deaf_to, shut_to
         return sum(self._each(self._apply))
 
     def take(self, descriptor: int) -> None:
-        """A new socket of the loop's."""
+        """Filter a new socket of the loop."""
         if self._deaf_to or self._shut_to:
             with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as each:
                 self._apply(each)
@@ -94,7 +95,7 @@ class Links:
 
 
 def attach(each: socket.socket, sources: Wanted) -> None:
-    """Drops every packet that comes from one of these IPv4 addresses."""
+    """Drop every packet from these IPv4 addresses."""
     program = [LOAD_SOURCE]
     for left, source in zip(range(len(sources), 0, -1), sources, strict=True):
         program.append((JUMP_EQUAL, left, 0, int.from_bytes(socket.inet_aton(source), "big")))
@@ -104,7 +105,7 @@ def attach(each: socket.socket, sources: Wanted) -> None:
 
 
 class NodeLoop(uvloop.Loop):
-    """The node's loop: connects from the node's own address, and new sockets get the filters that are in force."""
+    """The node's loop. It connects from the node's own address, and attaches the current filters to new sockets."""
 
     links: Links
     host: str
@@ -112,7 +113,7 @@ class NodeLoop(uvloop.Loop):
     async def create_connection(self, *arguments: Any, **options: Any) -> Any:
         transport: Any
         transport, protocol = await super().create_connection(*arguments, local_addr=(self.host, 0), **options)
-        if not transport.is_closing():      # else its protocol has given it up already, and it has no socket any more
+        if not transport.is_closing():      # else its protocol has already closed it, and it has no socket
             self.links.take(transport.get_extra_info("socket").fileno())
         return transport, protocol
 
@@ -124,7 +125,7 @@ class NodeLoop(uvloop.Loop):
 
 
 class Agent:
-    """`directory`: the node's data. `host`: where its connections come from."""
+    """The agent of one node. `directory` has the node's data; `host` is the source address of its connections."""
 
     def __init__(self, owner: socket.socket, directory: Path, host: str) -> None:
         self._owner = owner
@@ -146,7 +147,7 @@ class Agent:
             request = json.loads(packet)
             try:
                 answer = getattr(self, f"do_{request.pop('do')}")(**request)
-            except Exception as error:  # noqa: BLE001 - the owner is told, whatever it is
+            except Exception as error:  # noqa: BLE001 - the owner is notified, whatever it is
                 answer = {"failed": f"{type(error).__name__}: {error}"}
             self._owner.send(json.dumps(answer).encode())
         os.kill(os.getpid(), signal.SIGKILL)

@@ -28,9 +28,9 @@ from kraft.runtime.storage import random_id
 from kraft_native.errors import InvalidArgumentError
 
 CONTROLLER_IDS: Final = 3001
-"""The first id of a controller that is no broker."""
+"""First id of a controller without a broker."""
 REPLICAS: Final = 3
-"""Of `__consumer_offsets`, where there are so many brokers."""
+"""Replicas of `__consumer_offsets`, with at least as many brokers."""
 PAUSE_SECONDS: Final = 0.01
 LEAVE_SECONDS: Final = 0.2
 
@@ -40,8 +40,8 @@ Which = LocalNode | int
 
 
 def earlier(path: Path, brokers: int, controllers: int) -> dict[str, Any]:
-    """What is known of the cluster that ran here before, nothing if there was none. `InvalidArgumentError` when it was
-    of another kind."""
+    """Read the description of the cluster that ran here before; empty if there was none. Raises `InvalidArgumentError`
+    when it was of another kind."""
     if not path.exists():
         return {}
     try:
@@ -66,10 +66,15 @@ def _is_whole(found: dict[str, Any]) -> bool:
 
 
 class LocalCluster:
-    """`controllers` 0: the brokers are the controllers too. Brokers have the ids 1, 2 and so on, controllers of their
-    own those from 3001. `settings`: Kafka's keys for all nodes; each node's are in `node.settings`, and may be changed
-    before `start`. `launcher`: one that others use as well; else it has its own. A directory in which a cluster of the
-    same kind ran is that cluster again, at the same addresses. One thread at a time."""
+    """A cluster of local nodes. One thread at a time.
+
+    - `controllers`: with 0, the brokers are the controllers too. Brokers have the ids 1, 2 and so on, separate
+      controllers those from 3001.
+    - `settings`: Kafka's keys for all nodes. The settings of each node are in `node.settings`, and may be changed
+      before `start`.
+    - `launcher`: one that others use as well; without it the cluster has its own.
+    - `directory`: one in which a cluster of the same kind ran continues that cluster, at the same addresses.
+    """
 
     def __init__(self, directory: Path, *, brokers: int = 3, controllers: int = 3,
                  settings: Mapping[str, str] | None = None, launcher: Launcher | None = None,
@@ -100,7 +105,7 @@ class LocalCluster:
         for node in self.nodes.values():
             node.know(voters, self.controller_bootstrap)
         self._deaf: dict[int, dict[int, None]] = {}
-        """By node: those whose packets it does not get."""
+        """The nodes whose packets a node does not receive, by that node."""
 
     def __enter__(self) -> Self:
         return self
@@ -111,12 +116,12 @@ class LocalCluster:
 
     @property
     def bootstrap(self) -> str:
-        """What clients of any language connect to first: `host:port,...` of all brokers."""
+        """Bootstrap servers for clients: `host:port,...` of all brokers."""
         return ",".join(node.address for node in self.brokers.values())
 
     @property
     def controller_bootstrap(self) -> str:
-        """The same of the controllers: for tools that ask these."""
+        """Bootstrap controllers, in the same form, for tools that connect to controllers."""
         return ",".join(node.controller_address for node in self.controllers.values())
 
     @property
@@ -124,7 +129,7 @@ class LocalCluster:
         return [node for node in self.nodes.values() if node.running]
 
     def client(self, node: Which | None = None, seconds: float = READY_SECONDS) -> Cluster:
-        """A client for requests of any kind, to all brokers or only one."""
+        """Client for requests of any kind, to all brokers or only one."""
         return Cluster(self.bootstrap if node is None else self.node(node).address, timeout=seconds)
 
     def node(self, which: Which) -> LocalNode:
@@ -133,8 +138,8 @@ class LocalCluster:
     # --- starting and stopping
 
     def start(self) -> float:
-        """Starts what does not run, side by side, and waits until every broker knows every other; gives the seconds
-        that took."""
+        """Start all stopped nodes in parallel, and wait until every broker knows every other. Returns the duration in
+        seconds."""
         began = time.monotonic()
         starting = [node for node in self.nodes.values() if not node.running]
         for node in starting:
@@ -147,15 +152,18 @@ class LocalCluster:
         return time.monotonic() - began
 
     def _remember(self) -> None:
-        """Writes down what a later cluster in this directory has to be."""
+        """Write the properties that a later cluster in this directory must have."""
         (self.directory / FILE_NAME).write_text(json.dumps({
             "cluster_id": self.cluster_id, "brokers": len(self.brokers),
             "controllers": len(self.nodes) - len(self.brokers),
             "ports": {node_id: node.ports for node_id, node in self.nodes.items()}}), "utf-8")
 
     def stop(self, *, for_good: bool = False) -> None:
-        """Stops all in good order, controllers last; `LocalNodeError` when one does not. `for_good`: the data are not
-        needed any more, so brokers that wait for a controller after most of those have gone are killed."""
+        """Stop all nodes gracefully, controllers last. Raises `LocalNodeError` when one does not stop.
+
+        With `for_good` the data are not needed again. Brokers that wait for a controller after most controllers have
+        stopped are then killed.
+        """
         for group in (self.brokers, self.controllers):
             for node in group.values():
                 node.ask_to_stop()
@@ -170,7 +178,8 @@ class LocalCluster:
 
     @staticmethod
     def _let_go(nodes: list[LocalNode]) -> None:
-        """Waits until so many have ended that the others have no controller that could let them go, and kills these."""
+        """Wait until so many nodes have ended that no controller is left that could release the others, and kill these.
+        """
         waiting = [node for node in nodes if node.running]
         deadline = time.monotonic() + STOP_SECONDS
         while 2 * len(waiting) > len(nodes) and time.monotonic() < deadline:
@@ -181,22 +190,22 @@ class LocalCluster:
                     node.end()
 
     def check(self) -> None:
-        """`LocalNodeError` when a node has ended by itself."""
+        """Raise `LocalNodeError` when a node has ended by itself."""
         for node in self.nodes.values():
             if not node.running and node.ended is not None:
                 raise LocalNodeError(f"{node} ended by itself with {node.ended}:\n{node.log()}")
 
     def close(self) -> None:
-        """Kills what still runs and gives the ports back. May be called again."""
+        """Kill the running nodes and release the ports. May be called again."""
         for node in self.nodes.values():
             node.close()
         if self._own_launcher is not None:
             self._own_launcher.close()
 
-    # --- looking at it
+    # --- state of the cluster
 
     def seen_by(self, which: Which) -> set[int]:
-        """The brokers that one broker tells its clients of: those that are registered and not fenced."""
+        """Brokers that one broker announces to its clients: those that are registered and not fenced."""
         try:
             with self.client(which, 5.0) as client:
                 return {each.node_id for each in client.nodes()}
@@ -204,7 +213,7 @@ class LocalCluster:
             return set()
 
     def wait_until(self, done: Callable[[], bool], what: str, seconds: float = READY_SECONDS) -> None:
-        """`LocalNodeError` when it is not so in time, or a node has ended by itself."""
+        """Wait until `done()`. Raises `LocalNodeError` after the time-out, or when a node has ended by itself."""
         deadline = time.monotonic() + seconds
         while not done():
             self.check()
@@ -216,8 +225,8 @@ class LocalCluster:
     # --- links
 
     def cut(self, here: Which, there: Which, *, one_way: bool = False) -> None:
-        """Cuts the link between two nodes: packets are dropped, nobody is told. `one_way`: only those from `here` to
-        `there`; new connections need both ways, so there are none."""
+        """Cut the link between two nodes: packets are dropped without notice. `one_way`: only those from `here` to
+        `there`; new connections need both ways, so none are possible."""
         source, target = self.node(here), self.node(there)
         self._deaf.setdefault(target.node_id, {})[source.node_id] = None
         if not one_way:
@@ -226,7 +235,7 @@ class LocalCluster:
         self._check_link(source, target, works=False)
 
     def mend(self, here: Which | None = None, there: Which | None = None) -> None:
-        """Mends the link between two nodes, both ways; without arguments all links."""
+        """Restore the link between two nodes, both ways; without arguments all links."""
         pairs = self._cuts() if here is None or there is None else [(self.node(here).node_id, self.node(there).node_id)]
         for one, other in pairs:
             self._deaf.get(one, {}).pop(other, None)
@@ -236,15 +245,15 @@ class LocalCluster:
             self._check_link(self.nodes[one], self.nodes[other], works=True)
 
     def isolate(self, which: Which, others: Iterable[Which] | None = None) -> None:
-        """Cuts a node off from all others, or from these. Clients still reach it."""
+        """Cut a node off from all others, or from these. Clients still reach it."""
         node = self.node(which)
         for each in self.nodes.values() if others is None else map(self.node, others):
             if each is not node:
                 self.cut(node, each)
 
     def expire_session(self, which: Which, seconds: float = READY_SECONDS) -> None:
-        """Lets a broker's session with the controllers end while the broker runs on: it is cut off from them until it
-        is fenced, and its links are mended then. It may be back soon."""
+        """Let a broker's session with the controllers expire while the broker continues to run. It is cut off from them
+        until it is fenced; then its links are restored. It may be unfenced soon."""
         node = self.node(which)
         others = [each for each in self.brokers.values() if each is not node and each.running]
         if not others or not node.is_broker:
@@ -263,14 +272,14 @@ class LocalCluster:
         return [(one, other) for one, found in self._deaf.items() for other in found]
 
     def _apply_links(self) -> None:
-        """Tells every node which packets to drop."""
+        """Set the packets to drop on every node."""
         for node_id, node in self.nodes.items():
             deaf = self._deaf.get(node_id, {})
             shut = [other for other, found in self._deaf.items() if node_id in found and other not in deaf]
             node.hear([self.nodes[each].host for each in deaf], [self.nodes[each].host for each in shut])
 
     def _check_link(self, one: LocalNode, other: LocalNode, *, works: bool) -> None:
-        """Both must run, or there is nothing to be seen."""
+        """Check the effect on a link; both nodes must run, or nothing can be observed."""
         for source, target in ((one, other), (other, one)):
             if one.running and other.running and source.can_connect(target) is not works:
                 raise FaultDidNotBiteError(f"{source} {'does not reach' if works else 'still reaches'} {target}")

@@ -1,4 +1,4 @@
-"""What goes wrong with a local cluster."""
+"""Errors of a local cluster."""
 
 from kraft_native.errors import KraftError
 
@@ -8,4 +8,4 @@ class LocalNodeError(KraftError, AssertionError):
 
 
 class FaultDidNotBiteError(KraftError, AssertionError):
-    """A fault was asked for and cannot be seen: a test that goes on would show nothing."""
+    """A requested fault has no visible effect: a test that continues would show nothing."""

@@ -1,15 +1,17 @@
-"""The launcher's process: imports what nodes need, once, and forks a node whenever it is asked.
+"""The launcher's process: imports the modules of nodes once, and forks a node at each request.
 
     python -m kraft.local.forkserver DESCRIPTOR
 
 DESCRIPTOR is a socket to the owner. A request is one packet, a letter and its argument; so is its answer:
 
-    S <node>            start (JSON of `NodeSpec`), with two descriptors: where the node tells that it is ready, and
-                        its agent's socket                                                  -> pid
-    K <pid> <signal>    signal; a process that has ended and is not yet waited for counts    -> empty
-    W <pid>             wait for a process that has ended or is about to                     -> its exit status
+    S <node>            start (JSON of `NodeSpec`), with two descriptors    -> pid
+    K <pid> <signal>    signal                                              -> empty
+    W <pid>             wait for the end of the process                     -> its exit status
 
-When the owner goes away every node is killed: nobody is left behind, however the owner ended.
+The descriptors of S are a pipe on which the node reports that it is ready, and its agent's socket. K accepts a process
+that has ended and was not waited for yet. W is for a process that has ended or is about to.
+
+Every node is killed when the owner ends, in whatever way, so that none outlives it.
 """
 
 import gc
@@ -26,14 +28,14 @@ PACKET_BYTES_MAX: Final = 1 << 18
 
 
 class ForkServer:
-    """One thread, and nothing that a fork could not take along."""
+    """The server. One thread, and nothing that a fork could not copy."""
 
     def __init__(self, owner: socket.socket) -> None:
         self._owner = owner
         self._children: dict[int, None] = {}
 
     def serve(self) -> None:
-        """Until the owner closes its end."""
+        """Serve until the owner closes its end."""
         try:
             while True:
                 packet, descriptors, _, _ = socket.recv_fds(self._owner, PACKET_BYTES_MAX, 2)
@@ -89,14 +91,14 @@ class ForkServer:
 
 
 def main() -> None:
-    """Says that it is ready with an empty answer that nobody asked for."""
-    # Ctrl-C at a terminal is for the owner; nodes get what it then sends them.
+    """Start the server. An empty answer without a request reports that it is ready."""
+    # Ctrl-C at a terminal is for the owner, which then signals the nodes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     from kraft.local.member import warm_up
 
     warm_up()
     gc.collect()
-    gc.freeze()     # a collection in a fork would copy the pages that all share
+    gc.freeze()     # a collection in a fork would copy the shared pages
     owner = socket.socket(fileno=int(sys.argv[1]))
     owner.send(b"=")
     ForkServer(owner).serve()

@@ -17,13 +17,13 @@ END_SECONDS: Final = 10.0
 
 
 class Launcher:
-    """Starts its process at once, and does not wait for it: importing takes longer than anything else in a start, and
-    can go on while the owner does something else. Any thread may call. A context manager."""
+    """Owner of the process. It starts the process at once without waiting: imports take longer than anything else in a
+    start, and can continue while the owner works. Any thread may call. A context manager."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            # In a session of its own: a terminal's Ctrl-C is the owner's affair.
+            # In its own session: Ctrl-C at a terminal is for the owner.
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "kraft.local.forkserver", str(theirs.fileno())], cwd=ROOT,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
@@ -44,19 +44,19 @@ class Launcher:
         return self._process.pid
 
     def start(self, spec: NodeSpec, told: int, agent: int) -> int:
-        """Forks a node and gives its pid; `told` and `agent` are descriptors that the node gets."""
+        """Fork a node and return its pid; `told` and `agent` are descriptors for the node."""
         return int(self._ask(b"S" + spec.encode(), [told, agent]))
 
     def signal(self, pid: int, number: int) -> None:
-        """Signals a node that was not waited for yet."""
+        """Signal a node that was not waited for yet."""
         self._ask(b"K%d %d" % (pid, number))
 
     def wait(self, pid: int) -> int:
-        """The exit status of a node that ends; below 0 the signal that ended it."""
+        """Wait for a node that ends, and return its exit status; below 0 the signal that ended it."""
         return int(self._ask(b"W%d" % pid))
 
     def close(self) -> None:
-        """Kills what runs, and ends the process."""
+        """Kill the running nodes, and end the process."""
         self._socket.close()
         try:
             self._process.wait(END_SECONDS)

@@ -1,4 +1,4 @@
-"""What runs in a process that the launcher has forked: a node, with an agent beside it."""
+"""Code of a forked process: a node, with an agent beside it."""
 
 import faulthandler
 import json
@@ -17,20 +17,20 @@ from kraft.metadata.versions import LATEST
 from kraft.protocol.ids import id_of
 from kraft.raft.types import Endpoint, ReplicaKey
 from kraft.raft.voters import Voter
-from kraft.runtime import controller_node, log_output, node  # noqa: F401 - so that a fork need not
+from kraft.runtime import controller_node, log_output, node  # noqa: F401 - imported once, before any fork
 from kraft.runtime.process import AnyNode, run_node
 from kraft.runtime.storage import FormatRequest, format_storage
 from kraft_native.errors import KraftError
 
 
 def warm_up() -> None:
-    """Does what every node would do again: reads the tables of settings."""
+    """Do once what every node would repeat: read the tables of settings."""
     NodeConfig({"process.roles": "broker,controller", "controller.listener.names": "CONTROLLER",
                 "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"}).integer("fetch.max.bytes")
 
 
 def run_member(spec: NodeSpec, told: int, agent_socket: int) -> int:
-    """Runs the node until it is told to stop; gives the exit code. `told` gets one line when the node serves, and ends
+    """Run the node until it is stopped; return the exit code. `told` gets one line when the node serves, and closes
     with the process."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     log = os.open(spec.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -58,7 +58,7 @@ def run_member(spec: NodeSpec, told: int, agent_socket: int) -> int:
 
 
 def format_directories(config: NodeConfig, spec: NodeSpec) -> None:
-    """What `kraft storage format` does, unless it is done."""
+    """Format the directories like `kraft storage format`, unless they are formatted."""
     if not spec.cluster_id:
         return
     name = config.controller_listener_names[0]

@@ -1,4 +1,4 @@
-"""One node of a local cluster as its owner sees it. Every call returns when what was asked for is done, or raises."""
+"""The owner's view of one node of a local cluster. Every call returns when its work is done, or raises."""
 
 import json
 import os
@@ -20,7 +20,7 @@ READY_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 20.0
 AGENT_SECONDS: Final = 10.0
 PROBE_SECONDS: Final = 0.2
-"""What connects on one machine does so in less."""
+"""Longer than a connection on one machine takes."""
 PAUSE_SECONDS: Final = 0.002
 CLIENTS: Final = "PLAINTEXT"
 CONTROLLERS: Final = "CONTROLLER"
@@ -28,9 +28,11 @@ LISTENERS: Final = {"broker": CLIENTS, "controller": CONTROLLERS}
 
 
 class LocalNode:
-    """`settings`: Kafka's keys beside those that the cluster gives; what is changed in them counts from the next start.
-    A node keeps its ports for as long as it is there, running or not. `ports`: those of an earlier life, whose data
-    `directory` has. One thread at a time."""
+    """One node. One thread at a time.
+
+    - `settings`: Kafka's keys, besides those of the cluster; a change takes effect at the next start.
+    - `ports`: those of an earlier process, whose data `directory` has. A node keeps its ports, running or not.
+    """
 
     def __init__(self, launcher: Launcher, directory: Path, node_id: int, host: str, *, roles: tuple[str, ...],
                  cluster_id: str, settings: Mapping[str, str], log_level: str = "info",
@@ -53,14 +55,14 @@ class LocalNode:
         self._agent: socket.socket | None = None
         self._paused = False
         self.ended: int | None = None
-        """The exit status of a process that ended by itself; None after a start, and when that was expected."""
+        """Exit status of a process that ended by itself; None after a start, and when the end was expected."""
         self._deaf_to: tuple[str, ...] = ()
         self._shut_to: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<node {self.node_id}, {' and '.join(self.roles)}, at {self.directory}>"
 
-    # --- where it is
+    # --- addresses
 
     @property
     def is_broker(self) -> bool:
@@ -72,12 +74,12 @@ class LocalNode:
 
     @property
     def port(self) -> int:
-        """Where clients connect."""
+        """Port for clients."""
         return self._ports[CLIENTS].port
 
     @property
     def address(self) -> str:
-        """What clients bootstrap with."""
+        """Bootstrap server for clients."""
         return f"{self.host}:{self.port}"
 
     @property
@@ -90,29 +92,29 @@ class LocalNode:
 
     @property
     def ports(self) -> dict[str, int]:
-        """By listener."""
+        """Ports by listener."""
         return {name: each.port for name, each in self._ports.items()}
 
     @property
     def endpoints(self) -> list[tuple[str, int]]:
-        """Where it listens."""
+        """Addresses on which the node listens."""
         return [(self.host, each.port) for each in self._ports.values()]
 
     @property
     def pid(self) -> int:
-        """The process that runs."""
+        """Id of the running process."""
         assert self._pid >= 0, "the node does not run"
         return self._pid
 
     # --- starting and stopping
 
     def know(self, voters: tuple[VoterSpec, ...], bootstrap: str) -> None:
-        """Tells who the cluster's controllers are."""
+        """Set the voters and the bootstrap addresses of the cluster's controllers."""
         self._voters = voters
         self.settings.setdefault("controller.quorum.bootstrap.servers", bootstrap)
 
     def spec(self) -> NodeSpec:
-        """The next start."""
+        """Parameters of the next start."""
         listeners = ",".join(f"{name}://{self.host}:{each.port}" for name, each in self._ports.items())
         return NodeSpec(
             {"node.id": str(self.node_id), "process.roles": ",".join(self.roles), "log.dirs": str(self.directory),
@@ -122,20 +124,20 @@ class LocalNode:
 
     @property
     def running(self) -> bool:
-        """Whether the process lives; a paused one does."""
+        """Return whether the process lives; a paused one does."""
         if self._pid >= 0 and self.has_ended(0):
             self.ended = self._forget()
         return self._pid >= 0
 
     def start(self) -> float:
-        """Starts the process and waits until it serves; gives the seconds that took."""
+        """Start the process and wait until it serves; return the duration in seconds."""
         began = time.monotonic()
         self.launch()
         self.await_ready()
         return time.monotonic() - began
 
     def launch(self) -> None:
-        """Starts the process."""
+        """Start the process."""
         assert not self.running, f"{self} runs already"
         self.ended = None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -153,7 +155,7 @@ class LocalNode:
         self._agent = ours
 
     def await_ready(self, seconds: float = READY_SECONDS) -> None:
-        """Waits until a launched process serves."""
+        """Wait until a launched process serves."""
         line = b""
         if self._readable(self._told, seconds):
             line = os.read(self._told, 1 << 16)
@@ -163,31 +165,32 @@ class LocalNode:
         self._formatted = True
 
     def stop(self) -> None:
-        """SIGTERM: the node stops in good order, or `LocalNodeError`. One that does not run stays as it is."""
+        """Stop the node gracefully with SIGTERM. Raises `LocalNodeError` when it does not stop so. A stopped node stays
+        as it is."""
         self.ask_to_stop()
         self.await_end()
 
     def ask_to_stop(self) -> None:
-        """SIGTERM."""
+        """Send SIGTERM."""
         if self.running:
             if self._paused:
                 self.resume()
             self._launcher.signal(self._pid, signal.SIGTERM)
 
     def await_end(self) -> None:
-        """Waits for one that was asked to stop."""
+        """Wait for the end of a node after SIGTERM."""
         if self._pid < 0:
             return
         if not self.has_ended(STOP_SECONDS):
-            self._launcher.signal(self._pid, signal.SIGABRT)    # faulthandler tells where it hangs
+            self._launcher.signal(self._pid, signal.SIGABRT)    # faulthandler shows where it hangs
             self._forget()
             raise LocalNodeError(f"{self} did not stop in {STOP_SECONDS:.0f} s:\n{self.log()}")
         if code := self._forget():
             raise LocalNodeError(f"{self} ended with {code}:\n{self.log()}")
 
     def kill(self) -> None:
-        """kill -9. Nobody listens on its ports afterwards. `FaultDidNotBiteError` when it does not run any more: what
-        ended it would not be seen."""
+        """Kill the node with SIGKILL. Nothing listens on its ports afterwards. Raises `FaultDidNotBiteError` when it
+        does not run: the cause of its end would go unnoticed."""
         if not self.running:
             raise FaultDidNotBiteError(f"{self} does not run" + (
                 "" if self.ended is None else f", it ended by itself with {self.ended}:\n{self.log()}"))
@@ -195,8 +198,8 @@ class LocalNode:
             raise FaultDidNotBiteError(f"{self} ended by itself with {code} when it was killed:\n{self.log()}")
 
     def end(self) -> int | None:
-        """kill -9 where it runs; one that ended by itself counts as no failure then. Its exit status, None where it did
-        not run."""
+        """Kill a running node with SIGKILL; one that ended by itself counts as no failure then. Returns the exit
+        status, None for a node that did not run."""
         self.ended = None
         if self._pid < 0:
             return None
@@ -207,7 +210,7 @@ class LocalNode:
         return self._forget()
 
     def expect_end(self) -> None:
-        """Waits for a node to end by itself, as one does whose disk is full; that counts as no failure then."""
+        """Wait for a node to end by itself, for example after a full disk; that counts as no failure then."""
         if self._pid >= 0 and not self.has_ended(STOP_SECONDS):
             raise LocalNodeError(f"{self} goes on:\n{self.log()}")
         if self._pid >= 0:
@@ -215,17 +218,17 @@ class LocalNode:
         self.ended = None
 
     def restart(self) -> None:
-        """A clean stop and a start."""
+        """Stop the node cleanly and start it."""
         self.stop()
         self.start()
 
     def kill_and_start(self) -> None:
-        """kill -9 and a start."""
+        """Kill the node with SIGKILL and start it."""
         self.kill()
         self.start()
 
     def close(self) -> None:
-        """Kills it when it runs, and gives its ports back."""
+        """Kill the node when it runs, and release its ports."""
         self.end()
         for each in self._ports.values():
             each.close()
@@ -233,24 +236,24 @@ class LocalNode:
     # --- faults
 
     def pause(self) -> None:
-        """SIGSTOP: the process stands still, its connections stay open."""
+        """Stop the process with SIGSTOP; its connections stay open."""
         self._signal_and_see(signal.SIGSTOP, stopped=True)
         self._paused = True
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Continue the process with SIGCONT."""
         self._signal_and_see(signal.SIGCONT, stopped=False)
         self._paused = False
 
     def slow_disk(self, delay_ms: int) -> None:
-        """Every write and every flush in its directory starts `delay_ms` later."""
+        """Delay every write and every flush in its directory by `delay_ms`."""
         self.ask_agent(do="disk", kind="slow", delay_ms=delay_ms)
         took = self.ask_agent(do="probe")["seconds"]
         if took < delay_ms / 1000:
             raise FaultDidNotBiteError(f"{self}: a small file took {took * 1000:.1f} ms with writes {delay_ms} ms late")
 
     def fill_disk(self) -> None:
-        """Every write in its directory fails as on a full disk. A node that cannot go on so may have ended by itself
+        """Fail every write in its directory as on a full disk. A node that cannot continue may have ended by itself
         when this returns."""
         self.ask_agent(do="disk", kind="full")
         try:
@@ -263,26 +266,26 @@ class LocalNode:
             raise FaultDidNotBiteError(f"{self}: a file could be written to a full disk")
 
     def mend_disk(self) -> None:
-        """The disk is neither slow nor full. What failed meanwhile stays failed: a log that could not be written is
-        read-only until the node is started anew."""
+        """Restore the disk to neither slow nor full. Failures remain: a log that could not be written is read-only
+        until the node starts again."""
         self.ask_agent(do="disk", kind="well")
         if code := self.ask_agent(do="probe")["error"]:
             raise FaultDidNotBiteError(f"{self}: its disk does not work again: {os.strerror(int(code))}")
 
     def hear(self, deaf_to: Iterable[str], shut_to: Iterable[str]) -> None:
-        """From now on, and after a restart too, drops packets from the addresses `deaf_to` and attempts to connect from
-        `shut_to`. For `LocalCluster.cut`, which knows both sides."""
+        """Drop packets from the addresses `deaf_to` and attempts to connect from `shut_to`, from now on and after a
+        restart too. For `LocalCluster.cut`, which knows both sides."""
         self._deaf_to, self._shut_to = tuple(deaf_to), tuple(shut_to)
         if self.running:
             self.ask_agent(do="links", deaf_to=self._deaf_to, shut_to=self._shut_to)
 
     def can_connect(self, other: "LocalNode") -> bool:
-        """Whether its attempts to connect to another node are answered: by an accept, or by a refusal."""
+        """Return whether its attempts to connect to another node are answered: by an accept, or by a refusal."""
         host, port = other.endpoints[0]
         return bool(self.ask_agent(do="connect", host=host, port=port, seconds=PROBE_SECONDS)["connected"])
 
     def ask_agent(self, **request: Any) -> dict[str, Any]:
-        """See `kraft.local.agent`."""
+        """Send one request to the agent; see `kraft.local.agent`."""
         assert self._agent is not None, f"{self} does not run"
         try:
             self._agent.send(json.dumps(request).encode())
@@ -293,15 +296,15 @@ class LocalNode:
             raise LocalNodeError(f"{self}: {request['do']} failed: {answer['failed']}")
         return answer
 
-    # --- looking at it
+    # --- state of the node
 
     def log(self, lines: int = 200) -> str:
-        """The end of what the node wrote to its log."""
+        """The end of the node's log."""
         text = self.log_path.read_text("utf-8", "replace") if self.log_path.exists() else ""
         return "\n".join(text.splitlines()[-lines:])
 
     def resident_bytes(self) -> int:
-        """Private memory of the process: mapped files aside."""
+        """Private memory of the process, without mapped files."""
         status = Path(f"/proc/{self.pid}/status").read_text("ascii")
         found = re.search(r"RssAnon:\s+(\d+) kB", status)
         assert found is not None
@@ -320,7 +323,8 @@ class LocalNode:
         return text.rpartition(")")[2].split()[0]
 
     def has_ended(self, seconds: float = 0.0) -> bool:
-        """Whether the process has ended, after so long at most; nobody has asked for its exit status yet."""
+        """Wait, at most `seconds`, for the end of the process; return whether it has ended. Its exit status is not
+        collected."""
         deadline = time.monotonic() + seconds
         while self._readable(self._told, max(0.0, deadline - time.monotonic())):
             if not os.read(self._told, 1 << 16):
@@ -334,7 +338,7 @@ class LocalNode:
         return bool(poll.poll(seconds * 1000))
 
     def _forget(self) -> int:
-        """The process has ended, or is about to; gives its exit status."""
+        """Collect the exit status of a process that has ended or is about to, and release its descriptors."""
         code = self._launcher.wait(self._pid)
         assert self._agent is not None
         self._agent.close()

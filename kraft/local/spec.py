@@ -1,4 +1,4 @@
-"""What the launcher is told about a node that it is to start; goes to it as JSON."""
+"""Parameters of a node that the launcher starts; sent to it as JSON."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -7,7 +7,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class VoterSpec:
-    """One of the first voters; `directory_id` as the files write it."""
+    """One of the first voters; `directory_id` as in the files."""
 
     node_id: int
     host: str
@@ -17,9 +17,15 @@ class VoterSpec:
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """`settings`: Kafka's keys. `host`: where its connections come from. `log`: where standard error goes, appended.
-    `cluster_id`: empty when the directories are formatted already; `voters`: whom they are formatted with. `deaf_to`,
-    `shut_to`: links that are cut (see `agent`)."""
+    """Parameters of one node.
+
+    - `settings`: Kafka's keys.
+    - `host`: source address of its connections.
+    - `log`: file of standard error, appended.
+    - `cluster_id`: empty when the directories are formatted already.
+    - `voters`: the first voters to format with.
+    - `deaf_to`, `shut_to`: cut links (see `agent`).
+    """
 
     settings: dict[str, str]
     host: str

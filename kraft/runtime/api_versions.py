@@ -1,6 +1,6 @@
-"""The answers to ApiVersions, made beforehand: compiled code sends them without asking anybody.
+"""The answers to ApiVersions, prepared in advance: compiled code sends them without a call.
 
-To version 3, features whose lowest level is 0 are hidden, because clients of that time refuse them (KIP-1022).
+Up to version 3, features whose lowest level is 0 are hidden, because clients of those versions refuse them (KIP-1022).
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,12 +19,13 @@ from kraft.protocol.messages.api_versions_response import (
 PRODUCE_KEY: Final = 0
 FIRST_VERSION_WITH_ZERO_MINIMUM: Final = 4
 TELEMETRY_KEYS: Final = (71, 72)
-"""Told by Kafka only with a receiver of client metrics, which there is not; answered all the same."""
+"""Announced by Kafka only with a receiver of client metrics, which kraft lacks; the requests are answered nevertheless.
+"""
 
 
 class ApiVersionsAnswers(NamedTuple):
-    """Bodies by version: the answer, the refusal of a client that does not name itself, and that of a version that is
-    not served (in version 0)."""
+    """Bodies by version: the answer and the refusal of a client that does not name itself. `unsupported` refuses a
+    version that is not served (in version 0)."""
 
     answers: dict[int, bytes]
     invalid: dict[int, bytes]
@@ -33,8 +34,12 @@ class ApiVersionsAnswers(NamedTuple):
 
 def api_versions_answers(keys: Iterable[int], supported: Mapping[str, tuple[int, int]], finalized: Mapping[str, int],
                          epoch: int, *, controller: bool = False) -> ApiVersionsAnswers:
-    """`keys`: the APIs that a listener serves. `supported`: lowest and highest level of each feature; `finalized`: the
-    cluster's levels as of the metadata offset `epoch`."""
+    """Encode all answers.
+
+    - `keys`: the APIs that a listener serves.
+    - `supported`: lowest and highest level of each feature.
+    - `finalized`: the cluster's levels as of the metadata offset `epoch`.
+    """
     apis = []
     for key in sorted(key for key in keys if key not in TELEMETRY_KEYS):
         api = API_BY_KEY[key]

@@ -1,4 +1,4 @@
-"""Costly batches of Produce requests are decompressed and checked in a thread of their own."""
+"""A thread that decompresses and checks costly batches of Produce requests."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from kraft.runtime.host_shares import HostShares
 
 
 class Check(Protocol):
-    """A request with a costly batch: `run` checks it in the thread, `resume` goes on with it on the loop."""
+    """A request with a costly batch: `run` checks it in the thread, `resume` continues it on the loop."""
 
     @property
     def peer_host(self) -> str: ...
@@ -22,12 +22,12 @@ class Check(Protocol):
 
 
 class BatchChecks:
-    """Loop thread only, but for the work itself.
+    """The thread of the checks and its queue. Loop thread only, except for the checks themselves.
 
-    One thread, and a queue that is short by itself: a connection has one request in it at most, and its bytes count as
-    request memory. The hosts that clients connect from share the thread's time, so one that sends nothing but costly
-    batches holds up another's for no longer than one of them takes. `offload` and what the loop calls in the end are
-    compiled: no Python runs there for a request.
+    The queue is short by itself: a connection has at most one request in it, and its bytes count as request memory. The
+    clients' hosts share the thread's time. A host that sends only costly batches therefore delays another host's batch
+    by no more than one of its own. `offload` and the loop's callback at the end are compiled: no Python runs there for
+    a request.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class BatchChecks:
         self._queue: SimpleQueue[Check | None] = SimpleQueue()
         self._closed = False
         self.offload: Callable[[Check], None] = self._queue.put
-        """Has a check done."""
+        """Queue a check."""
         self.total = 0
         """Batches since the start."""
         self._thread = Thread(target=self._work, name="kraft-batch-checks", daemon=True)
@@ -53,7 +53,7 @@ class BatchChecks:
                 self._loop.call_soon_threadsafe(check.resume)
 
     def _admit(self, shares: HostShares[Check]) -> bool:
-        """Takes in what has come, waits for it where there is nothing else; False after the close."""
+        """Accept the queued checks; wait only when nothing else is pending. Returns False after the close."""
         while not self._closed:
             try:
                 check = self._queue.get(block=not shares)
@@ -65,7 +65,7 @@ class BatchChecks:
         return False
 
     def close(self) -> None:
-        """Waits for the batch it is at; what is queued is dropped, unanswered. May be called again."""
+        """Wait for the current batch; drop the queued ones unanswered. May be called again."""
         self._closed = True
         self._queue.put(None)
         self._thread.join()

@@ -1,5 +1,7 @@
-"""On which connection each broker speaks to the active controller, and what came of connecting to one: what the
-controller needs to notice a process that is gone before its session is over."""
+"""Connections of brokers to the active controller, and attempts to connect to a broker.
+
+From both the controller detects that a process has ended before its session expires.
+"""
 
 import asyncio
 import logging
@@ -15,7 +17,7 @@ from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequ
 log = logging.getLogger(__name__)
 
 PROBE_SECONDS: Final = 0.5
-"""For an answer of any kind from a broker's address."""
+"""Limit for an answer of any kind from a broker's address."""
 
 
 AnyConnection = TypeVar("AnyConnection")
@@ -23,15 +25,18 @@ AnyConnection_contra = TypeVar("AnyConnection_contra", contravariant=True)
 
 
 class Watches(Protocol[AnyConnection_contra]):
-    """Who has the connections."""
+    """Owner of the connections."""
 
     def watch(self, connection: AnyConnection_contra, on_left: Callable[[], None]) -> None:
-        """Calls back when that open connection is gone, instead of who was to be called before."""
+        """Call back when that open connection has closed. Replaces an earlier callback of the connection."""
 
 
 class BrokerConnections(Generic[AnyConnection]):
-    """Loop thread only. Tells the controller of `metadata` when the connection is closed on which a broker's current
-    incarnation sent its last heartbeat."""
+    """The connection of each broker's last heartbeat. Loop thread only.
+
+    Notifies the controller of `metadata` when the connection closes on which a broker's current incarnation sent its
+    last heartbeat.
+    """
 
     def __init__(self, metadata: MetadataMachine, server: Watches[AnyConnection]) -> None:
         self._metadata = metadata
@@ -39,7 +44,7 @@ class BrokerConnections(Generic[AnyConnection]):
         self._by_broker: dict[int, AnyConnection] = {}
 
     def heard(self, connection: AnyConnection, heartbeat: BrokerHeartbeatRequest) -> None:
-        """A heartbeat came on that connection."""
+        """Note the connection on which a heartbeat came."""
         broker_id, epoch = heartbeat.broker_id, heartbeat.broker_epoch
         controller = self._metadata.controller
         broker = controller.decided.brokers.get(broker_id)
@@ -67,7 +72,7 @@ class Probes:
         task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """Nothing is told any more."""
+        """Cancel all probes; no result is reported from here on."""
         for task in self._tasks:
             task.cancel()
 
@@ -78,7 +83,7 @@ class Probes:
 
 
 async def probe(endpoints: Sequence[Endpoint]) -> Found:
-    """Whether somebody accepts on one of these, all refuse, or neither is known in `PROBE_SECONDS`."""
+    """Connect to all endpoints. Returns whether one accepts, all refuse, or neither is known in `PROBE_SECONDS`."""
     found = await asyncio.gather(*map(_connect, endpoints))
     if Found.THERE in found:
         return Found.THERE
@@ -92,7 +97,7 @@ async def _connect(endpoint: Endpoint) -> Found:
                 asyncio.Protocol, endpoint.host, endpoint.port)
     except ConnectionRefusedError:
         return Found.GONE
-    except (OSError, TimeoutError, ValueError):  # the last: it registered with a host that cannot be one
+    except (OSError, TimeoutError, ValueError):  # ValueError: it registered an impossible host name
         return Found.SILENT
     transport.abort()
     return Found.THERE

@@ -1,4 +1,4 @@
-"""What a node tells the controller of its broker."""
+"""Registration of a node's broker with the controller."""
 
 import uuid
 from typing import Final
@@ -17,12 +17,13 @@ class RegistrationError(OperationError):
 
 
 class ReplacedError(OperationError):
-    """Another process was registered with this node's id, which it could be once this one's session was over."""
+    """Another process was registered with this node's id, which is possible once the session of this one has expired.
+    """
 
 
 def broker_registration(config: NodeConfig, cluster_id: str, endpoints: tuple[Endpoint, ...],
                         directories: tuple[UUID, ...], previous_epoch: int) -> BrokerRegistrationRequest:
-    """Of a new incarnation. `previous_epoch` is the one in which the broker stopped in good order, else -1."""
+    """Registration of a new incarnation. `previous_epoch` is the one in which the broker stopped cleanly, else -1."""
     rack = config["broker.rack"]
     return BrokerRegistrationRequest(
         broker_id=config.node_id, cluster_id=cluster_id, incarnation_id=uuid.uuid4(),

@@ -18,16 +18,16 @@ log = logging.getLogger(__name__)
 
 BUFFER_BYTES_MIN: Final = 1 << 20
 BUFFER_BYTES_MAX: Final = 1 << 31
-"""Of one thread, as in Kafka."""
+"""Limits for one thread, as in Kafka."""
 THREADS_MAX: Final = 64
 RATE_MIN: Final = 1.0
-"""Bytes a second: a rate of 0, or below it, holds the cleaner as good as still."""
+"""Bytes per second. A rate of 0 or below practically stops the cleaner."""
 PAUSE_SECONDS_MAX: Final = 1.0
-"""Between two readings of the rate, which may be changed meanwhile."""
+"""Pause between two readings of the rate, which may change meanwhile."""
 
 
 class CleanerCounts(NamedTuple):
-    """What the cleaner did since the node started."""
+    """Work of the cleaner since the node started."""
 
     compactions: int
     bytes_read: int
@@ -36,18 +36,18 @@ class CleanerCounts(NamedTuple):
 
 
 class Throttle:
-    """Keeps the bytes that all cleaner threads move together below a rate. Any thread."""
+    """Limiter of the bytes that all cleaner threads together move. Any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.bytes_per_second = float("inf")
         self.changes = 0
-        """How often the rate has changed."""
+        """Changes of the rate so far."""
         self._clock = clock
         self._lock = threading.Lock()
         self._free_at = clock()
 
     def limit(self, bytes_per_second: float) -> None:
-        """Put a rate in force. With another one than before, nothing is owed for what was moved until now."""
+        """Put a rate in force. A changed rate cancels the debt for bytes moved until now."""
         with self._lock:
             rate = max(bytes_per_second, RATE_MIN)
             if rate != self.bytes_per_second:
@@ -56,7 +56,7 @@ class Throttle:
                 self.changes += 1
 
     def seconds_for(self, moved_bytes: int) -> float:
-        """How long to pause after moving so many."""
+        """Pause in seconds after moving this many bytes."""
         with self._lock:
             now = self._clock()
             self._free_at = max(self._free_at, now) + moved_bytes / self.bytes_per_second
@@ -64,14 +64,14 @@ class Throttle:
 
 
 class Cleaner:
-    """Loop thread only, but for what its own threads run.
+    """The cleaner and its threads. Loop thread only, except for the code of its own threads.
 
-    A thread reads and writes; what touches a log's state is handed back to the loop, in steps of about a file's
-    renaming. A log whose compaction failed is left alone until the node starts again, as in Kafka.
+    A thread reads and writes. Changes of a log's state are passed back to the loop, in steps about as long as the
+    renaming of a file. A log whose compaction failed is left alone until the node starts again, as in Kafka.
     """
 
     def __init__(self, broker: Broker, clock: Callable[[], int], on_failure: Callable[[BaseException], object]) -> None:
-        """`on_failure` is called with what kept a log from being compacted."""
+        """`on_failure` is called with the error that kept a log from being compacted."""
         self.broker = broker
         self.clock = clock
         self._on_failure = on_failure
@@ -88,17 +88,17 @@ class Cleaner:
 
     @property
     def counts(self) -> CleanerCounts:
-        """For metrics."""
+        """Counts for the metrics."""
         return CleanerCounts(self._compactions, self._bytes_read, self._bytes_written, len(self.uncleanable))
 
     def reconfigure(self) -> None:
-        """The rate may have changed, also for a compaction that is running."""
+        """Apply the rate, which may have changed, also to a running compaction."""
         rate = self.broker.setting("log.cleaner.io.max.bytes.per.second")
         assert isinstance(rate, float)
         self.throttle.limit(rate)
 
     async def run(self) -> None:
-        """Compacts what is due now."""
+        """Compact the logs that are due now."""
         threads = min(self.broker.integer("log.cleaner.threads"), THREADS_MAX)
         if not self.broker.setting("log.cleaner.enable") or threads == 0:
             return
@@ -136,7 +136,7 @@ class Cleaner:
                 and self.uncleanable.get((partition.topic, partition.index)) is not partition.log)
 
     async def _work(self, due: list[Partition]) -> None:
-        """One thread's share."""
+        """Compact logs in one of the threads until none is due."""
         while due and not self._stopped.is_set():
             partition = due.pop()
             if not self._may_compact(partition):
@@ -147,12 +147,13 @@ class Cleaner:
             except LogClosedError:
                 continue
             except (KraftError, OSError) as error:
-                # One that moved to another directory meanwhile is looked at again there.
+                # A log that moved to another directory meanwhile is checked again there.
                 if not self._stopped.is_set() and not partition.removed and partition.log is target:
                     self._failed(partition, error)
 
     def _failed(self, partition: Partition, error: BaseException) -> None:
-        """A log that was truncated meanwhile is looked at again; any other is left alone."""
+        """Handle a failed compaction. A log that was truncated meanwhile is checked again later; any other is left
+        alone."""
         name = f"{partition.topic}-{partition.index}"
         if type(error) is OperationError:
             log.info("%s: the compaction ended: %s", name, error)
@@ -170,7 +171,7 @@ class Cleaner:
                                         done.bytes_written)
 
     def _pause(self, moved_bytes: int) -> None:
-        """Waits as the rate says, or until the rate changes. When the cleaner was stopped the compaction ends here."""
+        """Wait as the rate requires, or until the rate changes. Ends the compaction when the cleaner was stopped."""
         changes, seconds = self.throttle.changes, self.throttle.seconds_for(moved_bytes)
         while True:
             if self._stopped.wait(min(seconds, PAUSE_SECONDS_MAX)):
@@ -196,11 +197,11 @@ class Cleaner:
         self._bytes_written += bytes_written
 
     def stop(self) -> None:
-        """Tells the threads to end at their next step or pause; whoever awaits `run` sees them end."""
+        """Have the threads end at their next step or pause; then `run` returns."""
         self._stopped.set()
 
     def close(self) -> None:
-        """After `run` has ended."""
+        """End the threads. Call after `run` has ended."""
         self._end_threads()
 
     def _end_threads(self) -> None:

@@ -1,9 +1,11 @@
-"""The cluster's id on a node: as its directories have it or, where they were formatted without one, as the first leader
-of the quorum made it (KIP-642).
+"""The cluster id on a node.
+
+It comes from the node's directories or, where they were formatted without one, from the first leader of the quorum
+(KIP-642).
 
 A directory without an id has the line `cluster.id=` in its `meta.properties`. The id is part of the first Voters record
 of the metadata log. A node writes it to its directories when that record is committed, never before: a leader that was
-overtaken may have made another one. A crash before that write costs nothing, because the log still has the id.
+overtaken may have created another one. A crash before that write costs nothing, because the log still has the id.
 """
 
 import asyncio
@@ -31,12 +33,12 @@ class StoppedAtStartError(OperationError):
 
 
 class ClusterId:
-    """Of one node. Loop thread only. `write` makes a new id durable; it is called once, before anything else sees that
-    id."""
+    """Cluster id of one node. Loop thread only. `write` makes a new id durable; it is called once, before any other
+    code sees that id."""
 
     def __init__(self, cluster_id: str, metadata_directory: Path, *, is_static: bool) -> None:
-        """`cluster_id`: empty when the directory has none. `InvalidArgumentError` where none can come: `is_static`
-        says that the voters are configured, and then the log has no Voters record."""
+        """`cluster_id` is empty when the directory has none. Raises `InvalidArgumentError` where none can come: with
+        `is_static` the voters are configured, and then the log has no Voters record."""
         self.value = cluster_id
         self.write: Callable[[str], None] = lambda _cluster_id: None
         self._file = metadata_directory / META_PROPERTIES
@@ -49,10 +51,10 @@ class ClusterId:
             log.info("%s has no cluster id yet: %s", metadata_directory, FIRST_LEADER)
 
     def committed(self, assignment: Assignment) -> None:
-        """The voters that are committed now. `ForeignClusterError` when their record is another cluster's."""
+        """Process the committed voters. Raises `ForeignClusterError` when their record is of another cluster."""
         found = assignment.voters.cluster_id
         if assignment.offset == UNKNOWN_OFFSET:
-            return                     # what the directory was formatted with
+            return                     # the voters of the formatted directory
         if not self.value:
             if not found:
                 raise ForeignClusterError(
@@ -68,7 +70,7 @@ class ClusterId:
                 "or the addresses of the quorum in the configuration, are of another cluster")
 
     async def known(self, ended: asyncio.Event) -> None:
-        """Waits until there is an id; `StoppedAtStartError` when `ended` is set before."""
+        """Wait until an id exists. Raises `StoppedAtStartError` when `ended` is set before."""
         if self.value:
             return
         waiting = [asyncio.ensure_future(each.wait()) for each in (self._known, ended)]

@@ -1,8 +1,10 @@
-"""From a broker to the active controller, wherever it is: one request at a time, in order, until it is answered.
+"""Channel from a broker to the active controller, wherever it is: one request at a time, in order, until it is
+answered.
 
-A broker's own requests (registration, heartbeats) go as they are, those that clients send too in an Envelope (KIP-590).
-While no controller is known, after a connection broke, and after an answer of NOT_CONTROLLER, the request is sent again
-to whoever is the controller then, so it may be carried out twice: the second time is refused as such.
+A broker's own requests (registration, heartbeats) are sent as they are; requests that clients send too are sent in an
+Envelope (KIP-590). A request is sent again to the current controller while no controller is known, after a connection
+broke, and after an answer of NOT_CONTROLLER. It may thus be carried out twice: the second time is refused as a
+repetition.
 """
 
 import asyncio
@@ -31,7 +33,7 @@ log = logging.getLogger(__name__)
 CONNECT_SECONDS_MAX: Final = 5.0
 PAUSE_SECONDS: Final = 0.05
 ANONYMOUS: Final = (0).to_bytes(2, "big") + DefaultPrincipalData(type="User", name="ANONYMOUS").encode(0)
-"""Who a client is on a listener without authentication, as Kafka's principals are written."""
+"""Principal of a client on a listener without authentication, in Kafka's encoding of principals."""
 CLIENT_ADDRESS: Final = bytes((127, 0, 0, 1))
 
 Answer = Callable[[Message], None]
@@ -57,19 +59,19 @@ class Line:
 
     @property
     def versions(self) -> PeerVersions:
-        """What the other side told when it was opened."""
+        """Versions that the other side reported when the connection was opened."""
         return self._ready.result()
 
     async def open(self, address: Endpoint) -> None:
         async with asyncio.timeout(CONNECT_SECONDS_MAX):
             try:
                 await asyncio.get_running_loop().create_connection(lambda: self.connection, address.host, address.port)
-            except ValueError as error:  # a peer told a host that cannot be one
+            except ValueError as error:  # a peer announced an impossible host
                 raise ConnectionError(f"{address.host!r} is no host: {error}") from error
             await self._ready
 
     async def ask(self, message: Message, version: int, timeout_seconds: float) -> bytes:
-        if self.broken:                # since it was opened: nobody would tell whoever waits
+        if self.broken:                # since it was opened: no callback would end the wait
             raise ConnectionError("the connection was closed")
         self._answer = asyncio.get_running_loop().create_future()
         self.connection.send(message, version)
@@ -77,16 +79,16 @@ class Line:
             return await self._answer
 
     def close(self) -> None:
-        """Whoever waits hears that it broke."""
+        """Close the connection. A coroutine that waits gets ConnectionError."""
         self.connection.abandon()
         self._lost()
 
     def _answered(self, body: memoryview) -> None:
         if self._answer is not None and not self._answer.done():
-            self._answer.set_result(bytes(body))   # it is read in another turn
+            self._answer.set_result(bytes(body))   # copied, because a later iteration reads it
 
     def _broke(self) -> None:
-        """By the other side."""
+        """Handle a close by the other side."""
         was_open = self._ready.done()
         self._lost()
         if was_open:
@@ -97,11 +99,11 @@ class Line:
         for future in (self._ready, self._answer):
             if future is not None and not future.done():
                 future.set_exception(ConnectionError("the controller closed the connection"))
-                future.exception()      # perhaps nobody waits for it, which is no fault
+                future.exception()      # marks it as retrieved: perhaps no coroutine waits, which is no fault
 
 
 class KeptLine:
-    """The line to a node that may move: kept as long as it holds and the same address is asked for."""
+    """The line to a node that may move. It is kept while it is intact and the requested address is the same."""
 
     def __init__(self, client_id: str, on_lost: Callable[[], None] = lambda: None) -> None:
         self._client_id = client_id
@@ -110,8 +112,8 @@ class KeptLine:
         self._address: Endpoint | None = None
 
     async def to(self, address: Endpoint) -> Line:
-        """The open line to that address. Raises OSError or TimeoutError when it cannot be opened; the next call tries
-        again."""
+        """Return the open line to that address. Raises OSError or TimeoutError when it cannot be opened; the next call
+        tries again."""
         line = self._line
         if line is None or line.broken or address != self._address:
             self.close()
@@ -125,16 +127,20 @@ class KeptLine:
         return line
 
     def close(self, unless: Endpoint | None = None) -> None:
-        """Hangs up, also on who waits for an answer; not when the line leads to `unless`."""
+        """Close the line, unless it leads to `unless`. A coroutine that waits for an answer gets ConnectionError."""
         if self._line is not None and (unless is None or unless != self._address):
             self._line.close()
             self._line = None
 
 
 class ControllerChannel:
-    """Requests in a row. `find` gives the active controller's address, None while it is not known; `here` takes a
-    request when this very node is the active controller, and says whether it did. After `timeout_seconds` a request is
-    refused with REQUEST_TIMED_OUT. `on_lost` is called when the controller closes a connection that was open."""
+    """Queue of requests to the active controller.
+
+    - `find` returns the active controller's address, None while it is not known.
+    - `here` accepts a request when this node itself is the active controller, and returns whether it did.
+    - After `timeout_seconds` a request is refused with REQUEST_TIMED_OUT.
+    - `on_lost` is called when the controller closes a connection that was open.
+    """
 
     def __init__(self, client_id: str, find: Callable[[], Endpoint | None],
                  here: Callable[[Message, int, Answer, str | None], bool], timeout_seconds: float,
@@ -149,8 +155,9 @@ class ControllerChannel:
         self._line = KeptLine(client_id, on_lost)
 
     def submit(self, request: Message, version: int, answer: Answer, client_id: str | None = None) -> None:
-        """`answer` gets the controller's response, or a refusal; never before this returns, unless the controller is
-        here. `client_id` is that of the client for whom this is asked, None when the node asks."""
+        """Queue a request. `answer` receives the controller's response, or a refusal. It is not called before this
+        returns, unless the controller is on this node. `client_id` is that of the client whose request this is, None
+        for the node's own."""
         if not self._queue and self._here(request, version, answer, client_id):
             return
         loop = asyncio.get_running_loop()
@@ -159,12 +166,12 @@ class ControllerChannel:
             self._worker = loop.create_task(self._work())
 
     def changed(self) -> None:
-        """Another node may lead now: who waits for the old one waits no longer."""
+        """Adapt to a possible new leader: a request that waits for the previous one is sent again."""
         self._moved.set()
         self._line.close(unless=self._find())
 
     def close(self) -> None:
-        """Nobody is answered any more."""
+        """Stop the channel; no request is answered from here on."""
         if self._worker is not None:
             self._worker.cancel()
         self._line.close()
@@ -196,7 +203,7 @@ class ControllerChannel:
         self._worker = None
 
     async def _ask(self, waiting: _Waiting) -> Message | None:
-        """The response; None when there was no controller to give one."""
+        """Send one request. Returns the response, or None when no controller gave one."""
         address = self._find()
         if address is None:
             return None
@@ -236,7 +243,7 @@ def _opened(envelope: EnvelopeResponse, waiting: _Waiting) -> Message | None:
 
 
 def refusal(request: Message, code: ErrorCode, message: str | None = None) -> Message:
-    """The answer to a request that no controller was found for, or that may not be put to one."""
+    """Answer to a request for which no controller was found, or which may not be sent to one."""
     codec = codec_of(request)
     if codec is not None:
         return codec.refuse(code)

@@ -1,8 +1,8 @@
-"""A node that is a controller and nothing else: one replica of the metadata quorum, and the listener for it.
+"""A node that is only a controller: one replica of the metadata quorum, and the listener for it.
 
     node = ControllerNode(config)
-    await node.start()       # takes part in the quorum when this returns; whether there is a leader is another matter
-    await node.run()         # until `stop` is called or a fault of our own was found; raises the fault
+    await node.start()       # it takes part in the quorum, with or without a leader
+    await node.run()         # until `stop` or a fault of our own; raises the fault
 """
 
 import asyncio
@@ -45,7 +45,8 @@ KEYS: Final = (*SERVED, DESCRIBE_CONFIGS)
 
 
 class ControllerConfigs:
-    """What DescribeConfigs (`kraft.broker.apis.describe_configs`) needs of a broker, on a node that is none."""
+    """The subset of a broker that DescribeConfigs (`kraft.broker.apis.describe_configs`) uses, on a node without one.
+    """
 
     def __init__(self, config: NodeConfig, quorum: Quorum) -> None:
         self._config = config
@@ -55,16 +56,16 @@ class ControllerConfigs:
 
     @property
     def image(self) -> MetadataImage:
-        """What is committed and known here."""
+        """The committed metadata known here."""
         return self._quorum.metadata.image
 
     def layers(self) -> BrokerLayers:
-        """This node's settings in force, dynamic ones over its file."""
+        """This node's settings in force: dynamic ones over those of its file."""
         return self._config.layers(self.image.config(Resource(BROKER_RESOURCE, str(self.node_id))),
                                    self.image.config(CLUSTER_DEFAULT))
 
     def topic_overrides(self, topic: str) -> Mapping[str, str]:
-        """What is set for a topic itself."""
+        """Settings of the topic itself."""
         return self.image.topic_config(topic)
 
 
@@ -75,9 +76,9 @@ def _route(controller: ControllerRouter, described: RequestRouter, reply: Reply,
 
 
 class ControllerNode:
-    """One process of a cluster, on the running loop. `config` is checked already; its directory is formatted.
+    """One process of a cluster, on the running loop. `config` is already checked, and its directory formatted.
 
-    A node that failed to start has closed what it had opened.
+    A node whose start failed has closed everything that it had opened.
     """
 
     def __init__(self, config: NodeConfig) -> None:
@@ -90,7 +91,8 @@ class ControllerNode:
         self._features: dict[str, int] | None = None
 
     async def start(self) -> None:
-        """Opens everything and serves. Raises what cannot be had by name: a directory, a lock, an address, a quorum."""
+        """Open everything and serve. An error names what is not available: a directory, a lock, an address, a quorum.
+        """
         try:
             check_quorum(self.config)
             self.cluster_id, directory_id = formatted_identity(
@@ -139,19 +141,19 @@ class ControllerNode:
         self.quorum.start()
         self.watch = DirectoryWatch([self.config.metadata_log_dir], lambda _path, cause: self.fail(cause))
         if isinstance(address := self.config["kraft.metrics.listener"], str) and address:
-            # Only here: what it needs takes a good part of a start to load.
+            # Imported here: loading the dependencies of the metrics takes a good part of a start.
             from kraft.runtime.metrics import MetricsServer, read_controller
             host, port = parse_socket("kraft.metrics.listener", address)
             self.metrics = MetricsServer(partial(read_controller, self), host, port)
             log.info("metrics: http://%s:%d/metrics", self.metrics.host or "*", self.metrics.port)
 
     def _send(self) -> None:
-        """What was answered leaves now, and not at the end of the loop's turn."""
+        """Send the pending answers now, and not at the end of the loop's iteration."""
         for channel in self._channels:
             channel.run_turn()
 
     def _publish_versions(self) -> None:
-        """Installs the answers to ApiVersions, when the cluster's features have changed."""
+        """Install the answers to ApiVersions, when the cluster's features have changed."""
         metadata = self.quorum.metadata
         features = metadata.finalized_features
         if self._features == features:
@@ -182,28 +184,28 @@ class ControllerNode:
     # --- the end
 
     async def run(self) -> None:
-        """Waits until the node is told to stop or must; closes it, and raises the fault when there was one."""
+        """Wait until the node is stopped or fails, and close it. Raises the fault when there was one."""
         await self._ended.wait()
         try:
             await self.close()
         finally:
-            # A file that cannot be closed is a consequence.
+            # A file that cannot be closed is a consequence of the fault.
             if self.failure is not None:
                 raise self.failure
 
     def stop(self) -> None:
-        """Ends `run` in good order. From a signal handler too."""
+        """End `run` gracefully. May be called from a signal handler."""
         self._ended.set()
 
     def fail(self, cause: BaseException) -> None:
-        """A fault of our own was found: the node stops."""
+        """Stop the node because of a fault of our own."""
         if self.failure is None:
             self.failure = cause
             log.critical("the node stops because of a fault of its own", exc_info=cause)
         self._ended.set()
 
     async def close(self) -> None:
-        """Ends what was opened, backwards; a leader hands over first."""
+        """Close what was opened, in reverse; a leader hands over first."""
         if hasattr(self, "watch"):
             await self.watch.close()
         if hasattr(self, "metrics"):
@@ -221,6 +223,6 @@ class ControllerNode:
                 self.flusher.close()
 
     def _advertised(self, endpoint: Endpoint) -> Endpoint:
-        """The address of a listener for others, with the port that the system chose where it is 0."""
+        """Advertised address of a listener. A port of 0 is replaced by the one that the system chose."""
         found = self.config.advertised(endpoint)
         return found if found.port else found._replace(port=self.listeners[endpoint.listener].port)

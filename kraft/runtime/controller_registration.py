@@ -1,6 +1,7 @@
-"""A controller tells the active one who it is (KIP-919, Kafka's `ControllerRegistrationManager`): where it listens and
-what it supports. The metadata log has the registration of each controller's last process; an upgrade of a feature asks
-them all.
+"""Registration of a controller with the active one (KIP-919, Kafka's `ControllerRegistrationManager`).
+
+It contains the controller's endpoints and supported features. The metadata log has the registration of each
+controller's last process; an upgrade of a feature checks all of them.
 """
 
 import asyncio
@@ -32,8 +33,8 @@ PAUSE_SECONDS_MAX: Final = 60.0
 
 
 class ControllerRegistrar:
-    """Registers this process, of a new incarnation, once the log's level has such records; after a refusal again.
-    `served` is called when the controller on this node may have something to do. Loop thread only."""
+    """Registers this process, as a new incarnation, once the log's level has such records, and again after a refusal.
+    `served` is called when the controller on this node may have work. Loop thread only."""
 
     def __init__(self, quorum: Quorum, endpoints: tuple[ConfigEndpoint, ...], served: Callable[[], None]) -> None:
         self._quorum = quorum
@@ -52,12 +53,12 @@ class ControllerRegistrar:
         quorum.metadata.subscribe(self._metadata_changed)
 
     def changed(self) -> None:
-        """Another node may be the active controller."""
+        """Adapt to a possible new active controller."""
         self._channel.changed()
         self._look_soon()
 
     def close(self) -> None:
-        """Asks no more."""
+        """Stop registering."""
         if self._next is not None:
             self._next.cancel()
         self._channel.close()
@@ -73,7 +74,7 @@ class ControllerRegistrar:
             self._look_soon()
 
     def _look_soon(self) -> None:
-        """Not at once: whoever tells of a change is in the midst of it."""
+        """Check in a later iteration: the caller is in the middle of a change's delivery."""
         if self._next is None and not self._asking and self._needed():
             self._next = asyncio.get_running_loop().call_soon(self._look)
 

@@ -1,4 +1,4 @@
-"""What the node's configuration says to its controller and its metadata log."""
+"""Settings of the controller and of the metadata log, from the node's configuration."""
 
 from kraft.config.node import NodeConfig
 from kraft.controller.decision import ControllerSettings

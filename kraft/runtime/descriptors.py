@@ -1,4 +1,4 @@
-"""File descriptors: as many as the system lets the process have, shared between logs and connections."""
+"""File descriptors: as many as the system allows the process, shared between logs and connections."""
 
 import errno
 import os
@@ -7,13 +7,13 @@ from typing import Final
 
 from kraft_native.errors import StorageError
 
-# What connections leave for logs, of which logs leave a half for connections. A quarter where descriptors are few.
+# Descriptors that connections leave for logs; logs leave half of them for connections. A quarter where few exist.
 RESERVED: Final = 1024
 UNLIMITED: Final = 1 << 20
 
 
 def raise_limit() -> None:
-    """Takes as many as the system lets this process have."""
+    """Raise the limit to the system's maximum for this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -24,7 +24,7 @@ def _reserve(soft: int) -> int:
 
 
 def default_connections_max() -> int:
-    """As many as there are, less the reserve."""
+    """Number of descriptors, less the reserve."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return UNLIMITED
@@ -32,13 +32,14 @@ def default_connections_max() -> int:
 
 
 def logs_max(soft: int) -> int:
-    """How many may be taken, by whomever, when a log takes one more. Above what connections take at most."""
+    """Number of descriptors in use, for whatever, up to which a log may open one more. Above the maximum of
+    connections."""
     return soft - _reserve(soft) // 2
 
 
 def need_one(directory: str) -> None:
-    """Raises StorageError (EMFILE) when one more log would leave too few for connections: a node that nobody can ask
-    helps nobody. The lowest free descriptor tells how many are taken, at least."""
+    """Raise StorageError (EMFILE) when one more log would leave too few descriptors for connections: a node that no
+    client can reach is of no use. The lowest free descriptor shows how many are in use, at least."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return

@@ -1,4 +1,5 @@
-"""The log directories of this broker, toward the controller: which replica lies where, and which directory failed."""
+"""This broker's log directories as reported to the controller: the directory of each replica, and failed directories.
+"""
 
 import asyncio
 import logging
@@ -21,12 +22,12 @@ log = logging.getLogger(__name__)
 
 ASSIGN_VERSION: Final = 0
 GATHER_MS: Final = 20
-"""What comes up within this time goes into one request."""
+"""Time within which changes are collected into one request."""
 
 
 class Directories:
-    """Loop thread only. `lose(directory id)` has the controller told of a directory that failed; `on_failure` hears
-    when the node cannot go on without it."""
+    """Reports of log directories to the controller. Loop thread only. `lose(directory id)` reports a failed directory
+    to the controller. `on_failure` is called when the node cannot continue without it."""
 
     def __init__(self, broker: Broker, logs: LogManager, clock: Callable[[], int], lose: Callable[[UUID], None],
                  on_failure: Callable[[BaseException], object]) -> None:
@@ -41,7 +42,7 @@ class Directories:
         self._closed = False
 
     def close(self) -> None:
-        """The controller is told nothing more."""
+        """Stop reporting to the controller."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -49,7 +50,7 @@ class Directories:
     # --- where replicas lie
 
     def placed(self, topic: str, index: int, topic_id: UUID, registration: PartitionRegistration) -> None:
-        """A replica has its log; the controller is told where, unless the metadata says so already."""
+        """Report the directory of a replica that has its log, unless the metadata has it already."""
         home = self._logs.home(topic, index)
         if home is None or not self._broker.image.metadata_version.directories:
             return
@@ -62,16 +63,17 @@ class Directories:
             self._arm(GATHER_MS)
 
     def lost(self, topic_id: UUID, index: int, registration: PartitionRegistration) -> None:
-        """A replica's log cannot be opened: the controller is told, so that another one leads and this one does not
-        count as in sync. Where the replica lies is told when it was opened."""
+        """Report a replica whose log cannot be opened, so that another one leads and this one does not count as in
+        sync. Its directory is reported when the log was opened."""
         assigned = registration.directory_of(self._broker.node_id)
         if (self._broker.image.metadata_version.directories
                 and self._assignments.note((topic_id, index), LOST_DIRECTORY, assigned)):
             self._arm(GATHER_MS)
 
     def promise(self, topic: str, index: int, topic_id: UUID, directory: UUID) -> asyncio.Event:
-        """A replica is going to lie in that directory, until `withdraw`. The event is set when the metadata says so
-        (KIP-858: before its log does, so that the controller never counts on a directory that the replica left)."""
+        """Announce that a replica will move to that directory, until `withdraw`. The event is set when the metadata has
+        it. That is before its log moves, so that the controller never relies on a directory that the replica left
+        (KIP-858)."""
         known = asyncio.Event()
         self._promised[topic, index] = directory, known
         if not self._broker.image.metadata_version.directories:
@@ -80,7 +82,7 @@ class Directories:
         return known
 
     def withdraw(self, topic: str, index: int) -> None:
-        """The replica lies where it lies."""
+        """Withdraw the announcement: the replica stays in its directory."""
         if self._promised.pop((topic, index), None) is not None and (found := self._broker.image.topic(topic)):
             self._place(topic, index, found.topic_id)
 
@@ -110,8 +112,9 @@ class Directories:
     # --- failures
 
     def failed(self, directory: LogDir, cause: KraftError) -> list[tuple[str, int]]:
-        """A log in the directory failed: it goes offline, and the controller is told. Gives the replicas in it, none
-        when it is known. Without another directory, or with the metadata log in it, the node must stop."""
+        """Take the directory of a failed log offline, and report that to the controller. Returns the replicas in it,
+        none when the failure is known. The node stops when no other directory is left, or when this one has the
+        metadata log."""
         if directory in self._logs.offline:
             return []
         lost = self._logs.take_offline(directory)

@@ -1,11 +1,14 @@
-"""Watches directories that a node has open: one that is removed, emptied or unmounted is noticed within seconds.
+"""Watch on the directories that a node has open: one that is removed, emptied or unmounted is noticed within seconds.
 
-Files that are open outlive their directory, so that appends would succeed long after the disk with their names is
-missing. A directory counts as lost when its path leads to another one or to none, when `meta.properties` in it is
-missing, or when the device gives no answer for `DEADLINE_SECONDS`, such as a network file system whose server is dead.
+Open files outlive their directory, so that appends would succeed long after the disk with their names is missing. A
+directory counts as lost in three cases:
 
-Each look at a directory has a thread of its own: a device that hangs stops neither the loop, nor the looks at the other
-directories, nor the end of the process.
+- Its path leads to another directory, or to none.
+- `meta.properties` in it is missing.
+- The device does not answer for `DEADLINE_SECONDS`, such as a network file system whose server is dead.
+
+Each check of a directory has its own thread. A device that hangs thus stops neither the loop, nor the checks of the
+other directories, nor the end of the process.
 """
 
 import asyncio
@@ -24,20 +27,23 @@ from kraft_native.errors import StorageError
 log = logging.getLogger(__name__)
 
 PERIOD_SECONDS: Final = 1.0
-# Longer than a fail-over of a network file system or a busy disk takes: a directory comes back at the next start only.
+# Longer than a fail-over of a network file system or a busy disk takes: a lost directory returns only at the next
+# start.
 DEADLINE_SECONDS: Final = 30.0
 
 Identity = tuple[int, int]
 
 
 def identity(path: Path) -> Identity:
-    """What tells the directory of that path from another one that takes its place. `OSError` when it is missing."""
+    """Identity of the directory at a path, different for another one in its place. Raises `OSError` when it is missing.
+    """
     found = os.stat(path)
     return found.st_dev, found.st_ino
 
 
 class DirectoryWatch:
-    """Loop thread only. `on_lost(path, cause)` is called once for each directory that is lost. They must exist now."""
+    """The periodic checks. Loop thread only. `on_lost(path, cause)` is called once for each lost directory. All
+    directories must exist at the start."""
 
     def __init__(self, paths: Iterable[Path], on_lost: Callable[[Path, StorageError], object]) -> None:
         self._known = {path: identity(path) for path in paths}
@@ -46,7 +52,7 @@ class DirectoryWatch:
         self._tasks = [self._loop.create_task(self._run(path)) for path in self._known]
 
     async def close(self) -> None:
-        """Ends it, whatever a look waits for. May be called again."""
+        """Stop, even while a check waits for its device. May be called again."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -57,7 +63,7 @@ class DirectoryWatch:
             await self._look_at(path)
 
     async def look(self) -> None:
-        """Looks at every directory once."""
+        """Check every directory once."""
         await asyncio.gather(*map(self._look_at, list(self._known)))
 
     async def _look_at(self, path: Path) -> None:
@@ -73,12 +79,12 @@ class DirectoryWatch:
             self._on_lost(path, cause)
 
     def _begin(self, path: Path, known: Identity) -> "asyncio.Future[StorageError | None]":
-        """Looks at a directory in a thread; gives what it will find."""
+        """Check a directory in a thread; return the future result."""
         found: asyncio.Future[StorageError | None] = self._loop.create_future()
 
         def work() -> None:
             cause = _loss(path, known)
-            with suppress(RuntimeError):           # the loop is closed: it took too long
+            with suppress(RuntimeError):           # the check outlasted the loop, which is closed
                 self._loop.call_soon_threadsafe(_settle, found, cause)
 
         threading.Thread(target=work, name="kraft-directories", daemon=True).start()

@@ -1,4 +1,4 @@
-"""Drives the group coordinator: its appends to `__consumer_offsets`, what they wait for, loading, and its clock."""
+"""Driver of the group coordinator: appends to `__consumer_offsets`, waits for their commit, loading, and the clock."""
 
 import asyncio
 import logging
@@ -29,9 +29,9 @@ CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class OffsetsAppends:
-    """The coordinator's way to the logs: one batch per write, told when it is committed.
+    """The coordinator's port to the logs: one batch per write, and a call when it is committed.
 
-    `coordinator` is set once it exists: it is made with this port.
+    `coordinator` is set once it exists: it is created with this port.
     """
 
     def __init__(self, table: PartitionTable, clock: Callable[[], int], codec: int) -> None:
@@ -54,12 +54,12 @@ class OffsetsAppends:
         return info.first_offset
 
     def watch(self, partition: Partition, end_offset: int) -> None:
-        """Tells the coordinator when all below `end_offset` is committed, however long that takes and through newer
-        epochs of this leader. What its clients need not wait for is its own to decide."""
+        """Notify the coordinator when everything below `end_offset` is committed, however long that takes, also across
+        newer epochs of this leader. The coordinator decides what its clients wait for."""
         partition.call_when_committed(end_offset, partial(self._committed, partition))
 
     def close(self) -> None:
-        """Nothing more is told."""
+        """Stop notifying the coordinator."""
         for timer in self._again.values():
             timer.cancel()
         self.coordinator = None
@@ -97,7 +97,7 @@ class GroupDriver:
         self._alarm = Alarm(clock, self._tick)
 
     def lead(self, partition: Partition) -> None:
-        """This node became the leader of a partition of `__consumer_offsets`: loads it in small turns."""
+        """Load a partition of `__consumer_offsets` in small slices, because this node became its leader."""
         shards = self.coordinator.shards
         if shards.start_load(partition.index, partition.leader_epoch):
             task = asyncio.get_running_loop().create_task(self._load(partition, shards.loading(partition.index)))
@@ -105,11 +105,11 @@ class GroupDriver:
             task.add_done_callback(self._loading.discard)
 
     def resign(self, index: int, leader_epoch: int | None) -> None:
-        """This node leads that partition no more."""
+        """Give up the coordination of a partition that this node does not lead."""
         self.coordinator.shards.resign(index, leader_epoch)
 
     async def _load(self, partition: Partition, shard: Shard | None) -> None:
-        """Ends early when this leadership ended: the shard is another one then, or none."""
+        """Load one partition. Ends early with this leadership: then the shard is another one, or none."""
         shards, index = self.coordinator.shards, partition.index
         try:
             turn, offset = Turn(), partition.log.log_start_offset
@@ -128,7 +128,7 @@ class GroupDriver:
             if shards.loading(index) is shard:
                 shards.finish_load(index, offset, partition.high_watermark, self.clock())
                 if partition.high_watermark < offset:
-                    self.appends.watch(partition, offset)       # of the leader before; its followers tell
+                    self.appends.watch(partition, offset)       # from the previous leader; followers confirm it
                 self.schedule()
         except KraftError:
             log.exception("%s-%d cannot be loaded: its groups have no coordinator here", OFFSETS_TOPIC, index)
@@ -138,7 +138,7 @@ class GroupDriver:
             self._on_failure(error)
 
     async def _turn(self, source: Log, offset: int) -> None:
-        """Lets others have the loop, at least until what is loaded next is in memory."""
+        """Yield to the loop, at least until the data to load next is in memory."""
         ready = asyncio.Event()
         if self.cold_reader.warm_read(source, offset, LOAD_BYTES, ready.set):
             await ready.wait()
@@ -146,7 +146,7 @@ class GroupDriver:
             await asyncio.sleep(0)
 
     def schedule(self) -> None:
-        """Arms the clock for the coordinator's deadline. Call it after whatever may have moved that."""
+        """Set the alarm for the coordinator's deadline. Call it after anything that may have moved the deadline."""
         if (deadline_ms := self.coordinator.deadline_ms) is not None:
             self._alarm.set(deadline_ms)
 
@@ -159,7 +159,7 @@ class GroupDriver:
         self.schedule()
 
     def close(self) -> None:
-        """Stops loading and the clock."""
+        """Stop loading, and the clock."""
         self.appends.close()
         for task in self._loading:
             task.cancel()

@@ -1,4 +1,4 @@
-"""The metadata log's directory: its names, and how the log in it is kept."""
+"""The metadata log's directory: its names, and the settings of the log in it."""
 
 from typing import Final, Literal
 from uuid import UUID
@@ -8,20 +8,23 @@ from kraft_native.config import LogConfig
 
 DIRECTORY_NAME: Final = "__cluster_metadata-0"
 START_MARK: Final = ".kraft-metadata-log"
-"""Beside it: see `kraft.runtime.start_mark`."""
+"""File beside the directory; see `kraft.runtime.start_mark`."""
 VOTER_MARK: Final = ".kraft-voter"
-"""In the node's other log directories: see `kraft.runtime.start_mark`."""
+"""File in the node's other log directories; see `kraft.runtime.start_mark`."""
 TOPIC_ID: Final = UUID(int=1)
 BATCH_BYTES_MAX: Final = 8 << 20
-"""Kafka's readers refuse a larger batch."""
+"""Size limit of Kafka's readers for a batch."""
 
 
 @immutable
 class MetadataLogSettings:
-    """Kafka's names: `metadata.log.segment.bytes`, `metadata.log.segment.ms`,
+    """Settings of the metadata log.
+
+    Kafka's names are `metadata.log.segment.bytes`, `metadata.log.segment.ms`,
     `metadata.log.max.record.bytes.between.snapshots`, `metadata.log.max.snapshot.interval.ms` (0: never by time),
-    `metadata.max.retention.bytes`, `metadata.max.retention.ms` (-1: no limit). `strained_...`: ours,
-    `kraft.snapshot.strained.bytes` and `.interval.ms`."""
+    `metadata.max.retention.bytes` and `metadata.max.retention.ms` (-1: no limit). `strained_...` are ours:
+    `kraft.snapshot.strained.bytes` and `.interval.ms`.
+    """
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 604_800_000

@@ -25,15 +25,15 @@ START_SECONDS_MAX: Final = 365 * 86_400.0
 NOT_FOR_OTHERS: Final = 0o027
 START_TIME_FIELD: Final = 19  # of /proc/self/stat, counted behind the command's name
 NEVER: Final = 2**31 - 1
-"""So many collections of the middle generation before one of all: the server has those."""
+"""Collections of the middle generation before a full one: the server runs the full ones itself."""
 
 
 class NodeFailedError(KraftError):
-    """The node could not start, or stopped by a fault; the message says why."""
+    """The node could not start, or stopped by a fault; the message has the reason."""
 
 
 class AnyNode(Protocol):
-    """A node of whatever roles."""
+    """A node with any roles."""
 
     config: NodeConfig
     cluster_id: str
@@ -47,8 +47,8 @@ class AnyNode(Protocol):
 
 
 def make_node(config: NodeConfig) -> AnyNode:
-    """The node that the roles ask for."""
-    # Imported only now: each kind loads what the other does not need.
+    """Create the node for the configured roles."""
+    # Imported here: each kind loads what the other does not need.
     if config.is_broker:
         from kraft.runtime.node import Node
         return Node(config)
@@ -58,15 +58,15 @@ def make_node(config: NodeConfig) -> AnyNode:
 
 def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None],
              new_loop: Callable[[], uvloop.Loop] = uvloop.new_event_loop) -> None:
-    """Runs a node until SIGTERM or SIGINT, then stops it in good order; `on_ready(node)` is called when it serves.
+    """Run a node until SIGTERM or SIGINT, then stop it gracefully; `on_ready(node)` is called when it serves.
 
-    What a start made stays, so the garbage collector looks at it neither then nor later: with 1,300 topics a full
-    collection stopped the loop for 23 ms.
+    Objects from the start live on, so the garbage collector examines them neither then nor later: with 1,300 topics a
+    full collection stopped the loop for 23 ms.
 
-    Raises what the start raised when that is a `KraftError`, else `NodeFailedError`.
+    Raises the error of the start when that is a `KraftError`, else `NodeFailedError`.
     """
     raise_limit()
-    # Records of users, and keys of theirs in the metadata log, are not for every account of the machine.
+    # Records of users, and their keys in the metadata log, are not for every account of the machine.
     before = os.umask(NOT_FOR_OTHERS)
     try:
         uvloop.run(_run(config, on_ready), loop_factory=new_loop)
@@ -88,14 +88,14 @@ async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
             log.warning("%s", error)
             return
         gc.freeze()
-        # A full collection looks at all that requests hold just now; the server has one when nobody waits for it.
+        # A full collection examines all objects of current requests; the server runs one when no request waits.
         gc.set_threshold(*gc.get_threshold()[:2], NEVER)
         gc.enable()
         on_ready(node)
         await _serve(node)
     finally:
         for each in STOP_SIGNALS:
-            loop.remove_signal_handler(each)       # a closed loop of uvloop's would go on swallowing them
+            loop.remove_signal_handler(each)       # a closed uvloop would continue to swallow them
 
 
 async def _serve(node: AnyNode) -> None:
@@ -125,7 +125,7 @@ async def _start(node: AnyNode, timeout_ms: int) -> None:
 
 
 def seconds_since_start() -> float:
-    """How long this process has existed, to a hundredth: the interpreter's own start counts too."""
+    """Age of this process, to a hundredth of a second: the interpreter's own start counts too."""
     fields = Path("/proc/self/stat").read_text("ascii", "replace").rpartition(")")[2].split()
     began = int(fields[START_TIME_FIELD]) / os.sysconf("SC_CLK_TCK")
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - began)

@@ -1,11 +1,11 @@
-"""The flight recorder's entries in the directory of the metadata log: what is read of a node that was killed.
+"""The flight recorder's entries in the directory of the metadata log, to be read after a node was killed.
 
-    flight-recorder.jsonl        one entry a line; goes on over restarts
-    flight-recorder.1.jsonl      what was in it before it became too long
+    flight-recorder.jsonl        one entry a line; continues over restarts
+    flight-recorder.1.jsonl      its content before it became too long
 
-Each begins with a `state` entry, so that it tells something without the other. Nothing is flushed: the files survive
-the end of the process and not always that of the machine. They are for people: no decision is ever made from them, and
-when they cannot be written the node goes on without.
+Each file begins with a `state` entry, so that it is useful without the other. Nothing is flushed: the files survive the
+end of the process, but not always that of the machine. They are for people: no decision ever depends on them. When they
+cannot be written, the node continues without them.
 """
 
 import logging
@@ -25,7 +25,7 @@ BYTES_MAX: Final = 1 << 20
 
 
 class RecorderFile:
-    """Written on the loop's thread: a short write into the page cache for what is rare."""
+    """The open file. Written on the loop's thread: a short write into the page cache for rare events."""
 
     def __init__(self, directory: Path, *, bytes_max: int = BYTES_MAX) -> None:
         self._path = directory / NAME
@@ -34,7 +34,7 @@ class RecorderFile:
         self._descriptor = -1
         self._bytes = 0
         self.state: Callable[[], Entry] | None = None
-        """Makes the entry with which a new file begins."""
+        """Returns the entry with which a new file begins."""
         self._attempt(self._open)
 
     @property
@@ -42,12 +42,12 @@ class RecorderFile:
         return self._descriptor >= 0
 
     def write(self, entry: Entry) -> None:
-        """Appends an entry. An error is logged once, and nothing is written any more."""
+        """Append an entry. After an error, which is logged once, nothing more is written."""
         if self.is_open:
             self._attempt(lambda: self._append(entry))
 
     def close(self) -> None:
-        """May be called again."""
+        """Close the file. May be called again."""
         if self.is_open:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -77,8 +77,8 @@ class RecorderFile:
 
 
 def read_entries(directory: Path) -> Iterator[Entry]:
-    """What the files of a metadata log's directory have, oldest first; what cannot be read (a line that the end of a
-    machine cut, or one that runs into the next) is passed over."""
+    """Entries of the files in a metadata log's directory, oldest first. An unreadable line is skipped: the end of a
+    machine cut it, or it runs into the next."""
     for name in (OLD_NAME, NAME):
         path = directory / name
         if path.exists():

@@ -1,16 +1,16 @@
-"""Moves replicas from one log directory of this broker to another (KIP-113, KIP-858).
+"""Moves of replicas from one log directory of this broker to another (KIP-113, KIP-858).
 
-    copying --caught up--> promised --metadata says so--> caught up again --> swapped
+    copying --caught up--> promised --metadata has it--> caught up again --> swapped
 
 The future replica is a log of its own in the other directory, `<topic>-<partition>.<id>-future`. A thread owns it, and
 appends what the loop reads from the replica for it; the throttle is `replica.alter.log.dirs.io.max.bytes.per.second`.
-When it has everything the controller is told where the replica is going to lie; when that is committed the rest, which
-is little, is appended and the two change places in one turn of the loop, so nobody sees the partition without its log.
-Where more than `SWAP_BYTES_MAX` comes while a copy is made durable, the thread goes after it again.
+When it has everything, the controller is notified of the replica's future directory. Once that is committed, the small
+rest is appended and the two change places in one iteration of the loop, so no request finds the partition without its
+log. When more than `SWAP_BYTES_MAX` arrives while a copy is made durable, the thread catches up again.
 
-A restart goes on with what is there: it keeps what both logs have in common, by their leader epochs. When the target
-fails its directory goes offline, as one does whose log fails; a move that cannot go on for another reason is given up
-and told. The replica stays where it is.
+A restart continues with the existing files: it keeps what both logs have in common, by their leader epochs. When the
+target fails, its directory goes offline, as with any failed log. A move that cannot continue for another reason is
+given up and logged. The replica stays where it is.
 """
 
 import asyncio
@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 COPIED_AT_ONCE_BYTES: Final = 1 << 20
 SWAP_BYTES: Final = 1 << 20
 SWAP_BYTES_MAX: Final = 8 << 20
-"""What may be missing when the logs change places; each time that it was more, the next bound is twice as large, up to
-what a device takes in some ten milliseconds."""
+"""Bytes that may be missing when the logs change places. After each swap that missed more, the bound doubles, up to
+what a device writes in some ten milliseconds."""
 QUOTA_LOOK_SECONDS: Final = 0.2
 
 Entries = Sequence[tuple[int, int]]
@@ -51,7 +51,7 @@ Given = TypeVar("Given")
 
 
 def common_end(one: Entries, one_end: int, other: Entries, other_end: int) -> int:
-    """The offset up to which two logs have the same records, by (epoch, start offset) of each leader epoch and by their
+    """Offset up to which two logs have the same records, by (epoch, start offset) of each leader epoch and by their
     ends; -1 when they have no epoch in common. Records of one epoch come from one leader (KIP-101)."""
     shared = max((epoch for epoch, _ in one if epoch in dict(other)), default=None)
     if shared is None:
@@ -64,7 +64,7 @@ def common_end(one: Entries, one_end: int, other: Entries, other_end: int) -> in
 
 
 def failure_in(directory: Path, error: BaseException | None) -> StorageError | None:
-    """The operation on a file of that directory which failed, when that is what the error is about."""
+    """Failed operation on a file of that directory, when the error is about one; else None."""
     if isinstance(error, LogReadOnlyError):
         return failure_in(directory, error.cause)
     if isinstance(error, OSError):
@@ -73,11 +73,11 @@ def failure_in(directory: Path, error: BaseException | None) -> StorageError | N
 
 
 class _Copy:
-    """The future replica's log; a thread opens it, uses it and closes it. `start` and `end` are its bounds."""
+    """Log of the future replica; a thread opens it, uses it and closes it. `start` and `end` are its bounds."""
 
     def __init__(self, path: Path, config: LogConfig) -> None:
         self.path = path
-        # Closing it makes it durable; until then a crash costs the copying only.
+        # Closing it makes it durable; a crash before that costs only the copying.
         self.config = config.replace(durability="page-cache", high_watermark="manual")
         self.start = self.end = self.size_bytes = 0
         self._log: Log | None = None
@@ -92,14 +92,14 @@ class _Copy:
             self._log = None
 
     def align(self, entries: Entries, log_end: int) -> None:
-        """Drops what the replica, with these epochs and this end, does not have."""
+        """Drop what the replica, with these epochs and this end, does not have."""
         assert self._log is not None
         end = common_end(self._log.epochs.entries(), self.end, entries, log_end)
         self._log.truncate_to(max(end, 0))
         self._look()
 
     def begin_at(self, offset: int) -> None:
-        """What it has is gone from the replica: it begins anew."""
+        """Restart the copy at `offset`: the replica has deleted everything that the copy has."""
         assert self._log is not None
         self._log.truncate_fully_and_start_at(offset)
         self._look()
@@ -110,7 +110,7 @@ class _Copy:
         self._look()
 
     def finish(self, records: Slice | None, high_watermark: int, log_start: int) -> None:
-        """What is missing while it is closed; durable when this returns."""
+        """Append the missing records to the closed copy; durable when this returns."""
         with Log(self.path, self.config, log_dir_locked=True) as opened:
             if records is not None:
                 opened.append_as_follower(records)
@@ -125,7 +125,7 @@ class _Copy:
 
 
 class _Move:
-    """One replica's move, under way."""
+    """One replica's move in progress."""
 
     def __init__(self, partition: Partition, future: Future) -> None:
         self.partition = partition
@@ -137,12 +137,13 @@ class _Move:
         self.task: asyncio.Task[None] | None = None
 
     def note(self) -> None:
-        """For those who ask how far it is."""
+        """Update the progress that clients can query."""
         self.future.end_offset, self.future.size_bytes = self.copy.end, self.copy.size_bytes
 
 
 class ReplicaMoves:
-    """Loop thread only. `lose(directory, cause)` takes a directory offline; `on_failure` hears of faults of our own."""
+    """All moves of this broker. Loop thread only. `lose(directory, cause)` takes a directory offline; `on_failure`
+    receives faults of our own."""
 
     def __init__(self, broker: Broker, logs: LogManager, directories: Directories,
                  lose: Callable[[LogDir, KraftError], None], on_failure: Callable[[BaseException], object]) -> None:
@@ -163,11 +164,11 @@ class ReplicaMoves:
         self._closed = False
 
     def reconfigure(self) -> None:
-        """The throttle may have changed."""
+        """Apply the throttle, which may have changed."""
         self._quota.set_rate(self._broker.integer("replica.alter.log.dirs.io.max.bytes.per.second"))
 
     async def stop(self) -> None:
-        """Ends all moves where they are: the next start goes on with them."""
+        """Stop all moves where they are: the next start continues them."""
         self._closed = True
         for name in list(self._moves):
             self._end(name)
@@ -175,10 +176,10 @@ class ReplicaMoves:
         if self._thread is not None:
             self._thread.shutdown()
 
-    # --- what is wanted
+    # --- requested moves
 
     def alter(self, topic: str, index: int, path: str) -> ErrorCode:
-        """Begins a move, or ends one: see `apis.alter_replica_log_dirs`."""
+        """Begin or end a move: see `apis.alter_replica_log_dirs`."""
         if TopicPartition(topic, index).future_name() is None:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         target = self._logs.directory_at(path)
@@ -203,7 +204,7 @@ class ReplicaMoves:
         if home is target:
             return ErrorCode.NONE
         if self._logs.has_offline:
-            return ErrorCode.KAFKA_STORAGE_ERROR       # its future replica may lie there
+            return ErrorCode.KAFKA_STORAGE_ERROR       # its future replica may be in an offline directory
         try:
             self._begin(partition, self._logs.begin_future(topic, index, UUID(bytes=partition.topic_id), target))
         except InvalidArgumentError:
@@ -211,14 +212,15 @@ class ReplicaMoves:
         except KraftError as error:
             log.exception("%s cannot be moved to %s", name.directory_name, target.path)
             if (failure := failure_in(target.path, error)) is not None:
-                asyncio.get_running_loop().call_soon(self._lose, target, failure)      # not in the midst of a request
+                asyncio.get_running_loop().call_soon(self._lose, target, failure)      # not in the middle of a request
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
     def recover(self, image: MetadataImage) -> None:
-        """At a start: a future replica without a replica beside it, in the directory where the metadata has it, was
-        complete when the node went down. One elsewhere may not be, and would be cut to what a new, empty replica has:
-        it is set aside. Those of partitions that are not this broker's any more are removed."""
+        """Resolve, at a start, the future replicas without a replica beside them. In the directory that the metadata
+        names, such a one was complete when the node stopped, and is promoted. In another directory it may be
+        incomplete, and would be cut to the content of a new, empty replica: it is set aside. Those of partitions that
+        this broker has lost are removed."""
         for name, future in list(self._logs.futures.items()):
             topic, registration = image.topic(name.topic), image.partition(*name)
             if (topic is None or registration is None or self._broker.node_id not in registration.replicas
@@ -233,7 +235,7 @@ class ReplicaMoves:
                     self._logs.set_future_aside(name)
 
     def installed(self, partition: Partition) -> None:
-        """The replica is here; a move of it that a restart interrupted goes on."""
+        """Continue a move that a restart interrupted, now that the replica is open."""
         name = TopicPartition(partition.topic, partition.index)
         future = self._logs.futures.get(name)
         if future is None or name in self._moves:
@@ -244,13 +246,13 @@ class ReplicaMoves:
             self._begin(partition, future)
 
     def give_up(self, name: TopicPartition) -> None:
-        """The replica stays where it is, or it goes; what was copied goes."""
+        """Give a move up and delete the copy; the replica stays where it is, or is being removed."""
         self._end(name)
         with suppress(KraftError, OSError):            # then the next start removes it
             self._logs.drop_future(name)
 
     def directory_failed(self, directory: LogDir) -> None:
-        """What moves from or to it stops; what was copied stays, for the time when it comes back."""
+        """Stop the moves from or to a failed directory; the copies stay, for its return."""
         for name, move in list(self._moves.items()):
             if directory in (move.future.directory, self._logs.directory_of(*name)):
                 self._end(name)
@@ -273,7 +275,7 @@ class ReplicaMoves:
         if not self._closed:
             self._directories.withdraw(*name)
 
-    # --- how it is done
+    # --- execution of a move
 
     async def _in_thread(self, work: Callable[..., Given], *arguments: object) -> Given:
         if self._thread is None:
@@ -287,12 +289,12 @@ class ReplicaMoves:
                 await self._carry_over(move)
         except (KraftError, OSError) as error:
             self._failed(move, error)
-        except Exception as error:  # noqa: BLE001 - a move that silently ends would be worse
+        except Exception as error:  # noqa: BLE001 - a move that ends unnoticed would be worse
             self._on_failure(error)
         finally:
-            if self._thread is not None:               # it does so after what it is at
+            if self._thread is not None:               # runs after the thread's current work
                 closed = self._thread.submit(move.copy.close)
-                closed.add_done_callback(lambda done: done.exception())    # its files may be gone
+                closed.add_done_callback(lambda done: done.exception())    # its files may be removed
 
     def _failed(self, move: _Move, error: KraftError | OSError) -> None:
         target = move.future.directory
@@ -321,7 +323,7 @@ class ReplicaMoves:
             await self._in_thread(move.copy.open)
 
     async def _catch_up(self, move: _Move) -> None:
-        """Copies until there is no more than what came while the last piece was appended."""
+        """Copy until nothing is left except what arrived while the last piece was appended."""
         copy, end = move.copy, -1
         while True:
             source = move.partition.log
@@ -343,7 +345,7 @@ class ReplicaMoves:
             move.note()
 
     async def _held_back(self) -> bool:
-        """Waits until the throttle lets more through; whether it had to."""
+        """Wait until the throttle permits more. Returns whether it had to wait."""
         held = False
         while (wait_ms := self._quota.wait_ms(monotonic_ms())) > 0:
             await asyncio.sleep(min(wait_ms / 1000, QUOTA_LOOK_SECONDS))
@@ -351,7 +353,7 @@ class ReplicaMoves:
         return held
 
     def _swap(self, move: _Move) -> bool:
-        """The copy, closed, takes the replica's place, unless too much came meanwhile."""
+        """Put the closed copy in the replica's place, unless too much arrived meanwhile. Returns whether it did."""
         partition, copy, source = move.partition, move.copy, move.partition.log
         records = None
         if source.truncation_generation != move.generation or copy.end < source.log_start_offset:

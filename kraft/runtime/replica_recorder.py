@@ -1,6 +1,5 @@
-"""What a broker's replicas went through: changes of the in-sync replicas that were wanted, Fetches that failed, leaders
-that were not reached, logs that were cut. The metadata log has only what became of it.
-"""
+"""Flight recorder of a broker's replicas: wanted changes of the in-sync replicas, failed Fetches, unreachable leaders,
+cut logs. The metadata log has only their results."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +9,8 @@ from kraft.recorder.ring import CAPACITY, Ring
 
 
 class ReplicaRecorder:
-    """In memory, for `DescribeRecorder` on the brokers' listeners. Loop thread only. `clock` is the wall clock in
-    milliseconds; `state` gives the particulars of the broker as it is now."""
+    """Entries in memory, for `DescribeRecorder` on the brokers' listeners. Loop thread only. `clock` is the wall clock
+    in milliseconds; `state` returns the broker's current state."""
 
     def __init__(self, node_id: int, clock: Callable[[], int], state: Callable[[], dict[str, Any]]) -> None:
         self._ring = Ring(node_id)
@@ -19,16 +18,16 @@ class ReplicaRecorder:
         self._state = state
 
     def partition(self, what: str, topic: str, index: int, **values: Any) -> None:
-        """Something happened to a partition's replica here. The same again makes no new entry; `replica` tells
-        followers of one leader apart."""
+        """Record an event of a partition's replica here. A repetition adds no entry; `replica` distinguishes the
+        followers of one leader."""
         self._ring.note(self._clock(), what, {"topic": topic, "partition": index, **values},
                         (what, topic, index, values.get("replica")))
 
     def connection(self, what: str, leader: int, **values: Any) -> None:
-        """Something happened on the way to the broker that leads partitions."""
+        """Record an event of the connection to a broker that leads partitions."""
         self._ring.note(self._clock(), what, {"leader": leader, **values}, (what, leader))
 
     def lines(self, count: int = CAPACITY) -> list[str]:
-        """The last `count` entries, oldest first, and what the broker is now."""
+        """The last `count` entries, oldest first, and the broker's current state."""
         entries = (*self._ring.entries(count), self._ring.made(self._clock(), STATE, self._state()))
         return [entry.line for entry in entries]

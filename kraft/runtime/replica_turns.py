@@ -1,9 +1,9 @@
-"""Replicas of new topics, and of all topics after a start, are made between requests, in short turns.
+"""Replicas of new topics, and of all topics after a start, are created between requests, in short slices.
 
-A request for a thousand topics is answered when their metadata is durable, as in Kafka; their logs, which take some
-hundreds of microseconds each, follow once no more topics come. A node serves as soon as it has its metadata and what
-takes long to recover. Whoever looks a partition up has its topic made first, so nobody meets a partition that metadata
-tells of and that is not there.
+A request for a thousand topics is answered when their metadata is durable, as in Kafka. Their logs, which take some
+hundreds of microseconds each, follow once no more topics come. A node serves as soon as it has its metadata and the
+logs that take long to recover. A lookup of a partition first creates the replicas of its topic. So no request finds a
+partition missing that the metadata has.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.replica_plan import Action, Step
 from kraft.runtime.replicas import Replicas
 
-# Who makes topics one after the other waits for the metadata of each, not for the logs of those before it: the first
-# turn waits until nothing new has come for so long,
+# A client that creates topics one after the other waits for the metadata of each, not for the logs of those before it.
+# The first slice waits until nothing new has come for this long,
 QUIET_SECONDS: Final = 0.005
 # but no longer than this altogether.
 LATE_SECONDS: Final = 0.25
@@ -25,22 +25,23 @@ TURN_SECONDS: Final = 0.001
 
 
 class ReplicaTurns:
-    """Loop thread only. `on_failure` hears of any fault but a log that cannot be opened (see `Replicas.carry_out`)."""
+    """Queue of replicas to create. Loop thread only. `on_failure` is called with any fault but a log that cannot be
+    opened (see `Replicas.carry_out`)."""
 
     def __init__(self, replicas: Replicas, on_failure: Callable[[BaseException], object]) -> None:
         self._replicas = replicas
         self._table = replicas.broker.table
         self._on_failure = on_failure
         self._due: dict[str, deque[Step]] = {}
-        """By topic, in the order in which they came: a topic that waits has all its steps here."""
+        """Steps by topic, in order of arrival: a topic that waits has all its steps here."""
         self._names: dict[bytes, str] = {}
         self._making: str | None = None
         self._closed = False
-        self._late = 0.0               # when the turns begin, whatever comes
+        self._late = 0.0               # time at which the slices begin, whatever comes
         self._timer: asyncio.Handle | None = None
 
     def take(self, steps: Iterable[Step]) -> None:
-        """Carries out what concerns replicas that are here, now; makes the others soon."""
+        """Carry out the steps of existing replicas now; create the others soon."""
         now: list[Step] = []
         waiting = len(self._due)
         for step in steps:
@@ -58,7 +59,7 @@ class ReplicaTurns:
             self._wait(more=waiting > 0)
 
     def _wait(self, *, more: bool) -> None:
-        """New topics came, `more` than others that wait already."""
+        """Start the wait after new topics; `more`: others wait already."""
         loop = asyncio.get_running_loop()
         if not more:
             self._late = loop.time() + LATE_SECONDS
@@ -68,7 +69,7 @@ class ReplicaTurns:
         self._timer = loop.call_at(min(loop.time() + QUIET_SECONDS, self._late), self._turn)
 
     def bring(self, key: bytes | None, by_id: bool) -> None:
-        """Makes the replicas of a topic, given by name or id, that are due; of all topics for None."""
+        """Create the due replicas of one topic, given by name or id; of all topics for None."""
         if key is None:
             for topic in list(self._due):
                 self._make(topic, len(self._due[topic]))
@@ -76,13 +77,13 @@ class ReplicaTurns:
             self._make(topic, len(self._due[topic]))
 
     def close(self) -> None:
-        """Makes nothing more, also of what is still told. It is made at the next start. May be called again."""
+        """Create nothing more, even for metadata that still arrives; the next start does. May be called again."""
         self._closed = True
         self._due.clear()
         self._done()
 
     def _is_new(self, step: Step) -> bool:
-        # The coordinator's own topic is led as soon as it is told of: its groups are loaded from it.
+        # The coordinator's own topic is led as soon as it is known: its groups are loaded from it.
         return (step.action is not Action.REMOVE and step.topic != OFFSETS_TOPIC
                 and self._table.get(step.topic, step.number) is None)
 
@@ -92,7 +93,7 @@ class ReplicaTurns:
         try:
             while self._due and time.monotonic() < until:
                 self._make(next(iter(self._due)), 1)
-        except Exception as error:  # noqa: BLE001 - a replica that is missing without a reason is nothing to go on with
+        except Exception as error:  # noqa: BLE001 - no work continues with an unexplained missing replica
             self._on_failure(error)
             return
         if self._due:

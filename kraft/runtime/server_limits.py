@@ -1,4 +1,4 @@
-"""What clients may use of the node, from its configuration."""
+"""Limits of clients' use of the node, from its configuration."""
 
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,7 @@ UNLIMITED: Final = 2**31 - 1
 
 
 def server_limits(layers: BrokerLayers) -> ServerLimits:
-    """From the settings in force. `InvalidArgumentError` for a value out of range."""
+    """Limits from the settings in force. Raises `InvalidArgumentError` for a value out of range."""
     integer = partial(broker_integer, layers=layers)
     connections = integer("max.connections")
     limits = ServerLimits(
@@ -42,8 +42,8 @@ def server_limits(layers: BrokerLayers) -> ServerLimits:
 
 
 def controller_limits(layers: BrokerLayers) -> ServerLimits:
-    """Of a node that is no broker: whom it serves are its peers, and their answers leave in one piece. Kafka's default
-    takes a quarter of a megabyte at a time, and two turns on either side for what is a little larger."""
+    """Limits of a node without a broker. It serves its peers, and their answers should leave in one piece. Kafka's
+    default sends a quarter of a megabyte at a time, and needs two iterations on either side for slightly more."""
     return replace(server_limits(layers), send_buffer_bytes=_unless_set("socket.send.buffer.bytes", layers))
 
 
@@ -55,26 +55,26 @@ def _memory_bytes(layers: BrokerLayers) -> int:
 
 
 def connection_rates(config: NodeConfig) -> ConnectionRates:
-    """How often addresses may connect, as the node's file says."""
+    """Limits of how often addresses may connect, from the node's file."""
     rates = ConnectionRates(config.integer("quota.window.num"), 1000 * config.integer("quota.window.size.seconds"))
     limit_rates(rates, config.layers())
     return rates
 
 
 def limit_rates(rates: ConnectionRates, layers: BrokerLayers) -> None:
-    """How often addresses may connect from now on."""
+    """Update the limits of how often addresses may connect."""
     rates.update_all(broker_integer("max.connection.creation.rate", layers))
     rates.limit_listeners(of_listeners("max.connection.creation.rate", layers))
 
 
 def _unless_set(name: str, layers: BrokerLayers) -> int:
-    """The system's choice unless the setting is made."""
+    """Value of the setting, or the system's choice when it is not set."""
     found = broker_value(name, layers)
     return SYSTEM_BUFFER if found.source == Source.DEFAULT else broker_integer(name, layers)
 
 
 def _overrides(text: str) -> dict[str, int]:
-    """`host:count,host:count` of max.connections.per.ip.overrides."""
+    """Parse `host:count,host:count` of max.connections.per.ip.overrides."""
     found: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         host, _, count = part.rpartition(":")

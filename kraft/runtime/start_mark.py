@@ -3,7 +3,7 @@
     <metadata.log.dir>/.kraft-metadata-log     {"version":0,"records":true,"epoch":7}
     <other log dir>/.kraft-voter               {"version":0,"directory":"<its id>","epoch":7}
 
-A controller that finds no vote or no log would begin as a new one: it could vote a second time in an epoch, or count
+A controller that finds no vote or no log would begin as a new one. It could vote a second time in an epoch, or count
 towards a majority for records that it lost. A formatted directory without the mark is new; one with it is not. The mark
 is written when `quorum-state` is durable, and again when the log has its first committed record. Directories that Kafka
 wrote have none. There, records or snapshots without `quorum-state`, or partitions without a metadata log, are refused.

@@ -1,4 +1,4 @@
-"""Stray partition directories of a node that does not run, and the way back (docs/internals/deletion.md).
+"""Stray partition directories of a stopped node, and their way back (docs/internals/deletion.md).
 
 A stray becomes the replica of a partition again when the metadata has a partition of its topic id and number on this
 node, and no other directory has it. `locked` keeps a node from starting meanwhile.
@@ -18,8 +18,8 @@ from kraft_native.errors import LogLockedError, OperationError
 
 @immutable
 class Stray:
-    """One stray. `target`: the partition that the metadata has for it on this node; None, and `why`, where it has none.
-    `copies`: the directories that have this partition now."""
+    """One stray. `target` is the partition that the metadata has for it on this node; None where it has none, with the
+    reason in `why`. `copies` are the directories that have this partition now."""
 
     path: Path
     name: TopicPartition
@@ -31,7 +31,8 @@ class Stray:
 
 
 def list_strays(directories: Sequence[Path], image: MetadataImage, node_id: int) -> list[Stray]:
-    """The strays of all these directories, which are all that the node has, by directory and name. Reads only."""
+    """The strays of all these directories, which must be all directories of the node, by directory and name. Reads
+    only."""
     there = [directory for directory in directories if directory.is_dir()]
     return [_stray(path, name, there, image, node_id) for directory in there for name, path in strays_in(directory)]
 
@@ -56,8 +57,8 @@ def _stray(path: Path, name: TopicPartition, directories: Sequence[Path], image:
 
 
 def adopt(stray: Stray, *, replace: bool = False) -> Path:
-    """Gives a stray the name of its replica again, durably; gives the new path. With `replace` another copy becomes a
-    stray first. `OperationError`, and nothing is changed, when it cannot be adopted."""
+    """Give a stray the name of its replica again, durably; return the new path. With `replace` another copy becomes a
+    stray first. Raises `OperationError`, and changes nothing, when it cannot be adopted."""
     if stray.target is None:
         raise OperationError(f"{stray.path}: {stray.why}")
     if stray.copies and not replace:
@@ -74,7 +75,7 @@ def adopt(stray: Stray, *, replace: bool = False) -> Path:
 
 @contextmanager
 def locked(directories: Sequence[Path]) -> Iterator[None]:
-    """Holds the locks of all directories. `LogLockedError` when a node has one of them open."""
+    """Hold the locks of all directories. Raises `LogLockedError` when a node has one of them open."""
     with ExitStack() as held:
         for directory in directories:
             if directory.is_dir():
