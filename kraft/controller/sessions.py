@@ -40,8 +40,13 @@ class Found(Enum):
 
 @dataclass(slots=True)
 class BrokerSession:
-    """`metadata_offset`: how far the broker has replayed. `shutdown_offset`: what the others must have replayed before
-    it may go; -1 while it is not shutting down. `probe_ms`: when a broker in doubt is to be probed."""
+    """Session of one broker.
+
+    - `metadata_offset`: its replay progress.
+    - `shutdown_offset`: the offset that the others must have replayed before it may end; -1 while it is not shutting
+      down.
+    - `probe_ms`: the time of the next probe of a broker in doubt.
+    """
 
     last_contact_ms: int
     metadata_offset: int = -1

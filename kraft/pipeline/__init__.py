@@ -1,5 +1,6 @@
-"""What is in logs becomes tables, and tables become records: jobs for `kraft pipeline`, also to be called from Python.
+"""Conversion of logs to tables and of tables to records: jobs for `kraft pipeline`, also callable from Python.
 
-Every job is a plan (which ranges there are), a function that works on one range wherever it is called, and a
-conclusion. `workers` runs the function in threads here; `on_spark` runs the same function in Spark's workers.
+Every job consists of a plan (the list of ranges), a function that processes one range wherever it is called, and a
+conclusion. `workers` runs the function in threads of this process; `on_spark` runs the same function in Spark's
+workers.
 """

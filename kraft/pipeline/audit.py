@@ -1,7 +1,7 @@
-"""`audit`: are all replicas of a partition sound and the same? Plan, and comparison of what `digest` found.
+"""`audit`: check that all replicas of a partition are sound and equal. Plan, and comparison of the digests of `digest`.
 
-Compared is what every replica must have: from the largest log start (and above what a cleaner touched, which works on
-each replica by itself) up to the smallest high watermark.
+The comparison covers the offsets that every replica must have. They begin at the largest log start, and above the range
+that a cleaner touched, because it works on each replica independently. They end at the smallest high watermark.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ TASK_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The replicas of one partition, and the offsets in which they are compared, end exclusive."""
+    """Replicas of one partition, and the offsets in which they are compared, end exclusive."""
 
     name: TopicPartition
     replicas: tuple[Replica, ...]
@@ -32,10 +32,10 @@ class Scope:
 
 @dataclass(slots=True)
 class Verdict:
-    """What is known of one partition in the end. `records` and `size_bytes` are of the first replica.
+    """Final result for one partition. `records` and `size_bytes` are of the first replica.
 
-    `divergent_offset`: the first offset at which the replicas differ, -1 when they do not; `versions` then says what
-    each of them has there.
+    `divergent_offset`: the first offset at which the replicas differ, -1 when they do not; `versions` then has the
+    content of each there.
     """
 
     topic: str
@@ -58,7 +58,7 @@ class Verdict:
 
 
 def scope_of(replicas: Sequence[Replica]) -> Scope:
-    """Where these replicas can be compared."""
+    """Return the offsets in which these replicas can be compared."""
     start = max(max(each.log_start, each.cleaned_end) for each in replicas)
     marks = [each.high_watermark for each in replicas if each.high_watermark >= 0]
     end = min(marks) if marks else min(_log_end(each) for each in replicas)
@@ -66,7 +66,7 @@ def scope_of(replicas: Sequence[Replica]) -> Scope:
 
 
 def _log_end(replica: Replica) -> int:
-    """The end of the last segment's batches: for a log of which nobody noted a high watermark."""
+    """Return the end of the last segment's batches, for a log without a recorded high watermark."""
     partition = Partition(Path(replica.directory))
     audit = partition.audit(partition.segments[-1], check_crc=False)
     if audit is None:
@@ -78,7 +78,7 @@ def _log_end(replica: Replica) -> int:
 
 
 def plan(scopes: Iterable[Scope], block_offsets: int = BLOCK_OFFSETS, task_bytes: int = TASK_BYTES) -> list[DigestTask]:
-    """Ranges of about `task_bytes`, large ones first, cut at blocks near the starts of segments."""
+    """Return ranges of about `task_bytes`, large ones first, cut at blocks near the starts of segments."""
     tasks = []
     for scope in scopes:
         for replica in scope.replicas:
@@ -90,7 +90,7 @@ def plan(scopes: Iterable[Scope], block_offsets: int = BLOCK_OFFSETS, task_bytes
 
 
 def _cuts(replica: Replica, scope: Scope, block_offsets: int, task_bytes: int) -> list[int]:
-    """Rising offsets from the scope's start to its end."""
+    """Return rising offsets from the scope's start to its end."""
     if scope.start >= scope.end:
         return []
     per_segment = max(replica.size_bytes // len(replica.segment_starts), 1)
@@ -101,7 +101,7 @@ def _cuts(replica: Replica, scope: Scope, block_offsets: int, task_bytes: int) -
 
 def run(scopes: Sequence[Scope], workers: Workers, *, block_offsets: int = BLOCK_OFFSETS,
         task_bytes: int = TASK_BYTES, progress: Callable[[int], None] = lambda _: None) -> Iterator[Verdict]:
-    """The verdict on every scope. `progress` is told the bytes that were read."""
+    """Yield the verdict on every scope. `progress` receives the number of bytes that were read."""
     found: dict[tuple[TopicPartition, str], Digests] = {}
     for task, digests in workers.run(digest_range, plan(scopes, block_offsets, task_bytes)):
         whole = found.setdefault((TopicPartition(task.topic, task.partition), task.directory), Digests())
@@ -114,7 +114,7 @@ def run(scopes: Sequence[Scope], workers: Workers, *, block_offsets: int = BLOCK
 
 
 def judge(scope: Scope, found: Mapping[str, Digests], block_offsets: int = BLOCK_OFFSETS) -> Verdict:
-    """Compares the digests of a partition's replicas, by directory. Reads the first block that differs again."""
+    """Compare the digests of a partition's replicas, by directory. The first block that differs is read again."""
     first = found[scope.replicas[0].directory]
     verdict = Verdict(*scope.name, [replica.label for replica in scope.replicas], scope.start, scope.end,
                       sum(block.records for block in first.blocks), sum(block.size_bytes for block in first.blocks))
@@ -130,7 +130,7 @@ def judge(scope: Scope, found: Mapping[str, Digests], block_offsets: int = BLOCK
 
 
 def _locate(scope: Scope, number: int, block_offsets: int, verdict: Verdict) -> None:
-    """Notes the first offset of the block at which the replicas differ, and what each has there."""
+    """Note the first offset of the block at which the replicas differ, and the content of each there."""
     start = max(number * block_offsets, scope.start)
     end = min((number + 1) * block_offsets, scope.end)
     walks = [identities(DigestTask(*scope.name, replica.directory, start, end, block_offsets, 0))

@@ -1,4 +1,5 @@
-"""Avro by fastavro: values without a container, all of the same schema. A Python object is made per record."""
+"""Decoder of Avro by fastavro: values without a container, all of the same schema. It creates a Python object per
+record."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ LOGICAL_TYPES: Final = {
 
 
 class AvroDecoder:
-    """Values of one Avro schema."""
+    """Decoder for values of one Avro schema."""
 
     def __init__(self, schema: Any) -> None:
         if not isinstance(schema, dict | list | str):

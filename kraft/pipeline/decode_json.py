@@ -1,7 +1,7 @@
-"""JSON by Arrow's own reader, many values at a time.
+"""Decoder of JSON by Arrow's own reader, many values at a time.
 
 A schema is JSON itself: `{"id": "long", "price": "double", "tags": ["string"], "who": {"name": "string"}}`. Fields that
-it does not name are left out, those that a value lacks are null; timestamps are ISO 8601.
+it does not name are dropped, fields that a value lacks are null. Timestamps are ISO 8601.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pyarrow import json as arrow_json
 from kraft.pipeline.decoding import UndecodableError, without_nulls
 from kraft_native.errors import InvalidArgumentError
 
-# What the JSON form of a schema calls its types, beside a list for lists and an object for structs.
+# Type names in the JSON form of a schema. Lists are written as a list, structs as an object.
 TYPES: Final = {"boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(),
                 "double": pa.float64(), "string": pa.string(), "timestamp": pa.timestamp("ms")}
 BLOCK_BYTES: Final = 8 << 20
 
 
 def type_of(form: object) -> pa.DataType:
-    """The Arrow type of a schema's JSON form."""
+    """Return the Arrow type of a schema's JSON form."""
     if isinstance(form, str) and form in TYPES:
         return TYPES[form]
     if isinstance(form, list) and len(form) == 1:
@@ -34,7 +34,7 @@ def type_of(form: object) -> pa.DataType:
 
 
 class JsonDecoder:
-    """Objects with the schema's fields."""
+    """Decoder for objects with the schema's fields."""
 
     def __init__(self, form: Any) -> None:
         if not isinstance(form, dict):
@@ -48,7 +48,7 @@ class JsonDecoder:
     def _decode(self, values: pa.Array) -> pa.Array:
         if not len(values):
             return pa.array([], self.type)
-        # A raw line feed is white space in JSON: within a text it is written as an escape.
+        # A raw line feed is white space in JSON: within a string it is written as an escape.
         if pc.any(pc.match_substring(values, "\n")).as_py():
             values = pc.replace_substring(values, "\n", " ")
         lines = pc.binary_join_element_wise(values, b"", b"\n")

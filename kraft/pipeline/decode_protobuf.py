@@ -1,5 +1,5 @@
-"""Protobuf by Google's library, from a file descriptor set (`protoc --include_imports --descriptor_set_out=FILE`). A
-Python object is made per record."""
+"""Decoder of Protobuf by Google's library, from a file descriptor set (`protoc --include_imports
+--descriptor_set_out=FILE`). It creates a Python object per record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ TYPES: Final = {
 
 
 class ProtobufDecoder:
-    """Messages of one type. A field without a value is null where the message can tell, else its type's default."""
+    """Decoder for messages of one type. A field without a value is null where the message records presence, else its
+    type's default."""
 
     def __init__(self, descriptors: str, message: str) -> None:
         pool = descriptor_pool.DescriptorPool()

@@ -1,8 +1,8 @@
-"""Values of records as typed columns: what a decoder is told, and how it deals with values that it cannot read.
+"""Record values as typed columns: the specification of a decoder, and the handling of values that it cannot read.
 
 A decoder turns a column of bytes into a column of its type, by a maintained library; null stays null. A value that
-cannot be read either ends the work or becomes null, and its bytes go into a column of their own: which rows those are
-is found by halving, so that good values are decoded in bulk.
+cannot be read either ends the work or becomes null, and its bytes go into a separate column. Bisection finds those
+rows, so that good values are decoded in bulk.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ FORMATS: Final = ("bytes", "text", "json", "avro", "protobuf")
 
 
 class DecoderSpec(NamedTuple):
-    """What a decoder is made of; plain values, so that it reaches other processes and a table's settings.
+    """Specification of a decoder; plain values, so that it can go to other processes and into a table's settings.
 
-    `schema`: of json the JSON form below, of avro an Avro schema, of protobuf the base64 of a file descriptor set.
-    `message`: the full name of the protobuf message. `skip_bytes`: in front of every value, such as the 5 of a schema
-    registry's header.
+    `schema`: for json its JSON form (`decode_json`), for avro an Avro schema, for protobuf the base64 of a file
+    descriptor set. `message`: the full name of the protobuf message. `skip_bytes`: the length of a prefix of every
+    value, such as the 5 bytes of a schema registry's header.
     """
 
     format: str = "bytes"
@@ -36,7 +36,7 @@ class DecoderSpec(NamedTuple):
 
 
 class Decoder(Protocol):
-    """Decodes a whole column at once. `UndecodableError` when one of the values cannot be read."""
+    """Decoder of a whole column at once. `UndecodableError` when one of the values cannot be read."""
 
     @property
     def type(self) -> pa.DataType: ...
@@ -51,7 +51,7 @@ class Decoded(NamedTuple):
 
 
 def spec_from_files(kind: str, schema: Path | None, message: str = "", skip_bytes: int = 0) -> DecoderSpec:
-    """The spec of what a command line names. `InvalidArgumentError` for what does not fit together."""
+    """Return the spec for the arguments of a command line. `InvalidArgumentError` for an invalid combination."""
     if kind not in FORMATS:
         raise InvalidArgumentError(f"format: {kind!r} is not one of {', '.join(FORMATS)}")
     if (schema is None) != (kind in ("bytes", "text")):
@@ -76,7 +76,7 @@ def spec_from_files(kind: str, schema: Path | None, message: str = "", skip_byte
 
 
 def make_decoder(spec: DecoderSpec) -> Decoder:
-    """The decoder that the spec describes. `InvalidArgumentError` for a schema that it cannot use."""
+    """Return the decoder that the spec describes. `InvalidArgumentError` for a schema that it cannot use."""
     if spec.format in ("bytes", "text"):
         return _Plain(spec.format)
     if spec.format == "json":
@@ -93,7 +93,7 @@ def make_decoder(spec: DecoderSpec) -> Decoder:
 
 
 class _Plain:
-    """The bytes themselves, or as UTF-8."""
+    """Decoder that returns the bytes themselves, or as UTF-8."""
 
     def __init__(self, kind: str) -> None:
         import pyarrow as pa
@@ -116,7 +116,8 @@ class _Plain:
 
 def decode_column(decoder: Decoder, values: pa.Array, skip_bytes: int = 0,
                   refuse: Callable[[int, str], None] | None = None) -> Decoded:
-    """Decodes. What cannot be is told to `refuse` as (row, why), which may raise; else it is null, its bytes beside."""
+    """Decode a column. `refuse` gets each undecodable value as (row, reason) and may raise; else the value is null and
+    its bytes are kept."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -146,7 +147,7 @@ def _without_front(values: pa.Array, skip_bytes: int) -> pa.Array:
 
 def _by_halves(decode: Callable[[pa.Array], pa.Array], kind: pa.DataType, values: pa.Array, first: int,
                bad: list[int], refuse: Callable[[int, str], None] | None) -> list[pa.Array]:
-    """The decoded parts, in order. `first` is the row that `values` begins with; bad rows are added to `bad`."""
+    """Return the decoded parts, in order. `first` is the row that `values` begins with; bad rows are added to `bad`."""
     import pyarrow as pa
 
     try:

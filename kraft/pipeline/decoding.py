@@ -1,4 +1,4 @@
-"""What decoders share: the error of a value that cannot be read, and rows as columns."""
+"""Common parts of decoders: the error for a value that cannot be read, and conversion of rows to columns."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class UndecodableError(ValueError):
-    """A value is not what the decoder expects."""
+    """A value does not have the form that the decoder expects."""
 
 
 def without_nulls(values: pa.Array, decode: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """`decode` of what is there, with null where nothing was."""
+    """Apply `decode` to the values that are not null, and keep null for the others."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -26,7 +26,7 @@ def without_nulls(values: pa.Array, decode: Callable[[pa.Array], pa.Array]) -> p
 
 
 def rows_to_arrow(rows: list[Any], kind: pa.DataType) -> pa.Array:
-    """Python values as a column. `UndecodableError` when one does not fit the type."""
+    """Return Python values as a column. `UndecodableError` when one does not fit the type."""
     import pyarrow as pa
 
     try:

@@ -2,7 +2,7 @@
 
 A block is a run of `block_offsets` offsets that begins at a multiple of it; a batch belongs to the block of its last
 offset. So replicas have the same digests for the same batches, wherever their segments end. The work per batch is
-compiled; Python sees a stretch of batches at a time.
+compiled; Python handles a stretch of batches at a time.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from kraft_native.errors import StorageError
 
 
 class DigestTask(NamedTuple):
-    """Batches of one replica whose last offset lies in [start, end). `size_bytes`: about how much there is."""
+    """Batches of one replica whose last offset lies in [start, end). `size_bytes` is an estimate."""
 
     topic: str
     partition: int
@@ -33,7 +33,7 @@ class DigestTask(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What one block of a replica holds. A damaged batch is not in it."""
+    """Content of one block of a replica, without damaged batches."""
 
     number: int
     batches: int
@@ -43,7 +43,7 @@ class Block(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Bytes that are no sound batch: offsets from `offset` to before `next_offset` (-1: to the segment's end)."""
+    """Bytes that are not a sound batch: offsets from `offset` to before `next_offset` (-1: to the segment's end)."""
 
     directory: str
     file: str
@@ -54,7 +54,7 @@ class Damage(NamedTuple):
 
 
 class BatchIdentity(NamedTuple):
-    """What must be the same of one batch on every replica."""
+    """Properties of one batch that must be equal on every replica."""
 
     base_offset: int
     last_offset: int
@@ -65,7 +65,7 @@ class BatchIdentity(NamedTuple):
 
 @dataclass(slots=True)
 class Digests:
-    """The outcome of one task: blocks that hold something, rising, and what was damaged."""
+    """Result of one task: non-empty blocks, rising, and the damage."""
 
     blocks: list[Block] = field(default_factory=list)
     damages: list[Damage] = field(default_factory=list)
@@ -73,8 +73,8 @@ class Digests:
 
 
 def digest_range(task: DigestTask) -> Digests:
-    """Reads the range. `StorageError` when a file cannot be read; a segment that its owner removed meanwhile is passed
-    over, and shows as a difference when others have it."""
+    """Read the range. `StorageError` when a file cannot be read. A segment that its owner removed meanwhile is skipped;
+    it appears as a difference when other replicas have it."""
     found = Digests()
     hasher = xxhash.xxh3_128()
     number = task.start // task.block_offsets
@@ -104,7 +104,7 @@ def digest_range(task: DigestTask) -> Digests:
 
 
 def identities(task: DigestTask) -> Iterator[BatchIdentity]:
-    """The sound batches of the range one by one: to find which of them differs. Costs an object per batch."""
+    """Yield the sound batches of the range one by one, to find which of them differs. Costs an object per batch."""
     for audit in _audits(task, []):
         while audit.step(task.end):
             audit.take_events()
@@ -115,8 +115,8 @@ def identities(task: DigestTask) -> Iterator[BatchIdentity]:
 
 
 def _audits(task: DigestTask, damages: list[Damage]) -> Iterator[SegmentAudit]:
-    """A walk over each segment of the range that stands at the range's first batch. What it finds damaged within the
-    range is added to `damages` when the walk is over."""
+    """Yield a walk over each segment of the range, positioned at the range's first batch. Damage within the range is
+    added to `damages` when the walk is over."""
     partition = Partition(Path(task.directory))
     for segment in partition.segments:
         if segment.base_offset >= task.end:
@@ -137,7 +137,8 @@ def _audits(task: DigestTask, damages: list[Damage]) -> Iterator[SegmentAudit]:
 
 
 def _position_before(segment: SegmentFiles, offset: int) -> int:
-    """Where a batch begins that starts at `offset` or before, as the offset index has it; 0 when it does not help."""
+    """Return the position of a batch that starts at `offset` or before, from the offset index; 0 when the index does
+    not help."""
     try:
         data = segment.read(".index")
     except StorageError:

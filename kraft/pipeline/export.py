@@ -1,8 +1,8 @@
 """`export`: records of topics become rows of a table of Parquet files, each exactly once.
 
-A batch is planned from where the table ends (its last commit) to where the topics end, cut into tasks, each of which
-writes files of its own, and committed. Whatever dies on the way, the next run begins at the last commit: nothing is
-missing and nothing is there twice.
+A batch covers the offsets from the table's end (its last commit) to the topics' ends. It is cut into tasks, each of
+which writes its own files, and is then committed. After any crash, the next run begins at the last commit: nothing is
+missing and nothing is duplicated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ExportTask(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What one commit will add."""
+    """Content of the next commit."""
 
     spans: list[Span]
     ranges: list[Range]
@@ -46,13 +46,13 @@ class Batch(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """About how much there is to read."""
+        """Approximate number of bytes to read."""
         return sum(each.size_bytes for each in self.ranges)
 
 
 def export_ranges(task: ExportTask) -> list[DataFile]:
-    """Writes the records of the ranges, and gives the files, durable and in no commit yet. May be done again: every
-    attempt has file names of its own."""
+    """Write the records of the ranges and return the files, which are durable and not yet in a commit. May be repeated:
+    every attempt has its own file names."""
     files: list[DataFile] = []
     origin = origin_of(task.source)
     try:
@@ -73,10 +73,10 @@ def export_ranges(task: ExportTask) -> list[DataFile]:
 
 def plan_batch(origin: Origin, table: Path, last: Commit | None, *, records_max: int | None = None,
                allow_loss: bool = False) -> Batch:
-    """From where the table ends to where the topics end, at most about `records_max` offsets in all.
+    """Plan from the table's end to the topics' ends, at most about `records_max` offsets in all.
 
-    Raises `DataLossError` for offsets that are gone, unless that is allowed, and `TableError` when a topic is not the
-    one that the table has rows of.
+    Raises `DataLossError` for offsets that were deleted, unless that is allowed. Raises `TableError` when a topic is
+    another one than that of the table's rows.
     """
     ends = {} if last is None else last.ends
     names = origin.partitions()
@@ -104,7 +104,7 @@ def _span(name: TopicPartition, reached: int | None, earliest: int, latest: int)
 
 
 def _within(spans: Sequence[Span], records_max: int | None) -> list[Span]:
-    """The spans, cut so that together they have at most about `records_max` offsets: each in proportion."""
+    """Return the spans, cut so that together they have at most about `records_max` offsets: each in proportion."""
     total = sum(each.end - each.start for each in spans)
     if records_max is None or total <= records_max:
         return list(spans)
@@ -116,7 +116,7 @@ def _within(spans: Sequence[Span], records_max: int | None) -> list[Span]:
 def run_batch(table: Table, source: Mapping[str, str], settings: FileSettings, workers: Workers,
               batch: Batch, *, query_id: str = EXPORT, batch_id: int | None = None,
               progress: Callable[[int], None] = lambda _: None) -> Commit:
-    """Writes and commits a planned batch. One that stands already, by its ids, changes nothing."""
+    """Write and commit a planned batch. If a commit with its ids exists, nothing changes."""
     last = table.last()
     batch_id = (0 if last is None else last.number + 1) if batch_id is None else batch_id
     if (made := table.made_by(query_id, batch_id)) is not None:

@@ -1,8 +1,8 @@
 """`ingest`: rows of Parquet, CSV or JSON files become records of a topic, each exactly once.
 
-A job is a directory with its plan: which files, cut into splits, and a producer id for each split. A split always makes
-the same batches, so a run that begins anew (after whatever death) asks the partitions how far the split came, and goes
-on from there (`producing`). Rows of a split keep their order in a partition; splits are independent.
+A job is a directory with its plan: the files, cut into splits, and a producer id for each split. A split always
+produces the same batches. So after any crash, a new run queries the partitions for the progress of each split and
+continues from there (`producing`). Rows of a split keep their order in a partition; splits are independent.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from kraft_native import fileio
 from kraft_native.column_encoder import encode_columns
 
 FORMAT: Final = 2
-# Rows that are partitioned and sent together. A split's batches follow from it: it is part of the plan.
+# Rows that are partitioned and sent together. A split's batches depend on it: it is part of the plan.
 CHUNK_ROWS: Final = 20_000
 BATCH_BYTES: Final = 900_000
 SPLIT_BYTES: Final = 128 << 20
 RECORD_BYTES_MAX: Final = 1_048_588    # Kafka's default of max.message.bytes
-# More of them in one split, and the file is another one than was meant.
+# Limit of bad rows in one split; with more of them, the file is probably the wrong one.
 BAD_ROWS_MAX: Final = 100_000
 BAD_ROWS_SHOWN: Final = 5
 
 
 class BadRowsError(IngestError):
-    """Rows that cannot be records; the message says which, and why."""
+    """Rows that cannot become records; the message gives the rows and the reasons."""
 
 
 class Split(NamedTuple):
-    """A part of the input, and the producer that writes it: nobody else does, ever."""
+    """A part of the input, and the producer id that is only ever used for it."""
 
     number: int
     file: FileSplit
@@ -56,8 +56,8 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A job. `starts`: where each partition ended before the first record. `record_bytes_max`: what the topic accepts
-    in one batch."""
+    """A job. `starts`: the end of each partition before the first record. `record_bytes_max`: the topic's limit for one
+    batch."""
 
     topic: str
     topic_id: str
@@ -88,12 +88,13 @@ class Plan:
 
     @property
     def conversion(self) -> Conversion:
-        """How rows become records."""
+        """Conversion of rows to records."""
         return Conversion(self.columns, self.types, len(self.starts), self.codec, self.record_bytes_max)
 
 
 class IngestTask(NamedTuple):
-    """One split for one worker. Plain values. `limit`: so many bad rows end the work; 0: the first one does."""
+    """One split for one worker. Plain values. `limit`: the number of bad rows that a write tolerates (0: the first one
+    ends it), or that a check returns at most."""
 
     bootstrap: str
     plan: Plan
@@ -103,14 +104,14 @@ class IngestTask(NamedTuple):
 
 
 class Ingested(NamedTuple):
-    """What splits came to: their rows, and how many of them had been there before this attempt."""
+    """Counts of finished splits: their rows, and how many of them were in the topic before this attempt."""
 
     rows: int
     before: int
 
 
 class SplitResult(NamedTuple):
-    """What a split came to, and its rows that cannot be records."""
+    """Counts of a split, and its rows that cannot become records."""
 
     ingested: Ingested
     bad: tuple[BadRow, ...]
@@ -118,10 +119,11 @@ class SplitResult(NamedTuple):
 
 def open_job(job: Path, cluster: Cluster, files: Sequence[Path], topic: str, columns: Columns, *,
              types: Mapping[str, str] | None = None, codec: str = "zstd", split_bytes: int = SPLIT_BYTES) -> Plan:
-    """The job's plan: the one that is there, which must be of the same input, or a new one, durable before it is used.
+    """Return the job's plan: the existing one, which must be of the same input, or a new one, durable before it is
+    used.
 
-    `IngestError` when the job was planned otherwise, or its topic is another one by now; `InvalidArgumentError` when
-    the files have no such columns, or types do not fit them.
+    `IngestError` when the job was planned with other inputs, or its topic was created again since.
+    `InvalidArgumentError` when the files lack the columns, or types do not fit them.
     """
     path = job / "plan.json"
     kinds = tuple(sorted((types or {}).items()))
@@ -165,10 +167,12 @@ def _check_same(path: Path, plan: Plan, files: Sequence[Path], topic: str, colum
 
 def run_job(job: Path, bootstrap: str, plan: Plan, workers: Workers, progress: Callable[[int], None] = lambda _: None,
             *, on_bad_row: str = "fail") -> Ingested:
-    """Does the splits that are not noted as done, and notes each. The sum over all that were done now.
+    """Process the splits that are not noted as done, and note each. Return the sum over the splits processed now.
 
-    `on_bad_row`: "fail" checks every split that was not before the first record of this call is sent, and raises
-    `BadRowsError` when a row cannot be a record; "dead-letter" writes such rows to `<job>/bad/<split>.jsonl` instead.
+    `on_bad_row`:
+    - "fail" checks every unchecked split before the first record of this call is sent. It raises `BadRowsError` when a
+      row cannot become a record.
+    - "dead-letter" writes such rows to `<job>/bad/<split>.jsonl` instead.
     """
     left = [split for split in plan.splits if not _noted(job, "done", split).exists()]
     if on_bad_row == "fail":
@@ -186,7 +190,7 @@ def run_job(job: Path, bootstrap: str, plan: Plan, workers: Workers, progress: C
 
 
 def bad_rows(job: Path) -> int:
-    """How many rows of the job were written to its directory, as they cannot be records."""
+    """Return the number of rows of the job that were written to its directory because they cannot become records."""
     return sum(path.read_bytes().count(b"\n") for path in (job / "bad").glob("*.jsonl"))
 
 
@@ -211,7 +215,8 @@ def _noted(job: Path, what: str, split: Split, suffix: str = ".json") -> Path:
 
 
 def dead_letters(split: Split, bad: Iterable[BadRow]) -> bytes:
-    """An object on a line for each of these rows: file, row, reason, and the row itself, in base64 if it is no text."""
+    """Return one JSON object per line for each of these rows: file, row, reason, and the row itself, in base64 if it is
+    not text."""
     lines = []
     for row, reason, content in bad:
         try:
@@ -223,7 +228,7 @@ def dead_letters(split: Split, bad: Iterable[BadRow]) -> bytes:
 
 
 def check_split(task: IngestTask) -> tuple[BadRow, ...]:
-    """The first rows of the split that cannot be records, up to the task's limit. Nothing is sent."""
+    """Return the first rows of the split that cannot become records, up to the task's limit. Nothing is sent."""
     bad: list[BadRow] = []
     for rows in read_split(task.split.file, task.plan.chunk_rows, task.plan.columns.fields):
         bad += sort_out(rows, task.plan.conversion, 0, task.limit - len(bad))[1]
@@ -233,7 +238,8 @@ def check_split(task: IngestTask) -> tuple[BadRow, ...]:
 
 
 def ingest_split(task: IngestTask) -> SplitResult:
-    """Writes the records of one split, each once however often this is called. `IngestError` when the file changed."""
+    """Write the records of one split, each exactly once, however often this is called. `IngestError` when the file
+    changed."""
     plan, split = task.plan, task.split
     bad: list[BadRow] = []
     with Cluster(task.bootstrap, security=task.security) as cluster:
@@ -258,12 +264,12 @@ def ingest_split(task: IngestTask) -> SplitResult:
 
 def _send(writer: Writer, records: Records, plan: Plan, sent: dict[int, int],
           there: Mapping[int, tuple[int, bool]]) -> None:
-    """Sends a chunk's batches, but for those that the partitions are known to have."""
+    """Send a chunk's batches, except those that the partitions are known to have."""
     for batches in _rounds(records, plan):
         todo = {}
         for partition, (batch, count) in batches.items():
-            # The last one that is there is sent again, where the broker would know it: it answers when all replicas
-            # have it. What was counted in the log is on all of them.
+            # The last existing batch is sent again if the broker can detect it: the broker answers when all replicas
+            # have it. Records that were counted in the log are on all replicas.
             end, (before, known) = sent[partition] + count, there[partition]
             if end > before or (known and end == before):
                 todo[partition] = stamped(batch, writer.producer, sent[partition])
@@ -272,7 +278,7 @@ def _send(writer: Writer, records: Records, plan: Plan, sent: dict[int, int],
 
 
 def _rounds(records: Records, plan: Plan) -> Iterator[dict[int, tuple[bytes, int]]]:
-    """Batches of a chunk with their counts, at most one of each partition at a time, in order."""
+    """Yield batches of a chunk with their counts, at most one of each partition at a time, in order."""
     values, keys, times, places = records
     batch_bytes = min(BATCH_BYTES, plan.record_bytes_max)
     encoders = {}

@@ -1,8 +1,9 @@
-"""A table that is a Delta or an Iceberg table, too: the same Parquet files, told to those formats' own libraries.
+"""Registration of a table as a Delta or an Iceberg table, too: the same Parquet files, registered by those formats' own
+libraries.
 
-A commit of ours stays the decision. When its files are in their places they are told to the other format in one
-transaction of its own, which carries the commit's number. Whoever has to do that again, after whatever death, asks for
-the last number that is there: so each commit is there once, and readers of the other format see it whole or not at all.
+Kraft's own commit remains the decision. When its files are in their places, they are registered in the other format, in
+one transaction that carries the commit's number. After a crash, registration is repeated only for commits above the
+last number present. So each commit is registered once, and readers of the other format see all of it or nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ Register = Callable[[Commit], None]
 
 
 def register_of(kind: str, table: Path, settings: FileSettings) -> Register | None:
-    """What tells a commit to the format; None for Parquet alone. `InvalidArgumentError` when its library is missing."""
+    """Return the function that registers a commit in the format; None for Parquet alone. `InvalidArgumentError` when
+    its library is missing."""
     if kind == "parquet":
         return None
     if find_spec(PACKAGES[kind]) is None:
@@ -48,13 +50,13 @@ def register_of(kind: str, table: Path, settings: FileSettings) -> Register | No
 
 
 def levels_of(path: str) -> dict[str, str | None]:
-    """What a file's directories say: topic, day and hour; None for records without a time."""
+    """Return the levels in a file's directories: topic, day and hour; None for records without a time."""
     pairs = (part.partition("=") for part in path.split("/")[:-1])
     return {name: None if value == NO_VALUE else unquote(value) for name, _, value in pairs}
 
 
 def add_to_delta(table: Path, schema: pa.Schema, by: str, commit: Commit) -> None:
-    """As a transaction of the Delta table in the directory itself, which is partitioned as the directory is."""
+    """Add a transaction to the Delta table in the directory itself, which has the directory's partitioning."""
     import pyarrow as pa
     from deltalake import CommitProperties, DeltaTable, Transaction
     from deltalake.transaction import AddAction, RemoveAction
@@ -74,7 +76,7 @@ def add_to_delta(table: Path, schema: pa.Schema, by: str, commit: Commit) -> Non
 
 
 def add_to_iceberg(table: Path, schema: pa.Schema, commit: Commit) -> None:
-    """As a snapshot of an Iceberg table for each topic, in a catalog (SQLite) below the directory."""
+    """Add a snapshot to an Iceberg table for each topic, in a catalog (SQLite) below the directory."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     private = table / PRIVATE

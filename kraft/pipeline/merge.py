@@ -1,4 +1,4 @@
-"""Small files of a table become large ones: what a day or an hour was written in, many times, is put together once."""
+"""Merge of a table's small files into large ones, for days or hours that many batches wrote to."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ OUTPUT_BYTES = 256 << 20
 
 def merge_small(table: Table, settings: FileSettings, below_bytes: int,
                 output_bytes: int = OUTPUT_BYTES) -> Commit | None:
-    """Replaces files smaller than `below_bytes`, where several lie in one directory, by files of up to about
-    `output_bytes`; all in one commit. None when there is nothing to do.
+    """Replace files smaller than `below_bytes`, where several lie in one directory, by files of up to about
+    `output_bytes`, all in one commit. Return None when nothing is to do.
 
-    Readers that list the files by the commits see the same rows before and after. One that lists a directory may, while
-    they are exchanged, see rows of both.
+    Readers that list the files by the commits see the same rows before and after. One that lists a directory during the
+    exchange may see rows of both.
     """
     added: list[DataFile] = []
     removed: list[str] = []
@@ -37,7 +37,7 @@ def merge_small(table: Table, settings: FileSettings, below_bytes: int,
 
 
 def _groups(table: Path, below_bytes: int, output_bytes: int) -> Iterator[tuple[str, list[DataFile]]]:
-    """Directories with files that make a larger one together, two at least."""
+    """Yield directories with at least two files that together make a larger one."""
     small: dict[str, list[DataFile]] = {}
     for file in sorted(live_files(table)):
         if file.size_bytes < below_bytes:
@@ -55,7 +55,7 @@ def _groups(table: Path, below_bytes: int, output_bytes: int) -> Iterator[tuple[
 
 
 def _merged(table: Table, settings: FileSettings, directory: str, files: Sequence[DataFile]) -> DataFile:
-    """One file with the rows of all, by partition and offset as their names sort."""
+    """Write one file with the rows of all, by partition and offset, which is the order of their names."""
     name = f"merged-{uuid.uuid4().hex[:16]}.parquet"
     staged = table.staging / f"{name}.part"
     schema = pq.read_schema(table.path / files[0].path).remove_metadata()

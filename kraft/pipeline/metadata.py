@@ -1,7 +1,7 @@
-"""`metadata`: the `__cluster_metadata` log as tables: the cluster at one moment, and what happened to it.
+"""`metadata`: the `__cluster_metadata` log as tables: the cluster at one moment, and its events.
 
-The log is replayed by the code that a node replays it with, from the oldest snapshot that is needed, batch by batch:
-what the records of one batch change is one step. It has to be read in order: each log is one task of one worker.
+A node's own code replays the log, from the oldest snapshot that is needed, batch by batch. The changes of one batch are
+one step. The log must be read in order, so each log is one task of one worker.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ IDS: Final = pa.list_(pa.int32())
 RESOURCES: Final = {TOPIC_RESOURCE: "topic", BROKER_RESOURCE: "broker", BROKER_LOGGER_RESOURCE: "broker-logger",
                     CLIENT_METRICS_RESOURCE: "client-metrics", GROUP_RESOURCE: "group"}
 
-# Every event says where in the log it stands.
+# Position of an event in the log.
 PLACE: Final = {"offset": pa.int64(), "epoch": pa.int32(), "time": TIME}
 PARTITION: Final = {"topic": pa.string(), "partition": pa.int32()}
 
@@ -54,7 +54,7 @@ STATE_TABLES: Final[dict[str, dict[str, pa.DataType]]] = {
                 "shutting_down": pa.bool_(), "endpoints": pa.list_(pa.string())},
     "features": {"feature": pa.string(), "level": pa.int32()},
 }
-# Tables of what happened.
+# Tables of events.
 EVENT_TABLES: Final[dict[str, dict[str, pa.DataType]]] = {
     "topic_events": {**PLACE, "topic": pa.string(), "topic_id": pa.string(), "event": pa.string()},
     "leader_changes": {**PLACE, **PARTITION, "before": pa.int32(), "leader": pa.int32(), "leader_epoch": pa.int32(),
@@ -73,7 +73,7 @@ Row = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Place:
-    """Where a step stands in the log: its last record."""
+    """Position of a step in the log: its last record."""
 
     offset: int
     epoch: int
@@ -85,13 +85,13 @@ class Place:
 
 @dataclass(slots=True)
 class History:
-    """Events so far. `away`: who left the ISR of which partition, and where."""
+    """Events so far. `away`: brokers that left the ISR of a partition, and the place where they did."""
 
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in EVENT_TABLES})
     away: dict[tuple[UUID, int, int], Place] = field(default_factory=dict)
 
     def add(self, delta: MetadataDelta, place: Place) -> None:
-        """Notes what one step changed."""
+        """Note the changes of one step."""
         for event, topics in (("created", delta.created_topics()), ("deleted", delta.removed_topics())):
             self.rows["topic_events"] += [(*place.row(), each.name, id_text(each.topic_id), event) for each in topics]
         for change in delta.partition_changes():
@@ -154,17 +154,18 @@ class MetadataTask(NamedTuple):
 
 
 def read_task(task: MetadataTask) -> dict[str, pa.Table]:
-    """`read_metadata` as a worker runs it."""
+    """Run `read_metadata` in a worker."""
     return read_metadata(task.directory, until_offset=task.until_offset, until_ms=task.until_ms)
 
 
 def read_metadata(directory: Path, *, until_offset: int | None = None,
                   until_ms: int | None = None) -> dict[str, pa.Table]:
-    """All tables by name: the cluster after the last record that counts, and what happened since the log begins.
+    """Return all tables by name: the cluster after the last included record, and the events since the log begins.
 
-    `directory` is the metadata log's, or the one that it lies in. Records up to `until_offset`, inclusive, count, or
-    batches whose records are not younger than `until_ms`; without either, all there are: the last ones may not be
-    committed yet. `InvalidArgumentError` when the log begins after that, `CorruptLogError` for damage.
+    `directory` is the metadata log's, or the one that it lies in. Records up to `until_offset`, inclusive, are
+    included, or batches whose records are not younger than `until_ms`. Without either, all records are included; the
+    last ones may not be committed yet. `InvalidArgumentError` when the log begins after that, `CorruptLogError` for
+    damage.
     """
     partition = Partition(directory if directory.name == DIRECTORY else directory / DIRECTORY)
     replayer = Replayer(_first_image(partition))
@@ -190,7 +191,7 @@ def read_metadata(directory: Path, *, until_offset: int | None = None,
 
 
 def _first_image(partition: Partition) -> MetadataImage:
-    """The state where the log begins: of the oldest snapshot that it goes on from."""
+    """Return the state where the log begins: that of the oldest snapshot from which the log continues."""
     start = partition.segments[0].base_offset
     if start == 0:
         return EMPTY
@@ -218,7 +219,7 @@ def _batches(partition: Partition) -> Iterator[Batch]:
 
 
 def table_of(schema: dict[str, pa.DataType], rows: list[Row]) -> pa.Table:
-    """Rows as a table with these columns."""
+    """Return rows as a table with these columns."""
     columns = list(zip(*rows, strict=True)) if rows else [() for _ in schema]
     return pa.table([pa.array(column, kind) for column, kind in zip(columns, schema.values(), strict=True)],
                     names=list(schema))

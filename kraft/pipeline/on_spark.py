@@ -1,7 +1,7 @@
-"""The same ranges in Spark's workers.
+"""Execution of the same ranges in Spark's workers.
 
-A task is a range, small enough to be told and large enough (a segment and more) that telling costs nothing beside the
-work. Spark tries again what failed; functions are written so that this changes nothing.
+A task is a range: small to describe, and large enough (a segment and more) that sending it costs nothing beside the
+work. Spark retries failed tasks; the functions are written so that a retry changes nothing.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class TaskFailedError(KraftError):
-    """What a task raised: its message. Spark has not tried it again, as that would not have helped."""
+    """A task failed; the message is its own. Spark has not retried it, because a retry would not help."""
 
 
 class SparkWorkers:
-    """A task of Spark's for each range. The results come together when all are there. `TaskFailedError` when the input
-    of one cannot be used; other failures are tried again by Spark, as often as its settings say."""
+    """Workers that run a Spark task for each range. The results arrive together at the end. `TaskFailedError` when the
+    input of one cannot be used. Spark retries other failures, as often as its settings allow."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -40,7 +40,7 @@ class SparkWorkers:
             spare_imports()
             try:
                 return task, function(task), ""
-            except (OSError, RefusedError):    # also a connection's: another attempt may succeed
+            except (OSError, RefusedError):    # also of a connection: another attempt may succeed
                 raise
             except KraftError as error:
                 return task, None, str(error)
@@ -53,7 +53,7 @@ class SparkWorkers:
 
 @contextmanager
 def spark_workers(master: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkWorkers]:
-    """Workers of a session of their own, which is stopped at the end."""
+    """Yield workers of a new session, which is stopped at the end."""
     spark = session("kraft pipeline", master=master, settings=settings)
     try:
         yield SparkWorkers(spark)

@@ -1,4 +1,4 @@
-"""What the options of the Kafka connector say to read from."""
+"""Selection of the data source by the options of the Kafka connector."""
 
 from collections.abc import Mapping
 
@@ -9,6 +9,6 @@ from kraft.spark.positions import Origin
 
 
 def origin_of(source: Mapping[str, str]) -> Origin:
-    """The log directories or the cluster that the options name. `InvalidArgumentError` for wrong options."""
+    """Return the log directories or the cluster that the options name. `InvalidArgumentError` for wrong options."""
     options = read_options(source, streaming=False)
     return Directories(options) if options.paths else ClusterTopics(options)

@@ -1,4 +1,5 @@
-"""Parquet files of one range of a log: a file per hour or day of the records' time, written where nobody reads yet."""
+"""Parquet files of one range of a log: a file per hour or day of the records' time, written to a private place
+first."""
 
 from __future__ import annotations
 
@@ -22,25 +23,25 @@ from kraft_native.errors import InvalidRecordError
 HOUR_MS: Final = 3_600_000
 # Kafka's mark of a record without a time.
 NO_TIME_MS: Final = -1
-# The first and last moment that a calendar's days have a name for: years 1 to 9999.
+# The first and last moment with a calendar date: years 1 to 9999.
 CALENDAR_MS_MIN: Final = -62_135_596_800_000
 CALENDAR_MS_MAX: Final = 253_402_300_799_999
-# Hive's name for a partition of rows without a value: records without a time, or with one that no calendar has.
+# Hive's name for a partition of rows without a value: records without a time, or with a time outside the calendar.
 NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAYOUTS: Final = {"none": 0, "day": 24 * HOUR_MS, "hour": HOUR_MS}
-# How many of a unit of time a millisecond has.
+# Units of time per millisecond.
 UNITS: Final = {"ms": 1, "us": 1_000}
 CODECS: Final = ("zstd", "snappy", "lz4", "gzip", "none")
 
-# Arrow bytes of a row group: large enough to compress well and to be read at once, small enough to hold a few.
+# Arrow bytes of a row group: large enough for good compression and bulk reads, small enough to hold a few.
 ROW_GROUP_BYTES: Final = 32 << 20
-# Files that one range has open at most; one more closes the largest, and its hour gets a second file.
+# Maximum of open files per range; one more closes the largest, and its hour gets a second file.
 OPEN_FILES_MAX: Final = 48
 
 
 class FileSettings(NamedTuple):
-    """How files look. Plain values."""
+    """Format of the files. Plain values."""
 
     by: str = "hour"
     codec: str = "zstd"
@@ -53,7 +54,7 @@ class FileSettings(NamedTuple):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is read of the records."""
+        """Columns of the records that are read."""
         return ("offset", "timestamp", "key", "value", *(("headers",) if self.headers else ()))
 
 
@@ -76,9 +77,9 @@ class _Open:
 
 
 class RangeWriter:
-    """Writes the records of one span into files of a table, in a directory of its own staging area. One thread.
+    """Writer of the records of one span into files of a table, in its own staging directory. One thread.
 
-    `close` makes the files durable and tells of them; a writer that is abandoned leaves files that no commit names.
+    `close` makes the files durable and returns them; a writer that is abandoned leaves files that no commit names.
     """
 
     def __init__(self, table: Path, staging: Path, span: Span, settings: FileSettings, attempt: str) -> None:
@@ -96,7 +97,7 @@ class RangeWriter:
         self._partition = pa.scalar(span.partition, pa.int32())
 
     def write(self, records: pa.RecordBatch) -> None:
-        """Adds records that were read with `settings.columns`."""
+        """Add records that were read with `settings.columns`."""
         rows = self._decoded(records)
         for bucket, part in self._buckets(rows):
             target = self._open.get(bucket) or self._begin(bucket)
@@ -107,13 +108,13 @@ class RangeWriter:
                 target.flush()
 
     def close(self) -> list[DataFile]:
-        """The files, durable."""
+        """Finish the files, make them durable and return them."""
         for bucket in list(self._open):
             self._end(bucket)
         return self._done
 
     def abandon(self) -> None:
-        """Lets go of the files as they are."""
+        """Close the files as they are."""
         for each in self._open.values():
             each.writer.close()
         self._open.clear()
@@ -131,8 +132,8 @@ class RangeWriter:
         return pa.RecordBatch.from_arrays([*arrays, *undecoded], schema=self.schema)
 
     def _times(self, records: pa.RecordBatch) -> pa.Array:
-        """The times as the file has them: every one is kept, and only that of a record without a time is null.
-        `InvalidRecordError` names a record whose time does not fit the file's unit."""
+        """Return the times in the file's unit. Every time is kept; only that of a record without a time is null.
+        `InvalidRecordError` names a record whose time does not fit the unit."""
         times, unit = records["timestamp"], self.schema.field(2).type
         numbers = times.view(pa.int64())
         without = pc.equal(numbers, NO_TIME_MS)
@@ -152,7 +153,7 @@ class RangeWriter:
                                      f"{name} cannot be decoded: {why}")
 
     def _buckets(self, rows: pa.RecordBatch) -> Iterator[tuple[int | None, pa.RecordBatch]]:
-        """The rows by day or hour; in most batches all are of one."""
+        """Yield the rows by day or hour; in most batches all are of one."""
         width = LAYOUTS[self.settings.by] * UNITS[self.settings.time_unit]
         if not width:
             yield 0, rows
@@ -188,8 +189,8 @@ class RangeWriter:
 
 
 def bucket_numbers(times: pa.Array, width: int, unit: int) -> pa.Array:
-    """The number of the day or hour of each time, counted from 1970 down too; null where no calendar has it. `width`
-    and `times` are in the same unit, of which a millisecond has `unit`."""
+    """Return the number of the day or hour of each time, relative to 1970; null for a time outside the calendar.
+    `width` and `times` are in the same unit, of which a millisecond has `unit`."""
     numbers = pc.divide(times, width)
     numbers = pc.if_else(pc.less(times, pc.multiply(numbers, width)), pc.subtract(numbers, 1), numbers)
     outside = pc.or_(pc.less(times, CALENDAR_MS_MIN * unit), pc.greater(times, (CALENDAR_MS_MAX + 1) * unit - 1))
@@ -197,13 +198,14 @@ def bucket_numbers(times: pa.Array, width: int, unit: int) -> pa.Array:
 
 
 def _headers(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Null for a record without headers, as `format("kraft")` and Kafka's connector have it."""
+    """Return null for a record without headers, as `format("kraft")` and Kafka's connector do."""
     pairs = pa.StructArray.from_arrays([column.values.field(0), column.values.field(1)], fields=list(kind.value_type))
     return pa.ListArray.from_arrays(column.offsets, pairs, type=kind, mask=pc.equal(pc.list_value_length(column), 0))
 
 
 def schema_of(settings: FileSettings, key: Decoder, value: Decoder) -> pa.Schema:
-    """The columns of every file. `*_undecoded` has the bytes of what could not be decoded, and else null."""
+    """Return the columns of every file. `*_undecoded` has the bytes of a value that could not be decoded, and else
+    null."""
     fields = [pa.field("partition", pa.int32(), nullable=False), pa.field("offset", pa.int64(), nullable=False),
               pa.field("timestamp", pa.timestamp(settings.time_unit, "UTC")), pa.field("key", key.type),
               pa.field("value", value.type)]
@@ -218,8 +220,8 @@ def schema_of(settings: FileSettings, key: Decoder, value: Decoder) -> pa.Schema
 
 def new_writer(path: Path, schema: pa.Schema, settings: FileSettings,
                metadata: dict[str, str] | None = None) -> pq.ParquetWriter:
-    """A writer whose encodings fit records: offsets and times as differences, payloads as they are: no time goes into
-    dictionaries that would not help, or statistics of payloads."""
+    """Return a writer whose encodings fit records: differences for offsets and times, plain encoding for payloads. It
+    spends no time on dictionaries that would not help, or on statistics of payloads."""
     plain = settings.value.format == "bytes" and settings.key.format == "bytes"
     options: dict[str, Any] = {
         "compression": settings.codec, "compression_level": settings.level, "store_schema": True,
@@ -234,7 +236,7 @@ def new_writer(path: Path, schema: pa.Schema, settings: FileSettings,
 
 
 def make_durable(path: Path) -> int:
-    """Flushes a file to disk; gives its size."""
+    """Flush a file to disk; return its size."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -244,7 +246,7 @@ def make_durable(path: Path) -> int:
 
 
 def directory_of(topic: str, bucket: int | None, by: str) -> str:
-    """Where files of that day or hour lie in the table: Hive's names."""
+    """Return the directory of that day or hour in the table, with Hive's names."""
     parts = [f"topic={quote(topic, safe='')}"]
     if by != "none":
         if bucket is None:

@@ -1,8 +1,9 @@
-"""Writing to partitions so that a batch is there once, however often it is sent, also by another process later on.
+"""Idempotent writes to partitions: a batch is stored once, however often it is sent, also by another process later.
 
-A producer id is just a number, and a broker refuses a sequence that it has had. Whoever keeps the id, and makes the
-same batches with the same sequences again, may therefore begin anew at any time: it asks how far it came, goes on
-from there, and what it sends twice is known. No transaction is needed, and two processes that do the same do not hurt.
+A producer id is just a number, and a broker refuses a sequence that it already has. A writer that keeps the id and
+produces the same batches with the same sequences may therefore restart at any time. It queries its progress and
+continues from there, and the broker recognizes repeated batches. No transaction is needed, and two processes that do
+the same work are harmless.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ FETCH_VERSION_MAX: Final = 12      # the newest that names topics
 
 
 class IngestError(KraftError):
-    """What was to be written cannot be, so that every record would be there once; the message says why."""
+    """The records cannot be written exactly once; the message gives the reason."""
 
 
 class Appended(NamedTuple):
-    """How many records (`end`) of a producer a partition has. `known`: the broker knows the producer, so that it would
-    notice a batch that is sent again; else they were counted in the log."""
+    """End of a producer's records in a partition, as their number (`end`). `known`: the broker knows the producer, so
+    it would detect a repeated batch. Otherwise the records were counted in the log."""
 
     end: int
     known: bool
 
 
 class Writer:
-    """Writes one producer's batches to the partitions of a topic. One thread; a sequence for each partition.
+    """Writer of one producer's batches to the partitions of a topic. One thread; a sequence for each partition.
 
     `starts` are offsets of the partitions from before the producer's first batch.
     """
@@ -56,7 +57,7 @@ class Writer:
         self.starts = starts
 
     def appended(self) -> dict[int, Appended]:
-        """What each partition has of this producer. `IngestError` when that cannot be known any more."""
+        """Return what each partition has of this producer. `IngestError` when that cannot be determined any more."""
         return {partition: self._appended(partition) for partition in self.starts}
 
     def _appended(self, partition: int) -> Appended:
@@ -70,7 +71,7 @@ class Writer:
         return Appended(self._scanned(partition), False)
 
     def _scanned(self, partition: int) -> int:
-        """The same from the log: a broker forgets a producer that was silent for long."""
+        """Count the same in the log: a broker forgets a producer that was inactive for long."""
         metadata = [self.cluster.topic(self.topic)]
         name = (self.topic, partition)
         log_start = list_all_offsets(self.cluster, metadata, {name: EARLIEST})[name]
@@ -99,9 +100,10 @@ class Writer:
         return count
 
     def send(self, batches: Mapping[int, bytes]) -> None:
-        """Appends a signed batch to each of these partitions, and returns when all replicas have them. What is not
-        answered, or has no leader, is sent again for the cluster's time-out; a batch that is there already counts as
-        sent. Raises `RefusedError` or `ConnectionFailedError`: then some of them may be there."""
+        """Append a signed batch to each of these partitions, and return when all replicas have them.
+
+        A batch without an answer or a leader is sent again until the cluster's time-out; an existing batch is treated
+        as sent. Raises `RefusedError` or `ConnectionFailedError`: then some batches may be stored."""
         left = dict(batches)
         deadline = time.monotonic() + self.cluster.timeout
         while left:
@@ -130,7 +132,7 @@ class Writer:
                 time.sleep(RETRY_PAUSE_SECONDS)
 
     def _by_leader(self, partitions: Iterable[int]) -> dict[int, list[int]]:
-        """Partitions by the id of their leader; those without one are left out and tried again."""
+        """Return partitions by the id of their leader; those without one are omitted and tried again."""
         found: dict[int, list[int]] = {}
         leaders = {each.partition_index: each.leader_id for each in self.cluster.topic(self.topic).partitions}
         for partition in partitions:
@@ -139,7 +141,7 @@ class Writer:
         return found
 
     def _send_to(self, node_id: int, batches: Mapping[int, bytes]) -> dict[int, int]:
-        """Error codes by partition."""
+        """Send batches to one node. Return error codes by partition."""
         data = [PartitionProduceData(index=partition, records=batch) for partition, batch in batches.items()]
         request = ProduceRequest(acks=ACKS_ALL, timeout_ms=PRODUCE_TIMEOUT_MS,
                                  topic_data=[TopicProduceData(name=self.topic, partition_data=data)])

@@ -1,4 +1,4 @@
-"""Which replicas lie in data directories, and how far each may be read."""
+"""Discovery of replicas in data directories, and of the range that may be read of each."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ HIGH_WATERMARK_KEY = "high_watermark"
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One replica of a partition. Offsets are those that its owner shows, or the last one noted.
+    """One replica of a partition. Offsets are those that its owner publishes, or the last recorded ones.
 
-    `high_watermark`: -1 when nobody noted it. `cleaned_end`: below it a cleaner may have removed records, on each
-    replica at a time of its own; 0 when none was there. `segment_starts`: base offsets, rising.
+    `high_watermark`: -1 when none is recorded. `cleaned_end`: below it a cleaner may have removed records, on each
+    replica at another time; 0 without a cleaner. `segment_starts`: base offsets, rising.
     """
 
     name: TopicPartition
@@ -33,13 +33,14 @@ class Replica:
 
     @property
     def label(self) -> str:
-        """How a report calls it."""
+        """Name of the replica in a report."""
         return self.directory if self.node_id is None else f"node {self.node_id} ({self.directory})"
 
 
 def find_replicas(directories: Iterable[Path], topics: Collection[str] = ()) -> dict[TopicPartition, list[Replica]]:
-    """The partitions in these data directories (members of `log.dirs`), by name; all topics but the metadata log when
-    none are named. A partition's own directory stands for itself. `InvalidArgumentError` for one that is neither."""
+    """Return the partitions in these data directories (members of `log.dirs`), by name; all topics except the metadata
+    log when none are named. A partition's own directory is accepted, too. `InvalidArgumentError` for one that is
+    neither."""
     found: dict[TopicPartition, list[Replica]] = {}
     for directory in directories:
         for replica in _replicas_in(directory.resolve(), topics):
@@ -79,8 +80,8 @@ def _replica(top: Path, name: TopicPartition, node_id: int | None, marks: dict[t
 
 
 def _offsets(path: Path) -> dict[tuple[str, int], int]:
-    """A checkpoint's offsets; none when there is no such file. One that cannot be read is an error: to go on without it
-    could show records that were never committed."""
+    """Return a checkpoint's offsets; none when the file does not exist. A file that cannot be read is an error: without
+    it, records could be shown that were never committed."""
     if not path.exists():
         return {}
     try:

@@ -1,4 +1,4 @@
-"""`report`: what `kraft bench --output` and the flight recorder wrote, as figures, comparisons and one HTML page."""
+"""`report`: results of `kraft bench --output` and of the flight recorder as figures, comparisons and one HTML page."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ POINTS: Final = (50, 90, 99)
 
 
 class Election(NamedTuple):
-    """One leader. `took_ms`: from when the first node stood for it, -1 when none is known to have stood; `gap_ms`: from
-    the last sign of the leader before, -1 for the first one."""
+    """Election of one leader. `took_ms`: the time since the first node campaigned, -1 when no campaign is known.
+    `gap_ms`: the time since the last sign of the previous leader, -1 for the first one."""
 
     epoch: int
     leader: int
@@ -33,16 +33,16 @@ class Election(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What the files hold: runs by the file's name, or by its path where several have that name; and the entries of all
-    recorders in the order of time."""
+    """Content of the files: runs by the file's name, or by its path where several have that name; and the entries of
+    all recorders in the order of time."""
 
     runs: dict[str, list[tuple[str, Measurement]]]
     entries: list[Entry]
 
 
 def read_inputs(paths: Sequence[Path], workers: Workers = IN_PLACE) -> Inputs:
-    """Results of `kraft bench --output` (one object with `runs`), and recordings (an entry on each line); each file is
-    one task of the workers.
+    """Read results of `kraft bench --output` (one object with `runs`) and recordings (an entry on each line). Each file
+    is one task of the workers.
 
     `InvalidArgumentError` for a file that is neither.
     """
@@ -55,7 +55,7 @@ def read_inputs(paths: Sequence[Path], workers: Workers = IN_PLACE) -> Inputs:
 
 
 def read_input(path: Path) -> tuple[list[tuple[str, Measurement]] | None, list[Entry]]:
-    """The runs of one file, None where it has none, and its entries."""
+    """Return the runs of one file, None where it has none, and its entries."""
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError as error:
@@ -83,7 +83,7 @@ def _measurement(path: Path, run: dict[str, Any]) -> Measurement:
 
 
 def compared(a: Sequence[tuple[str, Measurement]], b: Sequence[tuple[str, Measurement]]) -> list[Ratio]:
-    """A over B, run by run of the same kind of load; as many pairs as both have. `InvalidArgumentError` when the
+    """Return A over B, run by run of the same kind of load; as many pairs as both have. `InvalidArgumentError` when the
     workloads of a pair differ: see `mismatches`."""
     pairs = []
     for kind in dict.fromkeys(run.workload["kind"] for _, run in a):
@@ -97,7 +97,7 @@ def compared(a: Sequence[tuple[str, Measurement]], b: Sequence[tuple[str, Measur
 
 
 def mismatches(inputs: Inputs) -> list[tuple[str, str, list[tuple[str, object, object]]]]:
-    """The files whose workload is not the first one's: (first, other, settings that differ)."""
+    """Return the files whose workload differs from the first one's: (first, other, settings that differ)."""
     found = []
     names = list(inputs.runs)
     for name in names[1:]:
@@ -115,7 +115,7 @@ def mismatches(inputs: Inputs) -> list[tuple[str, str, list[tuple[str, object, o
 
 
 def elections(entries: Sequence[Entry]) -> list[Election]:
-    """Every leader that the recordings tell of, in order."""
+    """Return every leader in the recordings, in order."""
     found: list[Election] = []
     stood_ms = seen_ms = -1.0
     for entry in entries:
@@ -133,14 +133,14 @@ def elections(entries: Sequence[Entry]) -> list[Election]:
 
 
 def election_times(told: Sequence[Election]) -> dict[str, list[float]]:
-    """What is known of how long elections took, and of how long nobody led; nothing of which nothing is known."""
+    """Return the known durations of elections and of times without a leader, without figures that have none."""
     found = {"election ms": [each.took_ms for each in told if each.took_ms >= 0],
              "without leader ms": [each.gap_ms for each in told if each.gap_ms >= 0]}
     return {figure: times for figure, times in found.items() if times}
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
-    """Median, 90 %, 99 % and the largest; empty for no values."""
+    """Return median, 90 %, 99 % and maximum; empty for no values."""
     if not values:
         return {}
     if len(values) == 1:
@@ -150,7 +150,7 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
 
 
 def summary(inputs: Inputs) -> list[dict[str, Any]]:
-    """The figures, one row for each file and figure."""
+    """Return the figures, one row for each file and figure."""
     rows: list[dict[str, Any]] = []
     for name, runs in inputs.runs.items():
         for figure, value_of in FIGURES.items():
@@ -165,7 +165,7 @@ def summary(inputs: Inputs) -> list[dict[str, Any]]:
 
 
 def page(title: str, inputs: Inputs) -> str:
-    """The HTML page: all runs, each file beside the first one, elections with their percentiles."""
+    """Return the HTML page: all runs, each file beside the first one, elections with their percentiles."""
     runs = [(f"{source}: {name}" if len(inputs.runs) > 1 else name, run)
             for source, named in inputs.runs.items() for name, run in named]
     names = list(inputs.runs)

@@ -1,4 +1,4 @@
-"""Files of rows, Parquet, CSV or lines of JSON, cut into splits that can be read alone, always in the same chunks."""
+"""Files of rows (Parquet, CSV or lines of JSON), cut into splits that can be read alone, always in the same chunks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class BadRow(NamedTuple):
-    """A row that cannot be a record. `row`: its number in the file from 1, the header of CSV included."""
+    """A row that cannot become a record. `row`: its number in the file from 1, including the header of CSV."""
 
     row: int
     reason: str
@@ -34,8 +34,8 @@ class BadRow(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of a file and their numbers. `lines`: of a JSON file, the rows as they are. `bad`: rows beside those.
-    `textual`: the columns' bytes are texts, which were not looked at."""
+    """Rows of a file and their numbers. `lines`: the unchanged rows of a JSON file. `bad`: further rows that are
+    invalid. `textual`: the columns' bytes are unchecked texts."""
 
     batch: pa.RecordBatch
     lines: pa.Array | None
@@ -44,14 +44,14 @@ class Rows(NamedTuple):
     textual: bool = True
 
     def slice(self, start: int, count: int) -> Rows:
-        """Some of the rows, without the bad ones."""
+        """Return some of the rows, without the bad ones."""
         lines = None if self.lines is None else self.lines.slice(start, count)
         return Rows(self.batch.slice(start, count), lines, self.numbers[start:start + count],
                     textual=self.textual)
 
 
 class FileSplit(NamedTuple):
-    """A file, or of a Parquet file some row groups. Size and time tell whether it is still the same."""
+    """A file, or some row groups of a Parquet file. Size and time show whether it is still the same."""
 
     path: str
     kind: str
@@ -62,9 +62,9 @@ class FileSplit(NamedTuple):
 
 
 def files_in(paths: Sequence[Path]) -> list[Path]:
-    """The files themselves, and those below directories, by name. Private ones (`_x`, `.x`) are left out.
+    """Return the files themselves, and those below directories, by name. Private ones (`_x`, `.x`) are omitted.
 
-    `InvalidArgumentError` for a name that says nothing of its kind.
+    `InvalidArgumentError` for a name without a known suffix.
     """
     found: list[Path] = []
     for path in paths:
@@ -78,7 +78,7 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
 
 
 def splits_of(files: Sequence[Path], split_bytes: int) -> Iterator[FileSplit]:
-    """Parquet files in runs of row groups of about `split_bytes`, the others whole."""
+    """Yield Parquet files in runs of row groups of about `split_bytes`, the others whole."""
     for path in files:
         facts = path.stat()
         kind = KINDS[path.suffix]
@@ -101,8 +101,8 @@ def splits_of(files: Sequence[Path], split_bytes: int) -> Iterator[FileSplit]:
 
 
 def schema_of(path: Path) -> pa.Schema | None:
-    """The columns that the file has; None for JSON, whose lines have what they have. `InvalidArgumentError` for a file
-    that cannot be read, or has two columns of one name."""
+    """Return the columns of the file; None for JSON, whose lines have different fields. `InvalidArgumentError` for a
+    file that cannot be read, or has two columns of one name."""
     kind = KINDS[path.suffix]
     if kind == "json":
         return None
@@ -122,8 +122,8 @@ def schema_of(path: Path) -> pa.Schema | None:
 
 
 def read_split(split: FileSplit, chunk_rows: int, fields: tuple[str, ...] = ()) -> Iterator[Rows]:
-    """The rows in chunks that are the same at every reading, as the file has them: the columns of CSV are bytes, and of
-    a line of JSON there are only the `fields`. `IngestError` when the file is not what it was, or cannot be read."""
+    """Yield the rows in chunks that are the same at every reading, with the file's types. The columns of CSV are bytes;
+    of a line of JSON only the `fields` are read. `IngestError` when the file changed, or cannot be read."""
     facts = os.stat(split.path)
     if (facts.st_size, facts.st_mtime_ns) != (split.file_bytes, split.modified_ns):
         raise IngestError(f"{split.path}: changed since the job began")
@@ -143,9 +143,10 @@ def _read_parquet(split: FileSplit, chunk_rows: int, _fields: tuple[str, ...]) -
 
 
 def _read_csv(split: FileSplit, chunk_rows: int, _fields: tuple[str, ...]) -> Iterator[Rows]:
-    """A text without quotes that is empty is null. A row of another number of columns is a bad one."""
+    """Yield the rows of a CSV file. An empty text without quotes is null. A row with another number of columns is
+    bad."""
     bad: list[BadRow] = []
-    goods: list[int] = []     # how many good rows stand before each of them
+    goods: list[int] = []     # number of good rows before each of them
 
     def refuse(row: pyarrow.csv.InvalidRow) -> str:
         goods.append(row.number - HEADER_ROWS - 1 - len(bad))
@@ -177,7 +178,7 @@ def _open_csv(path: str, convert: pyarrow.csv.ConvertOptions | None,
 
 
 def _read_json(split: FileSplit, chunk_rows: int, fields: tuple[str, ...]) -> Iterator[Rows]:
-    """Lines of JSON objects: the lines as they are, and the texts of some of their fields."""
+    """Yield lines of JSON objects: the unchanged lines, and the texts of some of their fields."""
     names = tuple(name.encode() for name in fields)
     number = 1
     for block in _blocks_of_lines(split.path):
@@ -201,7 +202,7 @@ def _read_json(split: FileSplit, chunk_rows: int, fields: tuple[str, ...]) -> It
 
 
 def _gathered(block: bytes, starts: Numbers, ends: Numbers, kinds: Numbers) -> pa.Array:
-    """Pieces of the block as an array of bytes, null where there is none."""
+    """Return pieces of the block as an array of bytes, null where a field is absent."""
     offsets = np.empty(len(starts) + 1, np.int32)
     data = gather(block, starts, ends, kinds, offsets)
     present = pa.array(kinds != FIELD_ABSENT)
@@ -210,7 +211,7 @@ def _gathered(block: bytes, starts: Numbers, ends: Numbers, kinds: Numbers) -> p
 
 
 def _blocks_of_lines(path: str) -> Iterator[bytes]:
-    """The file in blocks that end with a line, always the same ones."""
+    """Yield the file in blocks that end with a line, always the same ones."""
     rest = b""
     with open(path, "rb") as file:
         while data := file.read(BLOCK_BYTES):

@@ -1,12 +1,12 @@
-"""Rows of Arrow columns as lines of JSON, column by column: every value exactly as it is, whatever the rows beside it.
+"""Rows of Arrow columns as lines of JSON, column by column: every value is exact and independent of other rows.
 
     integers, decimals     a JSON number with all digits          floats    the shortest that reads as the same float
-    NaN, infinities        the texts "NaN", "Infinity", ...       texts     UTF-8, escaped only where JSON wants it
+    NaN, infinities        the texts "NaN", "Infinity", ...       texts     UTF-8, escaped only where JSON requires it
     times, dates           ISO 8601, all digits of their unit;    nulls     null
                            "Z" where the column has a zone
     durations              a number, in the column's unit         lists, structs, maps   arrays and objects
 
-Bytes are no text: a column of them is refused, and has to be a record's key or value itself.
+Bytes are not text: a column of them is refused, and must be a record's key or value itself.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ NULL: Final = "null"
 
 
 def lines_of(rows: pa.RecordBatch, names: list[str]) -> pa.Array:
-    """One object for each row, with these columns. `InvalidArgumentError` names a column that JSON has no form for."""
+    """Return one object for each row, with these columns. `InvalidArgumentError` names a column without a JSON form."""
     return _object([(name, rows[name]) for name in names], len(rows), "").cast(pa.binary())
 
 
 def check_kinds(schema: pa.Schema, names: list[str]) -> None:
-    """`InvalidArgumentError` names a column that JSON has no form for."""
+    """Check that all columns have a JSON form; `InvalidArgumentError` names one that has none."""
     empty = schema.empty_table().combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema)]
     lines_of(empty[0], names)
 
@@ -48,7 +48,7 @@ def _object(fields: list[tuple[str, pa.Array]], count: int, path: str) -> pa.Arr
 
 
 def _texts(column: pa.Array, name: str) -> pa.Array:
-    """The JSON text of each value, never null."""
+    """Return the JSON text of each value, never null."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         return _texts(column.storage, name)
@@ -126,7 +126,7 @@ def _joined(entries: pa.Array, offsets: pa.Array, start: str, end: str) -> pa.Ar
 
 
 def quoted(texts: pa.Array) -> pa.Array:
-    """Texts in quotes, with escapes where JSON wants them."""
+    """Return texts in quotes, with escapes where JSON requires them."""
     if pc.any(pc.match_substring_regex(texts, r'[\x00-\x1f"\\]')).as_py():
         texts = pc.replace_substring(texts, "\\", "\\\\")
         for code in (0x22, *range(0x20)):

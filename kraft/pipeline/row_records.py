@@ -1,4 +1,4 @@
-"""Rows of files as columns of records: each row by itself, whatever the rows beside it, or with the reason why not."""
+"""Rows of files as columns of records: each row independent of the others, or with the reason of its refusal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kraft_native.column_encoder import encode_columns
 from kraft_native.errors import InvalidArgumentError, KraftError
 from kraft_native.murmur import murmur2_partitions
 
-# What a batch of one record needs besides key and value, at most.
+# Maximum of bytes in a batch of one record besides key and value.
 OVERHEAD_BYTES: Final = 128
 SAMPLE_ROWS: Final = 10_000
 INTEGER: Final = r"^-?\d{1,18}$"
@@ -30,7 +30,7 @@ DECIMAL: Final = re.compile(r"decimal(?:128)?\((\d+), *(\d+)\)")
 
 
 class Columns(NamedTuple):
-    """Which columns make a record. `value`: "" for the whole row as JSON. The others: "" for none."""
+    """Columns that make a record. `value`: "" for the whole row as JSON. The others: "" for none."""
 
     value: str = ""
     key: str = ""
@@ -39,13 +39,13 @@ class Columns(NamedTuple):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The columns' names, each once."""
+        """Names of the columns, each once."""
         return tuple(dict.fromkeys(name for name in self if name))
 
 
 class Conversion(NamedTuple):
-    """How rows become records. `types`: of columns, by name. `record_bytes_max`: a batch of one record may have so
-    many."""
+    """Conversion of rows to records. `types`: of columns, by name. `record_bytes_max`: the limit for a batch of one
+    record."""
 
     columns: Columns
     types: tuple[tuple[str, str], ...]
@@ -64,7 +64,7 @@ class Records(NamedTuple):
 
 
 def type_of(text: str) -> pa.DataType:
-    """A type by its name in Arrow, or `decimal(precision, scale)`. `InvalidArgumentError` for another text."""
+    """Return a type by its name in Arrow, or `decimal(precision, scale)`. `InvalidArgumentError` for another text."""
     try:
         if found := DECIMAL.fullmatch(text):
             return pa.decimal128(int(found[1]), int(found[2]))
@@ -75,7 +75,7 @@ def type_of(text: str) -> pa.DataType:
 
 
 def check_types(files: Sequence[Path], conversion: Conversion) -> None:
-    """`InvalidArgumentError` for a type that is none, and where types have no effect."""
+    """Refuse unknown types, and types that have no effect, with `InvalidArgumentError`."""
     for _, kind in conversion.types:
         type_of(kind)
     if conversion.types and all(KINDS[file.suffix] == "json" for file in files):
@@ -83,8 +83,8 @@ def check_types(files: Sequence[Path], conversion: Conversion) -> None:
 
 
 def check_columns(file: Path, conversion: Conversion) -> None:
-    """`InvalidArgumentError` when the file has no such columns, or columns that JSON has no form for; `KraftError` when
-    it cannot be read. Of a JSON file some lines are read."""
+    """Check the columns of a file. `InvalidArgumentError` when it lacks them, or has columns without a JSON form;
+    `KraftError` when it cannot be read. Of a JSON file some lines are read."""
     kinds = {name: type_of(kind) for name, kind in conversion.types}
     wanted = dict.fromkeys([*conversion.columns.fields, *kinds])
     schema = schema_of(file)
@@ -109,9 +109,9 @@ def _check_fields(file: Path, fields: tuple[str, ...]) -> None:
 
 
 def sort_out(rows: Rows, conversion: Conversion, unkeyed: int, limit: int) -> tuple[Records, list[BadRow]]:
-    """Records of the rows, without those that cannot be any, which come with their reasons: the first `limit` ones.
+    """Return records of the rows, and the first `limit` rows that cannot become records, with their reasons.
 
-    Rows without a key all go to partition `unkeyed` modulo their number, as a batch of a sticky producer does.
+    Rows without a key all go to partition `unkeyed` modulo the number of partitions, like a batch of a sticky producer.
     """
     bad = list(rows.bad[:limit])
     found: list[Records] = []
@@ -148,7 +148,7 @@ def _content(row: Rows) -> bytes:
 
 
 def convert(rows: Rows, conversion: Conversion, unkeyed: int) -> Records:
-    """Records of the rows. `InvalidArgumentError` or an error of Arrow says what is wrong with some of them."""
+    """Return records of the rows. `InvalidArgumentError` or an error of Arrow describes the fault of some of them."""
     columns = conversion.columns
     batch = _typed(rows, dict(conversion.types))
     if columns.value:
@@ -165,7 +165,7 @@ def convert(rows: Rows, conversion: Conversion, unkeyed: int) -> Records:
 
 
 def _typed(rows: Rows, kinds: dict[str, str]) -> pa.RecordBatch:
-    """The columns in the types that were asked for; texts of CSV and JSON, which come as bytes, as texts."""
+    """Return the columns in the requested types; texts of CSV and JSON, which come as bytes, as texts."""
     batch = rows.batch
     columns = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -183,7 +183,7 @@ def _typed(rows: Rows, kinds: dict[str, str]) -> pa.RecordBatch:
 
 
 def _check_sizes(records: Records, conversion: Conversion) -> None:
-    """A record that the topic would refuse, in a batch of its own and compressed."""
+    """Refuse a record that the topic would refuse, in a batch of its own and compressed."""
     sizes = pc.coalesce(pc.binary_length(records.values), 0)
     if records.keys is not None:
         sizes = pc.add(sizes, pc.coalesce(pc.binary_length(records.keys), 0))
@@ -198,7 +198,7 @@ def _check_sizes(records: Records, conversion: Conversion) -> None:
 
 
 def times_of(column: pa.Array, name: str) -> pa.Array:
-    """Milliseconds: of times, of texts in ISO 8601, or of numbers as they are."""
+    """Return milliseconds: of times, of texts in ISO 8601, or of numbers as they are."""
     kind = column.type
     try:
         if pa.types.is_integer(kind):
@@ -220,14 +220,14 @@ def times_of(column: pa.Array, name: str) -> pa.Array:
 
 
 def _milliseconds(times: pa.Array) -> pa.Array:
-    """The millisecond that each time lies in, also before 1970."""
+    """Return the millisecond that each time lies in, also before 1970."""
     floors = pc.floor_temporal(times, unit="millisecond")
     return floors.cast(pa.timestamp("ms", times.type.tz)).cast(pa.int64())
 
 
 def _parsed(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Texts of ISO 8601 as times; those without a zone are UTC. Digits that `kind` has no room for are refused, but for
-    microseconds, where nanoseconds are cut."""
+    """Return texts of ISO 8601 as times; those without a zone are UTC. Digits beyond the unit of `kind` are refused,
+    except for microseconds, where nanoseconds are cut."""
     zoned = pc.match_substring_regex(texts, ZONED)
     unit = kind.unit
     try:
@@ -245,7 +245,7 @@ def _parsed_as(texts: pa.Array, zoned: pa.Array, unit: str) -> pa.Array:
 
 
 def as_bytes(column: pa.Array, name: str) -> pa.Array:
-    """Texts as UTF-8, numbers as their texts, bytes as they are."""
+    """Return texts as UTF-8, numbers as their texts, bytes as they are."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:
@@ -258,7 +258,7 @@ def as_bytes(column: pa.Array, name: str) -> pa.Array:
 
 def _places(batch: pa.RecordBatch, rows: int, keys: pa.Array | None, conversion: Conversion,
             unkeyed: int) -> npt.NDArray[np.int32]:
-    """The partition of each row: of its column, else by its key as Kafka's default partitioner has it; rows without a
+    """Return the partition of each row: of its column, else by its key like Kafka's default partitioner. Rows without a
     key all go to partition `unkeyed` modulo `count`."""
     name, count = conversion.columns.partition, conversion.partitions
     if name:

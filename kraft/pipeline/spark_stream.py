@@ -1,9 +1,9 @@
-"""Exports that Spark's streaming drives: its stream carries ranges of offsets, its checkpoint says which, and every
+"""Exports driven by Spark's streaming: its stream carries ranges of offsets, its checkpoint records them, and every
 micro-batch becomes one commit of the table.
 
-What Spark streams is a row for each partition, whatever the records are; Spark's workers read and write the records
-themselves. A micro-batch that Spark runs again, because it died before it noted its end, has the same id and the same
-ranges: where its commit stands nothing is done.
+Spark streams one row per partition, however many records it has. Spark's workers read and write the records themselves.
+When a crash prevents Spark from noting the end of a micro-batch, it runs the batch again with the same id and the same
+ranges. If its commit exists, nothing is done.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Ranges(InputPartition):
 
 
 class RangeReader(StreamReader):
-    """Streams which offsets there are, and not what they hold."""
+    """Stream reader of the available offsets, without their content."""
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         spans = self.spans(start, end)
@@ -55,7 +55,7 @@ class RangeReader(StreamReader):
 
 
 class RangeSource(KraftSource):
-    """`format("kraft-ranges")`: the options of `format("kraft")`, a row for each partition."""
+    """Data source `format("kraft-ranges")`: the options of `format("kraft")`, a row for each partition."""
 
     @classmethod
     def name(cls) -> str:
@@ -70,11 +70,11 @@ class RangeSource(KraftSource):
 
 def export_stream(spark: SparkSession, table: Table, source: Mapping[str, str], settings: FileSettings,
                   checkpoint: Path, *, every_seconds: float | None = None) -> StreamingQuery:
-    """Starts the query, which adds to the open table until it has all that there is, or for ever when `every_seconds`
-    says how often to look. A new checkpoint begins where the table ends.
+    """Start the query, which adds to the open table. It ends when the table has everything, or runs indefinitely with a
+    check every `every_seconds`. A new checkpoint begins where the table ends.
 
-    `source` has the options of `format("kraft")`, such as `maxOffsetsPerTrigger`. The query fails with what the source
-    raises, and with `TableError`.
+    `source` has the options of `format("kraft")`, such as `maxOffsetsPerTrigger`. The query fails with the errors of
+    the source, and with `TableError`.
     """
     spark.dataSource.register(RangeSource)
     options = {**source, "startingOffsets": starting_offsets(source, table.last())}
@@ -92,7 +92,8 @@ def export_stream(spark: SparkSession, table: Table, source: Mapping[str, str], 
 
 
 def batch_of(rows: DataFrame, source: Mapping[str, str], last: Commit | None) -> Batch:
-    """What a micro-batch adds to the table. Offsets between its end and the batch's start were lost, by permission."""
+    """Return what a micro-batch adds to the table. Offsets between the table's end and the batch's start were lost,
+    with permission."""
     ends = {} if last is None else last.ends
     spans = []
     for topic, partition, start, end in sorted(map(tuple, rows.collect())):
@@ -109,7 +110,7 @@ def batch_of(rows: DataFrame, source: Mapping[str, str], last: Commit | None) ->
 
 
 def starting_offsets(source: Mapping[str, str], last: Commit | None) -> str:
-    """Where a query without a checkpoint begins: at the table's ends, and elsewhere at the beginning."""
+    """Return the start of a query without a checkpoint: the table's ends, and elsewhere the earliest offset."""
     if last is None:
         return "earliest"
     origin = origin_of(source)

@@ -1,17 +1,17 @@
-"""A directory of Parquet files to which ranges of logs are added, each exactly once.
+"""Directory of Parquet files to which ranges of logs are added, each exactly once.
 
-    <table>/topic=orders/day=2026-11-22/hour=03/...parquet     what any reader of Parquet sees
-    <table>/_kraft/table.json                                  how the table was made; never changes
-    <table>/_kraft/commits/<number, 20 digits>.json            what each commit added and took away
+    <table>/topic=orders/day=2026-11-22/hour=03/...parquet     the files for any reader of Parquet
+    <table>/_kraft/table.json                                  the settings of the table; never changes
+    <table>/_kraft/commits/<number, 20 digits>.json            what each commit added and removed
     <table>/_kraft/staging/<run>/...                           files that are in no commit yet
 
-A commit is the one decision: a file of its number, with a name that only one can make (`link`). Before it, files lie in
-the staging directory, where nobody reads; after it, they are moved to their places, and where a run died in between the
-next one does that. So a file is seen only when its commit stands, and a run that died before that leaves nothing but
-files that the next one removes.
+A commit is the only decision: a file of its number, with a name that only one writer can create (`link`). Before it,
+files lie in the staging directory, which readers ignore. After it, they are moved to their places; if a run crashes
+before the move, the next run moves them. So a file is visible only when its commit exists. A run that crashed before its
+commit leaves only files that the next run removes.
 
-Each commit names the ranges of offsets that it added, and where every partition then ends: there the next begins. It
-also names who made it, as (query id, batch id): the same batch again is known and changes nothing.
+Each commit names the ranges of offsets that it added, and the resulting end of every partition, where the next commit
+begins. It also names its origin, as (query id, batch id): the same batch again is recognized and changes nothing.
 """
 
 import json
@@ -33,11 +33,12 @@ DIGITS = 20
 
 
 class TableError(KraftError):
-    """The table cannot take what was to be added; nothing was changed."""
+    """The table cannot accept an addition; nothing was changed."""
 
 
 class DataFile(NamedTuple):
-    """One Parquet file. `path` is where it belongs, `staged` where it was written, both relative to the table."""
+    """One Parquet file. `path` is its place in the table, `staged` the place where it was written, both relative to the
+    table."""
 
     path: str
     staged: str
@@ -46,7 +47,8 @@ class DataFile(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Offsets [start, end) of one partition. `lost`: so many of the first of them could not be read any more."""
+    """Offsets [start, end) of one partition. `lost`: the number of offsets at its start that could not be read any
+    more."""
 
     topic: str
     partition: int
@@ -61,8 +63,8 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit: who made it, what it added and replaced, where every partition of the table ends after it, and which
-    topics those are, by id, where they have one."""
+    """One commit: its origin, its added and replaced files, the end of every partition of the table after it, and the
+    topics' ids, where they have one."""
 
     number: int
     query_id: str
@@ -91,11 +93,11 @@ class Commit:
 
 @dataclass(slots=True)
 class Table:
-    """The table, open for one writer; readers use `commits` and `files` without opening. A context manager.
+    """Table, open for one writer; readers use `commits` and `live_files` without opening. A context manager.
 
-    `settings` says how files are made (layout, decoder, ...): those of an existing table must be the same. `register`
-    tells others of a commit whose files are in their places, before those that it replaces go; it may be called again.
-    `TableError` when another process on this machine has it open.
+    `settings` defines the format of the files (layout, decoder, ...): those of an existing table must be equal.
+    `register` announces a commit to others when its files are in their places, before the replaced ones are removed; it
+    may be called again. `TableError` when another process on this machine has the table open.
     """
 
     path: Path
@@ -127,7 +129,7 @@ class Table:
 
     @property
     def staging(self) -> Path:
-        """Where files of this run are written."""
+        """Directory in which files of this run are written."""
         return self.path / PRIVATE / "staging" / self.run_id
 
     def _settle_settings(self) -> None:
@@ -142,7 +144,7 @@ class Table:
                 raise TableError(f"{self.path}: made with {name} {found.get(name)!r}, which stays; given: {wanted!r}")
 
     def recover(self) -> None:
-        """Finishes what an earlier run committed and did not move, and removes what it did not commit."""
+        """Finish moves of an earlier run's commits, and remove files that it did not commit."""
         for number in range(_published(self.path) + 1, len(commit_files(self.path))):
             self._publish(Commit.read(_commit_path(self.path, number)))
         staging = self.path / PRIVATE / "staging"
@@ -153,12 +155,13 @@ class Table:
                 directory.rmdir()
 
     def last(self) -> Commit | None:
-        """The last commit, None before the first."""
+        """Return the last commit, None before the first."""
         count = len(commit_files(self.path))
         return Commit.read(_commit_path(self.path, count - 1)) if count else None
 
     def made_by(self, query_id: str, batch_id: int) -> Commit | None:
-        """The commit of a batch, if it stands. Batches of a query rise, so this looks back only as far as needed."""
+        """Return the commit of a batch, if it exists. Batch ids of a query rise, so the search goes back only as far as
+        needed."""
         for number in range(len(commit_files(self.path)) - 1, -1, -1):
             found = Commit.read(_commit_path(self.path, number))
             if found.query_id == query_id:
@@ -170,9 +173,9 @@ class Table:
 
     def commit(self, spans: Iterable[Span], files: Iterable[DataFile], *, query_id: str, batch_id: int,
                removed: Sequence[str] = (), topic_ids: Mapping[str, str] | None = None) -> Commit:
-        """Adds the files, which hold exactly the spans, and takes away `removed`. The same batch again changes nothing.
+        """Add the files, which hold exactly the spans, and remove `removed`. The same batch again changes nothing.
 
-        Raises `TableError` when a span does not begin where its partition ends, or somebody else commits meanwhile.
+        Raises `TableError` when a span does not begin where its partition ends, or another writer commits meanwhile.
         """
         if (made := self.made_by(query_id, batch_id)) is not None:
             return made
@@ -192,7 +195,7 @@ class Table:
         return made
 
     def _decide(self, commit: Commit) -> None:
-        """The commit stands, durably, once this returns."""
+        """Make the commit final; it is durable once this returns."""
         path = _commit_path(self.path, commit.number)
         written = self.staging / f"{commit.number}.json"
         fileio.sync_directory(self.staging)
@@ -205,7 +208,7 @@ class Table:
         written.unlink()
 
     def _publish(self, commit: Commit) -> None:
-        """Moves the files to their places, and removes those that they replace. May be done again."""
+        """Move the files to their places, and remove those that they replace. May be repeated."""
         directories = set()
         for file in commit.files:
             staged, target = self.path / file.staged, self.path / file.path
@@ -227,18 +230,18 @@ class Table:
 
 
 def commit_files(table: Path) -> list[Path]:
-    """The commits' files, oldest first; their numbers count from 0 without a gap."""
+    """Return the commits' files, oldest first; their numbers count from 0 without a gap."""
     directory = table / PRIVATE / "commits"
     return sorted(directory.glob("[0-9]*.json")) if directory.is_dir() else []
 
 
 def commits(table: Path) -> Iterator[Commit]:
-    """All commits, oldest first."""
+    """Return all commits, oldest first."""
     return (Commit.read(path) for path in commit_files(table))
 
 
 def live_files(table: Path) -> list[DataFile]:
-    """The files that make up the table now: a consistent picture, whatever a writer does meanwhile."""
+    """Return the files of the current table: a consistent view, whatever a writer does meanwhile."""
     found: dict[str, DataFile] = {}
     for commit in commits(table):
         found.update({file.path: file for file in commit.files})
@@ -248,7 +251,8 @@ def live_files(table: Path) -> list[DataFile]:
 
 
 def covered(table: Path) -> dict[TopicPartition, Span]:
-    """Which offsets of each partition the table has, as one span each. `TableError` for a gap or an overlap."""
+    """Return the offsets of each partition that the table has, as one span each. `TableError` for a gap or an
+    overlap."""
     found: dict[TopicPartition, Span] = {}
     for commit in commits(table):
         for span in commit.spans:
@@ -261,7 +265,7 @@ def covered(table: Path) -> dict[TopicPartition, Span]:
 
 
 def replace_end(before: Span, after: Span) -> Span:
-    """Both as one."""
+    """Return both spans as one."""
     return before._replace(end=after.end, lost=before.lost + after.lost)
 
 
@@ -270,13 +274,13 @@ def _commit_path(table: Path, number: int) -> Path:
 
 
 def _published(table: Path) -> int:
-    """The number of the last commit whose files are known to be in their places, -1 when none is."""
+    """Return the number of the last commit whose files are known to be in their places, -1 when none is."""
     path = table / PRIVATE / "published"
     return int(path.read_text()) if path.exists() else -1
 
 
 def check_table(path: Path) -> None:
-    """`InvalidArgumentError` when there is something in the way of a table."""
+    """Refuse with `InvalidArgumentError` a path that cannot become a table."""
     if path.exists() and not path.is_dir():
         raise InvalidArgumentError(f"{path} is not a directory")
     if path.is_dir() and not (path / PRIVATE).is_dir() and any(path.iterdir()):

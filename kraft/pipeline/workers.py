@@ -1,4 +1,4 @@
-"""Runs one function over many ranges: in threads of this process, or wherever an engine of the same shape does."""
+"""Execution of one function over many ranges: in threads of this process, or in an engine with the same interface."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -9,14 +9,14 @@ Result = TypeVar("Result")
 
 
 class Workers(Protocol):
-    """Where ranges are worked on. Results come as they are ready, in any order, each with its task. The first failure
-    is raised, and ends the work."""
+    """Executor of ranges. Results arrive as they are ready, in any order, each with its task. The first failure is
+    raised and ends the work."""
 
     def run(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]: ...
 
 
 class Threads:
-    """Threads of this process: the work on a range is compiled and gives the interpreter lock away."""
+    """Threads of this process: the work on a range is compiled and releases the interpreter lock."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -38,4 +38,4 @@ class Threads:
 
 
 IN_PLACE: Final = Threads(1)
-"""One range after the other, in the thread that asks."""
+"""One range after the other, in the calling thread."""
