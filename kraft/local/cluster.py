@@ -178,8 +178,7 @@ class LocalCluster:
 
     @staticmethod
     def _let_go(nodes: list[LocalNode]) -> None:
-        """Wait until so many nodes have ended that no controller is left that could release the others, and kill these.
-        """
+        """Wait until too few nodes are left for a controller that could release them, and kill these."""
         waiting = [node for node in nodes if node.running]
         deadline = time.monotonic() + STOP_SECONDS
         while 2 * len(waiting) > len(nodes) and time.monotonic() < deadline:

@@ -19,8 +19,7 @@ from kraft.protocol.messages.api_versions_response import (
 PRODUCE_KEY: Final = 0
 FIRST_VERSION_WITH_ZERO_MINIMUM: Final = 4
 TELEMETRY_KEYS: Final = (71, 72)
-"""Announced by Kafka only with a receiver of client metrics, which kraft lacks; the requests are answered nevertheless.
-"""
+"""Kafka announces them only with a receiver of client metrics, which kraft lacks; the requests are answered."""
 
 
 class ApiVersionsAnswers(NamedTuple):

@@ -59,7 +59,7 @@ class BrokerConnections(Generic[AnyConnection]):
 
 
 class Probes:
-    """Connects to brokers for the controller of `metadata`, and closes again. Loop thread only."""
+    """Attempts to connect to brokers, for the controller of `metadata`. Loop thread only."""
 
     def __init__(self, metadata: MetadataMachine) -> None:
         self._metadata = metadata

@@ -17,8 +17,7 @@ class RegistrationError(OperationError):
 
 
 class ReplacedError(OperationError):
-    """Another process was registered with this node's id, which is possible once the session of this one has expired.
-    """
+    """Another process was registered with this node's id, which is possible once this one's session has expired."""
 
 
 def broker_registration(config: NodeConfig, cluster_id: str, endpoints: tuple[Endpoint, ...],

@@ -45,7 +45,7 @@ KEYS: Final = (*SERVED, DESCRIBE_CONFIGS)
 
 
 class ControllerConfigs:
-    """The subset of a broker that DescribeConfigs (`kraft.broker.apis.describe_configs`) uses, on a node without one.
+    """The subset of a broker that DescribeConfigs (`kraft.broker.apis.describe_configs`) uses, on a node that is none.
     """
 
     def __init__(self, config: NodeConfig, quorum: Quorum) -> None:
@@ -91,8 +91,7 @@ class ControllerNode:
         self._features: dict[str, int] | None = None
 
     async def start(self) -> None:
-        """Open everything and serve. An error names what is not available: a directory, a lock, an address, a quorum.
-        """
+        """Open everything and serve. An error names what is unavailable: a directory, a lock, an address, a quorum."""
         try:
             check_quorum(self.config)
             self.cluster_id, directory_id = formatted_identity(

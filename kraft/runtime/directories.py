@@ -1,5 +1,4 @@
-"""This broker's log directories as reported to the controller: the directory of each replica, and failed directories.
-"""
+"""This broker's log directories as reported to the controller: each replica's directory, and failed directories."""
 
 import asyncio
 import logging

@@ -35,8 +35,7 @@ Identity = tuple[int, int]
 
 
 def identity(path: Path) -> Identity:
-    """Identity of the directory at a path, different for another one in its place. Raises `OSError` when it is missing.
-    """
+    """Identity of the directory at a path; another one in its place differs. Raises `OSError` when it is missing."""
     found = os.stat(path)
     return found.st_dev, found.st_ino
 

@@ -84,7 +84,7 @@ class OffsetsAppends:
 
 
 class GroupDriver:
-    """Loads the partitions that this node leads, and keeps the coordinator's deadlines. Loop thread only."""
+    """Loading of the partitions that this node leads, and the coordinator's deadlines. Loop thread only."""
 
     def __init__(self, coordinator: GroupCoordinator, appends: OffsetsAppends, clock: Callable[[], int],
                  on_failure: Callable[[BaseException], object], cold_reader: ColdReader) -> None:

@@ -296,8 +296,7 @@ class LogManager:
             self.removals.remove(future.directory, future.path, name, None)
 
     def set_future_aside(self, name: TopicPartition) -> None:
-        """Set aside a future replica whose replica is missing or lies beside it: it is unknown which of them has more.
-        """
+        """Set aside a future replica whose replica is missing or lies beside it: either may have more."""
         future = self.futures.pop(name)
         if future.directory not in self.offline:
             self.removals.set_aside(future.directory, future.path, name, "the replica that it copies is not elsewhere")

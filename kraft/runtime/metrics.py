@@ -79,8 +79,7 @@ class Sheet:
         self._times.append((name, counts, sum_ns, labels))
 
     def families(self) -> Iterable[Metric]:
-        """The metrics that have values, in the order of `METRICS`. Not on the loop's thread: histograms are many lines.
-        """
+        """Metrics that have values, in the order of `METRICS`. Not on the loop's thread: histograms are many lines."""
         for name, counts, sum_ns, labels in self._times:
             buckets = list(zip(TIME_BUCKETS_MS, accumulate(counts), strict=True))
             self._histograms[name].add_metric(labels, buckets, sum_ns / 1e6)

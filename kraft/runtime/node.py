@@ -108,8 +108,7 @@ class Node:
     # --- the start
 
     async def start(self) -> None:
-        """Open everything and serve. An error names what is not available: a directory, a lock, an address, a quorum.
-        """
+        """Open everything and serve. An error names what is unavailable: a directory, a lock, an address, a quorum."""
         try:
             self._open_storage()
             self._open_requests()
@@ -242,8 +241,7 @@ class Node:
         self.cluster_id = self.broker.cluster_id = cluster_id
 
     async def _open_replicas(self) -> None:
-        """Register the broker, then let it lead. Most logs are opened between requests, or when a request needs them.
-        """
+        """Register the broker, then let it lead. Most logs are opened between requests, or when a request needs one."""
         config = self.config
         advertised = tuple(self._advertised(each) for each in config.broker_listeners)
         self.broker.epoch = await self.control.register_broker(
@@ -329,8 +327,7 @@ class Node:
         return channel
 
     def _keys(self, listener: str) -> list[int]:
-        """Api keys that the listener serves: those with a handler here that Kafka announces on a listener of its kind.
-        """
+        """Api keys that the listener serves: those with a handler that Kafka announces on a listener of its kind."""
         if listener in self.config.controller_listener_names:
             told = [key for key in BROKER_SERVED if API_BY_KEY[key].controller_versions is not None]
             return sorted({*SERVED, *told})
@@ -502,7 +499,7 @@ class Node:
         broker_epoch = self.broker.epoch if self._served else self.logs.previous_epoch
         self.logs.close(clean=self.failure is None, broker_epoch=broker_epoch)
 
-    # --- small things
+    # --- helpers
 
     def _group_config(self) -> GroupCoordinatorConfig:
         number = self.config.integer if not hasattr(self, "broker") else self.broker.integer

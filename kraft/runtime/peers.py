@@ -173,8 +173,7 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
         return template_of({"correlation": INT32, "fetch_offset": INT64, "high_watermark": INT64}, make)
 
     def prepare(self, key: int, version: int, body: bytes) -> tuple[int, bytes] | None:
-        """Descriptor and frame with which another thread can send the next request; None while bytes wait to be sent.
-        """
+        """Descriptor and frame with which another thread can send the next request; None while bytes are unsent."""
         assert self._transport is not None
         if self.is_abandoned or self._transport.get_write_buffer_size():
             return None

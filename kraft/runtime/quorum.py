@@ -173,8 +173,7 @@ class Quorum:
         return tuple(voter.node_id for voter in static_voters(self.config))
 
     def start(self) -> None:
-        """Take part in the quorum from here on. Raises `ForeignClusterError` when its snapshot is of another cluster.
-        """
+        """Take part in the quorum from now on. Raises `ForeignClusterError` when its snapshot is of another cluster."""
         replica = self.raft.replica
         self._check_cluster(replica.history.before(replica.high_watermark))
         self.driver.start()

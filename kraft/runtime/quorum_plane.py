@@ -144,8 +144,7 @@ class QuorumPlane:
         return f": {broker.refusal.name}, {broker.refusal.message}" if broker.refusal else ""
 
     async def serve(self, ended: Callable[[], bool]) -> None:
-        """Let the registered broker serve. Returns when that is committed and known here, or when the node has `ended`.
-        """
+        """Let the registered broker serve. Returns when that is committed and known here, or the node has `ended`."""
         broker = self.broker
         assert broker is not None
         broker.serve(self.clock())

@@ -193,8 +193,7 @@ class SnapshotKeeper:
         return False
 
     async def _beat(self) -> ControllerHeartbeatResponse | None:
-        """Report the end of the last snapshot to the leader. Returns its answer, or None when there is none to follow.
-        """
+        """Report the end of the last snapshot to the leader. Returns its answer, or None without one to follow."""
         replica = self._driver.raft.replica
         address = None if replica.leader_id in (NOBODY, replica.config.node_id) else replica.address_of(
             replica.leader_id)

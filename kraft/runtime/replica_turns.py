@@ -17,9 +17,9 @@ from kraft.broker.replica_plan import Action, Step
 from kraft.runtime.replicas import Replicas
 
 # A client that creates topics one after the other waits for the metadata of each, not for the logs of those before it.
-# The first slice waits until nothing new has come for this long,
+# The first slice waits until nothing new has come for this long.
 QUIET_SECONDS: Final = 0.005
-# but no longer than this altogether.
+# Longest wait of the first slice altogether.
 LATE_SECONDS: Final = 0.25
 TURN_SECONDS: Final = 0.001
 

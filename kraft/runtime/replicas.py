@@ -68,8 +68,7 @@ class Replicas:
         self.leader_quota = ReplicationQuota(**window)
         self.follower_quota = ReplicationQuota(**window)
         self.failed: dict[tuple[str, int], Exception] = {}
-        """Replicas whose log cannot be opened or whose role cannot be installed, and the cause. All others are served.
-        """
+        """Replicas whose log cannot be opened or whose role cannot be installed, and the cause. Others are served."""
         self._retries = Retries()
         broker.unserved = self.failed
         broker.storage = self

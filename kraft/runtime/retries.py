@@ -9,8 +9,7 @@ PAUSE_SECONDS_MAX: Final = 600.0
 
 
 class Retries:
-    """Pauses of failed replicas, which double with each failure. Times are seconds of any clock that does not go back.
-    """
+    """Pauses of failed replicas, doubled by each failure. Times are seconds of any clock that does not go back."""
 
     def __init__(self) -> None:
         self._paused: dict[Key, tuple[float, float]] = {}
