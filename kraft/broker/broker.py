@@ -121,16 +121,16 @@ class Broker:
         return self.controller.refuse(request, ErrorCode.POLICY_VIOLATION, why)
 
     def layers(self) -> BrokerLayers:
-        """This broker's settings in force, dynamic ones over the node's file."""
+        """Return this broker's settings in force, dynamic ones over the node's file."""
         return self.config.layers(self.image.config(Resource(BROKER_RESOURCE, str(self.node_id))),
                                   self.image.config(CLUSTER_DEFAULT))
 
     def setting(self, name: str) -> Value:
-        """The value of a broker setting in force."""
+        """Return the value in force of a broker setting."""
         return broker_value(name, self.layers()).value
 
     def integer(self, name: str) -> int:
-        """The value in force of a setting that is a whole number."""
+        """Return the value in force of a whole-number setting."""
         return broker_integer(name, self.layers())
 
     def own_integer(self, name: str) -> int | None:
@@ -151,11 +151,11 @@ class Broker:
                                             [Path(name).absolute() for name in names])
 
     def topic_setting(self, topic: str, name: str) -> Value:
-        """The value in force of a topic's setting."""
+        """Return the value in force of a topic's setting."""
         return topic_value(name, self.image.topic_config(topic), self.layers()).value
 
     def partition(self, topic: str, index: int) -> Partition | None:
-        """The local replica of a partition; None when this broker has none."""
+        """Return the local replica of a partition; None when this broker has none."""
         return self.table.get(topic, index)
 
     def absence(self, topic: str, index: int) -> ErrorCode:
@@ -183,5 +183,5 @@ class Broker:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic.name, topic.partitions, self.unserved, self.node_id
 
     def topic_overrides(self, topic: str) -> Mapping[str, str]:
-        """Settings that are set for a topic itself."""
+        """Return the settings that are set for a topic itself."""
         return self.image.topic_config(topic)

@@ -186,7 +186,7 @@ class IsrKeeper:
         if self.deadline_ms == NEVER_MS:
             self._ask()
 
-    # --- inside -------------------------------------------------------------------------------------------------------
+    # --- internals ----------------------------------------------------------------------------------------------------
 
     def _propose(self, led: Led, isr: tuple[int, ...], because: str) -> None:
         if len(isr) > len(led.isr):

@@ -85,7 +85,7 @@ def elect_leaders_refused(
         for topic in request.topic_partitions or ()])
 
 
-# --- by itself --------------------------------------------------------------------------------------------------------
+# --- periodic elections -----------------------------------------------------------------------------------------------
 
 
 def elect_preferred(context: Context) -> Decision[bool]:

@@ -150,7 +150,7 @@ class MetadataMachine(ABC):
         """Do what is due in the active controller."""
         self.controller.tick(self._clock())
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- internals --------------------------------------------------------------------------------------------------
 
     def _activate(self, epoch: int) -> None:
         """Start a controller: everything before this epoch is committed and replayed."""

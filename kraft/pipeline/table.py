@@ -7,8 +7,8 @@
 
 A commit is the only decision: a file of its number, with a name that only one writer can create (`link`). Before it,
 files lie in the staging directory, which readers ignore. After it, they are moved to their places; if a run crashes
-before the move, the next run moves them. So a file is visible only when its commit exists. A run that crashed before its
-commit leaves only files that the next run removes.
+before the move, the next run moves them. So a file is visible only when its commit exists. A run that crashed before
+its commit leaves only files that the next run removes.
 
 Each commit names the ranges of offsets that it added, and the resulting end of every partition, where the next commit
 begins. It also names its origin, as (query id, batch id): the same batch again is recognized and changes nothing.

@@ -45,7 +45,7 @@ class Shards(Generic[S]):
         self._commit_timeout_ms = commit_timeout_ms
         self._entries: dict[int, _Entry[S]] = {}
 
-    # ---------------------------------------------------------------- which shard
+    # ---------------------------------------------------------------- lookup
 
     def partition_for(self, key: str) -> int:
         """Return the partition that serves `key`; refuse with NOT_COORDINATOR while the topic does not exist."""

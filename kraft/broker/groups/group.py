@@ -66,7 +66,7 @@ class ClassicGroup:
         self.awaiting_join_count = 0
         self.new_member_added = False                       # since the initial delay was last extended
 
-    # ---------------------------------------------------------------- what it is
+    # ---------------------------------------------------------------- properties
 
     @property
     def is_simple(self) -> bool:

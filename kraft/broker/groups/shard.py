@@ -110,7 +110,7 @@ class GroupShard:
         if record.value is None and (kind.is_group or not group.records):
             del self.groups[replayed.group_id]
 
-    # ---------------------------------------------------------------- life
+    # ---------------------------------------------------------------- life cycle
 
     def loaded(self) -> None:
         """Do nothing: the subclass that serves requests (`coordinator`) starts the clocks of the groups here."""
@@ -126,7 +126,7 @@ class GroupShard:
             self.shard.refuse(answer, ErrorCode.NOT_COORDINATOR)
         self.deleting.clear()
 
-    # ---------------------------------------------------------------- what the decisions share
+    # ---------------------------------------------------------------- common to the decisions
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         """Return the classic group of that name, or None."""
