@@ -59,8 +59,8 @@ class BrokerSession:
 class BrokerSessions:
     """Sessions of the known brokers, by id. Ids are only used for lookup and comparison; only time orders sessions.
 
-    `timeout_ms`: of a session. `grace_ms`: the time in which a broker in doubt may send a heartbeat before probes
-    decide.
+    `timeout_ms`: of a session. `grace_ms`: the length of a doubt after which an unanswered probe fences the broker, or
+    another process may take its place.
     """
 
     def __init__(self, timeout_ms: int, grace_ms: int):

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 TURN_MS: Final = 60_000
-"""Time limit of a turn. A controller that has not written a snapshot by then stops blocking the others, for as long
-again."""
+"""Time limit of a turn. A controller that has not written a snapshot by then gets no turn for as long again."""
 SILENT_MS: Final = 30_000
 """Time without a heartbeat after which a controller is not waited for."""
 
