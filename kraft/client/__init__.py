@@ -1,6 +1,6 @@
 """A small client for tools: any request of the protocol to any node of any Kafka cluster, one at a time.
 
-It is made for the command line and for measuring. For applications that produce and consume there are full clients.
+It is for the command line and for measurements. Applications that produce and consume use full clients.
 """
 
 from kraft.client.cluster import Cluster, Node

@@ -1,4 +1,4 @@
-"""A cluster through its bootstrap addresses: finds nodes, leaders, coordinators, and asks the right one."""
+"""Access to a cluster through its bootstrap addresses: finds nodes, leaders and coordinators, and connects to them."""
 
 import time
 from types import TracebackType
@@ -29,7 +29,7 @@ Response = TypeVar("Response", bound=Message)
 
 
 class Node(NamedTuple):
-    """One broker as the cluster's metadata tells it."""
+    """One broker in the cluster's metadata."""
 
     node_id: int
     host: str
@@ -40,8 +40,8 @@ class Node(NamedTuple):
 class Cluster:
     """Connections to a cluster's nodes, opened when needed; a context manager. One thread uses it at a time.
 
-    `bootstrap` is `host:port[,host:port...]`; the first that answers is used. `security` is the `current` one where
-    None is given.
+    `bootstrap` is `host:port[,host:port...]`; the first address that answers is used. `security` None means the
+    `current` one.
     """
 
     def __init__(self, bootstrap: str, *, client_id: str = "kraft", timeout: float = TIMEOUT_SECONDS_DEFAULT,
@@ -63,7 +63,7 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Closes every connection."""
+        """Close every connection."""
         for connection in [self._first, *self._by_node.values()]:
             if connection is not None:
                 connection.close()
@@ -71,7 +71,7 @@ class Cluster:
         self._by_node.clear()
 
     def any(self) -> Connection:
-        """A connection to whichever bootstrap address answers."""
+        """Return a connection to the first bootstrap address that answers."""
         if self._first is None:
             failures = []
             deadline = time.monotonic() + CONNECT_SECONDS
@@ -81,7 +81,7 @@ class Cluster:
                     self._first = self.connect(host, port, max(share, CONNECT_SECONDS_MIN))
                     break
                 except AuthenticationError:
-                    raise              # the other addresses are of the same cluster
+                    raise              # the other addresses belong to the same cluster
                 except ConnectionFailedError as error:
                     failures.append(str(error))
             else:
@@ -90,13 +90,14 @@ class Cluster:
 
     def connect(self, host: str, port: int, connect_timeout: float = CONNECT_SECONDS,
                 timeout: float | None = None) -> Connection:
-        """A connection of the caller's own."""
+        """Open a new connection that the caller owns."""
         return Connection(host, port, client_id=self.client_id,
                           timeout=self.timeout if timeout is None else timeout, security=self.security,
                           connect_timeout=connect_timeout)
 
     def node(self, node_id: int) -> Connection:
-        """A connection to a broker by its id. `ConnectionFailedError` when the cluster has no such broker."""
+        """Return a connection to a broker by its id. Raises `ConnectionFailedError` when the cluster has none of that
+        id."""
         if node_id not in self._by_node:
             nodes = {node.node_id: node for node in self.nodes()}
             if node_id not in nodes:
@@ -105,27 +106,28 @@ class Cluster:
         return self._by_node[node_id]
 
     def metadata(self, topics: list[str] | None = None, *, create: bool = False) -> MetadataResponse:
-        """Metadata of these topics, of all when None. Errors of single topics stand in the answer."""
+        """Request the metadata of these topics; None means all. Errors of single topics are in the answer."""
         names = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         return self.any().send(MetadataRequest(topics=names, allow_auto_topic_creation=create), MetadataResponse)
 
     def topic(self, name: str) -> MetadataResponseTopic:
-        """One topic's metadata; `RefusedError` when it does not exist or is not ready."""
+        """Request one topic's metadata. Raises `RefusedError` when it does not exist or is not ready."""
         found = self.metadata([name]).topics[0]
         check(f"topic {name}", found.error_code)
         return found
 
     def nodes(self) -> list[Node]:
-        """The brokers, by id."""
+        """Return the brokers, sorted by id."""
         brokers = self.metadata([]).brokers
         return sorted(Node(each.node_id, each.host, each.port, each.rack) for each in brokers)
 
     def controller(self) -> Connection:
-        """The broker to send changes of the cluster to: the one that metadata names."""
+        """Return a connection to the broker that accepts changes of the cluster: the one that metadata names."""
         return self.node(self.metadata([]).controller_id)
 
     def leader(self, topic: str, partition: int) -> Connection:
-        """The leader of a partition; `RefusedError` when it has none, `LookupError` when there is no such partition."""
+        """Return a connection to the leader of a partition. Raises `RefusedError` when it has none and `LookupError`
+        when there is no such partition."""
         for each in self.topic(topic).partitions:
             if each.partition_index == partition:
                 check(f"partition {topic}-{partition}", each.error_code)
@@ -133,7 +135,8 @@ class Cluster:
         raise LookupError(f"partition {topic}-{partition}: the topic has no such partition")
 
     def coordinator(self, key: str, key_type: int = 0) -> Connection:
-        """The coordinator of a group (`key_type` 0) or a transactional id (1); waits while there is none yet."""
+        """Return a connection to the coordinator of a group (`key_type` 0) or a transactional id (1). Waits until there
+        is one."""
         deadline = time.monotonic() + self.timeout
         while True:
             connection = self.any()
@@ -151,7 +154,7 @@ class Cluster:
             time.sleep(RETRY_PAUSE_SECONDS)
 
     def send(self, request: Message, response: type[Response]) -> Response:
-        """To whichever node: for requests that every broker answers or passes on."""
+        """Send a request to any node. Use it for requests that every broker answers or forwards."""
         return self.any().send(request, response)
 
 

@@ -1,4 +1,4 @@
-"""Settings of topics, brokers and groups: read, and changed one by one."""
+"""Settings of topics, brokers and groups, read and changed one by one."""
 
 from collections.abc import Iterable
 from enum import IntEnum
@@ -23,11 +23,11 @@ SOURCES: Final = {1: "topic", 2: "broker, dynamic", 3: "all brokers, dynamic", 4
 SOURCE_TOPIC: Final = 1
 SOURCE_DEFAULT: Final = 5
 OF_ONE_BROKER: Final = ("broker", "broker-logger")
-ALL_BROKERS: Final = ""  # the resource that stands for the dynamic default of all brokers
+ALL_BROKERS: Final = ""  # resource name of the dynamic default of all brokers
 
 
 class Operation(IntEnum):
-    """What an incremental change does with a setting."""
+    """Operation of an incremental change on a setting."""
 
     SET = 0
     DELETE = 1
@@ -36,7 +36,7 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """One setting's change; `value` is None for DELETE."""
+    """Change of one setting; `value` is None for DELETE."""
 
     name: str
     operation: Operation
@@ -45,7 +45,8 @@ class Change(NamedTuple):
 
 def describe_configs(cluster: Cluster, kind: str, names: Iterable[str], *,
                      documentation: bool = False) -> dict[str, list[DescribeConfigsResourceResult]]:
-    """The settings of resources of one of KINDS by resource. `RefusedError` names the one that cannot be told."""
+    """Return the settings of resources of one of KINDS, by resource. `RefusedError` names a resource that was refused.
+    """
     found = {}
     for target, resources in _by_target(cluster, kind, names):
         request = DescribeConfigsRequest(include_documentation=documentation, resources=[
@@ -58,19 +59,19 @@ def describe_configs(cluster: Cluster, kind: str, names: Iterable[str], *,
 
 
 def setting(cluster: Cluster, kind: str, resource: str, name: str) -> str | None:
-    """One setting of a resource; None where it has no such, or no value."""
+    """Return one setting of a resource; None when it does not exist or has no value."""
     return settings(cluster, kind, [resource], name)[resource]
 
 
 def settings(cluster: Cluster, kind: str, resources: Iterable[str], name: str) -> dict[str, str | None]:
-    """The same of several, by resource."""
+    """Return one setting of several resources, by resource."""
     return {resource: next((each.value for each in told if each.name == name), None)
             for resource, told in describe_configs(cluster, kind, resources).items()}
 
 
 def alter_configs(cluster: Cluster, kind: str, name: str, changes: Iterable[Change], *,
                   validate_only: bool = False) -> None:
-    """Makes the changes of one resource, all or none. `RefusedError` says why not."""
+    """Apply the changes of one resource, all or none. `RefusedError` states the reason of a refusal."""
     resource = AlterConfigsResource(resource_type=KINDS[kind], resource_name=name, configs=[
         AlterableConfig(name=change.name, config_operation=change.operation, value=change.value)
         for change in changes])
@@ -81,7 +82,7 @@ def alter_configs(cluster: Cluster, kind: str, name: str, changes: Iterable[Chan
 
 
 def _by_target(cluster: Cluster, kind: str, names: Iterable[str]) -> list[tuple[Connection, list[str]]]:
-    """Who to ask: a broker about itself, whichever node about everything else."""
+    """Group names by the connection to query: a broker for its own settings, any node for all else."""
     names = list(names)
     if kind not in OF_ONE_BROKER or names == [ALL_BROKERS]:
         return [(cluster.any(), names)] if names else []

@@ -1,4 +1,4 @@
-"""One connection to one node, blocking: a request, then its response."""
+"""One blocking connection to one node: a request, then its response."""
 
 import socket
 import ssl
@@ -24,7 +24,7 @@ from kraft_native.errors import KraftError, UnsupportedVersionError
 RESPONSE_BYTES_MAX: Final = 1 << 30
 RECEIVE_STEP_BYTES: Final = 8 << 20
 TIMEOUT_SECONDS_DEFAULT: Final = 30.0
-# An address that does not answer by then is taken to be dead; the same for the other side's part of TLS.
+# An address that does not answer by then counts as dead; the same limit holds for the other side's part of TLS.
 CONNECT_SECONDS: Final = 4.0
 
 Response = TypeVar("Response", bound=Message)
@@ -35,18 +35,19 @@ class ConnectionFailedError(KraftError, ConnectionError):
 
 
 class UnreachableError(ConnectionFailedError):
-    """Nothing accepts connections at the address."""
+    """No process accepts connections at the address."""
 
 
 class AuthenticationError(ConnectionFailedError):
-    """The server's certificate is not trusted, or it does not accept the user; to try again does not help."""
+    """The server's certificate is not trusted, or the server does not accept the user; a retry does not help."""
 
 
 class Connection:
-    """Opened when made, with the server's versions known; a context manager. One thread uses it at a time.
+    """Connection that the constructor opens, including the query for the server's versions; a context manager. One
+    thread uses it at a time.
 
-    `security` is the `current` one where None is given. Raises `UnreachableError` when nothing answers at the address
-    within `connect_timeout` seconds, `ConnectionFailedError` when the node itself does not within `timeout`;
+    `security` None means the `current` one. Raises `UnreachableError` when no process answers at the address within
+    `connect_timeout` seconds, `ConnectionFailedError` when the node itself does not within `timeout`, and
     `AuthenticationError`.
     """
 
@@ -58,8 +59,8 @@ class Connection:
         self.client_id = security.client_id or client_id
         self.timeout = timeout
         self._frame = bytearray()
-        """Memory of the answer before: new pages for each cost as much as receiving them. Messages copy what they
-        keep."""
+        """Memory of the previous answer, reused because new pages for each answer cost as much as receiving it.
+        Messages copy what they keep."""
         self._correlation_id = 0
         try:
             self.socket = socket.create_connection((host, port), min(timeout, connect_timeout))
@@ -84,13 +85,13 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Closes the socket. May be called twice."""
+        """Close the socket. May be called twice."""
         self.socket.close()
 
     def version(self, api_key: int, at_most: int | None = None) -> int:
-        """The newest version of an API that both sides speak, not above `at_most`.
+        """Return the newest version of an API that both sides support, not above `at_most`.
 
-        `UnsupportedVersionError` when there is none.
+        Raises `UnsupportedVersionError` when there is none.
         """
         api = API_BY_KEY[api_key]
         low, high = self.versions.get(api_key, (0, -1))
@@ -104,17 +105,18 @@ class Connection:
 
     def send(self, request: Message, response: type[Response], *, version: int | None = None,
              timeout: float | None = None) -> Response:
-        """Sends `request` and waits for its answer, in the newest common version unless told.
+        """Send `request` and wait for its answer, by default in the newest common version.
 
-        Raises `ConnectionFailedError` when the connection ends or `timeout` passes (the connection is closed then, as
-        a late answer would be taken for the next one's), `MalformedMessageError` for an answer that cannot be read.
+        Raises `ConnectionFailedError` when the connection ends or `timeout` passes. It then closes the connection,
+        because a late answer would be mistaken for the next one. Raises `MalformedMessageError` for an unreadable
+        answer.
         """
         version = self.version(request.API_KEY) if version is None else version
         self.post(request, version, timeout=timeout)
         return self.answer(request, response, version, timeout=timeout)
 
     def post(self, request: Message, version: int, *, timeout: float | None = None) -> None:
-        """Sends `request` only; `answer` must be called for it before the next is sent. Raises as `send`."""
+        """Send `request` only; call `answer` for it before the next request. Raises as `send`."""
         self._correlation_id += 1
         try:
             self.socket.settimeout(self.timeout if timeout is None else timeout)
@@ -124,11 +126,11 @@ class Connection:
 
     def answer(self, request: Message, response: type[Response], version: int, *,
                timeout: float | None = None) -> Response:
-        """Waits for the answer to the request that was posted. Raises as `send`."""
+        """Wait for the answer to the posted request. Raises as `send`."""
         return response.decode(self._answer(request, version, self.timeout if timeout is None else timeout), version)
 
     def frame(self, request: Message, version: int, correlation_id: int = 0) -> bytes:
-        """`request` as it goes over the wire, with its length in front."""
+        """Encode `request` for the wire, with its length in front."""
         api = API_BY_KEY[request.API_KEY]
         content = encode_request_header(api, version, correlation_id, self.client_id) + request.encode(version)
         return len(content).to_bytes(4, "big") + content
@@ -150,7 +152,7 @@ class Connection:
         return body
 
     def _failed(self, request: Message, error: OSError) -> ConnectionFailedError:
-        """Closes the connection and says what happened to it."""
+        """Close the connection and return the error that describes the failure."""
         self.close()
         if isinstance(error, ConnectionFailedError):
             return error
@@ -160,7 +162,7 @@ class Connection:
         frame = self._frame if len(self._frame) >= size else bytearray(min(size, RECEIVE_STEP_BYTES))
         received = 0
         while received < size:
-            if received == len(frame):  # grows with what comes, not with what was announced
+            if received == len(frame):  # grows with the received bytes, not with the announced length
                 frame.extend(bytes(min(len(frame), size - received)))
             self.socket.settimeout(max(deadline - time.monotonic(), 0.001))
             with memoryview(frame) as view:
@@ -201,7 +203,8 @@ class Connection:
             raise AuthenticationError(f"{what}: {error}") from error
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
-        """The server's versions: asked in our newest, then in the oldest when the server does not know that one."""
+        """Query the server's versions in our newest version, then in the oldest if the server does not know that one.
+        """
         request = ApiVersionsRequest(client_software_name="kraft", client_software_version=__version__)
         for version in (API_BY_KEY[request.API_KEY].latest_stable, 0):
             self.post(request, version)

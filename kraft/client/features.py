@@ -14,7 +14,7 @@ from kraft.protocol.messages.update_features_response import UpdateFeaturesRespo
 
 
 class UpgradeType(IntEnum):
-    """Which way a level may go; an unsafe downgrade may lose metadata."""
+    """Permitted direction of a change of level; an unsafe downgrade may lose metadata."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -22,7 +22,7 @@ class UpgradeType(IntEnum):
 
 
 class Feature(NamedTuple):
-    """A feature with the levels that the node supports, and the one that the cluster is at; 0: it is disabled."""
+    """A feature with the levels that the node supports, and the cluster's current level; 0 means disabled."""
 
     name: str
     minimum: int
@@ -31,14 +31,15 @@ class Feature(NamedTuple):
 
 
 class Features(NamedTuple):
-    """All features by name, and the epoch of the finalized levels: the offset of the metadata log that they are of."""
+    """All features by name, and the epoch of the finalized levels: the offset in the metadata log at which they hold.
+    """
 
     features: dict[str, Feature]
     epoch: int
 
 
 def describe_features(cluster: Cluster) -> Features:
-    """The features as the node that is connected first has them."""
+    """Return the features as the first reachable node has them."""
     api = API_BY_KEY[ApiVersionsRequest.API_KEY]
     request = ApiVersionsRequest(client_software_name="kraft", client_software_version="1")
     version = min(api.latest_stable, cluster.any().versions[api.key][1])
@@ -52,7 +53,7 @@ def describe_features(cluster: Cluster) -> Features:
 
 
 def update_features(cluster: Cluster, levels: Mapping[str, int], kind: UpgradeType, *, validate_only: bool) -> None:
-    """Sets these levels, all of them or none. `RefusedError` says which one is refused and why."""
+    """Set these levels, all of them or none. `RefusedError` names a refused one and the reason."""
     request = UpdateFeaturesRequest(
         timeout_ms=round(cluster.timeout * 1000), validate_only=validate_only,
         feature_updates=[FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=int(kind))

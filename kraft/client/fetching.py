@@ -14,9 +14,9 @@ FETCH_BYTES: Final = 1 << 20
 
 
 def records_from(cluster: Cluster, topic: str, partition: int, offset: int) -> list[Record]:
-    """The record at `offset` and those after it that one Fetch brings.
+    """Return the record at `offset` and those after it that one Fetch returns.
 
-    `RefusedError` when the leader refuses, or has no record at this offset; what `Cluster.leader` raises.
+    Raises `RefusedError` when the leader refuses or has no record at this offset, and what `Cluster.leader` raises.
     """
     leader = cluster.leader(topic, partition)
     part = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)

@@ -1,4 +1,4 @@
-"""Consumer groups: which there are, who is in them, what they have committed, and setting that."""
+"""Consumer groups: their list, members and committed offsets, which can be set."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -31,7 +31,7 @@ from kraft.protocol.messages.offset_fetch_response import (
 )
 from kraft_native.errors import MalformedMessageError
 
-# From version 10 on offsets are asked for and told by topic id.
+# From version 10 on offsets are requested and returned by topic id.
 OFFSETS_BY_NAME_VERSION: Final = 9
 OFFSETS_OF_GROUPS_VERSION: Final = 8
 CONSUMER: Final = "consumer"
@@ -48,7 +48,7 @@ class ListedGroup(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One member; `partitions` is None when what it is assigned is no list of partitions."""
+    """One member; `partitions` is None when its assignment is not a list of partitions."""
 
     member_id: str
     instance_id: str | None
@@ -69,7 +69,7 @@ class DescribedGroup(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """What a group has committed for one partition."""
+    """Committed offset of a group for one partition."""
 
     offset: int
     leader_epoch: int
@@ -77,7 +77,7 @@ class Committed(NamedTuple):
 
 
 def list_groups(cluster: Cluster) -> list[ListedGroup]:
-    """The groups of every broker, by name."""
+    """Return the groups of every broker, sorted by name."""
     found = []
     for node in cluster.nodes():
         answer = cluster.node(node.node_id).send(ListGroupsRequest(), ListGroupsResponse)
@@ -88,7 +88,7 @@ def list_groups(cluster: Cluster) -> list[ListedGroup]:
 
 
 def describe_group(cluster: Cluster, group: str) -> DescribedGroup:
-    """The group; `RefusedError` when there is none of that name."""
+    """Return the group. Raises `RefusedError` when there is none of that name."""
     coordinator = cluster.coordinator(group)
     if _version(coordinator, ConsumerGroupDescribeRequest.API_KEY) >= 0:
         found = _describe_consumer_group(coordinator, group)
@@ -96,22 +96,22 @@ def describe_group(cluster: Cluster, group: str) -> DescribedGroup:
             return found
     answer = coordinator.send(DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse).groups[0]
     check(f"group {group}", answer.error_code, answer.error_message)
-    if answer.group_state == "Dead":  # how older servers say that there is none
+    if answer.group_state == "Dead":  # reported by older servers for a missing group
         check(f"group {group}", ErrorCode.GROUP_ID_NOT_FOUND)
     return DescribedGroup(group, "classic", answer.group_state, answer.protocol_type, answer.protocol_data,
                           tuple(sorted(map(_classic_member, answer.members))))
 
 
 def delete_group(cluster: Cluster, group: str) -> None:
-    """Deletes a group that has no members, with its offsets."""
+    """Delete a group that has no members, with its offsets."""
     coordinator = cluster.coordinator(group)
     for answer in coordinator.send(DeleteGroupsRequest(groups_names=[group]), DeleteGroupsResponse).results:
         check(f"group {group}", answer.error_code)
 
 
 def committed_offsets(cluster: Cluster, group: str, *, stable: bool = False) -> dict[Partition, Committed]:
-    """Everything that the group has committed, by partition. `stable`: `RefusedError` while a transaction that has not
-    ended may change one."""
+    """Return all committed offsets of the group, by partition. With `stable`, raises `RefusedError` while an open
+    transaction may change one."""
     coordinator = cluster.coordinator(group)
     version = coordinator.version(OffsetFetchRequest.API_KEY, OFFSETS_BY_NAME_VERSION)
     topics: Sequence[OffsetFetchResponseTopic | OffsetFetchResponseTopics]
@@ -135,7 +135,7 @@ def committed_offsets(cluster: Cluster, group: str, *, stable: bool = False) -> 
 
 
 def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[Partition, int]) -> None:
-    """Sets what a group without members has committed; `RefusedError` names the first partition that was refused."""
+    """Set the committed offsets of a group without members. `RefusedError` names the first refused partition."""
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (topic, index), offset in sorted(offsets.items()):
         topics.setdefault(topic, []).append(
@@ -150,12 +150,12 @@ def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[Partition, int
 
 
 def _version(connection: Connection, api_key: int) -> int:
-    """The newest version that the server offers; -1 when it does not know the API."""
+    """Return the newest version that the server offers; -1 when it does not know the API."""
     return connection.versions.get(api_key, (0, -1))[1]
 
 
 def _describe_consumer_group(coordinator: Connection, group: str) -> DescribedGroup | None:
-    """A group of KIP-848; None when the group is none of them, or there is none."""
+    """Return a group of KIP-848; None when the group is of another kind or does not exist."""
     request = ConsumerGroupDescribeRequest(group_ids=[group])
     found = coordinator.send(request, ConsumerGroupDescribeResponse).groups[0]
     if found.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
@@ -174,7 +174,7 @@ def _classic_member(member: DescribedGroupMember) -> Member:
 
 
 def _assigned(assignment: bytes) -> tuple[Partition, ...] | None:
-    """The partitions of a consumer's assignment, which begins with its version."""
+    """Return the partitions of a consumer's assignment, which begins with its version."""
     if not assignment:
         return ()
     version = int.from_bytes(assignment[:2], "big", signed=True)

@@ -1,4 +1,4 @@
-"""Replicas in brokers' log directories, and moving them from one to another of the same broker (KIP-113)."""
+"""Replicas in brokers' log directories, and their moves between directories of one broker (KIP-113)."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsRe
 
 
 class PlacedReplica(NamedTuple):
-    """One replica in one directory. `is_future`: it moves there, and is `offset_lag` behind."""
+    """One replica in one directory. `is_future` means that it is being moved there and is `offset_lag` behind."""
 
     partition: Partition
     path: str
@@ -27,7 +27,7 @@ class PlacedReplica(NamedTuple):
 
 
 def placed_replicas(cluster: Cluster, node_id: int) -> list[PlacedReplica]:
-    """All replicas of a broker, by directory, in those of its directories that it can use."""
+    """Return all replicas of a broker in its usable directories, sorted by directory."""
     answer = cluster.node(node_id).send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
     check(f"log directories of broker {node_id}", answer.error_code)
     return [PlacedReplica((topic.name, each.partition_index), directory.log_dir, each.partition_size,
@@ -37,7 +37,8 @@ def placed_replicas(cluster: Cluster, node_id: int) -> list[PlacedReplica]:
 
 
 def move_replicas(cluster: Cluster, node_id: int, path: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
-    """Has a broker put replicas into one of its directories; Kafka's error code for each, 0 when it has begun."""
+    """Let a broker move replicas into one of its directories. Return Kafka's error code for each, 0 when the move has
+    begun."""
     topics: dict[str, list[int]] = {}
     for topic, index in partitions:
         topics.setdefault(topic, []).append(index)

@@ -1,4 +1,4 @@
-"""Questions about many partitions at once: each goes to its leader, one request per leader."""
+"""Offsets of many partitions at once, with one request per leader."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -16,16 +16,16 @@ from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 
 LATEST: Final = -1
 EARLIEST: Final = -2
-CONSUMER: Final = -1  # as the replica that asks
+CONSUMER: Final = -1  # replica id of a request from a consumer
 
 Partition = tuple[str, int]
 
 
 def list_offsets(cluster: Cluster, topics: Iterable[MetadataResponseTopic],
                  timestamps: Mapping[Partition, int]) -> dict[Partition, int]:
-    """The offsets of these partitions at timestamps (milliseconds, or Kafka's special ones); -1 where there is none.
+    """Return the offsets of these partitions at timestamps (milliseconds, or Kafka's special ones); -1 means no offset.
 
-    `topics` is their metadata. A partition without a leader is left out; `RefusedError` names one that was refused.
+    `topics` is their metadata. A partition without a leader is omitted. `RefusedError` names one that was refused.
     """
     by_leader: dict[int, dict[str, list[int]]] = {}
     for topic in topics:
@@ -48,7 +48,8 @@ def list_offsets(cluster: Cluster, topics: Iterable[MetadataResponseTopic],
 
 def list_all_offsets(cluster: Cluster, topics: Iterable[MetadataResponseTopic],
                      timestamps: Mapping[Partition, int]) -> dict[Partition, int]:
-    """As `list_offsets`, for all of these partitions: `RefusedError` also names one without a leader."""
+    """Return the offsets as `list_offsets` does, for all of these partitions: `RefusedError` also names one without a
+    leader."""
     found = list_offsets(cluster, topics, timestamps)
     for topic, index in timestamps:
         if (topic, index) not in found:
@@ -57,5 +58,5 @@ def list_all_offsets(cluster: Cluster, topics: Iterable[MetadataResponseTopic],
 
 
 def every(topics: Iterable[MetadataResponseTopic], timestamp: int) -> dict[Partition, int]:
-    """The same timestamp for each partition of the topics."""
+    """Return the same timestamp for each partition of the topics."""
     return {(topic.name or "", each.partition_index): timestamp for topic in topics for each in topic.partitions}

@@ -1,4 +1,4 @@
-"""Where replicas should be instead of where they are: with as few of them moved as can be. Pure."""
+"""Plan of a new placement of replicas that moves as few of them as possible. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,17 +13,19 @@ Assignment = Mapping[Partition, Sequence[int]]
 
 @dataclass(slots=True)
 class Placement:
-    """`racks`: of every broker that may have replicas, None where it has none. Counts replicas and leaders."""
+    """Planner that counts replicas and leaders. `racks` has every broker that may have replicas, with None for a broker
+    without a rack."""
 
     racks: Mapping[int, str | None]
     replicas: Counter[int] = field(default_factory=Counter)
     leaders: Counter[int] = field(default_factory=Counter)
 
     def plan(self, now: Assignment, replication_factor: int | None = None) -> dict[Partition, list[int]]:
-        """All partitions of `now` on the allowed brokers: replicas stay where they may, the others go to who has least,
-        then brokers with more than their share give some to those with less, then preferred leaders are spread.
+        """Place all partitions of `now` on the allowed brokers.
 
-        `InvalidArgumentError` when there are fewer brokers than replicas.
+        Replicas on allowed brokers stay. The others go to the brokers with the fewest replicas. Then brokers with more
+        than their share give some to those with fewer, and preferred leaders are spread. Raises `InvalidArgumentError`
+        when there are fewer brokers than replicas.
         """
         found: dict[Partition, list[int]] = {}
         for partition, replicas in now.items():
@@ -54,7 +56,8 @@ class Placement:
         return rack is not None and any(self.racks[each] == rack for each in others)
 
     def _even_out(self, found: dict[Partition, list[int]]) -> None:
-        """Each move takes one replica from who has most to who has two less, so it comes to an end."""
+        """Move single replicas to brokers with fewer. Each move goes to a broker that has at least two fewer than its
+        source, so the loop terminates."""
         while self.racks:
             order = sorted(self.racks, key=lambda each: (self.replicas[each], each))
             if not any(self._move_one(found, source, target) for source in reversed(order) for target in order
@@ -75,7 +78,8 @@ class Placement:
         return False
 
     def _spread_leaders(self, found: dict[Partition, list[int]]) -> None:
-        """The order of replicas costs nothing: whoever leads fewer of those before is the preferred leader."""
+        """Reorder replicas, which costs nothing: the one that leads the fewest earlier partitions becomes the preferred
+        leader."""
         for replicas in found.values():
             first = min(replicas, key=lambda each: (self.leaders[each], replicas.index(each)))
             if self.leaders[replicas[0]] > self.leaders[first] + 1:
@@ -85,6 +89,6 @@ class Placement:
 
 
 def changes(now: Assignment, then: Assignment) -> dict[Partition, list[int]]:
-    """What of `then` is not so already."""
+    """Return the partitions of `then` whose replicas differ from `now`."""
     return {partition: list(replicas) for partition, replicas in then.items()
             if list(now.get(partition, ())) != list(replicas)}

@@ -1,7 +1,7 @@
-"""What every idempotent producer does: a producer id of its own, and its numbers in each batch's header.
+"""Parts of an idempotent producer: a producer id of its own, and its numbers in each batch's header.
 
-A broker refuses a sequence that it has had, so who keeps the id and makes the same batches again may send them as often
-as need be.
+A broker does not append a sequence twice. So a producer that keeps its id and builds the same batches again may send
+them as often as necessary.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Answer = TypeVar("Answer")
 RETRY_PAUSE_SECONDS: Final = 0.1
 SEQUENCES: Final = 1 << 31
 
-# The newest version of Produce that names topics, and the newest that adds no partition to a transaction by itself.
+# The newest version of Produce that names topics and that does not add partitions to a transaction by itself.
 PRODUCE_VERSION_MAX: Final = 12
 TRANSACTIONAL_VERSION_MAX: Final = 11
 
-# Where the checksum, the attributes' low byte and the producer's fields stand in a batch's header, and where what is
-# checked begins.
+# Positions in a batch's header: the checksum, the attributes' low byte, the producer's fields, the start of the
+# checksummed bytes.
 CRC_POSITION: Final = 17
 CHECKED_POSITION: Final = 21
 ATTRIBUTES_POSITION: Final = 22
@@ -37,9 +37,9 @@ TRANSACTIONAL: Final = 0x10
 PRODUCER: Final = struct.Struct(">qhi")
 PRODUCER_POSITION: Final = 43
 
-# What passes when a leader or a coordinator has moved, replicas are away for a while, a coordinator is still loading,
-# the markers of a transaction that ended are still being written, or a topic was made a moment ago: whoever made it
-# was answered by the controller, and brokers hear of it later.
+# Temporary errors. A leader or a coordinator has moved, replicas are offline for a while, a coordinator is still
+# loading, or the markers of an ended transaction are still being written. Or a topic was created a moment ago: its
+# creator got its answer from the controller, and brokers learn of the topic later.
 PASSING: Final = frozenset({
     ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.FENCED_LEADER_EPOCH,
@@ -51,8 +51,8 @@ PASSING: Final = frozenset({
 
 
 def new_producer(cluster: Cluster, timeout: float) -> tuple[int, int]:
-    """A producer id of our own, and its epoch. What passes is waited for, for `timeout` seconds; then, and for
-    what does not pass at once, `RefusedError` or `ConnectionFailedError`."""
+    """Request a producer id and its epoch. Temporary errors are retried for `timeout` seconds. Then, and at once for
+    other errors, raises `RefusedError` or `ConnectionFailedError`."""
     def ask() -> tuple[int, int]:
         found = cluster.any().send(InitProducerIdRequest(transactional_id=None), InitProducerIdResponse)
         check("a producer id", found.error_code)
@@ -62,8 +62,8 @@ def new_producer(cluster: Cluster, timeout: float) -> tuple[int, int]:
 
 
 def persist(timeout: float, act: Callable[[], Answer], reset: Callable[[], None] = lambda: None) -> Answer:
-    """What `act` gives, tried again for `timeout` seconds while it fails for what passes, each time after `reset` (a
-    cluster's `close`, where connections are to be new). Then, and for what does not pass at once, `RefusedError` or
+    """Return the result of `act`. Temporary errors are retried for `timeout` seconds, each time after `reset` (for new
+    connections: the cluster's `close`). Then, and at once for other errors, raises `RefusedError` or
     `ConnectionFailedError`."""
     deadline = time.monotonic() + timeout
     while True:
@@ -77,8 +77,8 @@ def persist(timeout: float, act: Callable[[], Answer], reset: Callable[[], None]
 
 
 def stamped(batch: bytes, producer: tuple[int, int], sequence: int, *, transactional: bool = False) -> bytes:
-    """The batch with a producer's id and epoch, and the sequence of its first record, in its header; as part of a
-    transaction when it is `transactional`."""
+    """Return the batch with a producer's id and epoch and the sequence of its first record in its header. With
+    `transactional` it is part of a transaction."""
     data = bytearray(batch)
     if transactional:
         data[ATTRIBUTES_POSITION] |= TRANSACTIONAL

@@ -1,5 +1,7 @@
-"""The metadata quorum from outside: who votes, how far everybody is, and changing it. Asked through controllers or, as
-they pass such requests on, through brokers; ours and Kafka's alike."""
+"""Client of the metadata quorum: its voters, the progress of every replica, and changes of the voters.
+
+Requests go to controllers, or to brokers, which forward them. Both may be ours or Kafka's.
+"""
 
 import time
 from collections.abc import Callable
@@ -37,21 +39,21 @@ CONTROLLERS: Final = 2
 VOTE_KEY: Final = API_BY_NAME["Vote"].key
 RETRY_PAUSE_SECONDS: Final = 0.05
 ATTEMPT_SECONDS: Final = 5.0
-"""How long one leader is waited for: one that hangs accepts connections, and another may lead by now."""
+"""Longest wait for one leader: one that hangs accepts connections, while another may lead by now."""
 REACH_SECONDS: Final = 3.0
-"""How long the nodes may take to restart before their addresses count as wrong ones."""
+"""Time for the nodes to restart, after which their addresses count as wrong."""
 ANSWER_SECONDS: Final = 1.0
-"""How much later than a change's time-out its answer may come."""
+"""Delay of an answer after the time-out of its change."""
 PASSING: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT,
                   ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH)
-"""Errors after which the next leader may do it."""
+"""Errors after which the next leader may succeed."""
 
 Result = TypeVar("Result")
 
 
 class Replica(NamedTuple):
-    """One replica of the metadata log. `fetch_ms` and `caught_up_ms` are times, -1 where they are not known; `lag`
-    counts records behind the leader. `addresses` are told of voters only."""
+    """One replica of the metadata log. `fetch_ms` and `caught_up_ms` are times, -1 when unknown. `lag` counts records
+    behind the leader. Only voters have `addresses`."""
 
     node_id: int
     directory_id: UUID
@@ -64,8 +66,8 @@ class Replica(NamedTuple):
 
 
 class Description(NamedTuple):
-    """The quorum as its leader sees it. `targets`: ids of who is to vote when the reassignment that is under way is
-    done; None without one."""
+    """The quorum as its leader sees it. `targets` are the ids of the voters after the reassignment in progress; None
+    without one."""
 
     leader: int
     epoch: int
@@ -83,7 +85,7 @@ class Description(NamedTuple):
 
 
 class QuorumClient:
-    """Finds whom to ask. While there is no leader it looks for one, for the cluster's time-out at most."""
+    """Client that finds the leader of the quorum. Without a leader it searches for at most the cluster's time-out."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -97,9 +99,11 @@ class QuorumClient:
             return connection.send(request, DescribeQuorumResponse)
 
     def _retried(self, what: str, attempt: Callable[[float], Result]) -> Result:
-        """What `attempt` returns. It is repeated, against the next leader, while there is none, or the one that was
-        asked does not answer in the seconds that it is given or leads no more; for the cluster's time-out in all. The
-        last error is raised then, and much earlier while no address was ever reached."""
+        """Return the result of `attempt`, whose argument is a time limit in seconds. It is repeated with the next
+        leader while there is no leader, or the queried one does not answer in time or has lost its role.
+
+        After the cluster's time-out the last error is raised; much earlier when no address was ever reached.
+        """
         began = time.monotonic()
         deadline, reached = began + self.cluster.timeout, False
         while True:
@@ -121,8 +125,9 @@ class QuorumClient:
             time.sleep(RETRY_PAUSE_SECONDS)
 
     def leader(self, seconds: float | None = None) -> Connection:
-        """A connection of the caller's own to the leader, or to a broker, which knows the way. RefusedError with
-        NOT_CONTROLLER when no controller that answers knows the leader. `seconds`: how long to wait for any answer."""
+        """Open a connection, owned by the caller, to the leader, or to a broker, which forwards requests to it. Raises
+        `RefusedError` with NOT_CONTROLLER when no reachable controller knows the leader. `seconds` limits the wait for
+        each answer."""
         failures: list[ConnectionFailedError] = []
         share = max(CONNECT_SECONDS / len(self.cluster.bootstrap), CONNECT_SECONDS_MIN)
         for host, port in self.cluster.bootstrap:
@@ -133,7 +138,7 @@ class QuorumClient:
                 with connection:
                     told = connection.send(DescribeClusterRequest(endpoint_type=CONTROLLERS), DescribeClusterResponse)
                 if told.error_code == ErrorCode.UNSUPPORTED_VERSION:
-                    continue  # a controller of Kafka's that has just started, and knows no metadata.version yet
+                    continue  # a controller of Kafka that has just started and does not know metadata.version yet
                 check("controllers", told.error_code, told.error_message)
                 for node in told.brokers:
                     if node.broker_id == told.controller_id:
@@ -149,8 +154,8 @@ class QuorumClient:
         raise RefusedError("leader of the quorum", ErrorCode.NOT_CONTROLLER, "no controller that answers knows one")
 
     def add(self, node_id: int, directory_id: UUID, listeners: list[tuple[str, str, int]]) -> None:
-        """Makes a voter of a replica that follows the log already; waits until that is committed. `listeners`: name,
-        host and port of its controller listeners. `RefusedError` when the leader refuses."""
+        """Make a replica that already follows the log a voter; wait until that is committed. `listeners` are name, host
+        and port of its controller listeners. Raises `RefusedError` when the leader refuses."""
         what, attempts = f"adding voter {node_id}", 0
 
         def attempt(seconds: float) -> None:
@@ -162,18 +167,19 @@ class QuorumClient:
             with self.leader(seconds + ANSWER_SECONDS) as connection:
                 answer = connection.send(request, AddRaftVoterResponse)
             if attempts > 1 and answer.error_code == ErrorCode.DUPLICATE_VOTER and self._votes(node_id, directory_id):
-                return                 # an earlier attempt has done it, and its answer was lost
+                return                 # an earlier attempt succeeded, and its answer was lost
             check(what, answer.error_code, answer.error_message)
 
         self._retried(what, attempt)
 
     def _votes(self, node_id: int, directory_id: UUID) -> bool:
-        """Looked at before and after a removal. A broker asks the next controller too when the one that it asked leads
-        no more, which is how a leader's own removal ends; then it is told that there is nothing left to do."""
+        """Return whether the replica is a voter. A removal checks this before and after, because a leader's own removal
+        ends its leadership. A broker then forwards the request to the next controller as well, which refuses it because
+        the voter is already removed."""
         return any((each.node_id, each.directory_id) == (node_id, directory_id) for each in self.describe().voters)
 
     def remove(self, node_id: int, directory_id: UUID) -> None:
-        """Makes a voter a mere observer; waits until that is committed. `RefusedError` when the leader refuses."""
+        """Make a voter an observer; wait until that is committed. Raises `RefusedError` when the leader refuses."""
         what = f"removing voter {node_id}"
         request = RemoveRaftVoterRequest(cluster_id=None, voter_id=node_id, voter_directory_id=directory_id)
         voted = self._votes(node_id, directory_id)
@@ -188,9 +194,9 @@ class QuorumClient:
         self._retried(what, attempt)
 
     def reassign(self, targets: tuple[int, ...] | None) -> None:
-        """Sets where the voters are to go, None: nowhere (KIP-642); waits until that is committed, not until they are
-        there. `RefusedError` when the leader refuses; Apache Kafka's has no such reassignment, and answers
-        UNKNOWN_TOPIC_OR_PARTITION."""
+        """Set the target voters, or end their reassignment with None (KIP-642). Waits until the target is committed,
+        not until it is reached. Raises `RefusedError` when the leader refuses. Apache Kafka's leader has no such
+        reassignment and answers UNKNOWN_TOPIC_OR_PARTITION."""
         what = "ending the reassignment" if targets is None else f"reassigning the voters to {_listed(targets)}"
 
         def attempt(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Reassignments of replicas: asked for, cancelled, watched, and throttled as Kafka's tool does it."""
+"""Reassignments of replicas: start, cancel, watch and throttle, as Kafka's tool does it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -24,7 +24,8 @@ FOLLOWERS: Final = "follower.replication.throttled"
 
 
 class Ongoing(NamedTuple):
-    """A partition on its way. `replicas`: all that it has meanwhile, those to come and those to go included."""
+    """A partition that is being reassigned. `replicas` are all current ones, including those being added and removed.
+    """
 
     partition: Partition
     replicas: tuple[int, ...]
@@ -37,7 +38,7 @@ class Ongoing(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Bytes that the replicas to come have, and how many they will have, as their leaders have them now."""
+    """Bytes that the added replicas have, and the bytes that they need, by their leaders' current sizes."""
 
     done_bytes: int
     total_bytes: int
@@ -48,7 +49,7 @@ class Progress(NamedTuple):
 
 
 def ongoing(cluster: Cluster) -> dict[Partition, Ongoing]:
-    """What is under way, by partition."""
+    """Return the reassignments in progress, by partition."""
     answer = cluster.send(ListPartitionReassignmentsRequest(topics=None), ListPartitionReassignmentsResponse)
     check("reassignments", answer.error_code, answer.error_message)
     found = [Ongoing((topic.name, each.partition_index), tuple(each.replicas), tuple(each.adding_replicas),
@@ -57,7 +58,7 @@ def ongoing(cluster: Cluster) -> dict[Partition, Ongoing]:
 
 
 def reassign(cluster: Cluster, targets: Mapping[Partition, Sequence[int] | None]) -> dict[Partition, RefusedError]:
-    """Sends partitions to these replicas, or with None back to where they were; gives those that were refused."""
+    """Reassign partitions to these replicas; None cancels a partition's reassignment. Return the refused ones."""
     by_topic: dict[str, list[ReassignablePartition]] = {}
     for (topic, index), replicas in targets.items():
         by_topic.setdefault(topic, []).append(ReassignablePartition(partition_index=index, replicas=replicas))
@@ -72,7 +73,7 @@ def reassign(cluster: Cluster, targets: Mapping[Partition, Sequence[int] | None]
 
 
 def progress(cluster: Cluster, moving: Iterable[Ongoing]) -> dict[Partition, Progress]:
-    """How far each is. A replica that its broker does not tell of yet has nothing."""
+    """Return the progress of each. A replica that its broker does not report yet has 0 bytes."""
     moving = list(moving)
     topics = cluster.metadata(sorted(dict.fromkeys(each.partition[0] for each in moving))).topics if moving else []
     leaders = {(topic.name or "", each.partition_index): each.leader_id for topic in topics
@@ -92,12 +93,12 @@ def progress(cluster: Cluster, moving: Iterable[Ongoing]) -> dict[Partition, Pro
 
 
 def total(of: Mapping[Partition, Progress]) -> Progress:
-    """All of them together."""
+    """Return the sum of all."""
     return Progress(sum(each.done_bytes for each in of.values()), sum(each.total_bytes for each in of.values()))
 
 
 def log_sizes(cluster: Cluster, broker: int, partitions: Iterable[Partition]) -> dict[Partition, int]:
-    """Bytes of these partitions' logs on one broker."""
+    """Return the bytes of these partitions' logs on one broker."""
     by_topic: dict[str, list[int]] = {}
     for name, index in partitions:
         by_topic.setdefault(name, []).append(index)
@@ -114,8 +115,8 @@ def log_sizes(cluster: Cluster, broker: int, partitions: Iterable[Partition]) ->
 
 def throttle(cluster: Cluster, now: Mapping[Partition, Sequence[int]], then: Mapping[Partition, Sequence[int]],
              bytes_per_second: int) -> None:
-    """Bounds what the moves from `now` to `then` may take: the replicas that there are as sources, those to come as
-    followers, and the rate of every broker that has one of them."""
+    """Limit the bandwidth of the moves from `now` to `then`. Throttles the current replicas as sources and the added
+    ones as followers, and sets the rate of every broker that has one of them."""
     sources: dict[str, list[str]] = {}
     targets: dict[str, list[str]] = {}
     brokers: dict[int, None] = {}
@@ -136,8 +137,8 @@ def throttle(cluster: Cluster, now: Mapping[Partition, Sequence[int]], then: Map
 
 
 def unthrottle(cluster: Cluster, topics: Iterable[str], brokers: Iterable[int]) -> None:
-    """Removes the bounds, whether the nodes that are asked know of them yet or not: each replays a change of settings a
-    moment after it was made, so what a node says of its throttle may be out of date."""
+    """Remove the throttles unconditionally, without reading them first. Each node replays a change of settings a moment
+    after it was made, so the throttles that a node reports may be out of date."""
     for kind, names, what in (("topic", list(topics), "replicas"), ("broker", list(map(str, brokers)), "rate")):
         for name in names:
             alter_configs(cluster, kind, name, [
@@ -145,8 +146,8 @@ def unthrottle(cluster: Cluster, topics: Iterable[str], brokers: Iterable[int]) 
 
 
 def throttles(cluster: Cluster, followers: Mapping[Partition, Sequence[int]]) -> dict[Partition, int]:
-    """Bytes per second that the slowest of those brokers may fetch of that partition and others that are throttled; of
-    partitions that have such a bound."""
+    """Return, for each throttled partition, the bytes per second that the slowest of those brokers may fetch of all its
+    throttled partitions together."""
     topics = dict.fromkeys(topic for topic, _ in followers)
     brokers = dict.fromkeys(str(broker) for each in followers.values() for broker in each)
     replicas = settings(cluster, "topic", topics, f"{FOLLOWERS}.replicas")

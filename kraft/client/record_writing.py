@@ -1,4 +1,4 @@
-"""Appending one record at a time, with fields of any bytes: for what a client library cannot send."""
+"""Appending one record at a time, with fields of any bytes, for records that a client library cannot send."""
 
 import random
 import zlib
@@ -19,10 +19,10 @@ ALL: Final = -1
 def append_record(cluster: Cluster, topic: str, partition: int | None, value: bytes | None, key: bytes | None,
                   timestamp_ms: int | None, headers: Sequence[tuple[bytes, bytes | None]], *, codec: str = "none",
                   acks: int = ALL) -> int:
-    """Appends a record and returns the offset that it got, once `acks` replicas (1, or ALL) have it.
+    """Append a record and return its offset, once `acks` replicas (1, or ALL) have it.
 
     Without `partition` the key chooses it, as librdkafka's default partitioner does. Temporary refusals are retried for
-    the cluster's time-out; then a record may be there twice or not at all. Raises `RefusedError` or
+    the cluster's time-out; a record may then be appended twice or not at all. Raises `RefusedError` or
     `ConnectionFailedError`.
     """
     builder = BatchBuilder(codec)
@@ -46,5 +46,5 @@ def append_record(cluster: Cluster, topic: str, partition: int | None, value: by
 
 
 def partition_of(key: bytes | None, partitions: int) -> int:
-    """The partition of a key by its CRC-32; any one without a key."""
+    """Return the partition of a key by its CRC-32; a random one without a key."""
     return zlib.crc32(key) % partitions if key else random.randrange(partitions)

@@ -1,4 +1,4 @@
-"""The flight recorders of controllers and brokers, asked one by one: each tells only what happened to itself."""
+"""Flight recorders of controllers and brokers, queried one by one: each has only its own node's events."""
 
 import json
 from dataclasses import dataclass, field
@@ -24,8 +24,11 @@ Address = tuple[str, int]
 
 @dataclass(slots=True)
 class Recordings:
-    """`lines`: the entries of each node that answered, oldest first, the last one its state. `silent`: why a node did
-    not answer, by its id; `unknown`: the same by address, where no id is known for it."""
+    """Results of a collection.
+
+    `lines` has the entries of each node that answered, oldest first, the last one its state. `silent` has the reasons
+    why nodes did not answer, by id; `unknown` has them by address where the id is unknown.
+    """
 
     lines: dict[int, list[str]] = field(default_factory=dict)
     silent: dict[int, str] = field(default_factory=dict)
@@ -33,7 +36,8 @@ class Recordings:
 
 
 def collect(cluster: Cluster, count: int) -> Recordings:
-    """The last `count` entries of every controller that the bootstrap addresses are, or lead to."""
+    """Collect the last `count` entries of every controller among the bootstrap addresses and of those that they name.
+    """
     found = Recordings()
     known: dict[Address, int] = {}
     asked: list[Address] = []
@@ -49,7 +53,7 @@ def collect(cluster: Cluster, count: int) -> Recordings:
                 known |= told
                 waiting += told
                 if CONTROLLER_KEY not in connection.versions:
-                    continue           # a broker: of its replicas it tells `of_broker`
+                    continue           # a broker: `of_broker` reads its entries
                 if RECORDER_KEY in connection.versions:
                     answer = _asked(connection, count)
                     found.lines[answer.node_id] = answer.entries
@@ -66,14 +70,15 @@ def collect(cluster: Cluster, count: int) -> Recordings:
 
 
 def of_broker(cluster: Cluster, node_id: int, count: int) -> list[str]:
-    """The last `count` entries of a broker, oldest first, the last one its state; none of one that has no flight
-    recorder, as Kafka's. Raises what `Cluster.node` and `Connection.send` raise."""
+    """Return the last `count` entries of a broker, oldest first, the last one its state. A broker without a flight
+    recorder, such as Kafka's, has none. Raises what `Cluster.node` and `Connection.send` raise."""
     connection = cluster.node(node_id)
     return _asked(connection, count).entries if RECORDER_KEY in connection.versions else []
 
 
 def metadata_faults(cluster: Cluster, node_id: int) -> list[str]:
-    """The committed metadata that a broker cannot apply, one line each; none of a broker without a flight recorder."""
+    """Return the committed metadata that a broker cannot apply, one line each; none for a broker without a flight
+    recorder."""
     lines = of_broker(cluster, node_id, 0)
     values = json.loads(lines[-1])["values"] if lines else {}
     listed, count = list(values.get("faults", [])), int(values.get("fault_count", 0))
@@ -85,7 +90,7 @@ def _asked(connection: Connection, count: int) -> DescribeRecorderResponse:
 
 
 def _controllers(cluster: Cluster, connection: Connection) -> dict[Address, int]:
-    """The controllers that a node knows, with their ids."""
+    """Return the controllers that a node knows, with their ids."""
     if CONTROLLER_KEY in connection.versions:
         told = connection.send(DescribeClusterRequest(endpoint_type=CONTROLLERS), DescribeClusterResponse)
         return {(each.host, each.port): each.broker_id for each in told.brokers}

@@ -1,4 +1,4 @@
-"""What a tool tells when a server refuses a request."""
+"""Error that a tool reports when a server refuses a request."""
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import name_of, text_of
@@ -6,7 +6,7 @@ from kraft_native.errors import KraftError
 
 
 class RefusedError(KraftError):
-    """A server answered with an error code. `what` says what was asked for; `code` is Kafka's."""
+    """A server answered with an error code. `what` names the requested thing or action; `code` is Kafka's."""
 
     def __init__(self, what: str, code: int, message: str | None = None) -> None:
         super().__init__(f"{what}: {message or text_of(code)} ({name_of(code)})")
@@ -14,6 +14,6 @@ class RefusedError(KraftError):
 
 
 def check(what: str, code: int, message: str | None = None) -> None:
-    """Raises `RefusedError` unless `code` is 0."""
+    """Raise `RefusedError` unless `code` is 0."""
     if code != ErrorCode.NONE:
         raise RefusedError(what, code, message)

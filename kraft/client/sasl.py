@@ -1,4 +1,4 @@
-"""SASL as a client speaks it: PLAIN (RFC 4616), and SCRAM with SHA-256 or SHA-512 (RFC 5802)."""
+"""The client side of SASL: PLAIN (RFC 4616), and SCRAM with SHA-256 or SHA-512 (RFC 5802)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Final
 
 from kraft_native.errors import KraftError
 
-# A server that wants more would keep a processor busy for seconds.
+# A server that demands more would keep a processor busy for seconds.
 ITERATIONS_MAX: Final = 1 << 22
 ITERATIONS_MIN: Final = 4_096
 
 
 class SaslError(KraftError):
-    """The server does not know the user or the password, or is not the one that it says."""
+    """The server does not know the user or the password, or cannot prove its identity."""
 
 
 def authenticate(mechanism: str, username: str, password: str, exchange: Callable[[bytes], bytes],
                  nonce: str = "") -> None:
-    """Runs the mechanism: `exchange` sends a message and gives the answer. `SaslError` when the server is not to be
-    trusted; what `exchange` raises passes."""
+    """Run the mechanism; `exchange` sends a message and returns the answer. Raises `SaslError` when the server cannot
+    be trusted, and what `exchange` raises."""
     if mechanism == "PLAIN":
         exchange(f"\0{username}\0{password}".encode())
         return

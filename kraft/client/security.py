@@ -1,4 +1,4 @@
-"""How connections are secured: TLS by Python's `ssl`, SASL by PLAIN or SCRAM, from a Kafka client's own properties."""
+"""Security of connections: TLS by Python's `ssl`, SASL by PLAIN or SCRAM, from a Kafka client's own properties."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KNOWN: Final = frozenset({
     *NAMES.values(), "security.protocol", "ssl.key.location", "ssl.key.password", "ssl.truststore.type",
     "ssl.keystore.type", "ssl.endpoint.identification.algorithm", "sasl.username", "sasl.password", "sasl.jaas.config",
 })
-# They choose among implementations of Java, or how it renews what it knows.
+# They select among Java implementations, or configure how Java renews credentials.
 WITHOUT_EFFECT: Final = re.compile(
     r"ssl\.(protocol|provider|enabled\.protocols|cipher\.suites|(key|trust)manager\.algorithm|secure\.random\..*"
     r"|truststore\.password|engine\.factory\.class)|sasl\.(login|kerberos)\..*|security\.providers")
@@ -38,7 +38,7 @@ JAAS_OPTION: Final = re.compile(r'(username|password)\s*=\s*("(?:[^"\\]|\\.)*"|\
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """What a connection needs besides an address. Plain texts, so that another process can have it."""
+    """Security settings of a connection. All are plain texts, so that another process can use them."""
 
     tls: bool = False
     ca_file: str = ""
@@ -59,12 +59,12 @@ class Security:
 
     @property
     def protocol(self) -> str:
-        """The name that Kafka has for it."""
+        """Kafka's name of the protocol."""
         return ("SASL_" if self.mechanism else "") + ("SSL" if self.tls else "PLAINTEXT")
 
     def context(self) -> ssl.SSLContext:
-        """Settings of TLS. `InvalidArgumentError` for files that cannot be used. `ca_file` may be a directory of
-        certificates, as librdkafka has it: files named by the hash of their subject."""
+        """Create the TLS context. Raises `InvalidArgumentError` for unusable files. `ca_file` may be a directory of
+        certificates as in librdkafka: files named by the hash of their subject."""
         ca_path = Path(self.ca_file) if self.ca_file else None
         is_directory = ca_path is not None and ca_path.is_dir()
         try:
@@ -82,7 +82,7 @@ class Security:
         return context
 
     def _load_own(self, context: ssl.SSLContext) -> None:
-        password = self.key_password  # an empty one instead of none: the library would ask at the terminal
+        password = self.key_password  # an empty one instead of None: for None the library prompts at the terminal
         if self.certificate_file:
             context.load_cert_chain(self.certificate_file, self.key_file or None, password)
         elif self.certificate_text:
@@ -92,7 +92,7 @@ class Security:
                 context.load_cert_chain(file.name, None, password)
 
     def library_settings(self) -> dict[str, str]:
-        """The same in librdkafka's names; what is not set is left out."""
+        """Return the settings under librdkafka's names; unset ones are omitted."""
         found = {
             "ssl.ca.location": self.ca_file, "ssl.ca.pem": self.ca_text,
             "ssl.certificate.location": self.certificate_file, "ssl.certificate.pem": self.certificate_text,
@@ -111,13 +111,13 @@ _current: ContextVar[Security] = ContextVar("security", default=PLAINTEXT)
 
 
 def current() -> Security:
-    """What connections have that are opened here without their own."""
+    """Return the security of connections that are opened in this context without their own."""
     return _current.get()
 
 
 @contextmanager
 def secured(security: Security) -> Iterator[None]:
-    """Makes it `current` inside of the block, in this thread."""
+    """Make it the `current` one inside the block, in this thread."""
     token = _current.set(security)
     try:
         yield
@@ -126,9 +126,10 @@ def secured(security: Security) -> Iterator[None]:
 
 
 def security_of(properties: Mapping[str, str]) -> Security:
-    """Of a client's properties, in Kafka's names or librdkafka's; those of other parts of a client are not looked at.
+    """Return the security of a client's properties, under Kafka's names or librdkafka's. Properties of other parts of a
+    client are ignored.
 
-    `InvalidArgumentError` names a property that is unknown, or whose value cannot be used.
+    `InvalidArgumentError` names a property that is unknown or has an unusable value.
     """
     found: dict[str, str] = {}
     for name, value in properties.items():
@@ -149,7 +150,8 @@ def security_of(properties: Mapping[str, str]) -> Security:
 
 
 def security_of_library(settings: Mapping[str, str]) -> Security | None:
-    """The same for settings of librdkafka; None for what only that library can do, such as Kerberos."""
+    """Return the security of librdkafka's settings; None for settings that only that library supports, such as
+    Kerberos."""
     if settings.get("enable.ssl.certificate.verification", "true").lower() == "false":
         return None
     try:

@@ -1,4 +1,4 @@
-"""What state a cluster is in: its nodes, its quorum, its partitions and its log directories."""
+"""State of a cluster: its nodes, its quorum, its partitions and its log directories."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -23,7 +23,7 @@ FENCED_VERSION: Final = 2
 
 
 class BrokerState(NamedTuple):
-    """One broker. `problem` says why it could not be asked; None when it answered."""
+    """One broker. `problem` says why it could not be reached; None when it answered."""
 
     node_id: int
     address: str
@@ -51,7 +51,7 @@ class Quorum(NamedTuple):
 
 
 class Partitions(NamedTuple):
-    """Partitions by what is wrong with them, each named `topic-index`."""
+    """Partitions by their problem, each named `topic-index`."""
 
     topics: int
     partitions: int
@@ -60,7 +60,8 @@ class Partitions(NamedTuple):
 
 
 class LogDirectory(NamedTuple):
-    """One log directory. `problem` is None when the broker can use it; -1 stands for what it does not tell."""
+    """One log directory. `problem` is None when the broker can use it; -1 means that the broker does not report a
+    number."""
 
     node_id: int
     path: str
@@ -72,7 +73,7 @@ class LogDirectory(NamedTuple):
 
 
 def brokers(cluster: Cluster) -> list[BrokerState]:
-    """Every broker by id, asked for its versions; fenced ones too where the cluster tells them."""
+    """Return every broker, sorted by id, after connecting to it. Includes fenced ones where the cluster lists them."""
     first = cluster.any()
     api = DescribeClusterRequest.API_KEY
     fenced: dict[int, BrokerState] = {}
@@ -94,8 +95,8 @@ def brokers(cluster: Cluster) -> list[BrokerState]:
 
 
 def ended_leases(cluster: Cluster, nodes: Iterable[BrokerState]) -> dict[int, str]:
-    """Of the brokers that answer those that no controller has spoken to for longer than their lease, by id, in words.
-    Apache Kafka's brokers do not tell it."""
+    """Return, in words and by id, the brokers that answer and whose lease has ended: no controller has answered them
+    for longer. Apache Kafka's brokers do not report it."""
     found = {}
     for each in nodes:
         if each.problem is None:
@@ -107,20 +108,20 @@ def ended_leases(cluster: Cluster, nodes: Iterable[BrokerState]) -> dict[int, st
 
 
 def metadata_faults(cluster: Cluster, nodes: Iterable[BrokerState]) -> dict[int, list[str]]:
-    """Of the brokers that answer, the committed metadata that they cannot apply, one line each, by id. Apache Kafka's
+    """Return, by id, the committed metadata that the brokers that answer cannot apply, one line each. Apache Kafka's
     brokers do not report it."""
     return {each.node_id: recorder.metadata_faults(cluster, each.node_id) for each in nodes if each.problem is None}
 
 
 class Storage(NamedTuple):
-    """What brokers say about their disks, in words."""
+    """Reports of brokers about their disks, in words."""
 
     lost_records: list[str]
     strays: list[str]
 
 
 def storage(cluster: Cluster, nodes: Iterable[BrokerState]) -> Storage:
-    """What is wrong on the disks of the brokers that answer. Apache Kafka's brokers do not report it."""
+    """Return the problems on the disks of the brokers that answer. Apache Kafka's brokers do not report them."""
     lost, strays = [], []
     for each in nodes:
         if each.problem is None:
@@ -133,7 +134,7 @@ def storage(cluster: Cluster, nodes: Iterable[BrokerState]) -> Storage:
 
 
 def quorum(cluster: Cluster) -> Quorum | None:
-    """The metadata quorum; None from a cluster that has none (one with ZooKeeper)."""
+    """Return the metadata quorum; None from a cluster that has none (one with ZooKeeper)."""
     if DescribeQuorumRequest.API_KEY not in cluster.any().versions:
         return None
     request = DescribeQuorumRequest(topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData()])])
@@ -152,7 +153,7 @@ def quorum(cluster: Cluster) -> Quorum | None:
 
 
 def partitions(metadata: MetadataResponse) -> Partitions:
-    """What is wrong with the partitions of all topics."""
+    """Return the problems of the partitions of all topics."""
     without_leader = []
     under_replicated = []
     for topic in sorted(metadata.topics, key=lambda topic: topic.name or ""):
@@ -167,7 +168,7 @@ def partitions(metadata: MetadataResponse) -> Partitions:
 
 
 def log_directories(cluster: Cluster, node_ids: list[int]) -> list[LogDirectory]:
-    """The log directories of these brokers."""
+    """Return the log directories of these brokers."""
     found = []
     for node_id in node_ids:
         answer = cluster.node(node_id).send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
@@ -181,5 +182,5 @@ def log_directories(cluster: Cluster, node_ids: list[int]) -> list[LogDirectory]
 
 
 def features(cluster: Cluster) -> dict[str, int]:
-    """The finalized feature levels."""
+    """Return the finalized feature levels."""
     return {each.name: each.level for each in describe_features(cluster).features.values() if each.level}

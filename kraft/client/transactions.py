@@ -1,7 +1,7 @@
 """Transactions of one transactional id (KIP-98, KIP-447), for producers that send record batches of their own.
 
-The requests are those of before KIP-890's second part, which every cluster with transactions speaks: a partition is
-added by a request before its first batch, and the producer's epoch changes when it begins, not with each transaction.
+The requests are those before KIP-890's second part, which every cluster with transactions supports. A request adds a
+partition before its first batch. The producer's epoch changes when the producer begins, not with each transaction.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kraft.protocol.messages.txn_offset_commit_request import (
 )
 from kraft.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 
-# The newest versions of before KIP-890's second part.
+# The newest versions before KIP-890's second part.
 VERSION_MAX: Final = {InitProducerIdRequest: 4, AddPartitionsToTxnRequest: 3, AddOffsetsToTxnRequest: 3,
                       TxnOffsetCommitRequest: 4, EndTxnRequest: 4}
 GROUP: Final = 0
@@ -40,20 +40,20 @@ Response = TypeVar("Response", bound=Message)
 
 
 def has_transactions(cluster: Cluster) -> bool:
-    """Whether the cluster can have transactions at all."""
+    """Return whether the cluster supports transactions at all."""
     return EndTxnRequest.API_KEY in cluster.any().versions
 
 
 class Transactions:
-    """A producer's transactions, one after the other: `begin`, then for each `add`, batches, `commit_offset`, `end`.
+    """Transactions of one producer, one after the other: `begin`, then for each `add`, batches, `commit_offset`, `end`.
 
-    Every method waits out what passes, `timeout` seconds; then, and for what does not pass at once, it raises
-    `RefusedError` or `ConnectionFailedError`. What was asked for may have happened all the same: `begin` of whoever
-    comes next makes the transaction one thing or the other. One thread.
+    Every method retries temporary errors for `timeout` seconds. Then, and at once for other errors, it raises
+    `RefusedError` or `ConnectionFailedError`. The request may still have taken effect: the next producer's `begin`
+    completes or aborts the transaction. One thread uses it.
     """
 
     def __init__(self, cluster: Cluster, transactional_id: str, *, expiry_ms: int, timeout: float) -> None:
-        """`expiry_ms`: a transaction that is open for longer is aborted by the cluster."""
+        """The cluster aborts a transaction that is open for longer than `expiry_ms`."""
         self.transactional_id = transactional_id
         self.producer_id = -1
         self.producer_epoch = -1
@@ -62,7 +62,8 @@ class Transactions:
         self._timeout = timeout
 
     def begin(self) -> None:
-        """A new epoch of the producer: those before it can do nothing any more, what they left open is aborted."""
+        """Start a new epoch of the producer. Producers of earlier epochs are fenced, and their open transactions are
+        aborted."""
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self._expiry_ms)
 
         def ask(coordinator: Connection) -> InitProducerIdResponse:
@@ -74,7 +75,7 @@ class Transactions:
         self.producer_id, self.producer_epoch = given.producer_id, given.producer_epoch
 
     def add(self, topic: str, partition: int) -> None:
-        """A partition to the open transaction, before its first batch."""
+        """Add a partition to the open transaction, before its first batch."""
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id, v3_and_below_producer_id=self.producer_id,
             v3_and_below_producer_epoch=self.producer_epoch,
@@ -88,7 +89,7 @@ class Transactions:
         self._ask(self.transactional_id, TRANSACTION, ask)
 
     def commit_offset(self, group: str, place: Partition, offset: int, metadata: str) -> None:
-        """An offset of a group, as part of the open transaction."""
+        """Commit an offset of a group as part of the open transaction."""
         what = f"group {group} in transaction {self.transactional_id}"
         adding = AddOffsetsToTxnRequest(transactional_id=self.transactional_id, producer_id=self.producer_id,
                                         producer_epoch=self.producer_epoch, group_id=group)
@@ -108,7 +109,7 @@ class Transactions:
         self._ask(group, GROUP, commit)
 
     def end(self, *, commit: bool) -> None:
-        """Commits the open transaction, or aborts it."""
+        """Commit the open transaction, or abort it."""
         request = EndTxnRequest(transactional_id=self.transactional_id, producer_id=self.producer_id,
                                 producer_epoch=self.producer_epoch, committed=commit)
 
