@@ -11,7 +11,8 @@ MinBytes does it read again, which gives the exact number.
 A request with very many partitions is read in slices of the loop's time (`slices.pyx`). Nothing further of its
 connection is processed until it is answered.
 
-Another thread loads data that is not in memory; before that, the index that says where the data is. The fetch reads again when all of it has arrived, a few times at most.
+Another thread loads data that is not in memory; before that, the index that says where the data is. The fetch reads
+again when all of it has arrived, a few times at most.
 
 Sessions (V7): `fetch_session.pyx`. (0, 0) begins one, (id, n) continues it, (id, 0) replaces it with another, (id, -1)
 ends it, (0, -1) is without. Errors: unknown id 70, wrong epoch 71, by name where it was by id or the reverse 106; their

@@ -1,10 +1,10 @@
 """Group commit: a thread without the interpreter lock makes written bytes durable, many appends per system call.
 
-An owner writes, then submits (descriptor, end offset, byte count) and goes on. The thread flushes one log at a time;
-what is submitted for a log meanwhile goes with its next flush. With `linger_us` 0 an idle thread flushes at once. With
-more it lets a log gather until `bytes_trigger` bytes are pending, the oldest pending byte is `linger_us` old, or
-somebody asks or waits; with None age does not count. `_c/flusher.h` has the rules, `docs/internals/engine-modules.md`
-the place in the engine.
+An owner writes, submits (descriptor, end offset, byte count) and continues. The thread flushes one log at a time; the
+next flush of a log covers all that is submitted for it meanwhile. With `linger_us` 0 an idle thread flushes at once.
+With a larger value it lets a log gather until `bytes_trigger` bytes are pending, the oldest pending byte is `linger_us`
+old, or a caller requests or waits for a flush. With None age does not count. `_c/flusher.h` has the rules,
+`docs/internals/engine-modules.md` the place in the engine.
 """
 
 import os
@@ -56,7 +56,7 @@ cdef extern from "flusher.h" nogil:
     int kf_flush_tell_from(kf_flush_handle* handle, int64_t end_offset)
     int64_t kf_flush_submitted(kf_flush_handle* handle)
 
-# A blocked waiter looks for signals this often, so that Ctrl-C works. It does not poll for the flush.
+# A blocked waiter checks for signals this often, so that Ctrl-C works. It does not poll for the flush.
 cdef int64_t SIGNAL_CHECK_NS = 100_000_000
 cdef double TIMEOUT_SECONDS_MAX = 1e9
 cdef int64_t LINGER_US_MAX = 60_000_000
@@ -74,7 +74,7 @@ cdef int64_t timeout_to_ns(object timeout) except -2:
 
 
 def counters() -> dict[str, int]:
-    """Flushers (one thread each until closed) and handles alive in this process."""
+    """Count flushers (one thread each until closed) and handles alive in this process."""
     return {"flushers": live_flushers, "flush_handles": live_handles}
 
 
@@ -83,9 +83,9 @@ cdef class Flusher:
     """The thread. Any thread may call it. `close` flushes what is pending and ends the thread; dropping the last
     reference (each handle holds one) does the same.
 
-    `bytes_trigger` (>= 1) counts per log; it and `linger_us` (0 to 60 s) say when a log's gathering ends. With
-    `linger_us` None only bytes end it, or somebody who asks or waits; a wait then returns when the thread rests again,
-    so that what happens, and in which order, follows from the calls alone.
+    `bytes_trigger` (>= 1) counts per log; it and `linger_us` (0 to 60 s) decide when a log's gathering ends. With
+    `linger_us` None only bytes end it, or a caller that requests a flush or waits. A wait then returns when the thread
+    rests again, so that all effects and their order follow from the calls alone.
     """
 
     def __cinit__(self, *, int64_t bytes_trigger=1 << 20, linger_us=0):
@@ -112,11 +112,12 @@ cdef class Flusher:
             kf_flusher_free(self.flusher)
 
     cpdef FlushHandle register(self, object directory, int64_t durable=0):
-        """A handle for one log. `directory` names it in errors; below `durable` everything is durable already."""
+        """Create a handle for one log. `directory` names it in errors; below `durable` everything is durable
+        already."""
         return FlushHandle(self, directory, durable)
 
     def close(self) -> None:
-        """Flushes what was submitted and ends the thread. May be called again."""
+        """Flush what was submitted and end the thread. Idempotent."""
         cdef int result
         with nogil:
             result = kf_flusher_stop(self.flusher)
@@ -125,8 +126,8 @@ cdef class Flusher:
 
     @property
     def eventfd(self) -> int:
-        """A descriptor that becomes readable (read it to clear) when any of its logs' `durable` moves or a flush fails,
-        and is readable at first if one of them has. The flusher owns and closes it."""
+        """A descriptor that becomes readable (read it to clear) when any of its logs' `durable` moves or a flush fails.
+        It starts readable if that has happened before. The flusher owns and closes it."""
         cdef int result = kf_flusher_eventfd(self.flusher)
         if result < 0:
             raise_unregistered(-result)
@@ -220,43 +221,43 @@ cdef class FlushHandle:
         raise OSError(-result, os.strerror(-result))
 
     def submit(self, int fd, int64_t end_offset, int64_t size=0) -> None:
-        """Asks for durability of all bytes below `end_offset`, the last `size` of which went to `fd`.
+        """Request durability of all bytes below `end_offset`, the last `size` of which went to `fd`.
 
         Owner's thread. The descriptor stays open until `durable` reaches `end_offset`, or `forget` or `close` returned.
         """
         self.raise_result(self.put(fd, end_offset, size))
 
     def submit_directory(self, path) -> None:
-        """Asks for durability of the directory's entries, before anything that is submitted later. Owner's thread."""
+        """Request durability of the directory's entries, before anything that is submitted later. Owner's thread."""
         cdef bytes name = os.fsencode(path)
         self.raise_result(self.put_directory(name))
 
     def gather_until_asked(self) -> None:
-        """What is submitted from now on gathers until somebody asks or waits, or there are `bytes_trigger` bytes: for
-        an owner who asks once for all that it submits in a turn. Owner's thread."""
+        """Let submissions gather until a caller requests a flush or waits, or there are `bytes_trigger` bytes. For
+        an owner that sends one request for all that it submits in a loop iteration. Owner's thread."""
         self.raise_result(kf_flush_gather_until_asked(self.handle))
 
     def ask(self, int64_t end_offset) -> None:
-        """Ends gathering for what lies below `end_offset`. Does not block."""
+        """End gathering for the bytes below `end_offset`. Does not block."""
         self.raise_result(self.ask_for(end_offset))
 
     def send(self, int64_t end_offset, int fd, bytes message not None) -> bool:
-        """Has the thread send a short message (at most 512 bytes) to a socket the moment `durable` reaches
-        `end_offset`; False when it is there already, and nothing will be sent. A later message takes the place of an
-        earlier one; a failure, a `reset` below and `close` drop it. The descriptor stays open until `take_back`."""
+        """Have the thread send a short message (at most 512 bytes) to a socket the moment `durable` reaches
+        `end_offset`. Return False when it has already; nothing is sent then. A later message replaces an earlier one; a
+        failure, a `reset` below and `close` drop it. The descriptor stays open until `take_back`."""
         return self.raise_result(kf_flush_send(self.handle, end_offset, fd, message, <int>len(message))) == 1
 
     def take_back(self) -> bool:
-        """Takes the message back. Whether it has been sent; if not, it will not be."""
+        """Withdraw the message. Return whether it has been sent; if not, it will not be."""
         return self.raise_result(kf_flush_take_back(self.handle)) == 1
 
     def tell_from(self, int64_t end_offset) -> bool:
-        """Has events, this handle's and the flusher's, tell of `durable` from `end_offset` on only, and of failures;
-        False when it is there already, and no event will tell of that. At first they tell of all."""
+        """Limit events, this handle's and the flusher's, to moves of `durable` from `end_offset` on and to failures.
+        Return False when `durable` has reached it already; no event will report that. At first they report all moves."""
         return self.raise_result(kf_flush_tell_from(self.handle, end_offset)) == 1
 
     def wait(self, int64_t end_offset, timeout=None) -> bool:
-        """Asks, then blocks until `durable` >= `end_offset`; False when `timeout` seconds passed first.
+        """Request a flush, then block until `durable` >= `end_offset`; False when `timeout` seconds passed first.
 
         Raises StorageError when a flush failed, LogClosedError when nothing more will be flushed, OperationError when
         the bytes were truncated away meanwhile.
@@ -278,24 +279,24 @@ cdef class FlushHandle:
                     return False
 
     def reset(self, int64_t end_offset) -> None:
-        """After a truncation to `end_offset`: `durable` and all that is pending reach no further. Owner's thread."""
+        """Lower `durable` and all pending ends to `end_offset` at most, after a truncation. Owner's thread."""
         self.raise_result(self.reset_to(end_offset))
 
     def forget(self, int fd) -> None:
-        """Drops pending flushes of `fd`, which may be closed afterwards; blocks while one runs. Owner's thread."""
+        """Drop pending flushes of `fd`, which may be closed afterwards; blocks while one runs. Owner's thread."""
         cdef int result
         with nogil:
             result = self.forget_file(fd)
         self.raise_result(result)
 
     def close(self) -> None:
-        """Drops what is pending, waits for a running flush of this log. Owner's thread. May be called again."""
+        """Drop pending flushes, wait for a running flush of this log. Owner's thread. Idempotent."""
         with nogil:
             kf_flush_close(self.handle)
 
     @property
     def durable(self) -> int:
-        """Everything below it is durable."""
+        """Offset below which everything is durable."""
         return self.durable_end()
 
     @property
@@ -313,13 +314,13 @@ cdef class FlushHandle:
 
     @property
     def failed_fd(self) -> int:
-        """The descriptor whose flush failed; -1: it was a directory, or nothing failed."""
+        """The descriptor whose flush failed; -1: a directory, or no failure."""
         return self.handle.failed_fd
 
     @property
     def eventfd(self) -> int:
-        """A descriptor that becomes readable (read it to clear) when `durable` moves or a flush fails, and is readable
-        at first if that has happened. The handle owns and closes it."""
+        """A descriptor that becomes readable (read it to clear) when `durable` moves or a flush fails. It starts
+        readable if that has happened before. The handle owns and closes it."""
         cdef int result = kf_flush_eventfd(self.handle)
         if result < 0:
             self.raise_result(result)

@@ -4,7 +4,8 @@ from kraft_native.config import LogConfig
 from kraft_native.marks import EPOCHS_CRC_KEY as EPOCHS_CRC_KEY
 
 def note_fork() -> None:
-    """In a child: logs that were open belong to the parent, and so does the thread of the shared flusher."""
+    """Disown the logs of the parent in a fork's child: they belong to the parent, and so does the shared flusher's
+    thread."""
 
 @final
 class LogCore:

@@ -7,11 +7,11 @@ Invariants, between any two calls:
     producers.map_end_offset == log_end
 
 Marks. `log_end`: the offset of the next record. `durable_end`: all below survives a power loss. The high watermark is
-what consumers see: in auto mode the log end (page-cache) or the durable end; in manual mode what the owner set. The
-last stable offset is below it where transactions are open.
+the end of what consumers see: in auto mode the log end (page-cache) or the durable end; in manual mode what the owner
+set. The last stable offset is below it where transactions are open.
 
-Failure. The first failed write or flush is kept; from then on every write raises `LogReadOnlyError` with it, and reads
-go on. Nothing is retried: after a failed flush the kernel may have dropped the pages, and a second one would report
+Failure. The first failed write or flush is kept. From then on every write raises `LogReadOnlyError` with it, and reads
+continue. Nothing is retried: after a failed flush the kernel may have dropped the pages, and a second one would report
 success.
 """
 
@@ -37,11 +37,11 @@ from kraft_native.errors import LogClosedError, LogReadOnlyError, OperationError
 from kraft_native.marks import EPOCHS_CRC_KEY
 
 cdef enum:
-    # How many offsets further than needed gaps are allowed: replicas of a compacted log have one after the other, and
-    # each note is a flush.
+    # How many offsets further than needed gaps are allowed: replicas of a compacted log have gap after gap, and each
+    # record of the limit is a flush.
     GAPS_AHEAD = 1 << 20
 
-# Kafka's file that says which topic's log this is. Whoever makes the directory writes it, without a flush.
+# Kafka's file that names the topic of this log. The creator of the directory writes it, without a flush.
 cdef bytes PARTITION_METADATA = b"/partition.metadata"
 
 cdef Flusher shared_flusher = None
@@ -52,7 +52,8 @@ cdef int fork_generation = 0
 
 
 def note_fork() -> None:
-    """In a child: logs that were open belong to the parent, and so does the thread of the shared flusher."""
+    """Disown the logs of the parent in a fork's child: they belong to the parent, and so does the thread of the shared
+    flusher."""
     global fork_generation, shared_flusher, shared_flusher_lock
     fork_generation += 1
     shared_flusher = None
@@ -63,7 +64,7 @@ os.register_at_fork(after_in_child=note_fork)
 
 
 cdef Flusher obtain_shared_flusher():
-    """The process's one flusher for logs that do not bring their own. Its thread starts at the first use."""
+    """The process's one flusher for logs without their own. Its thread starts at the first use."""
     global shared_flusher
     with shared_flusher_lock:
         if shared_flusher is None:
@@ -127,12 +128,12 @@ cdef class LogCore:
         return 0
 
     cdef int settle(self) except -1:
-        """Before the first change: what says that the log is not clean any more, and what was put off until then.
+        """Prepare the first change: withdraw the mark of a clean log, and do what was put off until now.
 
-        Put off are the files of a log that has no records. It promises nothing: where a power loss takes its directory,
-        or leaves a file in it empty, the next open finds an empty log all the same, and whoever has a list of the logs
-        that should be there (a node: its metadata) makes it again. So a thousand new logs cost no flush, and each that
-        is used costs its own when it is. Likewise the latest epoch: see `LeaderEpochCache.begin`.
+        The files of a log without records are put off. Such a log promises nothing. If a power loss removes its
+        directory or leaves a file in it empty, the next open finds an empty log. The keeper of the list of logs (a
+        node: its metadata) creates a missing one again. So a thousand new logs cost no flush; each one costs its own
+        flush at first use. The same holds for the latest epoch: see `LeaderEpochCache.begin`.
         """
         cdef bint pending = self.epochs.pending
         if self.unsettled:
@@ -143,7 +144,7 @@ cdef class LogCore:
         if pending:
             self.epochs.flush()
         if self.clean:
-            # So that a crash leaves a log that says so (KAFKA-10471).
+            # So that after a crash the log is known not to be clean (KAFKA-10471).
             self.write_marks(self.recovery_point, self.log_start, False)
             drop_kafka_mark(self.directory)
         elif pending:
@@ -190,7 +191,7 @@ cdef class LogCore:
         if not self.config.high_watermark_auto:
             return self.mark
         end = self.log_end if self.config.durability_kind == DURABILITY_PAGE_CACHE else self.durable_end()
-        # A log opened with a log start past what is durable (or truncated) never shows less than its start.
+        # A log whose log start is past the durable end (or that was truncated) never shows less than its start.
         self.mark = max(end, self.log_start)
         return self.mark
 
@@ -209,7 +210,7 @@ cdef class LogCore:
     # --- rolling ----------------------------------------------------------------------------------------------------
 
     cdef bint roll_due(self, int64_t bytes_count, int64_t last_offset, int64_t max_timestamp, int64_t now_ms) except -1:
-        """Kafka's LogSegment.shouldRoll, for a write of `bytes_count` bytes that ends at `last_offset`."""
+        """Apply Kafka's LogSegment.shouldRoll to a write of `bytes_count` bytes that ends at `last_offset`."""
         cdef Segment active = self.active
         cdef int64_t since
         if last_offset - active.base_offset > INT32_MAX_VALUE:
@@ -225,14 +226,14 @@ cdef class LogCore:
         ):
             return True
         since = active.rolling_timestamp()
-        # Record time where there is one; else the clock.
+        # Record time where records have one; else the clock.
         since = max_timestamp - since if since >= 0 else now_ms - self.active_since_ms
         return since > self.config.segment_ms - self.jitter_ms
 
     cdef int roll(self, int64_t new_base) except -1:
-        """Seals the active segment and begins the next one at `new_base`. Nothing is flushed on this thread, except
-        with per-append durability: what the old segment still needs goes to the flusher, in the order old file,
-        directory, new file."""
+        """Seal the active segment and begin the next one at `new_base`. Nothing is flushed on this thread, except with
+        per-append durability. The flusher gets the remaining work of the old segment in the order old file, directory,
+        new file."""
         cdef Segment old = self.active
         cdef Segment created
         try:
@@ -256,7 +257,7 @@ cdef class LogCore:
         return 0
 
     cdef int hand_over(self, Segment old) except -1:
-        """Gives the sealed segment's file and the directory to the flusher."""
+        """Give the sealed segment's file and the directory to the flusher."""
         cdef FlushHandle flush = self.handle()
         if old.fd >= 0:
             flush.raise_result(flush.put(old.fd, old.next_base, 0))
@@ -266,7 +267,7 @@ cdef class LogCore:
         return 0
 
     cdef int begin_active(self) except -1:
-        """What starts anew with each active segment."""
+        """Set up the state of a new active segment."""
         self.active.windowed = self.config.durability_kind == DURABILITY_PAGE_CACHE
         self.active_since_ms = clock_ms()
         self.jitter_ms = 0
@@ -277,7 +278,7 @@ cdef class LogCore:
     # --- durability -------------------------------------------------------------------------------------------------
 
     cdef FlushHandle handle(self):
-        """The log's place at its flusher, on first use."""
+        """The log's handle at its flusher, created on first use."""
         if self.flush is None:
             if self.flusher is None:
                 self.flusher = obtain_shared_flusher()
@@ -291,7 +292,7 @@ cdef class LogCore:
             if result < 0:
                 try:
                     self.flush.raise_result(result)
-                except Exception as error:     # a flusher that was closed too: nothing would become durable any more
+                except Exception as error:     # a closed flusher too: nothing would become durable any more
                     self.fail(error)
         elif self.config.durability_kind == DURABILITY_PER_APPEND:
             try:
@@ -307,7 +308,7 @@ cdef class LogCore:
                                  self.active.base_offset, self.active.size)
 
     cdef int flush_to(self, int64_t end_offset, int64_t timeout_ns) except -1:
-        """Returns when all below `end_offset` is durable: 0; 1 when the time passed first."""
+        """Return when all below `end_offset` is durable: 0; 1 when the time passed first."""
         cdef FlushHandle flush
         if self.durable_end() >= end_offset:
             return 0
@@ -329,10 +330,10 @@ cdef class LogCore:
         return 0
 
     cdef int release_flushed(self) except -1:
-        """Closes descriptors of sealed segments that the flusher is done with.
+        """Close descriptors of sealed segments that the flusher is done with.
 
-        Its mark alone does not say so: it may have stood at the segment's end before the segment was handed over. What
-        lies past that end was submitted later, and steps are done in order.
+        Its mark alone is no proof: it may have been at the segment's end before the segment was handed over. Anything
+        past that end was submitted later, and steps are done in order.
         """
         cdef int64_t durable = self.flush.durable_end() if self.flush is not None else 0
         cdef Segment segment
@@ -345,7 +346,7 @@ cdef class LogCore:
         return 0
 
     cdef int forget_segment(self, Segment segment) except -1:
-        """Before a segment's descriptor is closed because the segment goes: the flusher lets go of it."""
+        """Make the flusher release a segment's descriptor, before it is closed because the segment is removed."""
         cdef int result
         cdef FlushHandle flush = self.flush
         if flush is None or segment.fd < 0:
@@ -360,14 +361,15 @@ cdef class LogCore:
     # --- the state file, and the end --------------------------------------------------------------------------------
 
     cdef int limit_losses(self, int64_t log_end) except -1:
-        """Offsets from `log_end` on are about to be cut; they will be given to other records."""
+        """Adjust the losses before offsets from `log_end` on are cut; other records will get these offsets."""
         self.lost = [(offset, min(<int64_t>next_offset, log_end)) for offset, next_offset in self.lost
                      if <int64_t>offset < log_end]
         return 0
 
     cdef int write_marks(self, int64_t recovery_point, int64_t log_start, bint clean) except -1:
-        # What is durable is noted as `durable_end`. The recovery point stays below the active segment, which is always
-        # checked: inside it, it would exempt the segment once sealed, though nothing has made its indexes durable.
+        # The durable offset is recorded as `durable_end`. The recovery point stays below the active segment, which is
+        # always checked: inside it, it would exempt the segment once sealed, though nothing has made its indexes
+        # durable.
         cdef tuple before = (self.noted_durable, self.noted_start, self.recovery_point)
         self.noted_durable = recovery_point
         self.noted_start = log_start
@@ -394,7 +396,7 @@ cdef class LogCore:
         return 0
 
     cdef object state_with(self, int64_t durable_end, int64_t log_start):
-        # As in `write_marks`.
+        # Like `write_marks`.
         return self.state(durable_end, min(durable_end, self.active.base_offset), log_start, self.gaps_end, False)
 
     cdef object state(self, int64_t durable_end, int64_t recovery_point, int64_t log_start, int64_t gaps_end,
@@ -425,7 +427,7 @@ cdef class LogCore:
         return 0
 
     cdef int begin_compaction(self, int64_t end) except -1:
-        # No sizes are noted while segments are replaced: a crash may leave any of the old and the new ones.
+        # No sizes are recorded while segments are replaced: a crash may leave any of the old and the new ones.
         self.gaps_end = self.noted_gaps_end = max(self.gaps_end, end)
         self.settled_below = 0
         try:
@@ -440,7 +442,7 @@ cdef class LogCore:
         return 0
 
     cdef int cut_epochs(self, int64_t end_offset) except -1:
-        """After the log was cut: epochs from `end_offset` on are forgotten, durably."""
+        """Drop epochs from `end_offset` on, durably, after the log was cut."""
         if self.epochs.truncate_from_end(end_offset):
             self.write_state(False)
         return 0
@@ -449,7 +451,7 @@ cdef class LogCore:
         if self.closed:
             return 0
         if self.fork_generation != fork_generation:
-            self.release()             # what is on disk is the parent's business
+            self.release()             # the files on disk belong to the parent
             return 0
         self.enter()
         try:
@@ -468,15 +470,15 @@ cdef class LogCore:
         return 0
 
     cdef int finish(self) except -1:
-        """The clean end: all files complete and durable, then the mark that says so."""
+        """End cleanly: all files complete and durable, then the mark that says so."""
         cdef Segment segment
-        self.settled_below = INT64_MAX     # whatever compacted has ended: it finds the log closed
+        self.settled_below = INT64_MAX     # any compaction has ended: it finds the log closed
         try:
             self.active.seal(-1)
             self.flush_to(self.log_end, -1)
             self.active.sync()
             if self.flush is not None:
-                # A step behind the last bytes, such as the directory's, may still run: its failure counts, too.
+                # A step after the last bytes, such as the directory's, may still run: its failure counts, too.
                 self.flush.close()
                 if self.first_failure() is not None:
                     raise self.failure
@@ -491,7 +493,7 @@ cdef class LogCore:
         return 0
 
     cdef int release(self) except -1:
-        """Lets go of everything that is not memory; slices stay valid."""
+        """Release everything that is not memory; slices stay valid."""
         cdef Segment segment
         self.closed = True
         if self.live is not None:
@@ -503,7 +505,7 @@ cdef class LogCore:
         for segment in self.segments:
             segment.close_file()
             if segment.copies is not None:
-                segment.copies.held.clear()        # they lead back to it
+                segment.copies.held.clear()        # they refer back to it
         self.segments = []
         self.lost = []
         self.active = None

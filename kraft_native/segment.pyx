@@ -2,10 +2,10 @@
 
 Only the active segment is written, at its end (`segmentfile.pyx` has the file). `size` counts whole batches only.
 
-Trust. Bytes that this process appended were checked before. All others are checked (structure, CRC, rising offsets)
-when they are first walked over, and once; so is their leader epoch, which the CRC does not cover. What is not sound is
-noted in `damage` with the place where soundness begins again, and is never given out. An index entry is believed only
-when the batch it names is there and ends at its offset; else the indexes are rebuilt from the log.
+Trust. Bytes that this process appended were checked before. All others are checked once (structure, CRC, rising
+offsets), when they are first walked over. So is their leader epoch, which the CRC does not cover. Anything unsound is
+recorded in `damage` with the position where sound batches begin again, and is never returned. An index entry is trusted
+only when the batch that it names exists and ends at its offset; otherwise the indexes are rebuilt from the log.
 """
 
 import errno
@@ -35,12 +35,12 @@ from kraft_native.errors import CorruptFileError, CorruptLogError, StorageError
 from kraft_native.fileio import is_unreadable
 
 cdef enum:
-    # How far one check goes ahead of the reader.
+    # Distance that one check goes ahead of the reader.
     CHECK_STEP_BYTES = 256 * 1024
-    # So much of formats v0 and v1 is checked in one read.
+    # Bytes of formats v0 and v1 that one read checks at most.
     DEAR_BYTES_MAX = 2 * CHECK_STEP_BYTES
 
-# The suffixes of a segment's files, the log last: while it is there the segment is.
+# The suffixes of a segment's files, the log last: the segment exists as long as its log does.
 SUFFIXES: tuple[bytes, ...] = (b".index", b".timeindex", b".txnindex", b".log")
 
 
@@ -92,7 +92,7 @@ cdef Segment segment_detached(bytes directory, int64_t base_offset, int64_t inde
 cdef class Segment(SegmentFile):
     """A view for tools and tests; a Log drives it from compiled code.
 
-    `damage` lists what could not be read as (position, end position, first offset, next offset or -1, what).
+    `damage` lists the unreadable ranges as (position, end position, first offset, next offset or -1, what).
     """
 
     def __cinit__(self):
@@ -112,7 +112,7 @@ cdef class Segment(SegmentFile):
         return self.checked.covered_to(0)
 
     cdef int make_indexes(self, bint detached) except -1:
-        """New, empty, growing indexes; their files are replaced. `detached`: in memory only."""
+        """Create empty, growing indexes; their files are replaced. `detached`: in memory only."""
         self.offset_index = OffsetIndex.create(segment_path(self.directory, self.base_offset, b".index"),
                                                self.base_offset, self.index_bytes_max, detached=detached)
         self.time_index = TimeIndex.create(segment_path(self.directory, self.base_offset, b".timeindex"),
@@ -143,7 +143,7 @@ cdef class Segment(SegmentFile):
         return 0
 
     cdef int seal(self, int64_t next_base) except -1:
-        """Ends writing: last time index entry, index files complete, the file cut to `size`. Nothing is flushed."""
+        """End writing: last time index entry, index files complete, the file cut to `size`. Nothing is flushed."""
         if self.sealed:
             return 0
         self.load_indexes()
@@ -151,14 +151,14 @@ cdef class Segment(SegmentFile):
         self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset, True)
         self.offset_index.seal()
         self.time_index.seal()
-        self.indexes_ready = False     # they are mapped when next asked
+        self.indexes_ready = False     # they are mapped at the next use
         self.trim()
         self.sealed = self.complete = True
         self.next_base = next_base
         return 0
 
     cdef int cut(self, int64_t position, int64_t offset) except -1:
-        """Keeps whole batches below `position`, all of them below `offset`. The segment is active afterwards."""
+        """Keep whole batches below `position`, all of them below `offset`. The segment is active afterwards."""
         self.load_indexes()
         if self.sealed:
             self.grow_indexes()
@@ -167,7 +167,7 @@ cdef class Segment(SegmentFile):
         try:
             self.txn_index.truncate_to(offset)
         except CorruptFileError:
-            self.txn_index.reset()     # it is made anew when it is next checked
+            self.txn_index.reset()     # it is rebuilt at its next check
             self.txn_checked = False
         self.cut_file(position)
         self.sealed = self.complete = False
@@ -182,7 +182,7 @@ cdef class Segment(SegmentFile):
         return 0
 
     cdef int grow_indexes(self) except -1:
-        """Sealed indexes become growing ones again. Not those that a full disk left in memory: nothing is written."""
+        """Let sealed indexes grow again. Not those that a full disk left in memory: nothing is written."""
         if self.unwritten is not None:
             raise self.unwritten
         self.offset_index.grow(self.index_bytes_max)
@@ -192,7 +192,7 @@ cdef class Segment(SegmentFile):
     # --- walking ----------------------------------------------------------------------------------------------------
 
     cdef StepResult step(self, int64_t position, int64_t expected_offset, BatchHeader* h) except? STEP_END:
-        """Looks at the batch at `position`, a batch boundary or the start of damage; checks it if that was not done."""
+        """Read the batch at `position`, a batch boundary or the start of damage; check it if that was not done."""
         if position >= self.size:
             return STEP_END
         self.map_to(self.size, position)
@@ -206,7 +206,7 @@ cdef class Segment(SegmentFile):
         return STEP_BATCH
 
     cdef bint next_sound(self, int64_t* position, int64_t* expected, BatchHeader* h) except -1:
-        """Steps past damage, and so much higher `expected` is where that says how many offsets it took."""
+        """Step past damage. `expected` rises by the number of offsets that the damage covers, where that is known."""
         cdef StepResult found = self.step(position[0], expected[0], h)
         cdef tuple damaged
         while found == STEP_DAMAGE:
@@ -217,7 +217,7 @@ cdef class Segment(SegmentFile):
         return found == STEP_BATCH
 
     cdef int check_from(self, int64_t position, int64_t expected_offset) except -1:
-        """Checks a stretch from `position` on; adds what is sound to `checked` and the first damage to `damage`."""
+        """Check a range from `position` on; add sound bytes to `checked` and the first damage to `damage`."""
         cdef int64_t stop = self.checked.next_start(position, self.size)
         cdef int64_t next_offset = max(expected_offset, self.base_offset)
         cdef int64_t reached, agreed
@@ -240,7 +240,7 @@ cdef class Segment(SegmentFile):
         return 0
 
     cdef void bounds(self, ScanBounds* bounds) noexcept nogil:
-        """What is known of this segment's offsets."""
+        """Fill the known limits of this segment's offsets."""
         bounds.exact_end = self.next_base if self.next_base >= 0 else self.known_end
         bounds.offset_end = self.base_offset + INT32_MAX_VALUE + <int64_t>1
         if 0 <= bounds.exact_end < bounds.offset_end:
@@ -258,7 +258,7 @@ cdef class Segment(SegmentFile):
         try:
             kept = [entry for entry in self.txn_index if entry[2] < offset]
         except CorruptFileError:
-            pass                       # it is made anew when it is next checked
+            pass                       # it is rebuilt at its next check
         self.txn_index.answer_from(kept, self.unwritten)
         self.txn_checked = False
         self.size = position
@@ -272,8 +272,8 @@ cdef class Segment(SegmentFile):
         return 0
 
     cdef int forget_checks(self, int64_t known_end) except -1:
-        """Checks everything anew when it is next asked for. `known_end`: where the log ended when it was last
-        closed."""
+        """Discard all checks, so that everything is checked again at its next use. `known_end`: the log end at the last
+        close."""
         self.known_end = known_end
         self.checked = RangeSet()
         self.damage = []
@@ -294,7 +294,7 @@ cdef class Segment(SegmentFile):
         return 0
 
     cdef tuple damage_at(self, int64_t position):
-        """The noted damage that starts at `position`, or None."""
+        """The recorded damage that starts at `position`, or None."""
         for damaged in self.damage:
             if <int64_t>damaged[0] == position:
                 return damaged
@@ -307,12 +307,12 @@ cdef class Segment(SegmentFile):
 
     cdef int64_t walk(self, int64_t position, int64_t expected, int64_t offset, BatchHeader* h,
                       bint stop_at_damage) except? -2:
-        """`locate` from a known batch boundary; `expected` is the smallest offset that may be there."""
+        """Run `locate` from a known batch boundary; `expected` is the smallest offset that may be there."""
         cdef StepResult found
         cdef int64_t covered = 0, last
         cdef tuple damaged
         while True:
-            # Where all is checked, three fields per batch are enough.
+            # Within the checked range, three fields per batch are enough.
             while position < covered:
                 last = batch_end_at(self.data + position)
                 if last >= offset:
@@ -343,7 +343,7 @@ cdef class Segment(SegmentFile):
     # --- indexes ----------------------------------------------------------------------------------------------------
 
     cdef int load_indexes(self) except -1:
-        """Indexes of a loaded segment, on first use; rebuilt when they are missing or cannot be right."""
+        """Load the indexes of a loaded segment, on first use; rebuild them when they are missing or implausible."""
         if self.indexes_ready:
             return 0
         self.need_readable()
@@ -362,7 +362,7 @@ cdef class Segment(SegmentFile):
         except CorruptFileError:
             self.rebuild_indexes()
         except StorageError as error:
-            if disk_is_full(error):    # growing again, an index could not be cut to its entries
+            if disk_is_full(error):    # an index that grows again could not be cut to its entries
                 self.unwritten = error
                 self.fill_indexes(True)
             elif error.errno == errno.ENOENT:
@@ -378,7 +378,7 @@ cdef class Segment(SegmentFile):
 
     cdef int64_t index_start(self, int64_t offset, int64_t* expected) except? -2:
         """A batch boundary at or before the batch that holds `offset`; `expected` is the smallest offset that may be
-        there. That of the batch itself where the index confirms it: what lies before may be damaged, and no gap."""
+        there. Where the index confirms it, it is the batch's own: the bytes before may be damaged, but are no gap."""
         cdef BatchHeader h
         cdef int64_t position, entry_offset
         expected[0] = self.base_offset
@@ -387,7 +387,7 @@ cdef class Segment(SegmentFile):
         if position == 0:
             return 0
         if position < self.size:
-            # Looked at, not checked for good: damage here would be noted with the wrong first offset.
+            # Read, but not checked for good: damage here would be recorded with the wrong first offset.
             self.map_to(self.size, position)
             if (
                 batch_look(self.data + position, self.size - position, self.checked.covered_to(position) == position,
@@ -396,20 +396,20 @@ cdef class Segment(SegmentFile):
             ):
                 expected[0] = h.base_offset
                 return position
-        # The entry is wrong, or the batch that it names is damaged. A walk from the front tells which.
+        # The entry is wrong, or the batch that it names is damaged. A walk from the front decides.
         if self.walk(0, self.base_offset, entry_offset, &h, True) != position:
             self.rebuild_indexes()
         return 0
 
     cdef bint entry_names(self, int64_t entry_offset, const BatchHeader* h) noexcept nogil:
-        """Whether an entry of the offset index can be for this batch: it has the last offset, as Kafka wrote it before
-        0.11 the first one of an append."""
+        """Return whether an entry of the offset index fits this batch: it has the last offset, or, as Kafka wrote it
+        before 0.11, the first one of an append."""
         return (batch_last_offset(h) == entry_offset
                 or (batch_is_legacy(h) and h.base_offset <= entry_offset < batch_last_offset(h)))
 
     cdef int rebuild_indexes(self) except -1:
-        """Writes both indexes anew from the sound batches. On a full disk, and where nothing may be written, they are
-        made in memory, so that the segment can be read; `flush_indexes` tells of it."""
+        """Write both indexes again from the sound batches. On a full disk, and where nothing may be written, they are
+        created in memory, so that the segment can be read; `flush_indexes` reports that."""
         if self.copies is not None:
             return self.fill_indexes(True)
         try:
@@ -422,7 +422,7 @@ cdef class Segment(SegmentFile):
         return 0
 
     cdef int fill_indexes(self, bint detached) except -1:
-        """With the entries Kafka's recovery makes."""
+        """Create the entries that Kafka's recovery creates."""
         cdef BatchHeader h
         cdef int64_t position = 0, since = 0, largest = NO_TIMESTAMP, largest_offset = self.base_offset
         cdef int64_t expected = self.base_offset
@@ -500,8 +500,8 @@ cdef class Segment(SegmentFile):
             covered = self.checked.covered_to(position)
 
     cdef bint is_dear(self, int64_t position, int64_t taken_bytes) noexcept nogil:
-        """Whether a read that has so much ends before these bytes: messages of format v0 or v1 that are not checked
-        yet. To check a compressed one takes a hundred times longer than a batch of v2."""
+        """True when a read that has `taken_bytes` ends before these bytes: messages of format v0 or v1 that are not
+        checked yet. A check of a compressed one takes a hundred times longer than that of a v2 batch."""
         return (taken_bytes >= DEAR_BYTES_MAX and position < self.size
                 and self.data[position + BATCH_MAGIC] < MAGIC_CURRENT
                 and self.checked.covered_to(position) == position)
@@ -518,7 +518,7 @@ cdef class Segment(SegmentFile):
     # --- times ------------------------------------------------------------------------------------------------------
 
     cdef int load_timestamps(self) except -1:
-        """The largest timestamp: of the last time index entry, or of the batches after the one it names."""
+        """Load the largest timestamp: of the last time index entry, or of the batches after the one it names."""
         cdef BatchHeader h
         cdef int64_t position, expected
         if self.timestamps_loaded:
@@ -539,12 +539,12 @@ cdef class Segment(SegmentFile):
             position += batch_bytes(&h)
             expected = batch_last_offset(&h) + 1
         if self.sealed and self.max_timestamp != self.time_index.last_timestamp():
-            # A seal makes an entry for the largest one. This index lost its end.
+            # A seal adds an entry for the largest one. This index lost its end.
             self.rebuild_indexes()
         return 0
 
     cdef bint time_entry_holds(self, int64_t timestamp, int64_t offset) except -1:
-        """Whether the batch that an entry of the time index names is there and has that time."""
+        """Return whether the batch that an entry of the time index names exists and has that time."""
         cdef BatchHeader h
         cdef int64_t position = self.locate(offset, &h, True)
         return (position >= 0 and self.checked.covered_to(position) > position and h.base_offset <= offset
@@ -575,7 +575,7 @@ cdef class Segment(SegmentFile):
         return self.first_timestamp
 
     cdef int64_t modified_ms(self) except? -2:
-        """When the file was last written, by the file system; -1: it is in memory only."""
+        """Modification time of the file, by the file system; -1: it is in memory only."""
         try:
             return os.stat(self.path).st_mtime_ns // 1_000_000
         except FileNotFoundError:
@@ -593,8 +593,8 @@ cdef class Segment(SegmentFile):
         return 0
 
     cdef int delete(self, list removed=None) except -1:
-        """Removes the files; slices keep what they see. A crash in between leaves names that opening removes. With
-        `removed` the files get these names only, which are added to it."""
+        """Remove the files; slices stay readable. A crash in between leaves names that opening removes. With `removed`
+        the files are only renamed, and the new names added to it."""
         self.close_file()
         self.mapping = None
         return remove_files([segment_path(self.directory, self.base_offset, each) for each in SUFFIXES[::-1]], removed)

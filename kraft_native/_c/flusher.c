@@ -31,7 +31,8 @@ static void signal_event(int event_fd) {
     if (event_fd >= 0 && write(event_fd, &one, sizeof one) < 0) return;
 }
 
-/* Made at the first call. What happened before is told at once: who asks for it after a flush would wait for ever. */
+/* Created at the first call. An earlier event is reported at once: a caller that comes after a flush would wait
+ * indefinitely. */
 static int event_of(int *event_fd, bool happened) {
     if (*event_fd < 0) *event_fd = eventfd(happened ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
     return *event_fd < 0 ? -errno : *event_fd;
@@ -45,8 +46,8 @@ static void fail(log_state *log, int failed_fd, int error) {
     clear_steps(&log->queued);
 }
 
-/* Runs one step, giving up the lock meanwhile. Gives 0 or an errno. The step is a copy, because others may void or
- * clamp those of the round. */
+/* Runs one step, releasing the lock meanwhile. Returns 0 or an errno. The step is a copy, because other threads may
+ * void or clamp those of the round. */
 static int run_step(kf_flusher *flusher, step s) {
     if (s.kind == STEP_NOTHING) return 0;
     pthread_mutex_unlock(&flusher->lock);
@@ -59,10 +60,11 @@ static int run_step(kf_flusher *flusher, step s) {
     return result < 0 ? -result : 0;
 }
 
-/* With a slow disk it pays to let those that a round has just acknowledged submit again before the next one. A writer
- * with a fixed number of records in flight would otherwise stay split for ever into one half that is being flushed
- * and one that waits: two flushes for what one could carry. So the next round is held until as many bytes have come
- * as went, but for a quarter of the last round's time at most. The quarter of a fast disk is too short for that. */
+/* With a slow disk it pays to let the writers that a round has just acknowledged submit again before the next one.
+ * Otherwise a writer with a fixed number of records in flight would stay split into two halves, one being flushed and
+ * one waiting: two flushes where one could carry all. So the next round is held until as many bytes have arrived as the
+ * last round flushed, but for a quarter of the last round's time at most. The quarter of a fast disk is too short for
+ * that. */
 static void hold(log_state *log, int64_t round_ns, int64_t round_bytes) {
     int64_t pause_ns = round_ns / 4;
     if (pause_ns < HOLD_NS_MIN || log->flusher->linger_ns < 0) return;
@@ -92,7 +94,7 @@ static void run_round(kf_flusher *flusher, log_state *log) {
         error = run_step(flusher, current);
         int64_t end = log->round.items[log->step_index].end; /* read again: a reset may have clamped it */
         if (!error && log->step_index + 1 == log->round.count) {
-            flusher->statistics.flushes++; /* before anybody is told: who sees a flush done sees it counted */
+            flusher->statistics.flushes++; /* before any notice: a caller that sees a flush done sees it counted */
             flusher->statistics.bytes += bytes;
         }
         if (error)
@@ -115,7 +117,7 @@ static void run_round(kf_flusher *flusher, log_state *log) {
     clear_steps(&log->round);
     log->running = false;
     if (!error) hold(log, busy_ns + flusher->statistics.busy_ns, bytes);
-    tell(log); /* for those who wait for the end of the round: forget, unregister */
+    tell(log); /* for those that wait for the end of the round: forget, unregister */
 }
 
 static void promote_due(kf_flusher *flusher) {
@@ -125,9 +127,9 @@ static void promote_due(kf_flusher *flusher) {
         enter_queue(flusher->gathering.head, PLACE_READY);
 }
 
-/* The thread works for some microseconds and then waits for the disk. The system likes to wake it on the processor that
- * wakes it, where it would wait until its owner has nothing to do, while other processors idle. Who asks for short
- * slices (Linux 6.12) goes before who does not, and has no larger share. Elsewhere it waits, and that is all. */
+/* The thread works for some microseconds and then waits for the disk. The system tends to wake it on the processor of
+ * its waker. There it would wait until its owner is idle, while other processors are idle too. A thread with short
+ * slices (Linux 6.12) runs before one without, and has no larger share. Without this support it simply waits. */
 static void ask_for_short_slices(void) {
     struct { /* `sched_attr` of the system's interface, which not every C library has */
         uint32_t size, policy;
@@ -137,7 +139,7 @@ static void ask_for_short_slices(void) {
         uint64_t runtime, deadline, period;
     } scheduling = {0};
     if (syscall(SYS_sched_getattr, 0, &scheduling, sizeof scheduling, 0) < 0) return;
-    if (scheduling.policy != SCHED_OTHER) return; /* somebody has decided already */
+    if (scheduling.policy != SCHED_OTHER) return; /* another party has set the policy already */
     scheduling.runtime = SLICE_NS;
     syscall(SYS_sched_setattr, 0, &scheduling, 0);
 }
@@ -186,7 +188,7 @@ kf_flusher *kf_flusher_start(kf_datasync_fn datasync, kf_sync_directory_fn sync_
     pthread_mutex_init(&flusher->lock, NULL);
     *error = init_condition(&flusher->work);
     if (!*error) {
-        /* Signals are for the threads of the interpreter. */
+        /* The interpreter's threads handle signals. */
         sigset_t all, before;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -280,7 +282,7 @@ void kf_flush_close(kf_flush_handle *handle) {
         else flusher->registered = log->next_registered;
         if (log->next_registered) log->next_registered->previous_registered = log->previous_registered;
         tell(log);
-        /* Steps of the round that were not begun need not be, and must not move the mark. */
+        /* Steps of the round that have not begun need not run, and must not move the mark. */
         for (int i = log->step_index + 1; log->running && i < log->round.count; i++) {
             log->round.items[i].kind = STEP_NOTHING;
             log->round.items[i].end = INT64_MIN;
@@ -309,7 +311,7 @@ void kf_flush_free(kf_flush_handle *handle) {
     free(log);
 }
 
-/* Locks when the handle can take requests; otherwise says why not. */
+/* Locks when the handle can accept requests; otherwise returns the reason. */
 static int lock_usable(log_state *log) {
     if (forked(log->flusher)) return -ECHILD;
     pthread_mutex_lock(&log->flusher->lock);
@@ -324,8 +326,8 @@ int kf_flush_submit(kf_flush_handle *handle, int fd, int64_t end_offset, int64_t
     if (result < 0) return result;
     if (end_offset > log->submitted_end) log->submitted_end = end_offset;
     if (!has_file(&log->queued, fd)) result = add_step(&log->queued, STEP_FILE, fd, NULL, log->submitted_end);
-    /* The end always goes to the last step: a file that is dirtied again behind a newer one must not move the mark
-     * over that one's bytes. */
+    /* The end always goes to the last step: a file that is dirtied again after a newer one must not move the mark over
+     * that one's bytes. */
     if (result == 0) log->queued.items[log->queued.count - 1].end = log->submitted_end;
     else fail(log, fd, -result); /* later steps must not move the mark over bytes that none of them covers */
     log->queued_bytes += size;

@@ -1,20 +1,23 @@
 /* Group commit: one thread that makes written bytes durable for many logs.
  *
- * The owner of a log writes, then submits (descriptor, end offset). While the thread flushes one log, what is
- * submitted for it gathers and goes with its next flush. A log moves through three places:
+ * The owner of a log writes, then submits (descriptor, end offset). While the thread flushes one log, submissions for
+ * it gather; the next flush covers them. A log moves through three places:
  *
- *   nowhere --submit--> gathering --(bytes, age, or somebody asks)--> ready --thread--> running
+ *   nowhere --submit--> gathering --(bytes, age, or a request)------> ready --thread--> running
  *                \----------(linger 0: at once)------------------------^
  *
- * Steps of one log run in the order in which they were first submitted, so that after a roll the old file, the
- * directory and the new file become durable in this order. The durable mark moves only over what all earlier steps
- * covered. The first failure is final: the error is kept, the mark never moves again, nothing is retried.
+ * Steps of one log run in the order in which they were first submitted. So after a roll the old file, the directory and
+ * the new file become durable in this order. The durable mark moves only over bytes that all earlier steps covered. The
+ * first failure is final: the error is kept, the mark never moves again, nothing is retried.
  *
  * Descriptors are not duplicated (a test hook knows files by descriptor): the caller keeps each one open until the
  * mark has passed its end offset, or `kf_flush_forget` or `kf_flush_close` returned.
  *
- * Functions return 0 or -errno. -ECHILD: the caller is a fork of the process that has the thread. -ESHUTDOWN: the
- * flusher or the handle was closed. -ECANCELED: what was waited for was truncated away.
+ * Functions return 0 or -errno:
+ *
+ * - -ECHILD: the caller is a fork of the process that has the thread.
+ * - -ESHUTDOWN: the flusher or the handle was closed.
+ * - -ECANCELED: the awaited bytes were truncated away.
  */
 #ifndef KRAFT_FLUSHER_H
 #define KRAFT_FLUSHER_H
@@ -32,7 +35,7 @@ typedef struct kf_flusher kf_flusher;
 
 typedef struct kf_flush_statistics {
     int64_t submissions;
-    int64_t flushes;      /* rounds: one per log taken up */
+    int64_t flushes;      /* rounds: one per log processed */
     int64_t syncs;        /* system calls that succeeded */
     int64_t bytes;        /* submitted with the rounds that were flushed */
     int64_t busy_ns;      /* time spent in sync calls */
@@ -53,52 +56,54 @@ static inline int kf_flush_error(const kf_flush_handle *handle) {
     return __atomic_load_n(&handle->error, __ATOMIC_ACQUIRE);
 }
 
-/* NULL with *error set when memory or the thread cannot be had. linger_ns 0: flush at once when no flush runs.
- * Negative: age starts no flush, only bytes, an ask or a wait do, and a wait returns when the whole round is done. With
- * one owner that always waits the order of all system calls follows from its calls alone. */
+/* NULL with *error set when memory or the thread is not available. linger_ns 0: flush at once when no flush runs.
+ * Negative: age starts no flush, only bytes, a request or a wait do, and a wait returns when the whole round is done.
+ * With one owner that always waits the order of all system calls follows from its calls alone. */
 kf_flusher *kf_flusher_start(kf_datasync_fn datasync, kf_sync_directory_fn sync_directory, int64_t bytes_trigger,
                              int64_t linger_ns, int *error);
-/* Flushes what is pending and ends the thread. Every later submission is refused. May be called twice. */
+/* Flushes pending steps and ends the thread. Every later submission is refused. May be called twice. */
 int kf_flusher_stop(kf_flusher *flusher);
-/* Stops if that was not done. No handle may be left. */
+/* Stops the flusher if needed, and frees it. No handle may be left. */
 void kf_flusher_free(kf_flusher *flusher);
-/* A descriptor that becomes readable when any log's mark moves, as far as events tell of it, or a flush fails. Made at
- * the first call, readable if that has happened before; the flusher owns it. */
+/* A descriptor that becomes readable when any log's mark moves, as far as events report it, or a flush fails. Created
+ * at the first call, readable if that has happened before; the flusher owns it. */
 int kf_flusher_eventfd(kf_flusher *flusher);
 int kf_flusher_statistics(kf_flusher *flusher, kf_flush_statistics *out);
 
 kf_flush_handle *kf_flush_register(kf_flusher *flusher, int64_t durable, int *error);
-/* Drops what is pending, wakes waiters, waits for a running flush of this log. Descriptors may be closed then. */
+/* Drops pending steps, wakes waiters, waits for a running flush of this log. Descriptors may be closed then. */
 void kf_flush_close(kf_flush_handle *handle);
-/* Closes and frees. Nobody may be using the handle any more. */
+/* Closes and frees. No other thread may use the handle any more. */
 void kf_flush_free(kf_flush_handle *handle);
 
 int kf_flush_submit(kf_flush_handle *handle, int fd, int64_t end_offset, int64_t size);
 int kf_flush_submit_directory(kf_flush_handle *handle, const char *path);
-/* From now on what is submitted gathers until somebody asks or waits, or there are enough bytes: for a log whose owner
- * asks once for all that it submits in a turn, for which the thread need not wake twice. After a slow round it may be
- * flushed without being asked for, when the hold of that ends. */
+/* Lets submissions gather until a caller requests a flush or waits, or there are enough bytes. This is for a log whose
+ * owner sends one request for all that it submits in a loop iteration: the thread need not wake twice. After a slow
+ * round it may be flushed without a request, when the hold of that round ends. */
 int kf_flush_gather_until_asked(kf_flush_handle *handle);
 /* Starts the flush that reaches end_offset without gathering any longer. Never blocks. */
 int kf_flush_ask(kf_flush_handle *handle, int64_t end_offset);
-/* Has the thread send `size` bytes (at most KF_FLUSH_MESSAGE_BYTES_MAX, a copy is taken) to a socket the moment the
- * mark reaches end_offset: what acknowledges a flush need not wait for its owner. 1; 0 when the mark is there already,
- * and nothing will be sent. A later message takes the place of an earlier one; a failure, a reset below end_offset and
- * the close of the handle drop it. The descriptor stays open until `kf_flush_take_back` returned. */
+/* Has the thread send `size` bytes (at most KF_FLUSH_MESSAGE_BYTES_MAX, copied) to a socket the moment the mark reaches
+ * end_offset. So the acknowledgement of a flush need not wait for the log's owner. Returns 1; 0 when the mark is at
+ * end_offset already, and nothing will be sent. A later message replaces an earlier one; a failure, a reset below
+ * end_offset and the close of the handle drop it. The descriptor stays open until `kf_flush_take_back` returned. */
 int kf_flush_send(kf_flush_handle *handle, int64_t end_offset, int fd, const char *data, int size);
-/* Takes the message back: 1 when it has been sent, 0 when it has not and will not be. Once per message. */
+/* Withdraws the message: 1 when it has been sent, 0 when it has not and will not be. Once per message. */
 int kf_flush_take_back(kf_flush_handle *handle);
-/* Asks, then blocks until the mark reaches end_offset. timeout_ns < 0: no limit. -ETIMEDOUT when it passed. */
+/* Requests a flush, then blocks until the mark reaches end_offset. timeout_ns < 0: no limit. -ETIMEDOUT when it passed.
+ * */
 int kf_flush_wait(kf_flush_handle *handle, int64_t end_offset, int64_t timeout_ns);
-/* After a truncation to end_offset: the mark and all that is pending reach no further. Never blocks. */
+/* Lowers the mark and all pending ends to end_offset at most, after a truncation. Never blocks. */
 int kf_flush_reset(kf_flush_handle *handle, int64_t end_offset);
-/* The file no longer counts (it was deleted): drops its pending steps and waits while it is being flushed. */
+/* Drops the pending steps of a deleted file, and waits while it is being flushed. */
 int kf_flush_forget(kf_flush_handle *handle, int fd);
-/* A descriptor that becomes readable at each move of the mark and at a failure. Made at the first call, readable if
+/* A descriptor that becomes readable at each move of the mark and at a failure. Created at the first call, readable if
  * that has happened before; the handle owns it. */
 int kf_flush_eventfd(kf_flush_handle *handle);
-/* Has events tell of marks from end_offset on only, and of failures: who does not wait for a flush need not be woken by
- * it. 1; 0 when the mark is there already, and no event will tell of that. At first they tell of all. */
+/* Limits events to marks from end_offset on and to failures: an owner that does not wait for a flush need not be woken
+ * by it. Returns 1; 0 when the mark is at end_offset already, and no event will report that. At first they report all.
+ * */
 int kf_flush_tell_from(kf_flush_handle *handle, int64_t end_offset);
 int64_t kf_flush_submitted(kf_flush_handle *handle);
 
