@@ -49,7 +49,7 @@ cdef class FetchEntry(Observer):
         return 0 if self.records is None else self.records.size
 
     cdef int forget(self) noexcept:
-        """Lets go of what was read."""
+        """Release what was read."""
         self.records = self.cold = None
         self.aborted = None
         return 0
@@ -145,8 +145,8 @@ cdef class FetchEntry(Observer):
         if rules.replica_id >= 0 and self.error == ERROR_NONE and self.diverging_epoch < 0:
             if not partition.note_replica(rules.replica_id, self.spec.log_start_offset, self.spec.fetch_offset,
                                           rules.broker_epoch):
-                self.at_end = False    # it is looked at until whoever keeps the in-sync replicas knows of it
-            self.high_watermark = partition.core.high_watermark()      # it may just have moved by that
+                self.at_end = False    # read again until the keeper of the in-sync replicas knows of it
+            self.high_watermark = partition.core.high_watermark()      # that may just have moved it
         return 0
 
     cdef int read_records(self, ReadRules* rules) except -1:
@@ -178,7 +178,7 @@ cdef class FetchEntry(Observer):
         if rules.look_for_cold:
             self.cold = cold_extent(core, offset, bytes_max)
             if self.cold is not None:
-                rules.whole_first = False              # it will have its share; the others are looked at for theirs
+                rules.whole_first = False              # it will have its share; the others are checked for theirs
                 rules.bytes_left = max(0, rules.bytes_left - bytes_max)
                 return 0
         self.records = read_from(core, offset, bytes_max, rules.isolation)
@@ -196,7 +196,7 @@ cdef class FetchEntry(Observer):
         cdef int32_t epoch
         cdef int64_t end
         epoch, end = core.epochs.end_offset_for(self.spec.last_fetched_epoch, core.log_end)
-        # A follower whose offset is gone must begin anew, whatever the epochs say (KAFKA-12996).
+        # A follower whose offset was deleted must begin again, whatever the epochs say (KAFKA-12996).
         if epoch < 0 or end < 0 or self.spec.fetch_offset < core.log_start:
             self.fail(ERROR_OFFSET_OUT_OF_RANGE)
             return True

@@ -11,17 +11,17 @@ cdef class FetchSession(Watched):
     cdef readonly int32_t epoch            # that the next request must carry
     cdef bint by_id
     cdef bint of_follower
-    cdef Parked waiting                    # the request of it that waits; None
+    cdef Parked waiting                    # its pending request; None
     cdef int64_t created_ms
     cdef int64_t used_ms
-    cdef int64_t looked_ms                 # when all its partitions were looked at
-    cdef dict unread                       # a follower's: FetchEntry -> None, what has to be looked at; None: all
+    cdef int64_t looked_ms                 # time of the last read of all its partitions
+    cdef dict unread                       # a follower's: FetchEntry -> None, those to read; None: all
     cdef bint wakes_for_marks
     cdef dict entries                      # (topic as the request names it, index) -> FetchEntry, next to serve first
 
-    # Its data went out: the others have their turn first the next time.
+    # Its data was sent: the next time the others come first.
     cdef int move_to_end(self, FetchEntry entry) except -1
-    # What a request that comes now has to look at.
+    # The entries that a request arriving now has to read.
     cdef list due(self, int64_t now_ms, int64_t upkeep_ms)
     cdef int admit(self, FetchEntry entry) except -1
 
@@ -40,12 +40,12 @@ cdef class SessionCache:
     cdef int remove(self, int32_t session_id) except -1
     # A new session of these entries; None when there is no room for it.
     cdef FetchSession create(self, list entries, bint by_id, bint of_follower, bint wakes_for_marks, int64_t now_ms)
-    # Adds, changes and forgets partitions, and goes on to the next epoch. False: there is no room for what is new, or
-    # nothing is left, and the session is gone.
+    # Adds, changes and removes partitions, and advances to the next epoch. False: there is no room for new ones, or
+    # nothing is left, and the session has ended.
     cdef bint update(self, FetchSession session, list entries, list forgotten, int64_t now_ms) except -1
     cdef bint make_room(self, Py_ssize_t size, bint of_follower, int64_t now_ms) except -1
 
 
 cdef inline int32_t next_epoch(int32_t epoch) noexcept nogil:
-    """After 2147483647 comes 1: 0 begins a session."""
+    """Wrap from 2147483647 to 1: 0 begins a session."""
     return 1 if epoch == 0x7FFFFFFF else epoch + 1

@@ -1,16 +1,20 @@
 """Fetch sessions (KIP-227; Kafka's FetchSession and FetchSessionCache).
 
-A client that fetches from many partitions names them once; later requests carry only what changed, later replies only
-what is new. Requests count: the session knows which epoch must come next.
+A client that fetches from many partitions names them once. Later requests carry only changes, later replies only news.
+Requests are counted: the session knows which epoch must come next.
 
-Room. There are `slots_max` sessions. When all are taken, the one that was not used for longest goes if that was
-`eviction_ms` ago or more; else the smallest that is at least that old goes for a new one that is not smaller, and a
-consumer's for a follower's. Otherwise the client goes on without a session. All sessions together keep at most
-`partitions_max` partitions.
+Room. There are `slots_max` sessions. When all are in use, a new one replaces another by these rules:
 
-A follower's session costs what moved, not what it has. Its entries observe their partitions; those that moved, and
-those that had something to tell when they were last looked at, are its `unread`, and only these are looked at. Once in
-`upkeep_ms` a request looks at all: by that its partitions know that the follower still has everything.
+- the least recently used one, if it was not used for `eviction_ms`;
+- else, for a follower, the smallest session of a consumer;
+- else, for a consumer, the smallest session of a consumer that is older than `eviction_ms`, unless that one is larger
+  than the new one.
+
+Otherwise the client continues without a session. All sessions together keep at most `partitions_max` partitions.
+
+The cost of a follower's session depends on the partitions that moved, not on their number. Its entries observe their
+partitions. Those that moved, and those with something to report at their last read, are its `unread`, and only these
+are read. Once in `upkeep_ms` a request reads all: so their partitions know that the follower still has everything.
 """
 
 from os import urandom
@@ -34,7 +38,7 @@ cdef class FetchSession(Watched):
 
     cdef int move_to_end(self, FetchEntry entry) except -1:
         cdef tuple key = (entry.topic, entry.spec.index)
-        if self.entries.pop(key, None) is not None:        # a later request may have forgotten it
+        if self.entries.pop(key, None) is not None:        # a later request may have removed it
             self.entries[key] = entry
             if self.unread is not None:
                 self.unread.pop(entry, None)
@@ -93,7 +97,7 @@ cdef class SessionCache:
             return None
         session = FetchSession.__new__(FetchSession)
         while session.session_id == 0 or session.session_id in self.sessions:
-            # Hard to guess, as from `secrets`, which is Python itself.
+            # Hard to guess, like numbers of `secrets`, which is Python itself.
             session.session_id = int.from_bytes(urandom(4), "big") & 0x7FFFFFFF
         session.epoch = 1
         session.by_id = by_id

@@ -39,9 +39,9 @@ cdef class LivePage:
     cdef int event_count
     cdef int events[LIVE_EVENTS_MAX]
 
-    # What readers may see from now on; < 30 ns when nobody waits. Call it after the bytes are in the file. Invariant:
+    # Publishes the limits for readers; < 30 ns when none waits. Call it after the bytes are in the file. Invariant:
     # log_start <= last_stable_offset <= high_watermark <= log_end. `active_bytes` counts whole batches of the segment
-    # `active_base`. Wakes those who wait when log start, high watermark or last stable offset changed.
+    # `active_base`. Wakes waiting readers when log start, high watermark or last stable offset changed.
     cdef void publish_limits(self, int64_t log_start, int64_t high_watermark, int64_t last_stable_offset,
                              int64_t log_end, int64_t active_base, int64_t active_bytes) noexcept nogil
     # Around anything that cuts or rewrites bytes below the log end. Publish the new limits in between.
@@ -63,7 +63,7 @@ cdef class LiveView:
     cdef const kf_live_page* page
     cdef int fd
     cdef readonly object path
-    cdef readonly bint writable    # False: the file may not be written, so waiting looks at the page by itself
+    cdef readonly bint writable    # False: the file may not be written, so waiting polls the page
 
     # Copies the state: 0, or -ESTALE when the owner died while it wrote.
     cdef int read_state(self, kf_live_state* out) noexcept nogil
@@ -72,7 +72,7 @@ cdef class LiveView:
     cdef uint64_t incarnation(self) noexcept nogil
     # Whether an owner has the log open. Costs about 1 us.
     cdef bint owner_lives(self) noexcept nogil
-    # For a wait: `wake_word` first, then `ask`, then look at the state, then `sleep` with what wake_word gave.
+    # For a wait: `wake_word` first, then `ask`, then read the state, then `sleep` with the result of wake_word.
     cdef uint32_t wake_word(self) noexcept nogil
     cdef void ask(self) noexcept nogil
     cdef void sleep(self, uint32_t seen, int64_t timeout_ns) noexcept nogil

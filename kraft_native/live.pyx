@@ -4,12 +4,12 @@ The owner of a log keeps the file `kraft.live` (4 KiB, never shorter, hence no S
 maps it. Kafka ignores the file. It holds no data: after the owner's end its content means nothing, and the next owner
 resets it. `_c/live.h` has the layout and the ordering rules.
 
-An owner lives when it holds its lock on the file and, where its process id can be seen from here, a process of that id
-and start time exists. The lock alone would outlive it in children that it forked; the id alone says nothing across
+An owner is alive when it holds its lock on the file and, where its process id is visible from here, a process of that
+id and start time exists. The lock alone would outlive it in its forked children. The id alone says nothing across
 process namespaces and restarts.
 
-A reader needs write permission for one word, by which it asks to be woken. Without it the reader can only look at the
-page from time to time.
+A reader needs write permission for one word, by which it requests to be woken. Without it the reader can only poll the
+page.
 """
 
 import os
@@ -83,25 +83,25 @@ cdef extern from "live.h" nogil:
 
 FILE_NAME = "kraft.live"
 
-# A sleeping reader looks this often whether the owner still lives and whether a signal came.
+# A sleeping reader checks this often whether the owner is alive and whether a signal came.
 cdef int64_t SLICE_NS = 200_000_000
-# And this often at the page itself when it may not write the word that asks for a wake-up.
+# It polls the page this often when it may not write the word that requests a wake-up.
 cdef int64_t UNARMED_SLICE_NS = 5_000_000
 
 cdef tuple identity = None
-# By device, for the life of the process: whether mappings keep locks there.
+# By device, for the life of the process: True where mappings keep locks.
 cdef dict locks_kept = {}
 cdef int64_t live_pages = 0
 cdef int64_t live_views = 0
 
 
 def counters() -> dict[str, int]:
-    """Pages and views that are mapped in this process."""
+    """Count the pages and views that are mapped in this process."""
     return {"live_pages": live_pages, "live_views": live_views}
 
 
 cdef uint64_t process_start_ticks(int64_t pid) except? 0:
-    """Field 22 of /proc/<pid>/stat; 0 when there is no such process or it has ended and is only not yet waited for."""
+    """Field 22 of /proc/<pid>/stat; 0 when no such process exists or it has ended and is only not yet waited for."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
             fields = stat.read().rpartition(b")")[2].split()
@@ -111,7 +111,7 @@ cdef uint64_t process_start_ticks(int64_t pid) except? 0:
 
 
 cdef tuple own_identity():
-    """(process id, its start, its namespace of ids); asked once per process."""
+    """(process id, its start, its namespace of ids); determined once per process."""
     global identity
     cdef int64_t pid = getpid()
     if identity is None or <int64_t>identity[0] != pid:
@@ -124,7 +124,7 @@ cdef bint page_is_sound(const kf_live_page* page) noexcept nogil:
 
 
 cdef bint mapping_keeps_lock(int fd, bytes path) except -1:
-    """Whether `fd` may be closed while its file is mapped: a descriptor less for each log."""
+    """Return whether `fd` may be closed while its file is mapped: that saves a descriptor per log."""
     cdef object device = os.fstat(fd).st_dev
     cdef int kept
     if device not in locks_kept:
@@ -142,11 +142,11 @@ cdef bytes path_in(object directory):
 @cython.final
 @cython.no_gc
 cdef class LivePage:
-    """The owner's page of a partition directory: creates the file or takes over the one of an owner that is gone.
+    """The owner's page of a partition directory: creates the file or takes over that of an owner that has ended.
 
     It opens inside a truncation (readers wait), because opening a log may cut its tail: publish the limits, then call
-    `end_truncation`. Raises LogLockedError when another owner lives. `detached`: it is in memory only, and nobody else
-    sees it. Owner's thread only.
+    `end_truncation`. Raises LogLockedError when another owner is alive. `detached`: it is in memory only, and not
+    shared. Owner's thread only.
     """
 
     def __cinit__(self, directory, *, bint detached=False):
@@ -185,25 +185,25 @@ cdef class LivePage:
         return address
 
     cdef int _make_room(self, int fd, bytes path) except -1:
-        """Real blocks under the whole page: a store into a hole of a full disk would be a SIGBUS."""
+        """Allocate real blocks under the whole page: a store into a hole of a full disk would be a SIGBUS."""
         cdef unsigned char zeros[KF_LIVE_BYTES]
         cdef int64_t size = check(file_size(fd), path)
         if size < KF_LIVE_BYTES:
             memset(zeros, 0, KF_LIVE_BYTES)
             check(file_write(fd, zeros, KF_LIVE_BYTES, 0), path)
         elif size > KF_LIVE_BYTES:
-            check(file_truncate(fd, KF_LIVE_BYTES), path)  # not one of ours, so nobody reads behind the page
+            check(file_truncate(fd, KF_LIVE_BYTES), path)  # not one of ours, so no reader uses bytes past the page
         return 0
 
     cdef int _take_over(self) except -1:
-        """Generations go on from where they were, so that attached readers notice; all else is reset."""
+        """Continue the generations, so that attached readers notice; reset all else."""
         cdef kf_live_page* page = self.page
         cdef uint64_t truncation = page.state.truncation_generation | 1
         if not page_is_sound(page):
             memset(page, 0, KF_LIVE_BYTES)
             truncation = 1
         if page.sequence & 1:
-            # The last owner ended inside a write: end it, but as a state of which readers use nothing.
+            # The last owner ended inside a write: end it, but with a state that readers do not use.
             page.state.truncation_generation = truncation
             kf_live_end(page)
         kf_live_set_truncation(page, truncation)
@@ -263,7 +263,7 @@ cdef class LivePage:
 
     def publish(self, int64_t log_start, int64_t high_watermark, int64_t last_stable_offset, int64_t log_end,
                 int64_t active_base, int64_t active_bytes) -> None:
-        """What readers may see from now on. Call it after the bytes are in the file.
+        """Publish the limits for readers. Call it after the bytes are in the file.
 
         log_start <= last_stable_offset <= high_watermark <= log_end; `active_bytes` counts the whole batches in the
         segment `active_base`. Wakes waiting readers when one of the first three changed.
@@ -278,12 +278,13 @@ cdef class LivePage:
         self.publish_limits(log_start, high_watermark, last_stable_offset, log_end, active_base, active_bytes)
 
     def begin_truncation(self) -> None:
-        """Bytes below the log end are about to be cut or rewritten: what readers read from now on is thrown away."""
+        """Announce that bytes below the log end are about to be cut or rewritten: readers discard what they read from
+        now on."""
         self._need_open()
         self.truncation_begins()
 
     def end_truncation(self) -> None:
-        """The files are as the published limits say. Wakes waiting readers."""
+        """Announce that the files match the published limits. Wakes waiting readers."""
         self._need_open()
         self.truncation_ends()
 
@@ -293,7 +294,7 @@ cdef class LivePage:
         self.segments_change()
 
     def arm(self, int eventfd) -> None:
-        """Writes to the eventfd once, at the next wake-up of readers. For followers on the owner's own thread."""
+        """Write to the eventfd once, at the next wake-up of readers. For followers on the owner's own thread."""
         cdef int i
         self._need_open()
         for i in range(self.event_count):
@@ -305,7 +306,7 @@ cdef class LivePage:
         self.event_count += 1
 
     def disarm(self, int eventfd) -> None:
-        """Takes the eventfd back, before it is closed. Harmless when it is not armed."""
+        """Unregister the eventfd, before it is closed. Harmless when it is not armed."""
         cdef int i
         for i in range(self.event_count):
             if self.events[i] == eventfd:
@@ -314,7 +315,7 @@ cdef class LivePage:
                 return
 
     def close(self) -> None:
-        """Tells readers that the log is closed, wakes them, gives up the lock. May be called again.
+        """Report to readers that the log is closed, wake them, release the lock. Idempotent.
 
         In a fork of the owner it only unmaps: the owner still owns.
         """
@@ -327,7 +328,7 @@ cdef class LivePage:
 @cython.final
 @cython.no_gc
 cdef class LiveView:
-    """A reader's view of the page in `directory`. Raises FileNotFoundError when there is none that can be used."""
+    """A reader's view of the page in `directory`. Raises FileNotFoundError when no usable one exists."""
 
     def __cinit__(self, directory):
         global live_views
@@ -343,7 +344,7 @@ cdef class LiveView:
             raise FileNotFoundError(ENOENT, "the log has no live page", self.path)
         check(fd, path)
         try:
-            if check(file_size(fd), path) < KF_LIVE_BYTES:  # an owner is just making it
+            if check(file_size(fd), path) < KF_LIVE_BYTES:  # an owner is just creating it
                 raise FileNotFoundError(ENOENT, "the log's live page is not complete", self.path)
             address = mmap(NULL, KF_LIVE_BYTES, PROT_READ | (PROT_WRITE if self.writable else 0), MAP_SHARED, fd, 0)
             if address == MAP_FAILED:
@@ -385,7 +386,7 @@ cdef class LiveView:
             return self._process_lives()
 
     cdef bint _process_lives(self) noexcept:
-        """False only when the owner's process is certainly gone."""
+        """Return False only when the owner's process has certainly ended."""
         cdef int64_t pid = self.page.owner_pid
         try:
             if self.page.owner_pid_namespace != own_identity()[2]:
@@ -407,17 +408,17 @@ cdef class LiveView:
         kf_live_sleep(self.page, seen, min(timeout_ns, SLICE_NS if self.writable else UNARMED_SLICE_NS))
 
     def wait(self, int64_t offset, timeout=None, *, bint committed=False) -> bool:
-        """Blocks until the record at `offset` may be read: until the high watermark, or with `committed` the last
-        stable offset, is above it. False when `timeout` seconds passed first.
+        """Block until the record at `offset` may be read: until the high watermark, or with `committed` the last stable
+        offset, is above it. False when `timeout` seconds passed first.
 
         Raises LogClosedError when there is no owner any more: at once after its `close`, within a second after its
         death. Any thread; the interpreter lock is free meanwhile.
         """
         cdef int64_t left = timeout_to_ns(timeout)
         cdef int64_t began, slept_ns
-        cdef int64_t unchecked_ns = 0  # how long nobody looked whether the owner lives
+        cdef int64_t unchecked_ns = 0  # time since the last check of the owner
         cdef uint32_t seen
-        cdef bint asked = False  # once the first look did not satisfy: the owner need not pay for waits that are none
+        cdef bint asked = False  # set once the first read did not satisfy: most waits then cost the owner nothing
         cdef kf_live_state state
         while True:
             seen = self.wake_word()
@@ -447,7 +448,7 @@ cdef class LiveView:
                 left = max(left - slept_ns, 0)
 
     def state(self) -> dict[str, int]:
-        """A consistent copy of what the owner published last, by field name."""
+        """A consistent copy of the owner's last published state, by field name."""
         cdef kf_live_state state
         if self.read_state(&state) < 0:
             raise StorageError(self.path, ESTALE, "the owner ended while it wrote the live page")
@@ -460,5 +461,5 @@ cdef class LiveView:
 
     @property
     def owner_alive(self) -> bool:
-        """Whether an owner has the log open."""
+        """True while an owner has the log open."""
         return self.owner_lives()

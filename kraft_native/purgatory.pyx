@@ -1,12 +1,12 @@
 """Requests that wait: Fetch for bytes, Produce for a flush or for replicas (Kafka's DelayedOperationPurgatory).
 
-A request that cannot be answered yet is parked: it watches partitions, and it has a deadline. Whoever moves a
-partition tells the purgatory; waiters are woken once per turn of the loop, so that a fetch sees all that a turn's
-appends brought.
+A request that cannot be answered yet is parked: it watches partitions, and it has a deadline. The code that moves a
+partition reports it to the purgatory. Waiters are woken once per iteration of the loop, so that a fetch sees all
+appends of the iteration.
 
-One timer. The wheel has a slot per millisecond and turns every two seconds; a deadline further away is met in passing,
-and stays. `arm` is called with a deadline only when no timer runs that fires by then, so a client that fetches again
-and again costs no timer per request: the one that is armed fires, finds nothing due, and gives the next deadline.
+One timer. The wheel has a slot per millisecond and goes round every two seconds; a deadline further away is passed over
+until its round. `arm` is called with a deadline only when no running timer fires by then. So a client that fetches
+again and again costs no timer per request: the running one fires, finds nothing due, and returns the next deadline.
 """
 
 cimport cython
@@ -24,26 +24,26 @@ cdef enum:
 
 
 def now_ms() -> int:
-    """The clock of all deadlines: monotonic, in milliseconds."""
+    """Read the clock of all deadlines: monotonic, in milliseconds."""
     return monotonic_ms()
 
 
 cdef class Watched:
-    """Base of what can be waited on; not used by itself."""
+    """Base of objects that can be waited on; not used by itself."""
 
     cdef bint flushed(self) except -1:
         raise AssertionError(f"{type(self).__name__} has nothing to flush")
 
 
 cdef class Observer:
-    """Base of what observes; not used by itself."""
+    """Base of observers; not used by itself."""
 
     cdef int moved(self, Purgatory purgatory, int64_t bytes_count, bint marks) except -1:
         raise AssertionError(f"{type(self).__name__} does not say what it is told for")
 
 
 cdef class Parked(ReplyWaiter):
-    """Base of what can wait; not used by itself."""
+    """Base of waiting requests; not used by itself."""
 
     cdef int abandon(self) except -1:
         if self.purgatory is not None:
@@ -62,10 +62,11 @@ cdef class Parked(ReplyWaiter):
 
 @cython.final
 cdef class Purgatory:
-    """All requests that wait, of one event loop.
+    """Pending requests of one event loop.
 
-    `schedule(callback)` runs the callback soon, as `loop.call_soon`; without it whoever moves partitions calls `drain`.
-    `arm(deadline_ms)` is to have `expire` called by then, on the clock of `now_ms`; `expire` gives the next deadline.
+    `schedule(callback)` runs the callback soon, like `loop.call_soon`; without it the code that moves partitions calls
+    `drain`. `arm(deadline_ms)` has to call `expire` by then, on the clock of `now_ms`; `expire` returns the next
+    deadline.
     """
 
     def __init__(self, schedule=None, arm=None, *, int64_t parked_max=PARKED_MAX_DEFAULT):
@@ -84,26 +85,26 @@ cdef class Purgatory:
 
     @property
     def deadline_ms(self) -> int:
-        """When `expire` must be called, at the latest; -1 when nothing waits for a time."""
+        """Latest time for the next call of `expire`; -1 when no deadline is pending."""
         return self.armed_ms
 
     @property
     def parked_produces(self) -> int:
-        """Produce requests that wait."""
+        """Number of pending Produce requests."""
         return self.parked_by_kind[PARKED_PRODUCE]
 
     @property
     def parked_fetches(self) -> int:
-        """Fetch requests that wait."""
+        """Number of pending Fetch requests."""
         return self.parked_by_kind[PARKED_FETCH]
 
-    # --- who waits --------------------------------------------------------------------------------------------------
+    # --- parking ----------------------------------------------------------------------------------------------------
 
     cdef bint park(self, Parked parked, list watched, int64_t deadline_ms) except -1:
         cdef Watched one
         cdef dict slot
         if self.parked_count >= self.parked_max:
-            # Seldom enough that a full house does not pay for it with each request.
+            # Seldom enough that a full purgatory does not pay for it with each request.
             if self.parked_total - self.swept_total >= self.parked_max // 8:
                 self.sweep()
             if self.parked_count >= self.parked_max:
@@ -161,7 +162,7 @@ cdef class Purgatory:
                         parked.expire()
         return 0
 
-    # --- what moves -------------------------------------------------------------------------------------------------
+    # --- moves ------------------------------------------------------------------------------------------------------
 
     cdef int tell(self, Watched watched, int64_t bytes_count, bint marks) except -1:
         cdef Observer observer
@@ -180,15 +181,15 @@ cdef class Purgatory:
         return 0
 
     def call_soon(self, callback) -> None:
-        """As the loop's, for those who send what the waiters answer: what they ask for while waiters are woken is
-        called right after that, not in the loop's next turn."""
+        """Schedule a callback like the loop's `call_soon`, for code that sends the waiters' answers. While waiters are
+        woken, the callback runs right after that, not in the loop's next iteration."""
         if self.waking:
             self.after.append(callback)
         else:
             self.schedule(callback)
 
     def drain(self) -> None:
-        """Wakes the waiters of everything that moved."""
+        """Wake the waiters of everything that moved."""
         cdef list told = self.to_tell, after
         cdef Watched one
         cdef Parked parked
@@ -201,7 +202,7 @@ cdef class Purgatory:
                 one.moved = False
                 one.moved_bytes = 0
                 for parked in list(one.waiters):
-                    if parked.purgatory is not None:   # not woken meanwhile through something else
+                    if parked.purgatory is not None:   # not woken meanwhile through another partition
                         parked.wake(bytes_count)
         finally:
             self.waking = False
@@ -215,8 +216,8 @@ cdef class Purgatory:
         return 0
 
     def flush_done(self, int eventfd=-1) -> None:
-        """Call it when the flusher's `eventfd` is readable: the appends that became durable are shown and answered.
-        Resets the descriptor that it is given, so that the loop can call it by itself."""
+        """Publish and answer the appends that became durable; call it when the flusher's `eventfd` is readable. Resets
+        the descriptor passed to it, so that the loop can call it directly."""
         cdef Watched one
         cdef uint64_t count
         if eventfd >= 0:
@@ -224,17 +225,18 @@ cdef class Purgatory:
         for one in list(self.unflushed):
             if not one.flushed():
                 self.unflushed.pop(one, None)
-        self.drain()                   # this is a turn of its own: nobody need wait for the next
+        self.drain()                   # the loop called this: no need to wait for the next iteration
 
     # --- time -------------------------------------------------------------------------------------------------------
 
     def expire(self, int64_t now_ms) -> int:
-        """Answers everything whose deadline is `now_ms` or earlier. Gives the next deadline, -1 when there is none."""
+        """Answer everything whose deadline is `now_ms` or earlier. Return the next deadline, -1 when none is
+        pending."""
         cdef list due = []
         cdef Parked parked
-        cdef int64_t tick, last = max(now_ms, self.tick_ms)    # what was late when it was parked stands in `tick_ms`
+        cdef int64_t tick, last = max(now_ms, self.tick_ms)    # a request already late when parked is in `tick_ms`
         if self.parked_count > 0:
-            # More than a whole turn late: every slot, once.
+            # More than a whole round late: every slot, once.
             for tick in range(max(self.tick_ms, last - SLOTS + 1), last + 1):
                 slot = self.slots[<Py_ssize_t>(tick & (SLOTS - 1))]
                 if slot:
@@ -250,7 +252,7 @@ cdef class Purgatory:
         return self.armed_ms
 
     def expire_fetches(self) -> None:
-        """Answers every Fetch that waits, with what there is: the node stops, and will not be asked again."""
+        """Answer every pending Fetch with the available data: the node stops, and no further request will come."""
         cdef Parked parked
         for slot in self.slots:
             if slot:
@@ -260,7 +262,7 @@ cdef class Purgatory:
                         parked.expire()
 
     cdef int64_t next_deadline(self) noexcept:
-        """The earliest deadline; when all are further away than a turn of the wheel, the end of that turn."""
+        """The earliest deadline; when all are more than one round of the wheel away, the end of that round."""
         cdef int64_t tick
         cdef Parked parked
         cdef dict slot

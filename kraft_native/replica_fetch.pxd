@@ -1,4 +1,4 @@
-"""A follower's side of one leader: fetches for all partitions that it leads and this node follows."""
+"""A follower's side of one leader: fetches of all partitions that it leads and this node follows."""
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
@@ -11,62 +11,64 @@ from kraft_native.span cimport Span
 
 
 cdef class FollowedPartition:
-    """A partition's place in a fetcher."""
+    """A partition's state in a fetcher."""
     cdef Partition partition
     cdef tuple key                 # (topic id, index)
-    cdef int32_t leader_epoch      # in which it is followed
-    cdef bint behind               # of the high watermark, by the last response; what is not known is behind
-    cdef int64_t asked_from        # the first request that names it, -1: none; earlier responses are not about it
+    cdef int32_t leader_epoch      # of the role as a follower
+    cdef bint behind               # the last high watermark; true while that is unknown
+    cdef int64_t asked_from        # the first request that names it, -1: none; earlier responses exclude it
 
 
 cdef class ReplicaFetcher:
     cdef readonly int64_t responses_total      # they come in the order of the requests
     cdef readonly int64_t bytes_total          # of records
-    cdef int64_t spoke_ms          # when something came last, or was asked for while nothing was to come
+    cdef int64_t spoke_ms          # time of the last bytes, or of a request sent while none was outstanding
     cdef FollowerIdentity identity
     cdef int32_t partition_bytes_max
     cdef int64_t response_bytes_limit
     cdef bytes client_id
     cdef object transport
-    cdef int fd                    # of its socket, as long as requests may leave past it; -1: they may not
+    cdef int fd                    # of its socket, as long as requests may bypass the transport; -1: they may not
     cdef object on_error
     cdef object on_lost
     cdef object on_cut
     cdef dict followed             # key -> FollowedPartition
-    cdef dict held                 # those of them that are throttled, and neither in the session nor in `changed`
+    cdef dict held                 # the throttled ones, neither in the session nor in `changed`
+
     cdef ThrottleWait wait         # for the quota of those; None when none waits
-    cdef dict changed              # those of them whose place the leader must be told; in order
-    cdef dict forgotten            # keys that are in the leader's session and no longer followed
+    cdef dict changed              # those whose position the next request must carry; in order
+
+    cdef dict forgotten            # keys in the leader's session that are no longer followed
     cdef FetchWriter writer
     cdef ReadWindow landing
     cdef Scratch received
     cdef int64_t requests_total
     cdef int32_t session_id
     cdef int32_t session_epoch     # of the next request; 0: it begins a session
-    cdef int32_t flushes_awaited   # of partitions whose last append must be durable before the leader hears of it
-    cdef bint reading              # a response is being worked through
-    cdef bint asks_soon            # the loop was asked to call `ask_now`
+    cdef int32_t flushes_awaited   # partitions whose last append must be durable before it is reported
+    cdef bint reading              # a response is being processed
+    cdef bint asks_soon            # the loop will call `ask_now`
 
     cdef int ask(self) except -1
-    # Sends a request: at once when it is `idle`, for then the transport has nothing left of an earlier one.
+    # Sends a request: directly when it is `idle`, because then the transport has no rest of an earlier one.
     cdef int put(self, bytes request, bint idle) except -1
-    # At the end of this turn of the loop: what is followed in one turn goes into one request.
+    # At the end of this loop iteration: one request for all that is followed in one iteration.
     cdef int ask_soon(self, Purgatory purgatory) except -1
     cdef int put_changed(self) except -1
     cdef int put_forgotten(self) except -1
     cdef int restart_session(self) except -1
-    # The leader is to be told of its place next, unless it is throttled for now.
+    # Puts its position into the next request, unless it is throttled for now.
     cdef int place(self, FollowedPartition followed) except -1
     # False when there is no room to wait: then it is fetched.
     cdef bint hold(self, FollowedPartition followed) except -1
-    # Looks again at those that are throttled.
+    # Checks the throttled ones again.
     cdef int release(self) except -1
     cdef int take_frames(self) except -1
     cdef int take(self, const uint8_t* frame, Py_ssize_t size) except -1
     cdef int take_topics(self, Span* body) except -1
     cdef int take_part(self, FollowedPartition followed, FollowerPart* part) except -1
     cdef int cut(self, Partition partition, FollowerPart* part) except -1
-    # Whether there was something to append.
+    # Returns whether there was something to append.
     cdef bint append(self, FollowedPartition followed, FollowerPart* part) except -1
     cdef int start_within(self, Partition partition, const uint8_t* first, Py_ssize_t size) except -1
     cdef int await_flush(self, Partition partition) except -1
@@ -76,7 +78,7 @@ cdef class ReplicaFetcher:
 
 
 cdef class FlushWaiter(Parked):
-    """The next request waits until an append is durable here."""
+    """Delay of the next request until an append is durable here."""
     cdef ReplicaFetcher fetcher
     cdef Partition partition
     cdef int64_t end_offset
@@ -85,5 +87,5 @@ cdef class FlushWaiter(Parked):
 
 
 cdef class ThrottleWait(Parked):
-    """Throttled partitions wait for their quota."""
+    """Wait of throttled partitions for their quota."""
     cdef ReplicaFetcher fetcher

@@ -31,11 +31,11 @@ class ReplicaFetcher:
     def __len__(self) -> int: ...
     @property
     def waits(self) -> bool:
-        """Whether an answer is to come."""
+        """True while a response is outstanding."""
 
     @property
     def silent_ms(self) -> int:
-        """How long not a byte of the answer has come for which it waits; 0 when it waits for none."""
+        """Milliseconds since the last byte, while a response is outstanding; else 0."""
 
     def follow(self, partition: Partition) -> None: ...
     def unfollow(self, partition: Partition) -> bool: ...

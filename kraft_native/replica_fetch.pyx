@@ -1,25 +1,24 @@
 """A follower's side of one leader (Kafka's ReplicaFetcherThread), as an asyncio BufferedProtocol.
 
 One connection, one fetch session (KIP-227), all partitions that the leader leads and this node follows. A response is
-worked off where it was received: its batches go into the logs, its high watermarks too, and the next request leaves in
-the same call; a request names only the partitions that moved. No Python frame runs for a response that succeeds.
+processed where it was received: its batches and its high watermarks go into the logs, and the next request leaves in
+the same call. A request names only the partitions that moved. No Python frame runs for a response that succeeds.
 
-Truncation (KIP-595's form of KIP-101). Each request tells the epoch of the last record; a leader whose log differs
-answers where that epoch ends there, the follower drops what lies past it and asks again.
+Truncation (KIP-595's form of KIP-101). Each request carries the epoch of the last record. A leader whose log differs
+replies with the end of that epoch in its log; the follower drops what lies past it and fetches again.
 
-What the leader counts as replicated is what the request says the log end is. With group commit a response's records
-are therefore flushed before the next request leaves.
+A request reports the log end, and the leader counts everything below it as replicated. With group commit a response's
+records are therefore flushed before the next request leaves.
 
-A request for partitions that were added while the leader holds the last one back leaves at the end of the loop's turn,
-in the same session: a thousand new partitions are asked for in a few requests.
-A leader that answers in order, as every broker does, answers the held one first. Its records may come a second time
-then; what the log has is passed over.
+Partitions may be added while the leader holds the last request back. A request for them leaves at the end of the loop
+iteration, in the same session: a thousand new partitions take a few requests. A leader that answers in order, as every
+broker does, answers the held one first. Its records may then come a second time; records that the log has are skipped.
 
 Throttled partitions that are behind leave the session while their quota is exceeded (KIP-73).
 
-An error of one partition ends its following: `on_error(partition, code, cause)` is called, and whoever gets it decides
-when to `follow` again. A log that was cut is told of: `on_cut(partition, log end before, why)`. A broken connection
-ends everything: `on_lost(fetcher)`; a fetcher is connected once.
+An error of one partition ends its following: `on_error(partition, code, cause)` is called, and the callee decides when
+to `follow` again. `on_cut(partition, log end before, why)` reports a log that was cut. A broken connection ends
+everything: `on_lost(fetcher)`; a fetcher is connected once.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -53,7 +52,7 @@ cdef extern from "<sys/socket.h>" nogil:
 cdef enum:
     RECEIVE_BYTES_MIN = 64 * 1024
     KEPT_BYTES_MAX = 4 * 1024 * 1024       # of the buffer between responses
-    # A response may be larger than asked for by one batch, and by what is not records.
+    # A response may exceed the requested size by one batch, and by the parts that are not records.
     RESPONSE_SLACK_BYTES = 256 * 1024 * 1024
     FLUSH_WAIT_MS = 60_000
 
@@ -69,7 +68,7 @@ cdef class FollowedPartition:
 
 @cython.final
 cdef class ReplicaFetcher:
-    """Fetches as broker `node_id` of epoch `broker_epoch` (KIP-903). The settings are Kafka's
+    """Fetcher of broker `node_id` of epoch `broker_epoch` (KIP-903). The settings are Kafka's
     `replica.fetch.wait.max.ms`, `.min.bytes`, `.response.max.bytes`, `.max.bytes`. Loop thread only."""
 
     def __init__(self, int32_t node_id, int64_t broker_epoch, *, str client_id not None, on_error, on_lost, on_cut=None,
@@ -110,10 +109,10 @@ cdef class ReplicaFetcher:
     def silent_ms(self) -> int:
         return monotonic_ms() - self.spoke_ms if self.waits else 0
 
-    # --- what is followed -------------------------------------------------------------------------------------------
+    # --- followed partitions ----------------------------------------------------------------------------------------
 
     def follow(self, Partition partition not None) -> None:
-        """Fetches for the partition from its log end on, in its leader epoch."""
+        """Fetch the partition from its log end on, in its leader epoch."""
         cdef FollowedPartition followed = FollowedPartition.__new__(FollowedPartition)
         followed.partition = partition
         followed.key = (partition.topic_id, partition.index)
@@ -128,7 +127,7 @@ cdef class ReplicaFetcher:
             self.ask_soon(partition.purgatory)
 
     def unfollow(self, Partition partition not None) -> bool:
-        """No more of it is fetched, and what is under way is not appended. Whether it was followed."""
+        """Stop fetching it; a response under way is not appended. Return whether it was followed."""
         cdef FollowedPartition followed = self.followed.pop((partition.topic_id, partition.index), None)
         if followed is None:
             return False
@@ -139,12 +138,12 @@ cdef class ReplicaFetcher:
         return True
 
     def partitions(self) -> list:
-        """What is followed."""
+        """The followed partitions."""
         cdef FollowedPartition followed
         return [followed.partition for followed in self.followed.values()]
 
     def close(self) -> None:
-        """Closes the connection; nothing is told."""
+        """Close the connection; no callback runs."""
         self.on_lost = None
         if self.wait is not None:
             self.wait.purgatory.leave(self.wait)
@@ -178,15 +177,15 @@ cdef class ReplicaFetcher:
         return False
 
     def pause_writing(self) -> None:
-        """A request is small, and the next one leaves after an answer."""
+        """Do nothing: a request is small, and the next one leaves after a response."""
 
     def resume_writing(self) -> None:
-        """See `pause_writing`."""
+        """Do nothing; see `pause_writing`."""
 
     def get_buffer(self, Py_ssize_t size_hint) -> ReadWindow:
         cdef Scratch received = self.received
         cdef Py_ssize_t room = RECEIVE_BYTES_MIN
-        # Never more than twice what came is kept ready for what was announced.
+        # For the announced bytes no more room is reserved than the received bytes take.
         if received.size >= 4:
             room = max(room, min(<Py_ssize_t>load_i32(received.data) + 4 - received.size, received.size))
         received.reserve(received.size + room)
@@ -207,10 +206,10 @@ cdef class ReplicaFetcher:
         if self.responses_total == self.requests_total:
             self.ask()
 
-    # --- asking -----------------------------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------------------------
 
     cdef int ask(self) except -1:
-        """Sends the next request, if there is anything to fetch, a reason to, and no flush to wait for."""
+        """Send the next request, if there is anything to fetch, a reason to, and no flush to wait for."""
         cdef bint idle = self.responses_total == self.requests_total
         if self.transport is None or self.flushes_awaited > 0:
             return 0
@@ -235,7 +234,7 @@ cdef class ReplicaFetcher:
     cdef int put(self, bytes request, bint idle) except -1:
         cdef Py_ssize_t sent = 0
         if idle and self.fd >= 0:
-            # What is wrong with the connection the transport finds out.
+            # The transport finds out what is wrong with the connection.
             sent = max(0, send(self.fd, PyBytes_AS_STRING(request), <size_t>PyBytes_GET_SIZE(request),
                                MSG_DONTWAIT | MSG_NOSIGNAL))
         if sent < PyBytes_GET_SIZE(request):
@@ -251,12 +250,12 @@ cdef class ReplicaFetcher:
         return 0
 
     def ask_now(self) -> None:
-        """Asks for what was to be asked for at the end of the turn."""
+        """Send the request that was put off to the end of the loop iteration."""
         self.asks_soon = False
         self.ask()
 
     cdef int restart_session(self) except -1:
-        """The next request names everything."""
+        """Make the next request name everything."""
         cdef FollowedPartition followed
         self.session_epoch = 0
         for followed in self.followed.values():
@@ -328,10 +327,10 @@ cdef class ReplicaFetcher:
         self.forgotten.clear()
         return 0
 
-    # --- what comes back --------------------------------------------------------------------------------------------
+    # --- responses --------------------------------------------------------------------------------------------------
 
     cdef int break_off(self, str why) except -1:
-        """The other side cannot be understood: the connection goes, and whoever made it tries again."""
+        """Drop the connection, because the peer's bytes make no sense; the fetcher's creator connects again."""
         self.fd = -1
         if self.transport is not None:
             self.transport.abort()
@@ -362,7 +361,7 @@ cdef class ReplicaFetcher:
         return 0
 
     cdef int take(self, const uint8_t* frame, Py_ssize_t size) except -1:
-        """One response."""
+        """Process one response."""
         cdef Span body = span_of(frame, size)
         cdef int32_t correlation_id, session_id
         cdef int16_t error
@@ -398,7 +397,7 @@ cdef class ReplicaFetcher:
                 if not read_fetch_part(body, &part):
                     return self.break_off("a partition is malformed")
                 followed = self.followed.get((name, part.index))
-                # One that was removed, or added after the request left, has no use for it.
+                # A partition that was removed, or added after the request left, has no use for it.
                 if followed is not None and 0 <= followed.asked_from <= self.responses_total:
                     self.take_part(followed, &part)
                 parts -= 1
@@ -427,13 +426,13 @@ cdef class ReplicaFetcher:
                 self.place(followed)
             partition.follow_marks(part.high_watermark, part.log_start_offset)
             if partition.core.log_start != log_start:
-                self.changed[followed.key] = followed      # a leader may wait for it: DeleteRecords of Kafka's
+                self.changed[followed.key] = followed      # the leader may wait for it: Kafka's DeleteRecords
         except KraftError as error:
             return self.stop_following(followed, error.code, error)
         return 0
 
     cdef int cut(self, Partition partition, FollowerPart* part) except -1:
-        """What the leader does not have is dropped, and told where something was."""
+        """Drop what the leader does not have, and report a cut."""
         cdef int64_t before = partition.core.log_end
         if partition.cut_to_epoch(part.diverging_epoch, part.diverging_end) < before and self.on_cut is not None:
             self.on_cut(partition, before, f"in the leader's log epoch {part.diverging_epoch} ends at "
@@ -441,10 +440,10 @@ cdef class ReplicaFetcher:
         return 0
 
     cdef bint append(self, FollowedPartition followed, FollowerPart* part) except -1:
-        """The whole batches past the log end; the last one may have been cut.
+        """Append the whole batches past the log end; the last one may have been cut.
 
-        None of a later epoch than was asked in (KAFKA-18723). A leader that sends the pages of its file may have lost
-        its role, and its log may have been cut and have gone on in another epoch, while they are on their way."""
+        Batches of a later epoch than the request's are not appended (KAFKA-18723). A leader that sends the pages of its
+        file may have lost its role meanwhile. Its log may then have been cut and continued in another epoch."""
         cdef Partition partition = followed.partition
         cdef const uint8_t* first = part.records
         cdef const uint8_t* end = part.records
@@ -462,7 +461,7 @@ cdef class ReplicaFetcher:
                 epoch = load_i32(end + BATCH_LEADER_EPOCH)
                 if epoch > followed.leader_epoch:
                     break
-            # What is in the log already comes before what is not.
+            # Batches that the log already has come before the new ones.
             if end == first and batch_end_at(end) < log_end:
                 first += batch
             end += batch
@@ -481,7 +480,7 @@ cdef class ReplicaFetcher:
         return True
 
     cdef int start_within(self, Partition partition, const uint8_t* first, Py_ssize_t size) except -1:
-        """The leader's log starts inside a batch, which comes whole: an empty log begins with it, and the log start
+        """Start an empty log with the batch in which the leader's log starts. That batch comes whole; the log start
         follows with the marks."""
         cdef BatchHeader h
         batch_require(first, size, False, &h)
@@ -490,7 +489,8 @@ cdef class ReplicaFetcher:
         return 0
 
     cdef int await_flush(self, Partition partition) except -1:
-        """With group commit the next request waits until what the log has is durable: it tells the leader so."""
+        """Delay the next request, with group commit, until the log's records are durable: it reports them to the
+        leader."""
         cdef FlushWaiter waiter
         if (partition.core.config.durability_kind != DURABILITY_GROUP_COMMIT or partition.purgatory is None
                 or partition.core.durable_end() >= partition.core.log_end):
@@ -512,13 +512,13 @@ cdef class ReplicaFetcher:
 
 @cython.final
 cdef class FlushWaiter(Parked):
-    """The next request waits until an append is durable here."""
+    """Delay of the next request until an append is durable here."""
 
     cdef int wake(self, int64_t bytes_count) except -1:
         if self.partition.removed or self.partition.core.closed:
             self.done()
         elif self.partition.core.first_failure() is not None:
-            # What could not be flushed is never told to the leader.
+            # Records that could not be flushed are never reported to the leader.
             self.fetcher.unfollow(self.partition)
             self.done()
         elif self.partition.core.durable_end() >= min(self.end_offset, self.partition.core.log_end):
@@ -526,7 +526,7 @@ cdef class FlushWaiter(Parked):
         return 0
 
     cdef int expire(self) except -1:
-        """A flush that takes as long as this is still awaited."""
+        """Continue to wait: a flush that takes this long is still awaited."""
         self.purgatory.leave(self)
         self.fetcher.await_flush(self.partition)
         return self.fetcher.flush_is_over()
@@ -538,7 +538,7 @@ cdef class FlushWaiter(Parked):
 
 @cython.final
 cdef class ThrottleWait(Parked):
-    """Throttled partitions wait for their quota."""
+    """Wait of throttled partitions for their quota."""
 
     cdef int wake(self, int64_t bytes_count) except -1:
         return 0

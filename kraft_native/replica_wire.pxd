@@ -6,7 +6,7 @@ from kraft_native.buffer cimport Scratch
 from kraft_native.span cimport Span
 
 
-# What a follower says about itself in each request.
+# A follower's identity in each request.
 cdef struct FollowerIdentity:
     int64_t broker_epoch
     int32_t node_id
@@ -15,7 +15,7 @@ cdef struct FollowerIdentity:
     int32_t bytes_max              # of a whole response
 
 
-# What it asks of one partition.
+# A follower's request for one partition.
 cdef struct FollowerSpec:
     int64_t fetch_offset
     int64_t log_start_offset
@@ -39,7 +39,7 @@ cdef struct FollowerPart:
 
 cdef class FetchWriter:
     """One request in `out`, length included: `begin`, then `topic` and `partition` calls, `forget` and `forgotten`
-    calls, `end`. Counts are patched where they stand, in the longest form of a varint."""
+    calls, `end`. Counts are patched in place, in the longest form of a varint."""
     cdef Scratch out
     cdef Py_ssize_t topics_at
     cdef Py_ssize_t parts_at       # -1: no topic is open

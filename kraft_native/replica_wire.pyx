@@ -1,8 +1,10 @@
 """Fetch as a follower speaks it, version 17 with request header 2 and response header 1 (Kafka's FetchRequest.json).
 
-The version is the newest that every broker since 3.5 serves but for tags that followers do not need: topics by id
-(V13), the follower's identity with its broker epoch (V15, KIP-903), diverging epochs instead of a question of their own
-(V12, KIP-595).
+The version is the newest that every broker since 3.5 serves, apart from tags that followers do not need:
+
+- topics by id (V13),
+- the follower's identity with its broker epoch (V15, KIP-903),
+- diverging epochs instead of a separate request (V12, KIP-595).
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -23,7 +25,7 @@ cdef enum:
     COUNT_BYTES = 5                # a varint in its longest form
     REPLICA_STATE_TAG = 1
     REPLICA_STATE_BYTES = 13       # id, epoch, no tags
-    FIXED_BYTES = 128              # more than header and fields before the topics take, the client id aside
+    FIXED_BYTES = 128              # more than header and fields before the topics need, except for the client id
     PART_BYTES = 64
     ABORTED_BYTES_MIN = 17
 
@@ -63,7 +65,7 @@ cdef class FetchWriter:
         return 0
 
     cdef int topic(self, bytes topic_id) except -1:
-        """The parts that follow are of this topic, which may be the one that is open."""
+        """Set the topic of the following parts; it may be the one that is open."""
         cdef Scratch out = self.out
         if self.parts_at >= 0 and topic_id == self.topic_id:
             return 0
@@ -101,7 +103,7 @@ cdef class FetchWriter:
         return 0
 
     cdef int forget(self) except -1:
-        """The topics that follow are those to be forgotten."""
+        """Switch to the topics to be forgotten."""
         self.close_topic()
         put_long_count(self.out.data + self.topics_at, self.topics)
         return self.open_list()
@@ -130,7 +132,7 @@ cdef class FetchWriter:
 
 
 cdef void put_long_count(uint8_t* p, int32_t count) noexcept nogil:
-    """A compact array's count, in five bytes whatever it is."""
+    """Write a compact array's count, always in five bytes."""
     cdef uint32_t value = <uint32_t>count + 1
     cdef int i
     for i in range(COUNT_BYTES - 1):

@@ -1,4 +1,4 @@
-"""One request's answer on its way: what handlers get, and what a connection gives them."""
+"""One request's pending answer: what handlers get, and what a connection gives them."""
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
@@ -8,28 +8,28 @@ from kraft_native.request_times cimport Moments
 
 
 cdef enum ReplyState:
-    REPLY_OPEN                     # nobody has answered yet
-    REPLY_ANSWERED                 # `parts` go out when their turn comes
-    REPLY_SKIPPED                  # nothing goes out, the next reply follows at once
+    REPLY_OPEN                     # not answered yet
+    REPLY_ANSWERED                 # `parts` leave when the earlier replies have left
+    REPLY_SKIPPED                  # nothing is sent, the next reply follows at once
     REPLY_REFUSED                  # the connection is to be closed
 
 
 cdef class ReplyWaiter:
     """A request that waits for something before it can be answered."""
 
-    # Its client is gone: it lets go of everything, and need not answer. Loop thread, called once.
+    # Its client has disconnected: it releases everything, and need not answer. Loop thread, called once.
     cdef int abandon(self) except -1
 
 
 cdef class ReplySink:
-    """Where finished replies go: a connection, or a test's list. Python classes may extend it.
+    """Receiver of finished replies: a connection, or a test's list. Python classes may extend it.
 
-    `reply_finished` is called once per reply, on the loop's thread, from inside whatever answered. It must not call
-    back into the one who answered. It returns 0.
+    `reply_finished` is called once per reply, on the loop's thread, from inside the code that answered. It must not
+    call back into that code. It returns 0.
     """
     cpdef int reply_finished(self, Reply reply) except -1
-    # Takes `size` bytes, header included, as the whole answer when they can go out at once; else False, and nothing
-    # has changed.
+    # Accepts `size` bytes, header included, as the whole answer when they can leave at once; else returns False, and
+    # nothing has changed.
     cdef bint take_at_once(self, Reply reply, const uint8_t* data, Py_ssize_t size) except -1
 
 
@@ -37,35 +37,36 @@ cdef class Reply:
     """One request's place in its connection's row. Replies may be finished in any order; they leave in the order of
     the requests. Loop thread only. Exactly one of `finish`, `finish_copy`, `answer`, `answer_parts`, `skip` and
     `refuse`, exactly once."""
-    cdef readonly ReplySink sink   # None once the connection is gone; then finishing drops the parts
+    cdef readonly ReplySink sink   # None once the connection is closed; then finishing drops the parts
     cdef Reply after               # the connection's row: the request that came next
     cdef Py_ssize_t held_bytes     # what the connection counts for this request until it is answered
-    cdef ReplyWaiter waiter        # told when the connection goes before the answer; None: nobody
+
+    cdef ReplyWaiter waiter        # notified when the connection closes before the answer; None: nobody
     cdef Moments at                # kept by its connection
-    cdef bint alone                # set by handlers: nothing further of its connection is looked at until the answer
+    cdef bint alone                # set by handlers: nothing further of its connection is processed until the answer
     cdef int state
     cdef public int32_t throttle_ms        # set by handlers before the answer: its client exceeded a quota
-    cdef ReplicationQuota time_quota       # what its handler's time counts for, once some of it was counted
-    cdef int64_t counted_ns        # so much of it
+    cdef ReplicationQuota time_quota       # charged for its handler's time, once some of it was
+    cdef int64_t counted_ns        # the time charged so far
     cdef int64_t stepped_ns        # of the steps after its handler returned
     cdef readonly int16_t api_key
     cdef readonly int16_t api_version
     cdef readonly int32_t correlation_id
     cdef readonly bytes client_id  # None when the client gave none
-    cdef readonly list parts       # what leaves after the 4-byte length; None unless answered
-    cdef readonly str reason       # why it was refused; None otherwise
+    cdef readonly list parts       # bytes that follow the 4-byte length; None unless answered
+    cdef readonly str reason       # of a refusal; None otherwise
 
     # `parts`: buffers (bytes, Slice, memoryview) that follow the 4-byte length, response header included. They must not
-    # change until they are gone: bytes and slices cannot, and both stay pinned until the socket has taken them.
+    # change until sent: bytes and slices cannot, and both stay pinned until the socket has accepted them.
     cpdef int finish(self, list parts) except -1
-    # The same for one part that is copied now: without an object when nothing stands before it in the row.
+    # The same for one part, which is copied now: without an object when no reply precedes it in the row.
     cdef int finish_copy(self, const uint8_t* data, Py_ssize_t size) except -1
-    # The same for one body; the response header (version 0 or 1) is put before it.
+    # The same for one body; the response header (version 0 or 1) is added before it.
     cpdef int answer(self, object body, int header_version) except -1
     cpdef int answer_parts(self, list body, int header_version) except -1
-    # No reply, and the connection goes on: a Produce with acks=0 that succeeded.
+    # No reply, and the connection continues: a Produce with acks=0 that succeeded.
     cpdef int skip(self) except -1
-    # Counts the handler's time up to now that was not counted yet; nothing once the handler returned and was counted.
+    # Charges the handler's time up to now that was not charged yet; nothing once the handler returned and was charged.
     cdef int count_time(self, ReplicationQuota quota, int64_t now_ns, int64_t now_ms) except -1
     # The same for a step of the handler's work.
     cdef int count_step(self, int64_t time_ns, int64_t now_ns) except -1
@@ -75,14 +76,14 @@ cdef class Reply:
 
 
 cdef class RequestHandler:
-    """Serves one api key. What it raises: `ProtocolError` counts as a malformed request and closes the connection;
-    everything else is our own fault, is reported, and stops the node."""
+    """Serves one api key. Exceptions: `ProtocolError` counts as a malformed request and closes the connection; all
+    others are internal errors, are reported, and stop the node."""
     cdef int64_t[160] errors       # by Kafka's code; other codes under the first
 
     cdef void count_error(self, int code) noexcept
 
-    # Answers `reply` before it returns, or keeps it and answers later. `body` is what follows the request header; it is
-    # valid only during the call, so what is kept must be copied.
+    # Answers `reply` before it returns, or keeps it and answers later. `body` follows the request header; it is valid
+    # only during the call, so anything kept must be copied.
     cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1
 
 
@@ -91,7 +92,7 @@ cdef enum:
 
 
 cdef inline Py_ssize_t put_reply_header(uint8_t* to, int32_t correlation_id, int header_version) noexcept nogil:
-    """Writes a response header: correlation id, and from version 1 an empty set of tagged fields. Returns its size."""
+    """Write a response header: correlation id, and from version 1 an empty set of tagged fields. Return its size."""
     store_i32(to, correlation_id)
     if header_version == 0:
         return 4

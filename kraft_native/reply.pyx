@@ -1,8 +1,8 @@
-"""One request's answer on its way: what handlers get, and what a connection gives them.
+"""One request's pending answer: what handlers get, and what a connection gives them.
 
-A handler gets a `Reply` and the request's body. It answers at once or later, and need not know what stands before it in
+A handler gets a `Reply` and the request's body. It answers at once or later. It need not know the earlier replies of
 the connection's row, whether the connection still exists, or how bytes leave. A response on the wire is int32 length,
-response header (int32 correlation id; from version 1 tagged fields), body; the connection puts the length.
+response header (int32 correlation id; from version 1 tagged fields), body; the connection adds the length.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -17,14 +17,14 @@ cdef enum:
 
 
 cdef class ReplyWaiter:
-    """Base of what waits with a reply; not used by itself."""
+    """Base of objects that wait with a reply; not used by itself."""
 
     cdef int abandon(self) except -1:
         raise AssertionError(f"{type(self).__name__} does not say how it lets go")
 
 
 cdef class ReplySink:
-    """Where finished replies go. Extend it and override `reply_finished`, which must return 0."""
+    """Receiver of finished replies. Extend it and override `reply_finished`, which must return 0."""
 
     cpdef int reply_finished(self, Reply reply) except -1:
         raise AssertionError(f"{type(self).__name__} does not say what happens to replies")
@@ -36,7 +36,7 @@ cdef class ReplySink:
 @cython.final
 @cython.freelist(1024)
 cdef class Reply:
-    """One request's place in its connection's row. Connections make them; tests may."""
+    """One request's place in its connection's row. Connections create them; tests may."""
 
     def __init__(self, ReplySink sink not None, int api_key, int api_version, int correlation_id,
                  bytes client_id=None):
@@ -48,22 +48,22 @@ cdef class Reply:
 
     @property
     def abandoned(self) -> bool:
-        """Whether the connection is gone: finishing is still allowed, and does nothing."""
+        """True once the connection is closed: finishing is still allowed, and does nothing."""
         return self.sink is None
 
     @property
     def answered(self) -> bool:
-        """Whether parts were given."""
+        """True once parts were given."""
         return self.state == REPLY_ANSWERED
 
     @property
     def skipped(self) -> bool:
-        """Whether there will be no reply, by agreement."""
+        """True when there will be no reply, by agreement."""
         return self.state == REPLY_SKIPPED
 
     @property
     def refused(self) -> bool:
-        """Whether the connection is to be closed instead."""
+        """True when the connection is to be closed instead."""
         return self.state == REPLY_REFUSED
 
     cpdef int finish(self, list parts) except -1:
@@ -107,7 +107,7 @@ cdef class Reply:
 
 
 cdef int settle(Reply reply, int state, list parts, str reason) except -1:
-    """Sets the one and only outcome of `reply` and tells its sink."""
+    """Set the one and only outcome of `reply` and notify its sink."""
     cdef ReplySink sink = reply.sink
     if reply.state != REPLY_OPEN:
         raise AssertionError(f"a request of api key {reply.api_key} was answered twice")
@@ -121,7 +121,8 @@ cdef int settle(Reply reply, int state, list parts, str reason) except -1:
 
 
 cdef class RequestHandler:
-    """Serves one api key, in compiled code. `handle_bytes` is the same for callers that have the body as an object."""
+    """Serves one api key, in compiled code. `handle_bytes` does the same for callers that have the body as an
+    object."""
 
     cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1:
         raise AssertionError(f"{type(self).__name__} does not say how requests are served")
@@ -130,7 +131,7 @@ cdef class RequestHandler:
         self.errors[code + 1 if -1 <= code < ERROR_CODES - 1 else 0] += 1
 
     def error_counts(self) -> dict[int, int]:
-        """Errors told since the start, by Kafka's code: of whole requests, and of each partition."""
+        """Errors returned since the start, by Kafka's code: of whole requests, and of each partition."""
         cdef int place
         return {place - 1: self.errors[place] for place in range(ERROR_CODES) if self.errors[place] > 0}
 

@@ -27,23 +27,30 @@ class PartitionTable:
     purgatory: Purgatory
     partition_count: int
     produced_bytes: int
-    """This and the following: what the partitions that were removed had counted."""
+    """This and the following: totals of the removed partitions."""
     produced_records: int
     fetched_bytes: int
     refused_produces: int
     refused_fetches: int
     tells_endpoints: bool
-    """Whether clients are told where another leader is: not when there are listeners with other addresses."""
+    """True when clients get the address of another leader: not when listeners with other addresses exist."""
     def __init__(self, purgatory: Purgatory) -> None: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Partition]: ...
     def expect(self, bring: Callable[[bytes | None, bool], None] | None) -> None: ...
     def settle(self) -> None: ...
     def explain(self, absence: Callable[[bytes, bool], _Absent]) -> None:
-        """What a partition that is not here is refused with: `absence(key, by_id)`, called once per topic and round of
-        look-ups, explains the partitions of a topic, by its name (UTF-8) or id: error code of partitions that the topic
-        does not have; the topic's name; its partitions by index (None: it is unknown); which (topic, index) have a
-        replica here whose log failed; this node's id."""
+        """Set how the refusal for a missing partition is found.
+
+        `absence(key, by_id)` is called once per topic and round of look-ups, with the topic's name (UTF-8) or id. It
+        returns:
+
+        - the error code of partitions that the topic does not have,
+        - the topic's name,
+        - its partitions by index (None: it is unknown),
+        - the (topic, index) pairs with a replica here whose log failed,
+        - this node's id.
+        """
     def add(self, partition: Partition) -> None: ...
     def remove(self, topic_name: str, index: int) -> Partition: ...
     def get(self, topic_name: str, index: int) -> Partition | None: ...

@@ -1,7 +1,7 @@
-"""The partitions of this node. Whoever follows the metadata adds and removes them; requests look them up.
+"""The partitions of this node. The component that follows the metadata adds and removes them; requests find them here.
 
-Topics are found by name or by id in one dict each; their partitions stand in a list by index. While partitions are on
-their way (`expect`), each look-up of a topic has those of that topic made first.
+One dict each finds topics by name and by id; their partitions are in a list by index. While partitions are pending
+(`expect`), each look-up of a topic first has the topic's partitions created.
 """
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t
@@ -20,7 +20,7 @@ from kraft_native.varint cimport put_uvarint
 from kraft_native.errors import InvalidArgumentError
 
 cdef enum:
-    # A topic's list is as long as its largest index here; a larger one is a mistake, not a topic.
+    # A topic's list is as long as its largest index here; a larger index is an error, not a topic.
     PARTITION_INDEX_MAX = 1_000_000
 
 
@@ -36,7 +36,7 @@ cdef class Topic:
 
 @cython.final
 cdef class AbsentTopic:
-    """Why partitions of one topic are not here."""
+    """Refusals for the partitions of one topic that are not here."""
 
     cdef Absence at(self, int32_t index) except *:
         cdef Absence found
@@ -47,7 +47,7 @@ cdef class AbsentTopic:
             found.leader_id = known.leader
             found.leader_epoch = known.leader_epoch
             found.error = ERROR_NOT_LEADER_OR_FOLLOWER
-            # Storage error until another replica leads, which clients find by the metadata.
+            # Storage error until another replica leads; clients find that one by the metadata.
             if (found.leader_id < 0 or found.leader_id == self.node_id) and (self.name, index) in self.unserved:
                 found.error = ERROR_KAFKA_STORAGE_ERROR
         return found
@@ -55,7 +55,7 @@ cdef class AbsentTopic:
 
 @cython.final
 cdef class PartitionTable:
-    """All partitions that this node serves, with the purgatory of those who wait for them."""
+    """All partitions that this node serves, with the purgatory of the requests that wait for them."""
 
     def __init__(self, Purgatory purgatory not None):
         self.purgatory = purgatory
@@ -96,17 +96,17 @@ cdef class PartitionTable:
         return self.by_id.get(key) if by_id else self.by_name.get(key)
 
     def expect(self, bring) -> None:
-        """Partitions are on their way: `bring(key, by_id)` is called with the name (UTF-8) or id of each topic that is
-        looked up, and adds its partitions; with a `key` of None, all. `bring` None: none are on their way any more."""
+        """Announce pending partitions. Each look-up of a topic calls `bring(key, by_id)` with its name (UTF-8) or id,
+        which adds its partitions; with a `key` of None, all. `bring` None: none are pending any more."""
         self.bring = bring
 
     def settle(self) -> None:
-        """Has all partitions made that are on their way."""
+        """Have all pending partitions created."""
         if self.bring is not None:
             self.bring(None, False)
 
     def explain(self, absence) -> None:
-        """What a partition that is not here is refused with. See the stub. Without, the topic or the partition is
+        """Set how the refusal for a missing partition is found. See the stub. Without it the topic or the partition is
         unknown."""
         self.absence = absence
         self.latest_absent = None
@@ -131,7 +131,7 @@ cdef class PartitionTable:
         return found
 
     def add(self, Partition partition not None) -> None:
-        """From now on it is served. `InvalidArgumentError`: there is one already, or the topic has another id."""
+        """Serve the partition from now on. `InvalidArgumentError`: one exists already, or the topic has another id."""
         cdef Topic topic = self.by_name.get(partition.topic_name)
         if partition.index > PARTITION_INDEX_MAX:
             raise InvalidArgumentError(f"index: {partition.index} is above {PARTITION_INDEX_MAX}")
@@ -159,8 +159,8 @@ cdef class PartitionTable:
         partition.purgatory = self.purgatory
 
     def remove(self, str topic_name not None, int32_t index) -> Partition:
-        """From now on it is unknown, and those who wait for it are told so. Its log is the caller's to close, after
-        the end of this turn of the loop."""
+        """Make the partition unknown, and notify the requests that wait for it. The caller closes its log, after this
+        iteration of the loop."""
         cdef Topic topic = self.by_name.get(topic_name.encode())
         cdef Partition partition = None if topic is None else topic.at(index)
         if partition is None:
@@ -183,12 +183,12 @@ cdef class PartitionTable:
         return partition
 
     def get(self, str topic_name not None, int32_t index) -> Partition | None:
-        """The partition, None when this node has it not."""
+        """The partition, None when this node does not have it."""
         cdef Topic topic = self.lookup(topic_name.encode(), False)
         return None if topic is None else topic.at(index)
 
     def get_by_id(self, bytes topic_id not None, int32_t index) -> Partition | None:
-        """The same by topic id."""
+        """Like `get`, by topic id."""
         cdef Topic topic = self.lookup(topic_id, True)
         return None if topic is None else topic.at(index)
 
@@ -217,12 +217,12 @@ cdef class PartitionTable:
         return PyBytes_FromStringAndSize(<const char*>head, p - head) + bytes(out)
 
     def set_endpoint(self, int32_t node_id, str host not None, int32_t port, str rack=None) -> None:
-        """Where clients find a node; told to those who ask the wrong one (KIP-951)."""
+        """Set the address of a node; clients that send a request to the wrong node get it (KIP-951)."""
         self.endpoints[node_id] = (host.encode(), port, None if rack is None else rack.encode())
         self.racks.clear()
 
     def remove_endpoint(self, int32_t node_id) -> None:
-        """The node is gone."""
+        """Forget the address of a removed node."""
         self.endpoints.pop(node_id, None)
         self.racks.clear()
 

@@ -1,8 +1,8 @@
 """The two rules for a high watermark, and the progress of a partition's replicas.
 
-The high watermark of a partition is the smallest log end of its in-sync replicas, the leader's own among them. What the
-leader counts as its own end (appended or flushed) is its durability class's business, not decided here. A follower's
-fetch offset is its log end: it requests what it does not have. (KIP-101, KIP-497; Kafka's Partition and Replica.)
+The high watermark of a partition is the smallest log end of its in-sync replicas, including the leader's own. The
+leader's own end (appended or flushed) depends on its durability class, not on this module. A follower's fetch offset is
+its log end: it requests what it does not have. (KIP-101, KIP-497; Kafka's Partition and Replica.)
 
 The high watermark of the metadata quorum is the largest offset that a majority of the voters have reached (KIP-595).
 """
@@ -107,11 +107,11 @@ cdef class ReplicaProgress:
     cdef Replica* note(self, int32_t node_id, int64_t log_start, int64_t log_end, int64_t leader_end,
                        int64_t broker_epoch, int64_t now_ms) noexcept nogil:
         cdef Replica* replica = self.find(node_id)
-        # What a process sent that is gone says nothing about its successor, which may have lost records (KIP-903).
+        # A fetch of a terminated process says nothing about its successor, which may have lost records (KIP-903).
         if replica == NULL or 0 <= broker_epoch < replica.broker_epoch:
             return NULL
-        # One that has now what the leader had at its last fetch was caught up at that time: it never has everything
-        # while records keep coming.
+        # A replica that now has what the leader had at its last fetch was caught up then: it never has
+        # everything while records keep coming.
         if log_end >= leader_end:
             replica.caught_up_ms = max(replica.caught_up_ms, now_ms)
         elif replica.fetch_ms >= 0 and log_end >= replica.leader_end:
@@ -151,7 +151,7 @@ cdef class ReplicaProgress:
 
 
 cdef bint is_further(const Replica* one, const Replica* other) noexcept nogil:
-    """By log end, then by who had everything last, then by id (Kafka's ReplicaView.comparator)."""
+    """Compare by log end, then by the time of having caught up, then by id (Kafka's ReplicaView.comparator)."""
     if one.log_end != other.log_end:
         return one.log_end > other.log_end
     if one.caught_up_ms != other.caught_up_ms:

@@ -1,9 +1,9 @@
 /* The live page: 4 KiB shared between the owner of a log and readers in other processes.
  *
- * The owner writes the state under a sequence lock: `sequence` is odd while it writes, so a reader that saw the same
+ * The owner writes the state under a sequence lock: `sequence` is odd while it writes. So a reader that saw the same
  * even number before and after has a consistent copy. A write costs a few plain stores.
  *
- * Waking works without a count of waiters, because a killed reader would leave a count too high for ever:
+ * Waking works without a count of waiters, because a killed reader would leave a count too high indefinitely:
  *
  *   waiter: seen = wake_word;  armed = 1;  fence;  read the state: not there yet;  futex_wait(wake_word, seen)
  *   owner:  write the state;   fence;  if armed: armed = 0, wake_word += 1, futex_wake(all)
@@ -48,7 +48,7 @@ typedef struct kf_live_page {
     int64_t owner_pid;
     uint64_t owner_start_ticks;      /* field 22 of /proc/<pid>/stat */
     uint64_t owner_pid_namespace;    /* inode of /proc/self/ns/pid: process ids of another one mean nothing here */
-    uint64_t incarnation;            /* one more each time that an owner opens the log */
+    uint64_t incarnation;            /* incremented each time that an owner opens the log */
     uint64_t unused[2];
     uint64_t sequence;
     kf_live_state state;
@@ -75,7 +75,7 @@ static inline void kf_live_end(kf_live_page *page) {
 
 #define KF_LIVE_SET(page, field, value) __atomic_store_n(&(page)->state.field, (value), __ATOMIC_RELAXED)
 
-/* Sets the limits. Says whether anything a reader may wait for moved. */
+/* Sets the limits. Returns whether anything a reader may wait for moved. */
 static inline bool kf_live_publish(kf_live_page *page, int64_t log_start, int64_t high_watermark,
                                    int64_t last_stable_offset, int64_t log_end, int64_t active_base,
                                    int64_t active_bytes) {
@@ -113,7 +113,7 @@ static inline void kf_live_set_closed(kf_live_page *page, uint64_t closed) {
     kf_live_end(page);
 }
 
-/* Wakes waiting readers of other processes, if there are any. */
+/* Wakes waiting readers of other processes, if any. */
 static inline void kf_live_wake(kf_live_page *page) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (__builtin_expect(__atomic_load_n(&page->armed, __ATOMIC_RELAXED) == 0, 1)) return;
@@ -130,7 +130,7 @@ static inline void kf_live_wake(kf_live_page *page) {
 #define KF_LIVE_PAUSE() __asm__ __volatile__("yield")
 #endif
 
-/* Copies a consistent state. False when the owner stayed inside a write all the time: it may be dead. */
+/* Copies a consistent state. False when the owner stayed inside a write all the time: it may have died. */
 static inline bool kf_live_read(const kf_live_page *page, kf_live_state *out) {
     const uint64_t *from = (const uint64_t *)&page->state;
     uint64_t *to = (uint64_t *)out;
@@ -146,7 +146,7 @@ static inline bool kf_live_read(const kf_live_page *page, kf_live_state *out) {
     return false;
 }
 
-/* After a pread: whether what it read may have changed since `state` was copied. */
+/* After a pread: true when the bytes read may have changed since `state` was copied. */
 static inline bool kf_live_changed(const kf_live_page *page, const kf_live_state *state) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return __atomic_load_n(&page->state.truncation_generation, __ATOMIC_RELAXED) != state->truncation_generation ||
@@ -168,7 +168,7 @@ static inline int64_t kf_live_now_ns(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Sleeps until woken, or wake_word is not `seen` any more, or the time passed, or a signal came. */
+/* Sleeps until woken, until wake_word differs from `seen`, until the time passes, or until a signal comes. */
 static inline void kf_live_sleep(const kf_live_page *page, uint32_t seen, int64_t timeout_ns) {
     struct timespec timeout = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
     syscall(SYS_futex, &page->wake_word, FUTEX_WAIT, seen, &timeout, NULL, 0);
