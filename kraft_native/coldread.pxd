@@ -12,18 +12,18 @@ cdef extern from "coldread.h" nogil:
 
 
 cdef class Warming:
-    """Something that waits for its data. Extend it."""
+    """An operation that waits for its data. Extend it."""
     cdef int warmed(self) except -1        # one of the ranges that were submitted for it is in memory
 
 
 cdef class LogWarming(Warming):
-    """What one reading of a log will look at."""
+    """The data that one read of a log needs."""
     cdef ColdReader reader
     cdef LogCore core
     cdef object done                       # called when all of it is in memory
     cdef int64_t looks_left
 
-    # The next that is not in memory; None: nothing is left.
+    # The next part that is not in memory; None: nothing is left.
     cdef Slice next_part(self)
     # Whether `done` will be called.
     cdef bint begin(self, ColdReader reader, LogCore core, object done) except -1
@@ -47,8 +47,8 @@ cdef class RetentionWarming(LogWarming):
 
 
 cdef class ColdRange:
-    cdef Slice data                        # pinned until it was read
-    cdef LogCore core                      # of the log that it is a part of
+    cdef Slice data                        # pinned until it is read
+    cdef LogCore core                      # of the log that it belongs to
     cdef Warming owner
     cdef int error                         # 0, or why it cannot be read
 
@@ -58,9 +58,9 @@ cdef class ColdReader:
     cdef kf_cold_reader* reader
     cdef readonly int64_t pending_max
     cdef readonly int64_t pending_count
-    cdef readonly int64_t ranges_total     # since it was made
+    cdef readonly int64_t ranges_total     # since its creation
     cdef readonly int64_t bytes_total
 
-    # Has the bytes read; `owner.warmed` is called when they are there. False when too many wait already.
+    # Loads the bytes; `owner.warmed` is called when they are in memory. False when too many wait already.
     cdef bint submit(self, Slice data, LogCore core, Warming owner) except -1
     cdef ColdRange take(self)

@@ -1,10 +1,10 @@
 """Data that is not in memory, read by a thread without the interpreter lock (`_c/coldread.h`).
 
-Where the device or the file fails, the system says so here. Touching the pages would end the process (SIGBUS), so the
-segment refuses every later read with a `StorageError`.
+Where the device or the file fails, the system reports it here. Touching the pages would end the process (SIGBUS), so
+the segment refuses every later read with a `StorageError`.
 
-A page fault on mapped data that the page cache no longer has stops whoever touches it until the disk answers; on the
-loop's thread that would stop every client. So a read that may meet such pages asks first, and has them brought in here.
+A page fault on mapped data that is not in the page cache blocks the thread until the disk answers. On the loop's thread
+that would block every client. So a read that may meet such pages checks first, and has them loaded here.
 """
 
 import os
@@ -32,12 +32,12 @@ cdef extern from "coldread.h" nogil:
 
 cdef enum:
     PENDING_MAX_DEFAULT = 10_000
-    # Of a segment: its two indexes, what tells its largest time, what is looked for in it.
+    # For a segment: its two indexes, the data with its largest time, the wanted data.
     LOOKS_PER_SEGMENT = 4
 
 
 cdef int refuse_reads(LogCore core, Slice data, int error) except -1:
-    """A part of a log cannot be read: its segment refuses reads; each sealed one where it was an index of one."""
+    """Make the segment of an unreadable part refuse reads; each sealed one where it was an index of one."""
     cdef Segment segment
     cdef list found = [each for each in core.segments if (<Segment>each).mapping is data.owner]
     for segment in found or [each for each in core.segments if (<Segment>each).sealed]:
@@ -46,14 +46,14 @@ cdef int refuse_reads(LogCore core, Slice data, int error) except -1:
 
 
 cdef class Warming:
-    """Base of what can wait for data; not used by itself."""
+    """Base of objects that wait for data; not used by itself."""
 
     cdef int warmed(self) except -1:
         raise AssertionError(f"{type(self).__name__} does not say what happens next")
 
 
 cdef class LogWarming(Warming):
-    """One part after the other, because what comes next is known only then. It ends even when memory is short."""
+    """Loads one part after the other, because each one decides the next. It ends even when memory is short."""
 
     cdef Slice next_part(self):
         raise AssertionError(f"{type(self).__name__} does not say what it looks at")
@@ -72,7 +72,7 @@ cdef class LogWarming(Warming):
             try:
                 part = self.next_part()
             except KraftError:
-                pass                   # whoever reads is told
+                pass                   # the reader gets the error
         return part is not None and self.reader.submit(part, self.core, self)
 
     cdef int warmed(self) except -1:
@@ -107,15 +107,15 @@ cdef class RetentionWarming(LogWarming):
 
 @cython.final
 cdef class ColdRange:
-    """One range on its way, and who waits for it."""
+    """One pending range, and the object that waits for it."""
 
 
 @cython.final
 cdef class ColdReader:
-    """One thread that reads ahead of the loop. `close` ends it; what was pending then is dropped, never answered.
+    """One thread that reads ahead of the loop. `close` ends it; pending ranges are then dropped, never answered.
 
-    Watch `eventfd`, and call `poll` when it is readable. The `warm` methods have brought into memory what is read next,
-    and call `done()` then; False: it is there already, or too much is pending, and nothing will be called.
+    Watch `eventfd`, and call `poll` when it is readable. The `warm` methods load the data of the next read into memory,
+    and then call `done()`. False: it is in memory already, or too much is pending, and nothing will be called.
     """
 
     def __cinit__(self, *, int64_t pending_max=PENDING_MAX_DEFAULT):
@@ -169,31 +169,31 @@ cdef class ColdReader:
         return waiting
 
     def warm_read(self, Log log not None, int64_t offset, int64_t bytes_max, done not None) -> bool:
-        """For `Log.read`."""
+        """Warm the data of `Log.read`."""
         cdef ReadWarming warming = ReadWarming.__new__(ReadWarming)
         warming.offset = offset
         warming.bytes_max = bytes_max
         return warming.begin(self, log.core, done)
 
     def warm_time(self, Log log not None, int64_t timestamp_ms, done not None) -> bool:
-        """For `Log.offset_for_time`."""
+        """Warm the data of `Log.offset_for_time`."""
         cdef TimeWarming warming = TimeWarming.__new__(TimeWarming)
         warming.timestamp_ms = timestamp_ms
         return warming.begin(self, log.core, done)
 
     def warm_max_timestamp(self, Log log not None, done not None) -> bool:
-        """For `Log.max_timestamp`."""
+        """Warm the data of `Log.max_timestamp`."""
         return (<MaxTimeWarming>MaxTimeWarming.__new__(MaxTimeWarming)).begin(self, log.core, done)
 
     def warm_retention(self, Log log not None, int64_t now_ms, done not None, *, int64_t segments_max) -> bool:
-        """For `Log.apply_retention`."""
+        """Warm the data of `Log.apply_retention`."""
         cdef RetentionWarming warming = RetentionWarming.__new__(RetentionWarming)
         warming.now_ms = now_ms
         warming.segments_max = segments_max
         return warming.begin(self, log.core, done)
 
     def poll(self) -> None:
-        """Goes on with those whose data is in memory now. Resets `eventfd`, so that the loop can call it by itself."""
+        """Continue those whose data is in memory now. Resets `eventfd`, so that the loop can call it by itself."""
         cdef ColdRange done
         cdef uint64_t count
         read(kf_cold_eventfd(self.reader), &count, sizeof(count))
@@ -207,11 +207,11 @@ cdef class ColdReader:
 
     @property
     def eventfd(self) -> int:
-        """Becomes readable when data was read. The reader owns and closes it."""
+        """A descriptor that becomes readable when data was read. The reader owns and closes it."""
         return kf_cold_eventfd(self.reader)
 
     def close(self) -> None:
-        """Ends the thread. May be called again."""
+        """End the thread. Idempotent."""
         with nogil:
             kf_cold_stop(self.reader)
         while self.take() is not None:

@@ -9,18 +9,19 @@ cdef class LeaderEpochCache:
     cdef list starts
     cdef int32_t last_epoch        # the last entry again, for the check on every append; -1 when empty
     cdef int64_t last_start
-    cdef readonly bint dirty       # the file holds older entries below the log start (see `truncate_from_start`)
+    cdef readonly bint dirty       # the file has older entries below the log start (see `truncate_from_start`)
     cdef readonly bint pending     # the latest epoch is not in the file yet (see `begin`)
-    cdef readonly bint trusted     # the cache is what this engine made it, or follows from the batches
+
+    cdef readonly bint trusted     # this engine wrote the cache, or it follows from the batches
     cdef bint apart                # the file is not ours and is not written
     cdef readonly uint32_t stored_crc  # of the entries that the file holds
 
     cdef inline int32_t latest(self) noexcept nogil:
-        """The latest epoch, -1 when there is none."""
+        """The latest epoch, -1 without any."""
         return self.last_epoch
 
-    # Notes that `epoch` starts at `start_offset`; entries it contradicts are dropped first; writes the file if changed.
-    # Returns 1 when something changed. Free of cost when `epoch` is the latest one and starts no earlier.
+    # Records that `epoch` starts at `start_offset`; entries that it contradicts are dropped first; writes the file if
+    # changed. Returns 1 when something changed. Free of cost when `epoch` is the latest one and starts no earlier.
     cpdef int assign(self, int32_t epoch, int64_t start_offset) except -1
     # `assign` without its write: the caller has `flush` called before a batch of the epoch is written.
     cpdef int begin(self, int32_t epoch, int64_t start_offset) except -1
@@ -31,9 +32,9 @@ cdef class LeaderEpochCache:
     cpdef int32_t epoch_at(self, int64_t offset) except? -2             # -1 when none
     # Replaces all entries, given as (epoch, start offset) pairs in log order, and writes the file.
     cpdef int rebuild(self, object entries) except -1
-    # Writes the file when it is behind; a clean stop calls this.
+    # Writes the file when it lags; a clean stop calls this.
     cpdef int flush(self) except -1
-    # epoch_at, and where the next epoch starts.
+    # epoch_at, and the start of the next epoch.
     cdef int32_t epoch_from(self, int64_t offset, int64_t* end) except? -2
     cdef uint32_t crc(self) except? 0
     cdef int note(self, int32_t epoch, int64_t start_offset) except -1

@@ -1,4 +1,4 @@
-"""Files, for compiled callers: thin names for `_c/fileio.c`, callable from nogil code of every module.
+"""Files, for compiled callers: short names for `_c/fileio.c`, callable from nogil code of every module.
 
 All of them return -errno on failure. `raise_errno` turns that into `StorageError` with the path.
 """
@@ -59,7 +59,7 @@ cdef int file_lock(int fd, bint exclusive) noexcept nogil
 cdef int file_locked(int fd) noexcept nogil
 cdef int file_mapping_keeps_lock(const char* directory) noexcept nogil
 
-# Raises StorageError(errno = -result, path) when result is negative; otherwise gives it back.
+# Raises StorageError(errno = -result, path) when result is negative; otherwise returns it.
 cdef int64_t check(int64_t result, object path) except? -1
-# Whether a StorageError says that the disk, or what the user may have of it, is full.
+# Whether a StorageError means that the disk, or the user's share of it, is full.
 cdef bint disk_is_full(object error) except -1

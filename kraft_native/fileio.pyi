@@ -1,4 +1,4 @@
-"""Files: the one door through which the engine reaches the file system. Any thread may call these functions."""
+"""Files: the only entry of the engine to the file system. Any thread may call these functions."""
 
 from os import PathLike
 from typing import Self, TypeAlias, final
@@ -8,55 +8,56 @@ from kraft_native.errors import StorageError
 _Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
 
 def open_descriptors() -> int:
-    """How many descriptors this module has open: must be back at its old value when everything is closed."""
+    """Number of descriptors that this module has open: must return to its old value when everything is closed."""
 
 def read_file(path: _Path) -> bytes:
-    """The whole file as bytes."""
+    """Read the whole file."""
 
 def write_atomic(path: _Path, data: bytes, *, durable: bool = True) -> None:
-    """Replaces the file so that a reader, and a restart, sees the old content or the new one and nothing between."""
+    """Replace the file so that a reader, and a restart, sees the old content or the new one and nothing in between."""
 
 def sync_directory(path: _Path) -> None:
-    """Makes the directory's entries (creations, renames, removals) durable."""
+    """Make the directory's entries (creations, renames, removals) durable."""
 
 def rename(source: _Path, target: _Path) -> None:
-    """Renames without flushing the directory."""
+    """Rename without flushing the directory."""
 
 def unlink(path: _Path, *, missing_ok: bool = False) -> None:
-    """Removes the name without flushing the directory."""
+    """Remove the name without flushing the directory."""
 
 UNREADABLE: frozenset[int]
 
 def is_unreadable(error: StorageError) -> bool:
-    """Whether a `StorageError` says that one name cannot be read, and not that the device fails."""
+    """Return whether a `StorageError` means that one name cannot be read, and not that the device fails."""
 
 def set_aside(path: _Path) -> str:
-    """Renames what has the name of a file that is made again, and gives the new path. Nothing is deleted."""
+    """Rename whatever has the name of a file to be created again; return the new path. Nothing is deleted."""
 
 def remove_or_set_aside(path: _Path) -> None:
-    """Removes a file whose content means nothing any more. A directory of that name is renamed."""
+    """Remove a file whose content means nothing any more. A directory of that name is renamed."""
 
 def make_directory(path: _Path) -> None:
-    """Creates one directory level without flushing its parent."""
+    """Create one directory level without flushing its parent."""
 
 @final
 class NewFile:
-    """A file that is written from its beginning: made, or emptied, when this is made. One thread owns it.
+    """A file written from its beginning; the constructor creates or empties it. One thread owns it.
 
-    A failed `write` or `sync` says nothing about what the file holds then: it must be thrown away.
+    After a failed `write` or `sync` the content is undefined: the file must be discarded.
     """
 
     def __new__(cls, path: _Path) -> Self: ...
     @property
     def size(self) -> int: ...
     def write(self, data: bytes) -> None:
-        """Adds the bytes at the end."""
+        """Add the bytes at the end."""
 
     def sync(self) -> None:
-        """Makes what was written durable; its name is when the directory is. Waits for the disk without the GIL."""
+        """Make the written bytes durable; the name is durable when the directory is. Waits for the disk without the
+        GIL."""
 
     def close(self) -> None:
-        """Lets go. May be called again."""
+        """Close the descriptor. Idempotent."""
 
 @final
 class FileLock:

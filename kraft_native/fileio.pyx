@@ -1,4 +1,4 @@
-"""Files: the one door through which the engine reaches the file system (`_c/fileio.h` says why there is one).
+"""Files: the only entry of the engine to the file system (`_c/fileio.h` has the reasons).
 
 The Python functions here serve cold paths (checkpoints, snapshots, directory work). Each raises `StorageError` naming
 the path and the cause, and none retries. Any thread may call them.
@@ -152,7 +152,7 @@ cdef bint disk_is_full(object error) except -1:
 
 
 cdef bytes system_path(object path):
-    """The path as the system takes it. One with a zero byte would be cut short there and mean another file."""
+    """The path in the system's form. One with a zero byte would be cut short there and mean another file."""
     cdef bytes name = os.fsencode(path)
     if b"\0" in name:
         raise InvalidArgumentError(f"path is {path!r}, allowed is one without zero bytes")
@@ -160,12 +160,12 @@ cdef bytes system_path(object path):
 
 
 def open_descriptors() -> int:
-    """How many descriptors this module has open: must be back at its old value when everything is closed."""
+    """Number of descriptors that this module has open: must return to its old value when everything is closed."""
     return kf_open_count()
 
 
 def read_file(path) -> bytes:
-    """The whole file as bytes. Should it shrink meanwhile, what could be read of it."""
+    """Read the whole file. If it shrinks meanwhile, return what could be read."""
     cdef bytes name = system_path(path)
     cdef int fd = <int>check(kf_open(name, os.O_RDONLY, 0), path)
     cdef int64_t size, got
@@ -184,13 +184,13 @@ def read_file(path) -> bytes:
 
 
 def write_atomic(path, bytes data not None, *, bint durable=True) -> None:
-    """Replaces the file so that a reader, and a restart, sees the old content or the new one and nothing between.
+    """Replace the file so that a reader, and a restart, sees the old content or the new one and nothing in between.
 
     Writes `path + ".tmp"`, flushes it, renames it over `path`, and flushes the directory, without the GIL while it
     waits for the disk. With `durable=False` the two flushes are left out (the file may then be empty after a power
-    loss: only for files that can be rebuilt). On failure the old file is untouched and the temporary one may remain;
-    it is overwritten the next time. Only when the last step fails, the flush of the directory, the new content is in
-    place already; a power loss may then still bring the old one back.
+    loss: only for files that can be rebuilt). On failure the old file is untouched and the temporary one may remain; it
+    is overwritten the next time. Only when the last step fails, the flush of the directory, the new content is in place
+    already; a power loss may then still bring the old one back.
     """
     cdef bytes name = system_path(path)
     cdef bytes temporary = name + b".tmp"
@@ -212,7 +212,7 @@ def write_atomic(path, bytes data not None, *, bint durable=True) -> None:
 
 
 def sync_directory(path) -> None:
-    """Makes the directory's entries (creations, renames, removals) durable. Waits for the disk without the GIL."""
+    """Make the directory's entries (creations, renames, removals) durable. Waits for the disk without the GIL."""
     cdef bytes name = system_path(path)
     cdef const char* start = name
     cdef int result
@@ -222,14 +222,14 @@ def sync_directory(path) -> None:
 
 
 def rename(source, target) -> None:
-    """Renames without flushing the directory."""
+    """Rename without flushing the directory."""
     cdef bytes old = system_path(source)
     cdef bytes new = system_path(target)
     check(kf_rename(old, new), source)
 
 
 def unlink(path, *, bint missing_ok=False) -> None:
-    """Removes the name without flushing the directory."""
+    """Remove the name without flushing the directory."""
     cdef bytes name = system_path(path)
     cdef int result = kf_unlink(name)
     if result == -2 and missing_ok:
@@ -237,18 +237,17 @@ def unlink(path, *, bint missing_ok=False) -> None:
     check(result, path)
 
 
-# A file cannot be read because of its permissions, or because a directory or a loop of links has its name: one name is
-# wrong, and not the device.
+# Errors of one name, not of the device: its permissions, or a directory or a loop of links in its place.
 UNREADABLE = frozenset({errno.EACCES, errno.EPERM, errno.EISDIR, errno.ELOOP})
 
 
 def is_unreadable(error) -> bool:
-    """Whether a `StorageError` says that one name cannot be read, and not that the device fails."""
+    """Return whether a `StorageError` means that one name cannot be read, and not that the device fails."""
     return error.errno in UNREADABLE
 
 
 def set_aside(path) -> str:
-    """Renames what has the name of a file that is made again, and gives the new path. Nothing is deleted."""
+    """Rename whatever has the name of a file to be created again; return the new path. Nothing is deleted."""
     cdef str name = os.fsdecode(path)
     cdef str aside = f"{name}.unreadable"
     cdef int64_t number = 1
@@ -260,7 +259,7 @@ def set_aside(path) -> str:
 
 
 def remove_or_set_aside(path) -> None:
-    """Removes a file whose content means nothing any more. A directory of that name is renamed."""
+    """Remove a file whose content means nothing any more. A directory of that name is renamed."""
     if os.path.isdir(path) and not os.path.islink(path):
         set_aside(path)
     else:
@@ -268,16 +267,16 @@ def remove_or_set_aside(path) -> None:
 
 
 def make_directory(path) -> None:
-    """Creates one directory level without flushing its parent."""
+    """Create one directory level without flushing its parent."""
     cdef bytes name = system_path(path)
     check(kf_mkdir(name, 0o755), path)
 
 
 @cython.final
 cdef class NewFile:
-    """A file that is written from its beginning: made, or emptied, when this is made. One thread owns it.
+    """A file written from its beginning; the constructor creates or empties it. One thread owns it.
 
-    A failed `write` or `sync` says nothing about what the file holds then: it must be thrown away.
+    After a failed `write` or `sync` the content is undefined: the file must be discarded.
     """
     cdef int fd
     cdef bytes name
@@ -292,7 +291,7 @@ cdef class NewFile:
         self.close()
 
     def write(self, bytes data not None) -> None:
-        """Adds the bytes at the end."""
+        """Add the bytes at the end."""
         cdef const char* start = PyBytes_AS_STRING(data)
         cdef size_t size = <size_t>PyBytes_GET_SIZE(data)
         cdef int fd = self.fd
@@ -304,7 +303,8 @@ cdef class NewFile:
         self.size += <int64_t>size
 
     def sync(self) -> None:
-        """Makes what was written durable; its name is when the directory is. Waits for the disk without the GIL."""
+        """Make the written bytes durable; the name is durable when the directory is. Waits for the disk without the
+        GIL."""
         cdef int fd = self.fd
         cdef int result
         with nogil:
@@ -312,7 +312,7 @@ cdef class NewFile:
         check(result, self.name)
 
     def close(self) -> None:
-        """Lets go. May be called again."""
+        """Close the descriptor. Idempotent."""
         if self.fd >= 0:
             kf_close(self.fd)
             self.fd = -1
@@ -344,7 +344,7 @@ cdef class FileLock:
         self.release()
 
     def release(self) -> None:
-        """Lets go. Harmless when it is not held."""
+        """Release the lock. Harmless when it is not held."""
         self.acquired = False
         kf_close(self.fd)
         self.fd = -1

@@ -1,9 +1,9 @@
 """Offset index and time index of one segment, in Kafka's file formats, both directions.
 
 Each has two forms in one class: *growing* (entries in memory, appended to the file in groups; the active segment) and
-*sealed* (file mapped when first asked). Look-ups are nogil; on 1.3 M entries one costs about a miss of the caches.
+*sealed* (file mapped at its first use). Look-ups are nogil; on 1.3 M entries one costs about a cache miss.
 
-The nogil functions look only at what is loaded: call `load()` before them (it costs one test once loaded).
+The nogil functions read only loaded data: call `load()` before them (it costs one test once loaded).
 """
 
 from libc.stdint cimport int64_t
@@ -24,7 +24,8 @@ cdef class OffsetIndex(IndexFile):
     cpdef int append(self, int64_t last_offset, int64_t position) except -1
     cpdef int truncate_to(self, int64_t offset) except -1      # drops entries with offset >= the target
     cdef Py_ssize_t slot_for(self, int64_t offset) noexcept nogil
-    # The two halves of `slot_for`. Between them other work may go on: the second needs what the first asked for.
+    # The two halves of `slot_for`. Other work may run between them: the second needs the bytes that the first
+    # prefetches.
     cdef void begin_search(self, int64_t offset, BlockSearch* search) noexcept nogil
     cdef Py_ssize_t end_search(self, const BlockSearch* search) noexcept nogil
     cdef EntryFault scan(self, int64_t log_size, int64_t next_offset, Py_ssize_t* at) noexcept nogil
@@ -33,8 +34,8 @@ cdef class OffsetIndex(IndexFile):
 cdef class TimeIndex(IndexFile):
     """Entries (largest timestamp so far, relative offset of the last record of the batch that has it), increasing."""
 
-    # Offset from which to scan for the first record with timestamp >= target: of the last entry whose timestamp
-    # <= target as Kafka's TimeIndex.lookup; base_offset when none.
+    # Offset from which to scan for the first record with timestamp >= target: of the last entry whose timestamp <=
+    # target, like Kafka's TimeIndex.lookup; base_offset when none.
     cdef int64_t lookup(self, int64_t timestamp) noexcept nogil
     cdef int64_t last_timestamp(self) noexcept nogil           # -1 when empty
     cdef int64_t last_offset(self) noexcept nogil              # base_offset when empty

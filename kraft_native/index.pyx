@@ -5,10 +5,10 @@ Formats (all big-endian, nothing else in the files; Kafka's OffsetIndex and Time
     .index      8 bytes   int32 last offset of a batch minus base   int32 position of that batch in the .log
     .timeindex  12 bytes  int64 largest timestamp so far            int32 offset minus base
 
-Both are hints: a look-up names a place from which the log itself is read, so a missing entry costs time, never
-correctness. A wrong entry does harm, hence `check`. `indexfile.pyx` says how the files are written.
+Both are hints: a look-up names a position from which the log itself is read, so a missing entry costs time, never
+correctness. A wrong entry does harm, hence `check`. `indexfile.pyx` describes how the files are written.
 
-An index belongs to its log's owner thread; a loaded one that no longer changes may be asked from any thread.
+An index belongs to its log's owner thread; any thread may query a loaded one that no longer changes.
 """
 
 import os
@@ -23,7 +23,7 @@ from kraft_native.limits cimport INT32_MAX_VALUE, NO_TIMESTAMP, OFFSET_INDEX_ENT
 from kraft_native.errors import InvalidArgumentError
 
 cdef enum:
-    # Look-ups of `find_many` that are under way at once: enough to hide one another's wait for a cache line.
+    # Concurrent look-ups of `find_many`: enough to hide one another's wait for a cache line.
     SEARCHES_TOGETHER = 8
 
 
@@ -31,14 +31,14 @@ cdef enum:
 cdef class OffsetIndex(IndexFile):
     """Sparse map of one segment from offset to file position.
 
-    Iterating gives (offset of the batch's last record, position of the batch) pairs in file order. Invariant of a
+    Iteration yields (offset of the batch's last record, position of the batch) pairs in file order. Invariant of a
     checked index: both strictly increase, offsets are at least `base_offset`.
     """
 
     @staticmethod
     def create(path, int64_t base_offset, int64_t max_bytes, *, bint detached=False):
-        """A growing index over a new, empty file; what had the name before is gone. `max_bytes` >= 8 is the size at
-        which `is_full` asks for a roll (Kafka's segment.index.bytes). The directory is not flushed. `detached`: in
+        """Create a growing index over a new, empty file, which replaces any of that name. `max_bytes` >= 8 is the size
+        at which `is_full` requests a roll (Kafka's segment.index.bytes). The directory is not flushed. `detached`: in
         memory only; no file is touched, now or later."""
         cdef OffsetIndex index = OffsetIndex.__new__(OffsetIndex)
         index.adopt(path, base_offset, OFFSET_INDEX_ENTRY_BYTES)
@@ -47,8 +47,8 @@ cdef class OffsetIndex(IndexFile):
 
     @staticmethod
     def open_growing(path, int64_t base_offset, Py_ssize_t entries_valid, int64_t max_bytes):
-        """A growing index that goes on after the first `entries_valid` entries of the file (-1: all of them); the
-        rest of the file is dropped. `CorruptFileError` when there are fewer."""
+        """Open a growing index that continues after the first `entries_valid` entries of the file (-1: all of them);
+        drop the rest of the file. `CorruptFileError` when it has fewer."""
         cdef OffsetIndex index = OffsetIndex.__new__(OffsetIndex)
         index.adopt(path, base_offset, OFFSET_INDEX_ENTRY_BYTES)
         index.continue_from(entries_valid, max_bytes)
@@ -56,7 +56,7 @@ cdef class OffsetIndex(IndexFile):
 
     @staticmethod
     def open_sealed(path, int64_t base_offset):
-        """An index that only answers. The file is not touched before the first question."""
+        """Open a read-only index. The file is not touched before the first look-up."""
         cdef OffsetIndex index = OffsetIndex.__new__(OffsetIndex)
         index.adopt(path, base_offset, OFFSET_INDEX_ENTRY_BYTES)
         return index
@@ -65,7 +65,7 @@ cdef class OffsetIndex(IndexFile):
         return load_u32(self.entries + slot * OFFSET_INDEX_ENTRY_BYTES)
 
     cdef Py_ssize_t slot_for(self, int64_t offset) noexcept nogil:
-        """Slot of the last entry whose offset is <= `offset`; -1 when there is none."""
+        """Slot of the last entry whose offset is <= `offset`; -1 when none is."""
         cdef BlockSearch search
         self.begin_search(offset, &search)
         return self.end_search(&search)
@@ -126,10 +126,10 @@ cdef class OffsetIndex(IndexFile):
         return self.base_offset + load_i32(self.entries + (self.count - 1) * OFFSET_INDEX_ENTRY_BYTES)
 
     cpdef int append(self, int64_t last_offset, int64_t position) except -1:
-        """Adds the batch that ends with `last_offset` and begins at `position`, in memory: `flush` writes it. Gives 1.
+        """Add the batch that ends with `last_offset` and begins at `position`, in memory: `flush` writes it. Return 1.
 
-        `InvalidArgumentError` when a number does not fit int32 or does not follow on the last entry, or the index is
-        full (`is_full` was not heeded).
+        `InvalidArgumentError` when a number does not fit int32 or does not follow the last entry, or the index is full
+        (`is_full` was ignored).
         """
         cdef uint8_t entry[OFFSET_INDEX_ENTRY_BYTES]
         cdef const uint8_t* last
@@ -152,7 +152,7 @@ cdef class OffsetIndex(IndexFile):
         return 1
 
     cpdef int truncate_to(self, int64_t offset) except -1:
-        """Drops the entries whose offset is >= `offset`, here and in the file. Returns how many that were."""
+        """Drop the entries whose offset is >= `offset`, here and in the file. Return their number."""
         cdef Py_ssize_t before
         self.load()
         before = self.count
@@ -160,9 +160,13 @@ cdef class OffsetIndex(IndexFile):
         return <int>(before - self.count)
 
     def check(self, int64_t log_size, int64_t next_offset=-1) -> None:
-        """Raises `CorruptFileError`, with what is wrong and where, unless the index fits its segment: file present,
-        whole entries, no zero tail, offsets from `base_offset` up and below `next_offset` (-1: not known), positions
-        below `log_size`, both strictly increasing. Reads every entry (1 ns each)."""
+        """Raise `CorruptFileError`, with the fault and its place, unless the index fits its segment. That means:
+
+        - the file is present and has whole entries and no zero tail;
+        - offsets go from `base_offset` up and stay below `next_offset` (-1: not known), positions below `log_size`;
+        - both strictly increase.
+
+        Reads every entry (1 ns each)."""
         cdef Py_ssize_t slot = 0
         cdef EntryFault fault
         self.check_file()
@@ -201,11 +205,11 @@ cdef class OffsetIndex(IndexFile):
 
     @property
     def is_full(self) -> bool:
-        """Whether the segment must roll before the next entry. Always true when sealed."""
+        """True when the segment must roll before the next entry. Always true when sealed."""
         return self.count >= self.max_bytes // OFFSET_INDEX_ENTRY_BYTES
 
     def find(self, int64_t offset) -> tuple[int, int]:
-        """The last entry at or below `offset`, as (offset, position); (base_offset, 0) when there is none."""
+        """The last entry at or below `offset`, as (offset, position); (base_offset, 0) when none is."""
         cdef int64_t entry_offset = 0
         cdef int64_t position
         self.load()
@@ -213,8 +217,8 @@ cdef class OffsetIndex(IndexFile):
         return entry_offset, position
 
     def find_many(self, const int64_t[::1] offsets not None, int64_t[::1] positions not None) -> None:
-        """`positions[i]` = the position at which to start reading for `offsets[i]`: many look-ups in one call, which
-        wait for memory together."""
+        """Set `positions[i]` to the position at which to start reading for `offsets[i]`: many look-ups in one call,
+        which wait for memory together."""
         cdef Py_ssize_t j, slot, count, i = 0
         cdef BlockSearch searches[SEARCHES_TOGETHER]
         if offsets.shape[0] != positions.shape[0]:
@@ -231,7 +235,7 @@ cdef class OffsetIndex(IndexFile):
                 i += count
 
     def find_upper_bound(self, int64_t position) -> int:
-        """Offset of the first entry whose position is >= `position`; -1 when there is none."""
+        """Offset of the first entry whose position is >= `position`; -1 when none is."""
         self.load()
         return self.upper_bound_offset(position)
 
@@ -254,13 +258,13 @@ cdef class OffsetIndex(IndexFile):
 cdef class TimeIndex(IndexFile):
     """Sparse map of one segment from timestamp to the offset of the first batch that reached it.
 
-    Iterating gives (timestamp, offset) pairs in file order. Invariant of a checked index: timestamps strictly increase
+    Iteration yields (timestamp, offset) pairs in file order. Invariant of a checked index: timestamps strictly increase
     from 0, offsets never decrease and are at least `base_offset`.
     """
 
     @staticmethod
     def create(path, int64_t base_offset, int64_t max_bytes, *, bint detached=False):
-        """As `OffsetIndex.create`; `max_bytes` >= 12. One slot stays reserved for the entry made at roll."""
+        """Like `OffsetIndex.create`; `max_bytes` >= 12. One slot stays reserved for the entry added at a roll."""
         cdef TimeIndex index = TimeIndex.__new__(TimeIndex)
         index.adopt(path, base_offset, TIME_INDEX_ENTRY_BYTES)
         index.start(max_bytes, detached)
@@ -268,7 +272,7 @@ cdef class TimeIndex(IndexFile):
 
     @staticmethod
     def open_growing(path, int64_t base_offset, Py_ssize_t entries_valid, int64_t max_bytes):
-        """As `OffsetIndex.open_growing`."""
+        """Like `OffsetIndex.open_growing`."""
         cdef TimeIndex index = TimeIndex.__new__(TimeIndex)
         index.adopt(path, base_offset, TIME_INDEX_ENTRY_BYTES)
         index.continue_from(entries_valid, max_bytes)
@@ -276,7 +280,7 @@ cdef class TimeIndex(IndexFile):
 
     @staticmethod
     def open_sealed(path, int64_t base_offset):
-        """As `OffsetIndex.open_sealed`."""
+        """Like `OffsetIndex.open_sealed`."""
         cdef TimeIndex index = TimeIndex.__new__(TimeIndex)
         index.adopt(path, base_offset, TIME_INDEX_ENTRY_BYTES)
         return index
@@ -285,7 +289,7 @@ cdef class TimeIndex(IndexFile):
         return load_i64(self.entries + slot * TIME_INDEX_ENTRY_BYTES)
 
     cdef Py_ssize_t slot_for(self, int64_t timestamp) noexcept nogil:
-        """Slot of the last entry whose timestamp is <= `timestamp`; -1 when there is none."""
+        """Slot of the last entry whose timestamp is <= `timestamp`; -1 when none is."""
         cdef BlockSearch search
         self.begin_search(timestamp, &search)
         return self.end_search(&search)
@@ -329,10 +333,10 @@ cdef class TimeIndex(IndexFile):
         return self.base_offset + load_i32(self.entries + (self.count - 1) * TIME_INDEX_ENTRY_BYTES + 8)
 
     cpdef int maybe_append(self, int64_t timestamp, int64_t offset, bint skip_full_check=False) except -1:
-        """Adds an entry if `timestamp` is above the last one's: 1, else 0. In memory; `flush` writes it.
+        """Add an entry if `timestamp` is above the last one's: 1, else 0. In memory; `flush` writes it.
 
         `InvalidArgumentError` when the timestamp or the offset is below the last entry's, the offset does not fit, or
-        the index is full; `skip_full_check` opens the reserved last slot, for roll and close.
+        the index is full. `skip_full_check` opens the reserved last slot, for roll and close.
         """
         cdef uint8_t entry[TIME_INDEX_ENTRY_BYTES]
         cdef int32_t relative
@@ -351,7 +355,7 @@ cdef class TimeIndex(IndexFile):
         return 1
 
     cpdef int truncate_to(self, int64_t offset) except -1:
-        """Drops the entries whose offset is >= `offset`, here and in the file. Returns how many that were."""
+        """Drop the entries whose offset is >= `offset`, here and in the file. Return their number."""
         cdef Py_ssize_t low = 0
         cdef Py_ssize_t high, middle, before
         self.load()
@@ -366,9 +370,13 @@ cdef class TimeIndex(IndexFile):
         return <int>(before - self.count)
 
     def check(self, int64_t next_offset=-1) -> None:
-        """Raises `CorruptFileError`, with what is wrong and where, unless the index fits its segment: file present,
-        whole entries, no zero tail, timestamps from 0 up and strictly increasing, offsets never decreasing, from
-        `base_offset` up and below `next_offset` (-1: not known). Reads every entry."""
+        """Raise `CorruptFileError`, with the fault and its place, unless the index fits its segment. That means:
+
+        - the file is present and has whole entries and no zero tail;
+        - timestamps go from 0 up and strictly increase;
+        - offsets never decrease, go from `base_offset` up and stay below `next_offset` (-1: not known).
+
+        Reads every entry."""
         cdef Py_ssize_t slot = 0
         cdef EntryFault fault
         self.check_file()
@@ -405,19 +413,20 @@ cdef class TimeIndex(IndexFile):
 
     @property
     def is_full(self) -> bool:
-        """Whether the segment must roll before the next entry: only the reserved slot is left. True when sealed."""
+        """True when the segment must roll before the next entry: only the reserved slot is left. Always true when
+        sealed."""
         return self.count >= self.max_bytes // TIME_INDEX_ENTRY_BYTES - 1
 
     def find(self, int64_t timestamp) -> tuple[int, int]:
-        """The last entry at or below `timestamp`, as (timestamp, offset); (-1, base_offset) when there is none."""
+        """The last entry at or below `timestamp`, as (timestamp, offset); (-1, base_offset) when none is."""
         cdef Py_ssize_t slot
         self.load()
         slot = self.slot_for(timestamp)
         return self[slot] if slot >= 0 else (NO_TIMESTAMP, self.base_offset)
 
     def find_many(self, const int64_t[::1] timestamps not None, int64_t[::1] offsets not None) -> None:
-        """`offsets[i]` = the offset at which to start looking for `timestamps[i]`: many look-ups in one call, which
-        wait for memory together."""
+        """Set `offsets[i]` to the offset at which to start the search for `timestamps[i]`: many look-ups in one call,
+        which wait for memory together."""
         cdef Py_ssize_t j, count, i = 0
         cdef BlockSearch searches[SEARCHES_TOGETHER]
         if timestamps.shape[0] != offsets.shape[0]:

@@ -1,4 +1,4 @@
-"""What offset index and time index share: one file of fixed-size entries that only grows, in two forms."""
+"""Common part of offset index and time index: one file of fixed-size entries that only grows, in two forms."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -8,7 +8,7 @@ from kraft_native.buffer cimport Mapping, Scratch
 cdef extern from *:
     """
     #define kn_prefetch(p) __builtin_prefetch(p)
-    /* Tells the compiler to select instead of to branch: the outcome of a bisection step cannot be predicted. */
+    /* Makes the compiler select instead of branch: the outcome of a bisection step cannot be predicted. */
     #define kn_unpredictable(condition) __builtin_expect_with_probability((condition), 1, 0.5)
     """
     void kn_prefetch(const void* p) noexcept nogil
@@ -27,23 +27,23 @@ cdef enum EntryFault:
 
 
 cdef enum:
-    # Slots of the stretch of a block in which interpolation expects the entry.
+    # Slots of the part of a block in which interpolation expects the entry.
     NEAR_ENTRIES = 16
 
 
-# A look-up after its first half: in which block to go on, and where in it first.
+# A look-up after its first half: the block to continue in, and its part to search first.
 cdef struct BlockSearch:
     int64_t wanted
     Py_ssize_t first_slot
-    Py_ssize_t left                    # slots of the block; 0: there is no such entry
-    Py_ssize_t near_slot               # NEAR_ENTRIES of the block begin here, in which it probably is; -1: not known
+    Py_ssize_t left                    # slots of the block; 0: no such entry
+    Py_ssize_t near_slot               # NEAR_ENTRIES slots from here probably hold it; -1: not known
 
 
 cdef class IndexFile:
     """Fixed-size entries, growing or sealed. Not used by itself."""
     cdef readonly bytes path
     cdef readonly int64_t base_offset
-    cdef readonly int64_t max_bytes    # growing: `segment.index.bytes`, where is_full turns true; sealed: 0
+    cdef readonly int64_t max_bytes    # growing: `segment.index.bytes`, where is_full becomes true; sealed: 0
     cdef Scratch growing               # entries as in the file; None when sealed
     cdef Mapping sealed                # None until first used
     cdef const uint8_t* entries
@@ -52,19 +52,21 @@ cdef class IndexFile:
     cdef Py_ssize_t written            # entries already in the file (growing)
     cdef Scratch samples               # int64: key of every 64th entry, in the machine's byte order
     cdef double samples_per_key
-    cdef Py_ssize_t window_samples     # how far from the interpolated sample the search begins
+    cdef Py_ssize_t window_samples     # distance from the interpolated sample at which the search begins
     cdef int64_t file_bytes            # size of a sealed file when it was mapped, any useless tail included
     cdef bint loaded
+
     cdef bint detached                 # in memory only
     cdef bint apart                    # the file is not ours: read into memory, not mapped
+
     cdef bint unsynced                 # written since the last durable flush
     cdef object failure                # the first failed write or flush; no other is tried after it
 
     cdef int load(self) except -1                              # maps a sealed file, on first use
-    # Writes what is pending to the file and returns how many bytes that were. `durable` also flushes what was written
-    # before, sealed or not: needed before a recovery point may pass this segment.
+    # Writes pending entries to the file and returns their byte count. `durable` also flushes earlier writes, sealed or
+    # not: needed before a recovery point may pass this segment.
     cpdef int flush(self, bint durable) except -1
-    cpdef int seal(self) except -1                             # writes what is pending, drops the memory
+    cpdef int seal(self) except -1                             # writes pending entries, drops the memory
     cpdef int grow(self, int64_t max_bytes) except -1          # back from sealed to growing
     cdef int keep(self, Py_ssize_t count) except -1            # drops all entries but the first `count`
 
@@ -77,15 +79,15 @@ cdef class IndexFile:
     cdef int replace_file(self, Py_ssize_t count) except -1
     cdef int32_t relative(self, int64_t offset) except -1
     cdef int push(self, const uint8_t* entry) except -1
-    # What the entry in `slot` is found by: relative offset, or timestamp.
+    # The search key of the entry in `slot`: relative offset, or timestamp.
     cdef int64_t key_of(self, Py_ssize_t slot) noexcept nogil
     cdef int sample(self) except -1
     cdef Py_ssize_t interpolated(self, int64_t wanted) noexcept nogil
     cdef Py_ssize_t interpolation_error(self) noexcept nogil
-    # Where to search for the last entry whose key is <= `search.wanted`: one block, whose likely bytes are already
-    # asked for.
+    # Finds where to search for the last entry whose key is <= `search.wanted`: one block, whose likely bytes are
+    # already being fetched.
     cdef void find_block(self, BlockSearch* search) noexcept nogil
-    cdef void ask_for(self, Py_ssize_t slot, Py_ssize_t slots) noexcept nogil   # has memory fetch their bytes
+    cdef void ask_for(self, Py_ssize_t slot, Py_ssize_t slots) noexcept nogil   # prefetches their bytes
     cdef int check_file(self) except -1
     cdef object corrupt(self, Py_ssize_t slot, str what)
     cdef object corrupt_entry(self, Py_ssize_t slot, EntryFault fault)

@@ -1,10 +1,10 @@
-"""What offset index and time index share: one file of fixed-size entries that only grows, in two forms.
+"""Common part of offset index and time index: one file of fixed-size entries that only grows, in two forms.
 
-*Growing*: the entries are in memory and are appended to the file in groups. *Sealed*: the file is mapped when first
-asked. Two rules keep the files safe. They are written with pwrite only, at the end; and they are never cut in place:
-what has to become shorter is written anew and renamed over the old file. So another process that has the file mapped
-never meets a page that is gone, and a crash leaves the old content or the new one. Kafka instead preallocates
-`segment.index.bytes` of zeros and cuts them off on a clean close; such a zero tail is recognised and left out of every
+*Growing*: the entries are in memory and are appended to the file in groups. *Sealed*: the file is mapped at its first
+use. Two rules keep the files safe. They are written with pwrite only, at the end. They are never cut in place: a
+shorter version is written to a new file, which is renamed over the old one. So another process that has the file mapped
+never meets a missing page, and a crash leaves the old content or the new one. Kafka instead preallocates
+`segment.index.bytes` of zeros and cuts them off on a clean close; such a zero tail is recognised and ignored by every
 look-up.
 """
 
@@ -33,7 +33,7 @@ cdef extern from *:
 cdef enum:
     # Entries of one sample: 512 bytes of offset index, 768 of time index.
     BLOCK_ENTRIES = 64
-    # Samples looked at on each side of the interpolated one, while the index grows.
+    # Samples searched on each side of the interpolated one, while the index grows.
     WINDOW_SAMPLES = 16
     CACHE_LINE_BYTES = 64
 
@@ -48,7 +48,7 @@ cdef dict FAULT_TEXTS = {
 
 
 cdef int write_at(const char* path, const void* data, size_t size, int64_t position, bint durable) noexcept nogil:
-    """Writes `size` bytes (may be 0) at `position` of an existing file, flushes it if asked. 0 or -errno.
+    """Write `size` bytes (may be 0) at `position` of an existing file; flush it if requested. 0 or -errno.
 
     The file is opened for each call: groups are far apart, and an idle log then holds no descriptor for its indexes.
     """
@@ -65,8 +65,8 @@ cdef int write_at(const char* path, const void* data, size_t size, int64_t posit
 
 
 cdef Py_ssize_t count_before_zeros(const uint8_t* entries, Py_ssize_t count, Py_ssize_t entry_bytes) noexcept nogil:
-    """Entries before a tail of zeros, found by bisection: an entry of zeros can only be right in the first slot,
-    because offsets, positions and timestamps increase. A lone entry is taken as it is."""
+    """Entries before a tail of zeros, found by bisection. An entry of zeros can only be right in the first slot,
+    because offsets, positions and timestamps increase. A lone entry is kept as it is."""
     cdef Py_ssize_t low = 0
     cdef Py_ssize_t high = count - 1
     cdef Py_ssize_t middle
@@ -82,9 +82,9 @@ cdef Py_ssize_t count_before_zeros(const uint8_t* entries, Py_ssize_t count, Py_
 
 
 cdef class IndexFile:
-    """What both indexes share: the file, its two forms, and the way from one to the other.
+    """Common part of both indexes: the file, its two forms, and the change from one to the other.
 
-    Made by `create`, `open_growing` and `open_sealed` of the two classes. After a failed write or flush
+    Created by `create`, `open_growing` and `open_sealed` of the two classes. After a failed write or flush
     (`StorageError`) the entries in memory still answer, and every further write raises `LogReadOnlyError`.
     """
 
@@ -104,7 +104,7 @@ cdef class IndexFile:
         return 0
 
     cdef int start(self, int64_t max_bytes, bint detached) except -1:
-        """A new empty file in place of whatever has the name, and the growing form; or that form alone."""
+        """Create an empty file, replacing any of that name, and the growing form; or that form alone."""
         if not self.entry_bytes <= max_bytes <= INT32_MAX_VALUE:
             raise InvalidArgumentError(f"max_bytes: {max_bytes} is outside {self.entry_bytes} to {INT32_MAX_VALUE}")
         self.detached = detached
@@ -117,10 +117,11 @@ cdef class IndexFile:
         return 0
 
     cdef int make_file(self) except -1:
-        """A new file, unless an empty one is there: nobody has that mapped. One that is must not change.
+        """Create a file, unless an empty one exists: no process has that mapped. A mapped one must not change.
 
-        Not removed and made again, because an inode that was just freed makes the next ones dear on ext4: it looks for
-        one that was not freed in the last seconds, so a thousand new logs would take quadratic time.
+        It is not removed and created again, because an inode that was just freed makes the next ones expensive on ext4.
+        That file system searches for one that was not freed in the last seconds, so a thousand new logs would take
+        quadratic time.
         """
         cdef int fd = <int>check_errno(file_open(self.path, O_WRONLY | O_CREAT, 0o644), self.path)
         cdef int64_t size = file_size(fd)
@@ -131,7 +132,7 @@ cdef class IndexFile:
         return 0
 
     cdef int continue_from(self, Py_ssize_t entries_valid, int64_t max_bytes) except -1:
-        """Sealed to growing, with only the first `entries_valid` entries (-1: all)."""
+        """Turn sealed to growing, with only the first `entries_valid` entries (-1: all)."""
         self.load()
         if entries_valid < 0:
             entries_valid = self.count
@@ -186,8 +187,8 @@ cdef class IndexFile:
         return <int>size
 
     cpdef int seal(self) except -1:
-        """Writes what is pending (without a durable flush), then lets go of the memory; the file is mapped when next
-        asked. Returns the number of entries. Does nothing to a sealed index."""
+        """Write what is pending (without a durable flush), then release the memory; the file is mapped at its next use.
+        Return the number of entries. Does nothing to a sealed index."""
         cdef int count
         if self.growing is None:
             self.load()
@@ -204,9 +205,9 @@ cdef class IndexFile:
         return count
 
     cpdef int grow(self, int64_t max_bytes) except -1:
-        """Sealed to growing: the entries are read into memory, a useless tail of the file goes. Returns their number.
+        """Turn sealed to growing: read the entries into memory, drop a useless tail of the file. Return their number.
 
-        Wanted when the segment becomes the active one again: at open, and after a truncation into it.
+        Needed when the segment becomes the active one again: at open, and after a truncation into it.
         """
         cdef Scratch growing
         if self.growing is not None:
@@ -228,7 +229,7 @@ cdef class IndexFile:
         return <int>self.count
 
     cdef int keep(self, Py_ssize_t count) except -1:
-        """Drops all entries but the first `count`, in the file first. A failure leaves the entries as they were."""
+        """Drop all entries but the first `count`, in the file first. A failure leaves the entries as they were."""
         self.require_usable()
         self.load()
         if count >= self.count:
@@ -248,7 +249,7 @@ cdef class IndexFile:
         return self.sample()
 
     cdef int replace_file(self, Py_ssize_t count) except -1:
-        """A new file with the first `count` entries over the old one, durable."""
+        """Replace the file by a new one with the first `count` entries, durably."""
         if self.detached:
             return 0
         try:
@@ -286,7 +287,7 @@ cdef class IndexFile:
         return 0
 
     cdef int sample(self) except -1:
-        """Makes the samples agree with `count`: cuts them, or adds those of new blocks."""
+        """Make the samples agree with `count`: cut them, or add those of new blocks."""
         cdef Py_ssize_t blocks = (self.count + BLOCK_ENTRIES - 1) // BLOCK_ENTRIES
         cdef Py_ssize_t block = self.samples.size // <Py_ssize_t>sizeof(int64_t)
         cdef int64_t* keys
@@ -300,13 +301,14 @@ cdef class IndexFile:
         return 0
 
     cdef Py_ssize_t interpolated(self, int64_t wanted) noexcept nogil:
-        """About which sample `wanted`, not below the first one's key, belongs to. Never decreases as `wanted` rises."""
+        """Estimate the sample that `wanted`, not below the first one's key, belongs to. Never decreases as `wanted`
+        rises."""
         cdef Py_ssize_t last = self.samples.size // <Py_ssize_t>sizeof(int64_t) - 1
         cdef double first_key = <double>(<const int64_t*>self.samples.data)[0]
         return <Py_ssize_t>min((<double>wanted - first_key) * self.samples_per_key, <double>last)
 
     cdef Py_ssize_t interpolation_error(self) noexcept nogil:
-        """How far from its place the interpolated one is at most."""
+        """Largest distance between the place of a sample and its interpolated one."""
         cdef const int64_t* key = <const int64_t*>self.samples.data
         cdef Py_ssize_t samples = self.samples.size // <Py_ssize_t>sizeof(int64_t)
         cdef Py_ssize_t i, guess
@@ -318,17 +320,17 @@ cdef class IndexFile:
         return error
 
     cdef void find_block(self, BlockSearch* search) noexcept nogil:
-        """The first half of every look-up; bisecting the block, or its likely part, is the second.
+        """Find the block: the first half of every look-up. Bisecting the block, or its likely part, is the second.
 
-        A plain bisection of a 10 MiB file touches some twenty cache lines, most of them cold and each found only
-        after the one before, and as many file pages when the segment is old (Kafka therefore searches the last 8 KiB,
-        its warm section, first). Here the samples, 160 KiB for a full offset index, name the block; the two or three of
-        its lines in which the entry should be are asked for at once, so that one line's latency is paid, and one or two
-        pages of the file are touched.
+        A plain bisection of a 10 MiB file touches some twenty cache lines. Most are cold, and each is found only after
+        the previous one. In an old segment it touches as many file pages. (Kafka therefore searches the last 8 KiB, its
+        warm section, first.) Here the samples, 160 KiB for a full offset index, name the block. The two or three of its
+        lines in which the entry should be are fetched at once. So one line's latency is paid, and one or two pages of
+        the file are touched.
 
-        Entries are nearly uniform: one is made every index.interval.bytes. So the search among the samples begins with
-        a window around the interpolated place, if the window holds the target; a sealed index knows how wide it must be
-        for that. No loop branches on data. Every slot stays in range whatever the bytes are.
+        Entries are nearly uniform: one is added every index.interval.bytes. So the search among the samples begins with
+        a window around the interpolated place, if the window holds the target. A sealed index knows how wide the window
+        must be for that. No loop branches on data. Every slot stays in range whatever the bytes are.
         """
         cdef const int64_t* key = <const int64_t*>self.samples.data
         cdef const int64_t* last
@@ -373,7 +375,7 @@ cdef class IndexFile:
         kn_prefetch(end - 1)
 
     cdef int check_file(self) except -1:
-        """Loads; raises `CorruptFileError` for a file that is missing or longer than its entries."""
+        """Load; raise `CorruptFileError` for a file that is missing or longer than its entries."""
         try:
             self.load()
         except StorageError as error:
@@ -395,7 +397,7 @@ cdef class IndexFile:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether the entries live in the file only."""
+        """True while the entries exist in the file only."""
         return self.growing is None
 
     def __len__(self) -> int:

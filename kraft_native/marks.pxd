@@ -1,25 +1,29 @@
-"""What earlier owners of a log noted about it, and which of that can be believed."""
+"""Records of earlier owners about a log, and which of them can be trusted."""
 
 from libc.stdint cimport int64_t
 
 
 cdef class LogMarks:
-    cdef readonly str source                    # "given", "state", "kafka" or "none": where the numbers are from
+    cdef readonly str source                    # "given", "state", "kafka" or "none": source of the numbers
     cdef readonly int64_t log_start             # -1: not known
     cdef readonly int64_t recovery_point        # segments that end at or below it need no check; 0 when not known
+
     cdef readonly int64_t durable_end           # all below it was durable; at least the recovery point
     cdef readonly int64_t log_end               # at the clean stop; -1: not known
+
     cdef readonly int64_t high_watermark        # -1: not known
-    cdef readonly bint clean                    # the last owner says that it closed the log in order
+    cdef readonly bint clean                    # the last owner recorded a clean stop
     cdef readonly int64_t active_base           # of the active segment at our own clean stop; -1: not known
     cdef readonly int64_t active_size
-    cdef readonly list lost                     # (offset, next offset) pairs that are known to be gone
-    cdef readonly int64_t gaps_end              # gaps between offsets that end at or below it may be compaction's
+    cdef readonly list lost                     # (offset, next offset) pairs that are known to be lost
+    cdef readonly int64_t gaps_end              # gaps between offsets that end at or below it may come from compaction
+
     cdef readonly dict segment_bytes            # base offset -> size, of segments whose size is known
-    cdef readonly int64_t epochs_crc            # `LeaderEpochCache.stored_crc` as last noted; -1: not known
-    cdef bint noted                             # losses, gaps and sizes are as our state says
-    cdef readonly dict extra                    # what else our state file says, for other users of it
-    cdef readonly list notes                    # (path, what was wrong with it)
+
+    cdef readonly int64_t epochs_crc            # last recorded `LeaderEpochCache.stored_crc`; -1: not known
+    cdef bint noted                             # losses, gaps and sizes match our state
+    cdef readonly dict extra                    # other content of our state file, for its other users
+    cdef readonly list notes                    # (path, fault in it)
 
     cdef int take_state(self, object state) except -1
     cdef int take_notes(self, object state) except -1
@@ -30,13 +34,13 @@ cdef class LogMarks:
 cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_point, bint clean, bint all_given,
                          bint compacts, object shared)
 
-# What the state file says of a compacted log: where gaps may end, and the sizes of the segments there that are durable
-# and end at or below `settled_below`.
+# Fields of a compacted log in the state file: the end of possible gaps, and the sizes of segments there that
+# are durable and end at or below `settled_below`.
 cdef dict gap_marks(list segments, int64_t gaps_end, int64_t durable_end, int64_t settled_below)
 
-# What the state file of a clean stop says of every segment: its base offset and size.
+# The fields of the state file of a clean stop about every segment: its base offset and size.
 cdef dict size_marks(list segments)
 
 # Removes Kafka's mark of a clean stop in the directory above, durably: a log below it is about to change, and Kafka
-# would not check it after a crash. Nothing happens where there is none.
+# would not check it after a crash. Does nothing where none exists.
 cdef int drop_kafka_mark(bytes directory) except -1

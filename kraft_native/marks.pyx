@@ -1,22 +1,28 @@
-"""What earlier owners of a log noted about it, and which of that can be believed.
+"""Records of earlier owners about a log, and which of them can be trusted.
 
-Three can tell: the caller, who read Kafka's checkpoints; this module, which reads them where the directory above is one
-of Kafka's log directories and the caller gives nothing; our own `kraft-log-state` in the log's directory. Who wins:
+Three sources exist:
 
-- Our state and Kafka's checkpoints both there: the younger one. Kafka writes `recovery-point-offset-checkpoint` at
-  every stop and once a minute; when it is younger than our state, Kafka has had the log since, and our numbers are
-  stale. Ours is written before every truncation; when it is younger, a recovery point of Kafka's may lie in what was
-  cut since.
-- The log start only moves up: the largest wins, whoever noted it.
-- A clean stop that our state claims holds only while the active segment still has the name and the size noted with it.
-- A state of a clean stop has the sizes of all segments. One that is missing or shorter is a loss.
-- Gaps between offsets are compaction's only below the end that our state notes for them, and the segments there have
-  the sizes noted with it. Where Kafka's cleaner was at work since, or a log without such a note is one to compact,
-  they may be anywhere. These notes, and that of losses, hold as well where the recovery point of a younger checkpoint
-  is that of our state: whoever has a directory of logs open with this engine writes Kafka's checkpoints, too, and
-  Kafka moves the recovery point of a log that it changes.
+- the caller, which has read Kafka's checkpoints;
+- this module, which reads them where the directory above is one of Kafka's log directories and the caller gives
+  nothing;
+- our own `kraft-log-state` in the log's directory.
 
-A file that cannot be understood counts as missing, and is reported. Nothing known at all means: check everything.
+Precedence:
+
+- Our state and Kafka's checkpoints both exist: the younger one. Kafka writes `recovery-point-offset-checkpoint` at
+  every stop and once a minute. If it is younger than our state, Kafka has owned the log since, and our numbers are
+  stale. Ours is written before every truncation; if it is younger, a recovery point of Kafka's may lie in the part cut
+  since.
+- The log start only moves up: the largest wins, whatever its source.
+- A clean stop in our state holds only while the active segment still has the name and the size recorded with it.
+- A state of a clean stop has the sizes of all segments. A missing or shorter segment is a loss.
+- Gaps between offsets are compaction's only below the end that our state records for them, and the segments there have
+  the sizes recorded with it. Gaps may be anywhere if Kafka's cleaner ran since, or if a log without such a record is
+  one to compact. These records, and that of losses, also hold if a younger checkpoint has the recovery point of our
+  state. An owner of a whole log directory with this engine writes Kafka's checkpoints, too, and Kafka moves the
+  recovery point of a log that it changes.
+
+A malformed file counts as missing, and is reported. Nothing known at all means: check everything.
 """
 
 import os
@@ -30,10 +36,10 @@ from kraft_native.checkpoints import SharedOffsets, read_clean_shutdown, read_lo
 from kraft_native.errors import CorruptFileError, StorageError
 from kraft_native.fileio import is_unreadable, remove_or_set_aside, sync_directory
 
-# In our state file: the checksum of the leader epochs, hexadecimal. They have none in their own file.
+# In our state file: the checksum of the leader epochs, hexadecimal. Their own file has none.
 EPOCHS_CRC_KEY = "leader_epochs_crc"
 
-# Likewise what `gap_marks` gives: an offset, and `base:bytes` of segments.
+# Likewise the result of `gap_marks`: an offset, and `base:bytes` of segments.
 cdef str GAPS_END_KEY = "gaps_end"
 cdef str SEGMENT_BYTES_KEY = "compacted_segments"
 cdef str ALL_SEGMENTS_KEY = "segments"
@@ -72,9 +78,9 @@ cdef class LogMarks:
         return 0
 
     cdef int take_notes(self, object state) except -1:
-        """What Kafka has no file for. It holds as long as Kafka did not have the log."""
+        """Adopt what Kafka has no file for. It holds as long as Kafka did not own the log."""
         try:
-            # Where it fits nobody has changed the epochs since, whoever is younger.
+            # If it matches, the epochs have not changed since, whichever file is younger.
             self.epochs_crc = int(state.extra.get(EPOCHS_CRC_KEY, "-1"), 16)
             if self.source != "state" and self.recovery_point != state.recovery_point:
                 return 0
@@ -101,20 +107,20 @@ cdef class LogMarks:
             if not is_unreadable(error):
                 raise
             self.notes.append((error.path, f"{error}; not believed"))
-        # A clean stop flushes all and notes the log end as recovery point.
+        # A clean stop flushes all and records the log end as recovery point.
         if self.clean and partition_of(directory) in points:
             self.log_end = self.recovery_point
         return 0
 
 
 cdef tuple partition_of(bytes directory):
-    """(topic, partition) that the directory is named after; None when it is not named so."""
+    """(topic, partition) that the directory is named after; None for any other name."""
     topic, _, number = os.path.basename(os.fsdecode(directory)).rpartition("-")
     return (topic, int(number)) if topic and number.isascii() and number.isdigit() else None
 
 
 cdef dict kafka_offsets(bytes directory, str name, list notes, object shared):
-    """A checkpoint beside the log's directory; None when there is none that can be understood."""
+    """A checkpoint beside the log's directory; None when no readable one exists."""
     cdef str path = os.path.join(os.path.dirname(os.fsdecode(directory)), name)
     try:
         return shared.read(path)
@@ -136,7 +142,7 @@ cdef object own_state(bytes directory, list notes):
 
 
 cdef bint is_younger(bytes directory, str name) except -1:
-    """Whether the checkpoint beside the log's directory was written after our state in it."""
+    """Return whether the checkpoint beside the log's directory was written after our state in it."""
     cdef str ours = os.path.join(os.fsdecode(directory), STATE_FILE)
     cdef str theirs = os.path.join(os.path.dirname(os.fsdecode(directory)), name)
     return os.path.exists(theirs) and os.stat(theirs).st_mtime_ns > os.stat(ours).st_mtime_ns
@@ -175,8 +181,8 @@ cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_po
 
 
 def noted_log_start(directory: bytes, shared=None) -> int:
-    """The log start as we noted it in the log's directory, or Kafka beside it; 0 when nobody did. `CorruptFileError`
-    when the note cannot be read. `shared`: the `SharedOffsets` of a look at several logs."""
+    """The log start that this engine recorded in the log's directory, or Kafka beside it; 0 without a record.
+    `CorruptFileError` when the record is unreadable. `shared`: the `SharedOffsets` of a pass over several logs."""
     cdef bytes path = os.path.abspath(directory)
     cdef str starts = os.path.join(os.path.dirname(os.fsdecode(path)), LOG_STARTS_FILE)
     state = read_log_state(path)
@@ -188,7 +194,7 @@ def noted_log_start(directory: bytes, shared=None) -> int:
 
 
 cdef bint cleaned_unnoted(bytes directory, LogMarks marks, bint compacts, object shared) except -1:
-    """Whether the log may have been compacted by somebody who left no note of it in our state."""
+    """Return whether the log may have been compacted by an owner that left no record of it in our state."""
     if not marks.noted and compacts:
         return True
     if marks.noted and not is_younger(directory, CLEANER_FILE):

@@ -13,8 +13,8 @@ from kraft_native.recovery_report cimport RecoveryReport
 
 cdef class LogReader:
     cdef readonly bytes path       # of the partition directory
-    cdef LiveView view             # None: there is no live page
-    cdef bint live                 # `state` comes from the page; otherwise from what was found on disk
+    cdef LiveView view             # None: no live page exists
+    cdef bint live                 # `state` comes from the page; otherwise from the files
     cdef bint busy
     cdef bint closed
     cdef kf_live_state state
@@ -22,7 +22,7 @@ cdef class LogReader:
     cdef LogConfig config
     cdef LogCore found             # without an owner: the log as opening it would find it
     cdef RecoveryReport report
-    cdef list bases                # base offsets of the segments, rising
+    cdef list bases                # base offsets of the segments, ascending
     cdef uint64_t listed_truncation, listed_segments
     cdef int64_t listed_active
     cdef dict open_segments        # base offset -> ForeignSegment

@@ -4,16 +4,16 @@
         piece = reader.read(reader.log_start_offset)
         reader.wait(reader.log_end_offset)
 
-The reader only reads; nothing in the directory changes by it but the word in `kraft.live` that asks for a wake-up. What
-is visible, it knows from that page. Each answer is made from one state of the page, from bytes copied out of the files,
-and is thrown away and made again when the owner truncated or replaced files meanwhile: the two generations in the page
-change before the files do.
+The reader only reads. Nothing in the directory changes by it except the word in `kraft.live` that requests a wake-up.
+That page states what is visible. Each answer is derived from one state of the page and from bytes copied out of the
+files. It is discarded and computed again when the owner truncated or replaced files meanwhile: the two generations in
+the page change before the files do.
 
-Without an owner (the log was closed, its owner died, or Kafka wrote it) the reader sees what opening the log would
-find, by the same code, and answers as that log would: what is lost or damaged is refused with file, position and
-offsets, a torn end is not there, indexes and epochs are checked. But nothing is written, and files are read into
-memory, two segments at most, not mapped. When an owner opens the log the reader follows it. Another writer that keeps
-no live page, such as a running Kafka, is not noticed.
+Without an owner (the log was closed, its owner died, or Kafka wrote it) the reader runs the same code
+as opening the log does, and answers like that log. Reads of lost or damaged data are refused with file, position and
+offsets; a torn end is invisible; indexes and epochs are checked. But nothing is written, and files are read into
+memory, two segments at most, not mapped. When an owner opens the log, the reader follows it. Another writer without a
+live page, such as a running Kafka, is not noticed.
 """
 
 import errno
@@ -48,7 +48,7 @@ cdef enum:
     BASE_DIGITS = 20
 
 cdef dict COMMITTED = {"high_watermark": False, "read_uncommitted": False, "read_committed": True}
-# How long a reader sleeps at most before it looks again whether a truncation has ended.
+# Longest sleep of a reader before it checks again whether a truncation has ended.
 cdef int64_t SETTLE_NS = 50_000_000
 
 
@@ -60,7 +60,7 @@ cdef bint is_committed(object isolation) except -1:
 
 
 cdef list numbered_files(bytes directory, bytes suffix):
-    """Offsets in the names of a directory's files of one kind, rising."""
+    """Offsets in the names of a directory's files of one kind, ascending."""
     return sorted(int(name[:BASE_DIGITS]) for name in os.listdir(directory)
                   if len(name) == BASE_DIGITS + len(suffix) and name.endswith(suffix) and name[:BASE_DIGITS].isdigit())
 
@@ -69,14 +69,14 @@ cdef class LogReader:
     """Attaches to the log in `directory`, which must exist. One thread at a time (WrongThreadError).
 
     Isolations are "high_watermark" (or "read_uncommitted", the same) and "read_committed". `cleanup_policy` is the
-    log's, as in `LogConfig`. It counts only where nobody who used this engine noted how far offsets may be missing:
-    with "delete" what is missing is a loss there. `shared`: the `SharedOffsets` of a look at several logs of one
+    log's, as in `LogConfig`. It matters only where no owner with this engine recorded how far offsets may be missing:
+    with "delete" missing ones are a loss there. `shared`: the `SharedOffsets` of a pass over several logs of one
     directory, for attaching.
     """
 
     def __cinit__(self, directory, *, cleanup_policy="delete", shared=None):
         self.path = os.fsencode(directory)
-        # Whoever was silent for long counts as ever: a reader forgets no open transaction.
+        # No producer expires here: a reader keeps every open transaction.
         self.config = LogConfig(cleanup_policy=cleanup_policy, producer_id_expiration_ms=INT64_MAX)
         self.open_segments = {}
         self.bases = []
@@ -90,7 +90,7 @@ cdef class LogReader:
             self.busy = False
 
     def close(self) -> None:
-        """Lets go of all files. Slices stay valid. May be called again."""
+        """Release all files. Slices stay valid. Idempotent."""
         if self.busy:
             raise WrongThreadError("another thread is reading from this reader")
         self.closed = True
@@ -114,7 +114,7 @@ cdef class LogReader:
     # --- what is visible --------------------------------------------------------------------------------------------
 
     cdef bint attach(self) except -1:
-        """Turns to the live page when its owner lives."""
+        """Switch to the live page when its owner is alive."""
         if self.view is None:
             try:
                 self.view = LiveView(self.path)
@@ -127,7 +127,7 @@ cdef class LogReader:
         return self.take_page_state()
 
     cdef int refresh(self) except -1:
-        """Brings `state` up to date."""
+        """Bring `state` up to date."""
         if self.live:
             if not self.take_page_state():
                 self.take_disk_state()
@@ -138,7 +138,7 @@ cdef class LogReader:
         return 0
 
     cdef bint take_page_state(self) except -1:
-        """Copies the page once the owner is not truncating. False when it died at that."""
+        """Copy the page once the owner is not truncating. Return False when it died while truncating."""
         cdef uint32_t seen = 0
         cdef bint asked = False
         while True:
@@ -162,7 +162,7 @@ cdef class LogReader:
         return False
 
     cdef int take_disk_state(self, object shared=None) except -1:
-        """Finds out what opening the log would find; unless an owner comes meanwhile, then follows that."""
+        """Find what opening the log would find; if an owner appears meanwhile, follow that."""
         cdef list report = []
         failure = StorageError(os.fsdecode(self.path), errno.EROFS, "a reader does not write")
         while True:
@@ -176,7 +176,7 @@ cdef class LogReader:
                     raise
                 if self.live:
                     return 0
-                shared = None          # an owner that came and went has written others
+                shared = None          # an owner that came and ended has written others
                 continue
             self.report = report.pop()
             self.state.log_start = self.found.log_start
@@ -187,7 +187,7 @@ cdef class LogReader:
             shared = None
 
     cdef bint changed(self) except -1:
-        """Whether what was read may be wrong by now: because of what an owner did, or because there is a new one."""
+        """Return whether the data read may be wrong by now, because of an owner's change or a new owner."""
         if self.live:
             return self.view.changed_since(&self.state)
         if self.view is None:
@@ -202,7 +202,7 @@ cdef class LogReader:
     # --- segments ---------------------------------------------------------------------------------------------------
 
     cdef int need_segments(self) except -1:
-        """Lists and opens anew after the owner changed files."""
+        """List the segments, and open them again after the owner changed files."""
         if self.live and (self.listed_truncation != self.state.truncation_generation
                           or self.listed_segments != self.state.segments_generation
                           or self.listed_active != self.state.active_base):
@@ -215,7 +215,7 @@ cdef class LogReader:
         self.listed_segments = self.state.segments_generation
         self.listed_active = self.state.active_base
         bases = numbered_files(self.path, b".log")
-        # A segment behind the active one is being made and not published yet.
+        # A segment after the active one is being created and not published yet.
         self.bases = bases[:bisect_right(bases, self.listed_active)]
         return 0
 
@@ -239,7 +239,7 @@ cdef class LogReader:
         return segment
 
     cdef int64_t end_of(self, ForeignSegment segment) noexcept:
-        """Up to where there are whole batches. The active file may be longer: its owner writes there."""
+        """End of the whole batches. The active file may be longer: its owner writes there."""
         return self.state.active_bytes if segment.base_offset == self.state.active_base else segment.file_bytes
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -266,14 +266,15 @@ cdef class LogReader:
                         self.allow_gap(segment, offset, piece.first_offset)
                     return piece
             self.allow_gap(segment, offset, limit)
-            offset = limit  # what was there is compacted away
+            offset = limit  # the offsets in between are compacted away
         piece = slice_bytes(b"")
         piece.next_offset = offset
         return piece
 
     cdef int allow_gap(self, ForeignSegment segment, int64_t offset, int64_t next_offset) except -1:
-        """CorruptLogError when offsets before `next_offset`, from `offset` on, are missing because they were lost. The
-        owner notes what compaction may take before it is gone, so its notes are read only when something is missing."""
+        """Raise CorruptLogError when offsets from `offset` to `next_offset` are missing because they were lost. The
+        owner records what compaction may remove before it is removed, so its records are read only when something is
+        missing."""
         cdef LogMarks marks = read_marks(os.path.abspath(self.path), -1, -1, False, False, self.config.compact,
                                          SharedOffsets())
         cdef int64_t first, end, lost = -1
@@ -288,10 +289,10 @@ cdef class LogReader:
         return 0
 
     def read(self, int64_t offset, int64_t max_bytes=1 << 20, isolation="high_watermark") -> Slice:
-        """Whole batches of one segment, beginning with the one that holds `offset`; the first whatever `max_bytes`.
+        """Return whole batches of one segment from the one that holds `offset`; the first whatever `max_bytes`.
 
         The bytes are the slice's own and their CRCs are right. At or past the limit of `isolation` the slice is empty.
-        OffsetOutOfRangeError outside of [log start, log end]. CorruptLogError when what is to be read first is damaged.
+        OffsetOutOfRangeError outside of [log start, log end]. CorruptLogError when the first batch to read is damaged.
         Waits while the owner truncates.
         """
         cdef bint committed = is_committed(isolation)
@@ -316,7 +317,7 @@ cdef class LogReader:
             self.busy = False
 
     def aborted_transactions(self, int64_t start_offset, int64_t end_offset) -> list[tuple[int, int, int, int]]:
-        """Those that overlap [start_offset, end_offset), as (producer id, first offset, last offset, last stable
+        """Transactions that overlap [start_offset, end_offset), as (producer id, first offset, last offset, last stable
         offset): what a read_committed consumer of that range must skip."""
         self.enter()
         try:
@@ -346,7 +347,7 @@ cdef class LogReader:
 
     def offset_for_time(self, int64_t timestamp_ms, isolation="high_watermark") -> tuple[int, int, int] | None:
         """(offset, timestamp, leader epoch) of the first record with that time or a later one, within the limit of
-        `isolation`; None when there is none. Finds its place by the time indexes where they are sound."""
+        `isolation`; None when no such record exists. The search uses the time indexes where they are sound."""
         cdef Slice piece
         cdef int64_t offset
         cdef bint committed = is_committed(isolation)
@@ -369,7 +370,7 @@ cdef class LogReader:
                 PyErr_CheckSignals()
 
     cdef tuple time_without_owner(self, int64_t timestamp_ms, bint committed):
-        """(True, the answer of `offset_for_time`), or (False, None) while there is an owner."""
+        """(True, the result of `offset_for_time`), or (False, None) while an owner exists."""
         self.enter()
         try:
             while True:
@@ -389,7 +390,7 @@ cdef class LogReader:
             self.busy = False
 
     cdef int64_t time_hint(self, int64_t timestamp_ms) except -1:
-        """An offset such that no record before it is as late as that."""
+        """An offset such that no earlier record has that time or a later one."""
         cdef int64_t start
         cdef bint beyond
         cdef ForeignSegment segment
@@ -445,7 +446,7 @@ cdef class LogReader:
     # --- waiting ----------------------------------------------------------------------------------------------------
 
     cdef LiveView view_to_wait_on(self, int64_t offset, bint committed):
-        """None when the offset is visible already. LogClosedError when there is nobody to wait for."""
+        """The page to wait on; None when the offset is visible already. LogClosedError without an owner to wait for."""
         self.enter()
         try:
             self.refresh()
@@ -458,10 +459,10 @@ cdef class LogReader:
             self.busy = False
 
     def wait(self, int64_t offset, timeout=None, isolation="high_watermark") -> bool:
-        """Blocks until the record at `offset` is visible; False when `timeout` seconds passed first.
+        """Block until the record at `offset` is visible; False when `timeout` seconds passed first.
 
-        LogClosedError when it is not visible and there is no owner, or the owner ends meanwhile (noticed at once when
-        it closes, within a second when it dies). While one thread waits another may read.
+        LogClosedError when it is not visible and no owner exists, or the owner ends meanwhile (noticed at once when it
+        closes, within a second when it dies). While one thread waits another may read.
         """
         cdef bint committed = is_committed(isolation)
         cdef LiveView view = self.view_to_wait_on(offset, committed)
@@ -483,13 +484,13 @@ cdef class LogReader:
 
     @property
     def recovery(self) -> RecoveryReport | None:
-        """Without an owner: what opening the log would find and do. None while there is one."""
+        """Report of what opening the log would find and do; None while an owner exists."""
         self.current()
         return None if self.live else self.report
 
     @property
     def owner_alive(self) -> bool:
-        """Whether somebody has the log open for writing."""
+        """True while a writer has the log open."""
         return self.view is not None and self.view.owner_alive
 
     @property
@@ -499,23 +500,23 @@ cdef class LogReader:
 
     @property
     def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
+        """The offset that the next record will get."""
         return self.current().log_end
 
     @property
     def truncation_generation(self) -> int:
-        """Another number after each truncation and with each owner; 0 while there is none."""
+        """A number that changes with each truncation and each owner; 0 without an owner."""
         cdef const kf_live_state* state = self.current()
         return state.truncation_generation if self.live else 0
 
     @property
     def high_watermark(self) -> int:
-        """What is visible ends here."""
+        """End of what is visible."""
         return self.current().high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        """What is visible to read_committed ends here."""
+        """End of what is visible to read_committed consumers."""
         self.enter()
         try:
             while True:

@@ -1,11 +1,13 @@
-"""Walking batches in memory that may be damaged: what is sound, and where soundness begins again.
+"""Walking batches in memory that may be damaged: which are sound, and where sound ones begin again.
 
 A batch is sound when its structure holds (`batch_look`), its CRC is right and its offsets fit those around it. The last
-rule is for what the CRC does not cover: a base offset that changed, and a sound batch that the disk wrote to the wrong
-place. Offsets rise. Where a batch leaves a gap before it, and compaction may have made it, it is wrong if the sound
-batch behind it begins before this one ends, or if it reaches past the end of the segment. The one behind may be what is
-wrong: unless the offsets behind that go on with its own, neither is believed. Where no gap may be it is
-right only if what comes behind it says so.
+rule covers what the CRC does not: a changed base offset, and a sound batch that the disk wrote to the wrong place.
+Offsets rise.
+
+A batch may leave a gap before it. Where compaction may have made the gap, the batch is wrong in two cases. The next
+sound batch begins before this one ends, or this one reaches past the end of the segment. The next batch may be the
+wrong one: unless the offsets after it continue its own, neither is trusted. Where no gap may be, the batch is right
+only if the following one confirms it.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -59,7 +61,7 @@ cdef int64_t scan_epoch(const uint8_t* data, int64_t position, int64_t end, int6
 
 cdef bint misplaced(const uint8_t* data, int64_t following, int64_t end, int64_t expected, const ScanBounds* bounds,
                     const BatchHeader* before) noexcept nogil:
-    """Whether the batch `before` `following`, which leaves a gap before it, contradicts what comes after it."""
+    """Return whether the batch `before` `following`, which leaves a gap before it, contradicts what comes after it."""
     cdef BatchHeader h
     cdef int64_t last_offset = batch_last_offset(before)
     if last_offset >= bounds.offset_end:
@@ -77,18 +79,18 @@ cdef bint misplaced(const uint8_t* data, int64_t following, int64_t end, int64_t
 
 
 cdef inline int bytes_min(int magic) noexcept nogil:
-    """Of a whole batch."""
+    """Smallest size of a whole batch."""
     return LEGACY_MESSAGE_BYTES_MIN if 0 <= magic < MAGIC_CURRENT else BATCH_HEADER_BYTES
 
 
 cdef int64_t confirmed_length(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min,
                               int64_t offset_end, BatchHeader* h) noexcept nogil:
-    """Where the batch behind the damaged one starts, by the latter's length field, if that can be believed: its CRC is
-    right, so that only its base offset is wrong; or the sound batch found there continues its offsets. Else -1. `end`
-    when it can be believed and nothing follows.
+    """Position of the batch after the damaged one by its length field, if that can be trusted; else -1. `end` when it
+    can be trusted and nothing follows. It can in two cases: the damaged batch's CRC is right, so that only its base
+    offset is wrong; or the sound batch found there continues its offsets.
 
-    Most damage leaves the length alone. Believing it then keeps payloads from being searched, which may themselves hold
-    sound batches.
+    Most damage leaves the length intact. Trusting it then avoids a search in payloads, which may themselves hold sound
+    batches.
     """
     cdef BatchHeader bad
     cdef bint sound
@@ -114,7 +116,7 @@ cdef int64_t scan_resync(const uint8_t* data, int64_t position, int64_t end, int
                          BatchHeader* h) noexcept nogil:
     cdef int64_t length
     while end - position >= LEGACY_MESSAGE_BYTES_MIN:
-        # Three values of the magic byte, then an offset that fits: both are rare, but for zeros.
+        # Three values of the magic byte, then an offset that fits: both are rare, except for zeros.
         if data[position + BATCH_MAGIC] <= MAGIC_CURRENT:
             length = load_i32(data + position + BATCH_LENGTH)
             if length == 0:
@@ -131,7 +133,7 @@ cdef int64_t scan_resync(const uint8_t* data, int64_t position, int64_t end, int
 
 
 cdef int64_t nonzero(const uint8_t* data, int64_t position, int64_t end) noexcept nogil:
-    """Where the first byte is that is not zero, from `position` on: space that was reserved is long."""
+    """Position of the first byte that is not zero, from `position` on: reserved space is long."""
     while end - position >= 8 and load_i64(data + position) == 0:
         position += 8
     while position < end and data[position] == 0:
@@ -159,9 +161,9 @@ cdef int64_t scan_behind(const uint8_t* data, int64_t position, int64_t end, int
 
 cdef bint contradictory(const uint8_t* data, int64_t position, int64_t found, int64_t end, int64_t offset_min,
                         const ScanBounds* bounds, const BatchHeader* h) noexcept nogil:
-    """Whether the batches at `position` and at `found` are sound, each by itself, and not both where they can be, so
-    that the base offset of one of them is wrong, and nothing says of which. If the second one's had gone back, there
-    would be a gap behind it."""
+    """Return whether the batches at `position` and at `found` are each sound by themselves, but cannot both be at their
+    places. Then the base offset of one of them is wrong, and nothing shows which. If the second one's had decreased, a
+    gap would follow it."""
     cdef BatchHeader first, behind
     cdef int64_t following = found + batch_bytes(h)
     batch_peek(data + position, &first)
@@ -172,7 +174,7 @@ cdef bint contradictory(const uint8_t* data, int64_t position, int64_t found, in
     if (
         first.base_offset < offset_min
         or h.base_offset > batch_last_offset(&first)
-        # The first one's had gone forward, if there is room for it in front of the second.
+        # The first one's had increased, if there is room for it before the second.
         or (h.base_offset < first.base_offset and first.last_offset_delta < h.base_offset - offset_min)
     ):
         return False
@@ -184,7 +186,7 @@ cdef bint contradictory(const uint8_t* data, int64_t position, int64_t found, in
 
 cdef bint leads_on(const uint8_t* data, int64_t position, int64_t end, const ScanBounds* bounds,
                    int64_t next_offset) noexcept nogil:
-    """Whether `next_offset` is what comes at `position`, or a gap may, as far as can be told."""
+    """Return whether `next_offset` is what comes at `position`, or a gap may be there, as far as it is known."""
     cdef BatchHeader h
     cdef int64_t found
     if position == end:

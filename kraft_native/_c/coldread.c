@@ -55,7 +55,7 @@ static job *pop(job_queue *queue) {
     return item;
 }
 
-/* 0, or the error of a range that cannot be read: whoever touches it would get SIGBUS. */
+/* 0, or the error of a range that cannot be read: a thread that touches it would get SIGBUS. */
 static int bring_in(const job *item) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t start = (uintptr_t)item->data & ~(page - 1), end = (uintptr_t)item->data + item->size;
@@ -104,7 +104,7 @@ kf_cold_reader *kf_cold_start(int *error) {
     }
     pthread_mutex_init(&reader->lock, NULL);
     pthread_cond_init(&reader->work, NULL);
-    /* Signals are for the threads of the interpreter. */
+    /* The interpreter's threads handle signals. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

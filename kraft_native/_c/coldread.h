@@ -1,7 +1,7 @@
 /* One thread that brings mapped file pages into memory, so that the thread that serves requests never waits for a disk.
  *
- * A range is submitted with an opaque owner and comes back through `kf_cold_take` once its pages were read. Whoever
- * submits keeps the range mapped until then. All functions but the thread's own are for one caller's thread.
+ * A range is submitted with an opaque owner and comes back through `kf_cold_take` once its pages were read. The caller
+ * keeps the range mapped until then. All functions but the thread's own are for one caller's thread.
  */
 #ifndef KRAFT_COLDREAD_H
 #define KRAFT_COLDREAD_H
@@ -10,9 +10,9 @@
 
 typedef struct kf_cold_reader kf_cold_reader;
 
-/* NULL with *error set when memory, a descriptor or the thread cannot be had. */
+/* NULL with *error set when memory, a descriptor or the thread is not available. */
 kf_cold_reader *kf_cold_start(int *error);
-/* 0 or -errno. `ahead`: bytes after the range that are mapped too and likely to be wanted next; they are asked for and
+/* 0 or -errno. `ahead`: bytes after the range that are mapped too and likely to be wanted next; they are requested and
  * not waited for. */
 int kf_cold_submit(kf_cold_reader *reader, const void *data, size_t size, size_t ahead, void *owner);
 /* The owner of a range that is done, in order of submission; NULL when none is. *error: 0, or the errno of a range that
@@ -22,7 +22,7 @@ void *kf_cold_take(kf_cold_reader *reader, int *error);
 int kf_cold_eventfd(const kf_cold_reader *reader);
 /* Ends the thread after the range it is at. Every owner not taken yet comes out of `kf_cold_take` afterwards. */
 void kf_cold_stop(kf_cold_reader *reader);
-/* Stopped and emptied before. */
+/* Call it for a stopped and emptied reader. */
 void kf_cold_free(kf_cold_reader *reader);
 
 #endif

@@ -27,8 +27,8 @@ static inline int64_t ask_hook(const kf_event *event) {
     return __builtin_expect(hook == NULL, 1) ? 0 : hook(event, hook_context);
 }
 
-/* A trace needs both ends of a call: what a flush covers was written before it began, what it promises holds only
- * after it returned, and a call may fail in the kernel. */
+/* A trace needs both ends of a call. A flush covers what was written before it began; its promise holds only after it
+ * returned; and a call may fail in the kernel. */
 static inline void tell_done(kf_event *event, int64_t result) {
     kf_hook_fn hook = __atomic_load_n(&hook_fn, __ATOMIC_ACQUIRE);
     if (__builtin_expect(hook == NULL, 1)) return;
@@ -37,7 +37,7 @@ static inline void tell_done(kf_event *event, int64_t result) {
     hook(event, hook_context);
 }
 
-/* Calls `call` until it is not interrupted; gives its result, or -errno. */
+/* Repeats `call` until it is not interrupted; yields its result, or -errno. */
 #define UNINTERRUPTED(result, call)                 \
     do {                                            \
         do {                                        \
@@ -50,7 +50,7 @@ int kf_open(const char *path, int flags, int mode) {
     kf_event event = {.op = KF_OPEN, .fd = -1, .path = path, .a = flags};
     int64_t verdict = ask_hook(&event);
     if (verdict < 0) return (int)verdict;
-    /* A file is told as created only when this call made it, so O_CREAT is tried exclusively first. */
+    /* A file is reported as created only when this call created it, so O_CREAT is tried exclusively first. */
     int fd, created = 0;
     if (flags & O_CREAT) {
         UNINTERRUPTED(fd, open(path, flags | O_EXCL | O_CLOEXEC, mode));
@@ -82,7 +82,7 @@ static size_t iov_bytes(const struct iovec *iov, int count) {
     return total;
 }
 
-/* Writes at most `limit` bytes of the vector: what a hook asked for when it shortens a call. */
+/* Writes at most `limit` bytes of the vector: the number to which a hook shortens a call. */
 static ssize_t write_some(int fd, const struct iovec *iov, int count, int64_t offset, size_t limit) {
     struct iovec shortened[2];
     int used = 0;
@@ -114,7 +114,7 @@ int kf_pwritev(int fd, struct iovec *iov, int iov_count, int64_t offset) {
             UNINTERRUPTED(written, pwritev(fd, iov, count, offset));
         tell_done(&event, written);
         if (written < 0) return (int)written;
-        if (written == 0) return -EIO; /* a regular file never takes nothing of something */
+        if (written == 0) return -EIO; /* a regular file never accepts nothing of something */
         left -= (size_t)written;
         offset += written;
         size_t done = (size_t)written;
@@ -158,7 +158,7 @@ int kf_write_back(int fd, int64_t offset, int64_t size) {
 }
 
 int kf_populate(int fd, int64_t offset, int64_t size) {
-    static const char zeros[16384]; /* small, so that what is copied from stays in the nearest cache */
+    static const char zeros[16384]; /* small, so that the source of the copy stays in the nearest cache */
     struct iovec iov[16];
     while (size > 0) {
         int count = 0;
