@@ -1,4 +1,4 @@
-"""`kraft bench`: loads any cluster that speaks Kafka's protocol, and measures it."""
+"""`kraft bench`: loads any cluster that speaks Kafka's protocol and measures it."""
 
 import json
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from kraft.load.workload import Workload
 
 Command = Callable[..., None]
 
-# How far below the wanted rate a run may stay, and what a run loses at its end whatever the rate.
+# Permitted shortfall of a run below its wanted rate, and the time that a run loses at its end at any rate.
 RATE_TOLERANCE: Final = 0.05
 RATE_GRACE_SECONDS: Final = 0.25
 BUSY: Final = 0.9
@@ -76,7 +76,7 @@ WORKLOAD_FIELDS: Final = ("connections", "in_flight", "rate", "record_bytes", "b
 
 
 def workload_options(command: Command) -> Command:
-    """The options that every load has, in this order in the help."""
+    """Add the options that every load has, in this order in the help."""
     for option in reversed(WORKLOAD_OPTIONS):
         command = option(command)
     return command
@@ -84,11 +84,11 @@ def workload_options(command: Command) -> Command:
 
 @kraft.group("bench")
 def bench() -> None:
-    """Load any Kafka cluster and measure it: latency from when a request was due, and CPU time with --pid."""
+    """Load any Kafka cluster and measure it: latency from the time at which a request was due, CPU time with --pid."""
 
 
 def _single(kind: str, text: str) -> None:
-    """Registers `kraft bench KIND`."""
+    """Register `kraft bench KIND`."""
     @bench.command(kind, help=text)
     @BOOTSTRAP
     @click.option("--pid", "pids", type=IntRange(1), multiple=True,
@@ -96,7 +96,7 @@ def _single(kind: str, text: str) -> None:
     @workload_options
     def command(bootstrap: str, pids: tuple[int, ...], **options: Any) -> None:
         workload = _workload(kind, options)
-        cpu_seconds(pids)                      # one that there is not is told before anything is loaded
+        cpu_seconds(pids)                      # a missing process is reported before the load starts
         with Cluster(bootstrap) as cluster:
             _prepare(workload, cluster, options)
             with _waiting(f"{kind} for {options['warmup'] + options['seconds']:g} s"):
@@ -124,7 +124,7 @@ _single("end-to-end", "Produce and read at the same time: the time from when a b
 @workload_options
 def compare_command(a: str, b: str, kind: str, pids_a: tuple[int, ...], pids_b: tuple[int, ...], pairs: int,
                     **options: Any) -> None:
-    """Run one workload on the clusters A and B (host:port) in turns, and print ratios with their confidence."""
+    """Run one workload alternately on the clusters A and B (host:port), and print ratios with their confidence."""
     workload = _workload(kind, options)
     cpu_seconds((*pids_a, *pids_b))
     runs: list[tuple[Measurement, Measurement]] = []
@@ -132,7 +132,7 @@ def compare_command(a: str, b: str, kind: str, pids_a: tuple[int, ...], pids_b: 
         for cluster in (cluster_a, cluster_b):
             _prepare(workload, cluster, options)
         for turn in range(pairs):
-            # Who begins changes with each pair, so that neither always finds what the other left.
+            # The order alternates, so that neither cluster always starts in the state that the other left.
             order = [(cluster_a, pids_a), (cluster_b, pids_b)]
             with _waiting(f"pair {turn + 1} of {pairs}"):
                 found = [measure(workload, cluster, seconds=options["seconds"], warmup=options["warmup"], pids=pids)
@@ -148,7 +148,7 @@ def compare_command(a: str, b: str, kind: str, pids_a: tuple[int, ...], pids_b: 
 
 
 def _end(runs: list[tuple[str, Measurement]]) -> None:
-    """Says on standard error what is wrong with runs, and ends with 1 when something is."""
+    """Report problems of runs on standard error, and exit with 1 when there are any."""
     found = [f"{name}: {shortfall}" for name, run in runs if (shortfall := shortfall_of(run)) is not None]
     for text in found:
         click.echo(f"kraft: {text}", err=True)
@@ -157,7 +157,7 @@ def _end(runs: list[tuple[str, Measurement]]) -> None:
 
 
 def shortfall_of(run: Measurement) -> str | None:
-    """What a run did not do that it was to do; None when it did."""
+    """Describe the part of its task that a run did not do; None when it did all."""
     if run.errors:
         return f"{run.errors:,} of {run.requests:,} requests were refused ({run.first_error})"
     rate, kind = float(run.workload["rate"]), run.workload["kind"]
@@ -183,7 +183,7 @@ def _prepare(workload: Workload, cluster: Cluster, options: dict[str, Any]) -> N
     if workload.kind == "ping":
         return
     if workload.kind == "fetch" and not options["fill_bytes"]:
-        cluster.topic(workload.topic)       # refuses one that does not exist
+        cluster.topic(workload.topic)       # raises for a missing topic
         return
     create_topic(cluster, workload.topic, options["partitions"] or workload.connections)
     if workload.kind == "fetch":
@@ -192,7 +192,7 @@ def _prepare(workload: Workload, cluster: Cluster, options: dict[str, Any]) -> N
 
 
 def _waiting(text: str) -> Progress:
-    """A spinner on standard error while a run goes on; nothing where that is no terminal."""
+    """Show a spinner on standard error during a run, if that is a terminal."""
     console = Console(stderr=True)
     progress = Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console,
                         transient=True, disable=not console.is_terminal)

@@ -1,4 +1,4 @@
-"""`kraft brokers`: the brokers of a cluster, and taking one out of it."""
+"""`kraft brokers`: the brokers of a cluster, and the removal of one."""
 
 import time
 from collections.abc import Iterable
@@ -28,20 +28,20 @@ from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRe
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 
 ROUNDS_MAX: Final = 5
-"""Topics that are made while a broker is drained may be placed on it: it is looked at again so often."""
+"""Number of passes over a broker that is drained: topics that are created meanwhile may be placed on it."""
 LOOK_SECONDS: Final = 0.2
 BROKER: Final = click.argument("broker", type=IntRange(0))
 
 
 @kraft.group("brokers")
 def brokers_group() -> None:
-    """List brokers and their directories, move everything off one, take one out of the cluster."""
+    """List brokers and their directories, drain a broker, remove one from the cluster."""
 
 
 @brokers_group.command("list")
 @cluster_options
 def list_command(bootstrap: str, timeout: float, as_json: bool) -> None:
-    """List the brokers with what they have: replicas, those that they lead, bytes. Fenced ones too."""
+    """List the brokers with their replicas, leaderships and bytes. Includes fenced ones."""
     with Cluster(bootstrap, timeout=timeout) as cluster:
         rows = broker_rows(cluster)
     if as_json:
@@ -56,7 +56,7 @@ def list_command(bootstrap: str, timeout: float, as_json: bool) -> None:
 @BROKER
 @cluster_options
 def replicas_command(broker: int, bootstrap: str, timeout: float, as_json: bool) -> None:
-    """List what lies in each log directory of a broker, and what moves to which, with the records that it lacks."""
+    """List the replicas in each log directory of a broker, and its moves with the records that they still lack."""
     with Cluster(bootstrap, timeout=timeout) as cluster:
         rows = [{"directory": each.path, "partition": partition_text(each.partition), "log_bytes": each.size_bytes,
                  "state": "moves here" if each.is_future else "here", "lag": each.offset_lag}
@@ -77,9 +77,9 @@ def replicas_command(broker: int, bootstrap: str, timeout: float, as_json: bool)
 @cluster_options
 def move_command(broker: int, directory: str, names: tuple[str, ...], no_wait: bool, bootstrap: str, timeout: float,
                  as_json: bool) -> None:
-    """Move replicas into another log directory of the same broker, and wait until that is done.
+    """Move replicas into another log directory of the same broker, and wait for completion.
 
-    Naming the directory that a replica lies in ends its move. The broker's setting
+    To cancel a move, name the current directory of the replica. The broker's setting
     replica.alter.log.dirs.io.max.bytes.per.second is the throttle.
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
@@ -104,7 +104,7 @@ def move_command(broker: int, directory: str, names: tuple[str, ...], no_wait: b
 @THROTTLE
 @cluster_options
 def drain_command(broker: int, throttle_bytes: int | None, bootstrap: str, timeout: float, as_json: bool) -> None:
-    """Move every replica off a broker, to those with the least, and wait until that is done.
+    """Move every replica off a broker, to the brokers with the fewest, and wait for completion.
 
     The broker stays in the cluster: new topics may be placed on it.
     """
@@ -121,10 +121,10 @@ def drain_command(broker: int, throttle_bytes: int | None, bootstrap: str, timeo
 @cluster_options
 def decommission_command(broker: int, throttle_bytes: int | None, wait_seconds: float, bootstrap: str, timeout: float,
                          as_json: bool) -> None:
-    """Drain a broker, wait until it has been stopped, and take it out of the cluster for good.
+    """Drain a broker, wait until it has been stopped, and remove it from the cluster.
 
-    Stopping its process is yours to do: one that runs on would register itself again. A node that is a voter of the
-    metadata quorum too leaves that first: kraft quorum remove.
+    Stop its process yourself: a running broker would register itself again. A node that is also a voter of the metadata
+    quorum must leave that first: kraft quorum remove.
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
         voters = [each.node_id for each in QuorumClient(cluster).describe().voters]
@@ -149,7 +149,7 @@ def decommission_command(broker: int, throttle_bytes: int | None, wait_seconds: 
 
 
 def broker_rows(cluster: Cluster) -> list[Fields]:
-    """All brokers that are registered."""
+    """Return a row for each registered broker."""
     found = state.brokers(cluster)
     partitions = [each for topic in cluster.metadata().topics for each in topic.partitions]
     directories = state.log_directories(cluster, [each.node_id for each in found if each.problem is None])
@@ -164,8 +164,8 @@ def broker_rows(cluster: Cluster) -> list[Fields]:
 
 
 def drain(cluster: Cluster, broker: int, throttle_bytes: int | None) -> list[Partition]:
-    """Moves all replicas off a broker, up or fenced; gives the partitions. `InvalidConfigError` for a broker that there
-    is not, `RefusedError` when it gets new ones all the time."""
+    """Move all replicas off a broker, running or fenced, and return the partitions. Raises `InvalidConfigError` for an
+    unknown broker and `RefusedError` when it keeps receiving new replicas."""
     if broker not in [each.node_id for each in state.brokers(cluster)]:
         raise InvalidConfigError(f"broker {broker}: the cluster has none of that id")
     moved: dict[Partition, None] = {}
@@ -192,8 +192,8 @@ def drain(cluster: Cluster, broker: int, throttle_bytes: int | None) -> list[Par
 
 
 def wait_for_moves(cluster: Cluster, broker: int, partitions: Iterable[Partition]) -> None:
-    """Until none of them is on its way to another directory of the broker. `RefusedError` when nothing moves for
-    `STALL_SECONDS`."""
+    """Wait until none of them is being moved to another directory of the broker. Raises `RefusedError` when there is no
+    progress for `STALL_SECONDS`."""
     stall = Stall(f"the moves within broker {broker}")
     wanted = dict.fromkeys(partitions)
 
@@ -206,7 +206,7 @@ def wait_for_moves(cluster: Cluster, broker: int, partitions: Iterable[Partition
 
 
 def is_up(cluster: Cluster, broker: int) -> bool:
-    """Whether the cluster counts on it. Asked of another node when it was this one that was asked so far."""
+    """Return whether the cluster lists the broker as up. Queries another node if the connected one is this broker."""
     try:
         return broker in [node.node_id for node in cluster.nodes()]
     except ConnectionFailedError:

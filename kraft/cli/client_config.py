@@ -18,7 +18,7 @@ _META: Final = "kraft.client-config"
 
 
 def read_client_config(path: Path) -> dict[str, str]:
-    """The file's properties. `InvalidConfigError` names the file when it cannot be read as such."""
+    """Return the file's properties. `InvalidConfigError` names a file that is not readable as properties."""
     import javaproperties
 
     try:
@@ -28,7 +28,7 @@ def read_client_config(path: Path) -> dict[str, str]:
 
 
 def _read(context: click.Context, _parameter: click.Parameter, path: Path | None) -> None:
-    """Secures all connections of the command as the file says."""
+    """Apply the file's security settings to all connections of the command."""
     security = PLAINTEXT
     properties: dict[str, str] = {}
     if path is not None:
@@ -45,7 +45,7 @@ def _read(context: click.Context, _parameter: click.Parameter, path: Path | None
 
 
 def servers_of_file(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """The callback of `--bootstrap`: the file's servers count where the option was not given."""
+    """Callback of `--bootstrap`: without the option the file's servers are used."""
     given = context.get_parameter_source(parameter.name or "")
     if given in (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT):
         return value
@@ -60,6 +60,6 @@ CLIENT_CONFIG: Final = click.option(
 
 
 def bootstrap_options(**settings: Any) -> Callable[[Command], Command]:
-    """`--bootstrap`, with these settings of the option, and `--client-config`."""
+    """Add `--bootstrap` with these settings, and `--client-config`."""
     option = click.option("--bootstrap", metavar="HOST:PORT[,...]", callback=servers_of_file, **settings)
     return lambda command: option(CLIENT_CONFIG(command))

@@ -1,4 +1,4 @@
-"""`kraft cluster`: whether a cluster is well, and what it is made of."""
+"""`kraft cluster`: health and components of a cluster."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -24,11 +24,11 @@ cluster_group.add_command(up_command)
 @cluster_group.command("status")
 @cluster_options
 def status_command(bootstrap: str, timeout: float, as_json: bool) -> None:
-    """Tell whether the cluster is well; ends with 1 when it is not.
+    """Show whether the cluster is healthy; exit code 1 when it is not.
 
-    Not well are: brokers that are fenced, do not answer or have heard of no controller for too long, or cannot apply
-    settings that are committed; partitions without a leader or with replicas that are not in sync, log directories that
-    failed, replicas that lost records, and a quorum without a leader. Strays are shown, but are no problem.
+    Problems of brokers: fenced, no answer, no contact with a controller for too long, committed settings that cannot be
+    applied. Problems of partitions: no leader, replicas that are not in sync, replicas that lost records. Other
+    problems: failed log directories, a quorum without a leader. Strays are shown but are not a problem.
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
         found = status(cluster)
@@ -60,7 +60,7 @@ def describe_command(bootstrap: str, timeout: float, as_json: bool) -> None:
 
 
 def status(cluster: Cluster) -> Fields:
-    """The figures that say how a cluster is, and `problems`: a line for each thing that is not well."""
+    """Return the figures that describe the health of a cluster, and `problems`, one line each."""
     metadata = cluster.metadata()
     nodes = state.brokers(cluster)
     partitions = state.partitions(metadata)
@@ -73,7 +73,7 @@ def status(cluster: Cluster) -> Fields:
     problems += on_disk.lost_records
     quorum = None
     try:
-        quorum = state.quorum(cluster)      # last: where no controller is found it takes all the time there is
+        quorum = state.quorum(cluster)      # last: without a controller it uses all of the time-out
         if quorum is not None and quorum.leader < 0:
             problems.append("the quorum has no leader")
     except (RefusedError, ConnectionFailedError) as error:
@@ -95,7 +95,7 @@ def status(cluster: Cluster) -> Fields:
 
 
 def description(cluster: Cluster) -> Fields:
-    """Everything that a cluster is made of, but for its topics."""
+    """Return all components of a cluster except its topics."""
     metadata = cluster.metadata([])
     nodes = state.brokers(cluster)
     quorum = state.quorum(cluster)
@@ -110,7 +110,7 @@ def description(cluster: Cluster) -> Fields:
 
 
 def size_text(size_bytes: int) -> str:
-    """A size in the largest unit that leaves it above 1; `-` for one that is not told."""
+    """Format a size in the largest unit in which it is above 1; `-` when it is unknown."""
     if size_bytes < 0:
         return "-"
     size = float(size_bytes)

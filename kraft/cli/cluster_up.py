@@ -1,4 +1,4 @@
-"""`kraft cluster up`: a cluster of real processes on this machine, for trying things."""
+"""`kraft cluster up`: a cluster of real processes on this machine, for experiments."""
 
 import signal
 import tempfile
@@ -25,7 +25,7 @@ LOOK_SECONDS: Final = 0.2
 ANY_NODE: Final = {
     "node.id": "1", "process.roles": "broker,controller", "controller.listener.names": "CONTROLLER",
     "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"}
-"""Settings with which those of the command line are checked before any node is made."""
+"""Settings against which the command line's are checked before any node is created."""
 
 
 @click.command("up")
@@ -43,12 +43,12 @@ def up_command(nodes: int, controllers: int, data: Path | None, assignments: tup
                as_json: bool) -> None:
     """Start a cluster on this machine, each node a process, and run it until Ctrl-C.
 
-    One line tells of each node, and the last ones how to use them. Kill or stop the processes as you like: the others
-    go on. At the end all are stopped in good order.
+    It prints one line for each node, and then how to use them. Kill or stop the processes as you like: the others
+    continue. At the end all are stopped gracefully.
     """
     settings = with_released_names(parse_assignments(assignments))
     refuse_unknown(NodeConfig({**ANY_NODE, **settings}), settings)
-    # Imported only now: a wrong option is told at once.
+    # Imported only now: a wrong option is reported at once.
     from kraft.local.cluster import LocalCluster
 
     with ExitStack() as stack:
@@ -64,19 +64,19 @@ def up_command(nodes: int, controllers: int, data: Path | None, assignments: tup
 
 @contextmanager
 def _waiting_for_end() -> Iterator[tuple[signal.Signals, ...]]:
-    """Ctrl-C and SIGTERM are asked for from here on, so that neither interrupts the end."""
+    """Block Ctrl-C and SIGTERM from here on and wait for them, so that neither interrupts the shutdown."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield STOP_SIGNALS
     finally:
         while signal.sigtimedwait(STOP_SIGNALS, 0):
-            pass    # whoever was impatient has got what was wanted
+            pass    # a second signal: the first one already ends the cluster
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _watch(cluster: "LocalCluster", ended: tuple[signal.Signals, ...], as_json: bool) -> None:
-    """Waits for the end, and tells of nodes that end before."""
-    up = list(cluster.nodes.values())   # one may have ended since it was told of
+    """Wait for the end, and report nodes that end before it."""
+    up = list(cluster.nodes.values())   # one may have ended since it was reported
     while up and signal.sigtimedwait(ended, LOOK_SECONDS) is None:
         for node in [each for each in up if not each.running]:
             up.remove(node)
@@ -87,7 +87,7 @@ def _watch(cluster: "LocalCluster", ended: tuple[signal.Signals, ...], as_json: 
 
 
 def node_fields(node: "LocalNode") -> Fields:
-    """What is told of a node that serves."""
+    """Return the fields that describe a serving node."""
     return {"event": "node", "node_id": node.node_id, "roles": list(node.roles), "pid": node.pid,
             "listeners": {name: f"{node.host}:{port}" for name, port in node.ports.items()},
             "data": str(node.directory), "log": str(node.log_path)}

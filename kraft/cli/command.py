@@ -1,10 +1,10 @@
-"""The top of the `kraft` command: its parts, its version, and how it ends.
+"""The top of the `kraft` command: its parts, its version and its exit codes.
 
-A part is a module of this package that registers itself when it is imported, which happens when it is called for: a
-node that starts does not wait for the imports of all the tools.
+A part is a module of this package that registers itself when it is imported. It is imported only when it is used, so a
+starting node does not wait for the imports of all the tools.
 
-Exit codes: 0 done, 1 the command found what it looked for (damage) or failed, 2 wrong usage, 130 interrupted by
-Ctrl-C, 141 the reader of the output went away. None of the last two prints a traceback.
+Exit codes: 0 done, 1 the command found what it searched for (damage) or failed, 2 wrong usage, 130 interrupted by
+Ctrl-C, 141 the reader of the output closed it. The last two print no traceback.
 """
 
 import importlib
@@ -25,20 +25,20 @@ EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 COMPLETION_VARIABLE: Final = "_KRAFT_COMPLETE"
 
-# Which extra of the package brings a module that only some commands need.
+# The extra of the package that installs a module which only some commands need.
 EXTRA_WITH: Final = {
     "fastavro": "pipeline", "google": "pipeline", "matplotlib": "bench", "pandas": "pipeline", "pyarrow": "pipeline",
     "pyspark": "spark",
 }
 
-# The parts, in the order in which the help lists them; each has a module of its name.
+# The parts in the order of the help; each has a module of its name.
 PARTS: Final = ("server", "storage", "topics", "configs", "features", "groups", "produce", "consume", "cluster",
                 "brokers", "leaders", "quorum", "metadata", "why", "log", "spark", "pipeline", "bench", "simulate",
                 "completion")
 
 
 class Parts(click.Group):
-    """Imports a part when it is asked for."""
+    """Group that imports a part when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the order is the same everywhere
         return list(PARTS)
@@ -50,7 +50,7 @@ class Parts(click.Group):
 
 
 def version_text() -> str:
-    """What `--version` prints: the release, how the core was built, and the checksum kernel that this machine uses."""
+    """Return the output of `--version`: the release, the build of the core, and this machine's checksum kernel."""
     return (f"kraft {__version__}\n"
             f"core: {build_info.flavour()} build, {build_info.compiler()}, Cython {build_info.cython_version()}, "
             f"{platform.python_implementation()} {platform.python_version()} on {platform.machine()}\n"
@@ -71,8 +71,7 @@ def kraft() -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Runs the command and gives its exit code. Errors of the engine, and what is not installed, are told in one line.
-    """
+    """Run the command and return its exit code. Errors of the engine and missing packages are reported in one line."""
     if asked := os.environ.get(COMPLETION_VARIABLE):
         return complete(asked)
     escape_undecodable()
@@ -88,7 +87,7 @@ def run(arguments: list[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # What is still buffered has no reader; without this the interpreter complains about it while it ends.
+        # The buffered rest has no reader; without this the interpreter complains about it at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
     except KraftError as error:
@@ -104,17 +103,17 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def escape_undecodable() -> None:
-    """Makes standard output accept every text.
+    """Make standard output accept every text.
 
     Names of files, headers and groups may hold bytes that are not UTF-8. Python keeps them as lone surrogates, which
-    no encoding writes. They are written as `\\udcff`, which inside of a JSON text is the escape that JSON has for them.
+    no encoding writes. They are written as `\\udcff`, which is JSON's escape for them inside a JSON text.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def complete(asked: str) -> int:
-    """Answers a shell that completes a word."""
+    """Answer a shell that completes a word."""
     from click.shell_completion import shell_complete
 
     return shell_complete(kraft, {}, "kraft", COMPLETION_VARIABLE, asked)

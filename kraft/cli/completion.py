@@ -1,4 +1,4 @@
-"""`kraft completion`: what a shell needs to complete the command's words."""
+"""`kraft completion`: the script with which a shell completes the command's words."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""`kraft configs`: settings of topics, brokers and groups, read and changed while the cluster runs."""
+"""`kraft configs`: settings of topics, brokers and groups, shown and changed while the cluster runs."""
 
 import re
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ _OPERATIONS: Final = {"=": Operation.SET, "+=": Operation.APPEND, "-=": Operatio
 def configs_group() -> None:
     """Show and change settings of topics, brokers and groups.
 
-    KIND is topic, broker, broker-logger, group or client-metrics. The broker named "all" stands for the setting of all
-    brokers. Levels of a broker's loggers last until it ends.
+    KIND is topic, broker, broker-logger, group or client-metrics. The broker named "all" means the setting of all
+    brokers. Levels of a broker's loggers last until it stops.
     """
 
 
@@ -50,7 +50,7 @@ def configs_group() -> None:
 @cluster_options
 def describe_command(kind: str, names: tuple[str, ...], everything: bool, documentation: bool, bootstrap: str,
                      timeout: float, as_json: bool) -> None:
-    """Show the settings that are not defaults, with where they come from."""
+    """Show the settings that are not defaults, with their sources."""
     with Cluster(bootstrap, timeout=timeout) as cluster:
         found = describe_configs(cluster, kind, [_resource(kind, name) for name in dict.fromkeys(names)],
                                  documentation=documentation)
@@ -75,7 +75,7 @@ def describe_command(kind: str, names: tuple[str, ...], everything: bool, docume
 @cluster_options
 def set_command(kind: str, name: str, assignments: tuple[str, ...], validate_only: bool, bootstrap: str,
                 timeout: float, as_json: bool) -> None:
-    """Set settings, all of them or none. KEY+=VALUE adds to a list, KEY-=VALUE takes away from it."""
+    """Change settings, all of them or none. KEY+=VALUE adds to a list, KEY-=VALUE removes from it."""
     _alter(kind, name, [_change(text) for text in assignments], validate_only, bootstrap, timeout, as_json)
 
 
@@ -87,14 +87,14 @@ def set_command(kind: str, name: str, assignments: tuple[str, ...], validate_onl
 @cluster_options
 def delete_command(kind: str, name: str, keys: tuple[str, ...], validate_only: bool, bootstrap: str, timeout: float,
                    as_json: bool) -> None:
-    """Take settings back to what they are without one of their own."""
+    """Delete settings, which return to their defaults."""
     _alter(kind, name, [Change(key, Operation.DELETE, None) for key in dict.fromkeys(keys)], validate_only, bootstrap,
            timeout, as_json)
 
 
 def _need_existing(cluster: Cluster, kind: str, name: str) -> None:
-    """`RefusedError` for a group, or a subscription to client metrics, that does not exist: the cluster describes the
-    defaults of any name."""
+    """Raise `RefusedError` for a missing group or subscription to client metrics: the cluster describes the defaults of
+    any name."""
     if kind == "client-metrics":
         raise RefusedError(f"client-metrics {name}", ErrorCode.RESOURCE_NOT_FOUND, "there is no such subscription")
     if kind == "group":
@@ -119,7 +119,7 @@ def _alter(kind: str, name: str, changes: list[Change], validate_only: bool, boo
 
 
 def without_effect(cluster: Cluster, kind: str, resource: str, names: Sequence[str]) -> dict[str, str]:
-    """Of what was set, the settings that do nothing in this cluster, each with the reason that a node gives."""
+    """Return those of the changed settings that have no effect in this cluster, with the reason that a node gives."""
     if not names or kind == "broker-logger":
         return {}
     found = {each.name: each.documentation or "" for each in

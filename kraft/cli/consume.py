@@ -1,4 +1,4 @@
-"""`kraft consume`: the records of topics as lines of standard output."""
+"""`kraft consume`: records of topics as lines of standard output."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ from kraft.client import Cluster, RefusedError
 from kraft.protocol.error_codes import ErrorCode
 
 BATCH: Final = 1_000
-# How long a record may wait for others that are printed with it.
+# The longest wait of a record for others that are printed with it.
 BATCH_SECONDS: Final = 0.1
 WORDS: Final = {"beginning": OFFSET_BEGINNING, "end": OFFSET_END}
 RESETS: Final = {"beginning": "earliest", "end": "latest"}
@@ -47,8 +47,8 @@ def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, .
             bootstrap: str, as_json: bool) -> None:
     """Print the records of topics: their values, one line each, and their keys with --key-separator.
 
-    Runs until Ctrl-C, --limit or --until-end. With --until-end a partition that gives nothing for --timeout seconds
-    before its end is reached ends the command with an error.
+    Runs until Ctrl-C, --limit or --until-end. With --until-end the command fails when a partition returns nothing for
+    --timeout seconds before its end is reached.
     """
     form = line_format(as_json, key_separator, null)
     if group is not None and (partitions or start not in RESETS):
@@ -80,7 +80,7 @@ def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, .
 
 
 class Reader:
-    """Prints what a consumer gets."""
+    """Printer of a consumer's records."""
 
     def __init__(self, consumer: Consumer, form: LineFormat, places: Places, headers: ExactHeaders) -> None:
         self.consumer = consumer
@@ -89,8 +89,8 @@ class Reader:
         self.headers = headers
 
     def run(self, limit: int | None, interrupt: Interrupt) -> None:
-        """Prints until `limit` records are printed, or every end is reached when that is wanted. Ctrl-C ends it when
-        what was taken is printed and noted as read."""
+        """Print until `limit` records are printed, or every end is reached if that is wanted. Ctrl-C ends it once all
+        received records are printed and marked as read."""
         left = limit
         while left is None or left > 0:
             began = time.monotonic()
@@ -148,7 +148,7 @@ def _chosen(topic: str, indexes: list[int], wanted: tuple[int, ...]) -> list[int
 
 
 def _positions(consumer: Consumer, wanted: list[Place], start: str, timeout: float) -> list[TopicPartition]:
-    """Where to begin in each partition. `RefusedError` for an offset that a partition does not have."""
+    """Return the start in each partition. Raises `RefusedError` for an offset that a partition does not have."""
     if start in WORDS:
         return [TopicPartition(topic, index, WORDS[start]) for topic, index in wanted]
     if (offset := whole_number(start)) is not None:

@@ -1,4 +1,4 @@
-"""What `kraft consume` knows of the partitions that it reads: how far each is read, and which of them gives nothing."""
+"""State of the partitions that `kraft consume` reads: the position in each, and those that return nothing."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -14,14 +14,14 @@ from kraft_native.errors import KraftError
 
 Place = tuple[str, int]
 
-# Errors after which the library itself tries again.
+# Errors after which the library retries by itself.
 PASSING: Final = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE,
                   KafkaError._MAX_POLL_EXCEEDED)
 
 
 class Places:
-    """The partitions that are read. With `until_end` each of them has to reach its end, and none may give nothing for
-    more than `timeout` seconds before."""
+    """The partitions that are read. With `until_end` each must reach its end, and none may return nothing for more than
+    `timeout` seconds before that."""
 
     def __init__(self, consumer: Consumer, timeout: float, *, until_end: bool) -> None:
         self.consumer = consumer
@@ -33,23 +33,23 @@ class Places:
         self._unassigned = 0.0
 
     def assign(self, places: Iterable[Place]) -> None:
-        """Reads these partitions. Their ends are those of now: producers that go on do not move them.
+        """Read these partitions. Their ends are fixed now: later records do not move them.
 
-        `RefusedError` or `ConnectionFailedError` for a partition whose end nobody knows.
+        Raises `RefusedError` or `ConnectionFailedError` for a partition whose end cannot be determined.
         """
         if self.until_end:
             self._ends = {place: range_of(self.consumer, place, self.timeout)[1] for place in places}
             self._silent = dict.fromkeys(self._ends, 0.0)
 
     def subscribe(self, group: str, places: Iterable[Place]) -> None:
-        """Reads those of these partitions that the group assigns."""
+        """Read those of these partitions that the group assigns."""
         self.group = group
         if self.until_end:
             self._ends = dict.fromkeys(places)
             self._silent = dict.fromkeys(self._ends, 0.0)
 
     def reached(self, place: Place, next_offset: int) -> None:
-        """Records before `next_offset` were printed."""
+        """Record that everything before `next_offset` was printed."""
         end = self._ends.get(place)
         if end is not None and next_offset >= end:
             self.ended(place)
@@ -57,14 +57,14 @@ class Places:
             self._silent[place] = 0.0
 
     def ended(self, place: Place) -> None:
-        """There is nothing more in the partition for now."""
+        """Record that the partition has nothing more for now."""
         self._ends.pop(place, None)
         self._silent.pop(place, None)
 
     def are_read(self, waited: float) -> bool:
-        """Whether every end is reached, after `waited` more seconds of waiting for records.
+        """Return whether every end is reached, after `waited` more seconds of waiting for records.
 
-        Raises the error of a partition that gave nothing for too long. Never true unless the ends are wanted.
+        Raises the error of a partition that returned nothing for too long. Never true unless the ends are wanted.
         """
         if not self.until_end:
             return False
@@ -78,7 +78,7 @@ class Places:
         return False
 
     def _unread(self, waited: float) -> list[Place]:
-        """The partitions of this consumer whose end was not reached."""
+        """Return the partitions of this consumer whose end was not reached."""
         if self.group is None:
             return list(self._ends)
         mine = [(each.topic, each.partition) for each in self.consumer.assignment()]
@@ -99,9 +99,9 @@ class Places:
 
 
 def range_of(consumer: Consumer, place: Place, timeout: float) -> tuple[int, int]:
-    """The first offset of a partition and the one after its last.
+    """Return the first offset of a partition and the one after its last.
 
-    `RefusedError` when it has no leader, or the leader refuses; `ConnectionFailedError` when nobody answers.
+    Raises `RefusedError` when it has no leader or the leader refuses, `ConnectionFailedError` when no node answers.
     """
     what = f"partition {place[0]}-{place[1]}"
     try:
@@ -114,15 +114,15 @@ def range_of(consumer: Consumer, place: Place, timeout: float) -> tuple[int, int
 
 
 class ExactHeaders:
-    """The headers of messages, with names of any bytes. The client library cannot give a name that is not UTF-8: then
-    the record is fetched again, by `cluster`."""
+    """Headers of messages, with names of any bytes. The client library cannot return a name that is not UTF-8: then
+    `cluster` fetches the record again."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._fetched: dict[tuple[str, int, int], Headers] = {}
 
     def of(self, message: Message) -> Headers:
-        """Raises what `records_from` raises."""
+        """Return the headers of a message. Raises what `records_from` raises."""
         try:
             found: Any = message.headers()
         except (SystemError, UnicodeDecodeError):

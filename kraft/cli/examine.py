@@ -1,8 +1,14 @@
-"""`kraft log verify`: every checksum, every index entry, and whether the files agree with each other.
+"""`kraft log verify`: checks every checksum, every index entry, and the agreement of the files.
 
-Checked: structure, CRC and order of all batches; that entries of both indexes point where a look-up may start; that
-the transaction index has every aborted transaction; that the leader-epoch checkpoint knows every batch's epoch; the
-checksums of the producer snapshots. The work per batch is compiled; Python sees a stretch of batches at a time.
+It checks:
+
+- structure, CRC and order of all batches;
+- that entries of both indexes point to valid starts of a look-up;
+- that the transaction index has every aborted transaction;
+- that the leader-epoch checkpoint has every batch's epoch;
+- the checksums of the producer snapshots.
+
+The work per batch is compiled; Python processes a run of batches at a time.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +23,7 @@ from kraft_native.audit import SegmentAudit
 from kraft_native.errors import CorruptFileError
 from kraft_native.txnindex import TransactionIndex
 
-# A log that another program appends to may be looked at in the middle of a write; such a tail is looked at again.
+# A log that another program appends to may be read in the middle of a write; such a tail is read again.
 TAIL_LOOKS_MAX = 3
 META_PROPERTIES = "meta.properties"
 MISSING = "missing"
@@ -25,8 +31,8 @@ MISSING = "missing"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One damage. `position` and `offset` are -1 where they mean nothing. `unreadable`: the records from `offset` to
-    before `next_offset` (-1: to the segment's end) are lost."""
+    """One damage. `position` and `offset` are -1 where they do not apply. With `unreadable` the records in [`offset`,
+    `next_offset`) are lost (-1: up to the segment's end)."""
 
     file: str
     position: int
@@ -50,7 +56,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Figures:
-    """What was examined."""
+    """Amounts that were examined."""
 
     segments: int = 0
     batches: int = 0
@@ -70,7 +76,7 @@ class Figures:
 
 @dataclass(slots=True)
 class Transactions:
-    """Transactions as the batches tell them, across segments."""
+    """Transactions according to the batches, across segments."""
 
     open: dict[int, int] = field(default_factory=dict)
     aborted: dict[tuple[int, int], int | None] = field(default_factory=dict)
@@ -81,17 +87,17 @@ class Transactions:
         elif kind == "commit":
             self.open.pop(producer_id, None)
         else:
-            # None: its records lie before the first batch that is left, or there were none.
+            # None: its records lie before the first remaining batch, or it had none.
             self.aborted[producer_id, offset] = self.open.pop(producer_id, None)
 
 
 def reason(error: CorruptFileError, path: Path) -> str:
-    """What is wrong with the file, without its name in front."""
+    """Return the problem of the file, without its name in front."""
     return str(error).removeprefix(f"{path}: ")
 
 
 def check_files(directory: Path) -> Iterator[Finding]:
-    """Damage of the files beside the partitions of a data directory, and partitions without a segment."""
+    """Yield damage of the files beside the partitions of a data directory, and partitions without a segment."""
     try:
         checkpoints.read_meta_properties(directory)
     except CorruptFileError as error:
@@ -110,7 +116,7 @@ def check_files(directory: Path) -> Iterator[Finding]:
 
 
 class Examination:
-    """One partition under examination. `findings` may be read while `run` goes on."""
+    """One partition under examination. `findings` may be read while `run` continues."""
 
     def __init__(self, partition: Partition, progress: Callable[[int], None] = lambda _: None) -> None:
         self.partition = partition
@@ -122,7 +128,7 @@ class Examination:
         self.log_start = partition.log_start()
 
     def run(self) -> Iterator[Finding]:
-        """All damage, segment by segment."""
+        """Yield all damage, segment by segment."""
         yield from self.check_epoch_file()
         for segment in self.partition.segments:
             yield from self.check_segment(segment)
@@ -144,7 +150,8 @@ class Examination:
             yield Finding(path.name, -1, -1, reason(error, path))
 
     def check_segment(self, segment: SegmentFiles) -> Iterator[Finding]:
-        """The log file with everything that points into it. Indexes are read first: the log is never behind them."""
+        """Check the log file with everything that points into it. Indexes are read first: the log is never behind them.
+        """
         findings: list[Finding] = []
         for look in range(TAIL_LOOKS_MAX):
             findings = []
@@ -164,12 +171,12 @@ class Examination:
         yield from findings
 
     def tail_moved(self, segment: SegmentFiles, audit: SegmentAudit) -> bool:
-        """True when the damage is the end of a file that has grown since: a write in progress."""
+        """Return true when the damage is the end of a file that has grown since: a write in progress."""
         return bool(segment.is_last and audit.damage and audit.damage[-1][1] == audit.end_bytes
                     and segment.path(".log").stat().st_size > audit.end_bytes)
 
     def read_index(self, segment: SegmentFiles, suffix: str, findings: list[Finding]) -> tuple[bytes, int]:
-        """The used entries as bytes, and how many. Defects of the file's form become findings."""
+        """Return the used entries as bytes, and their number. Defects of the file's form become findings."""
         data = segment.read(suffix)
         name = segment.path(suffix).name
         if data is None:
@@ -178,12 +185,12 @@ class Examination:
             return b"", 0
         index = read_entries(suffix, data, preallocated=segment.is_last)
         findings += [Finding(name, -1, -1, defect) for defect in index.defects]
-        # Entries of a file that contradicts itself prove nothing more.
+        # Entries of an inconsistent file prove nothing more.
         return (b"", 0) if index.defects else (index.used, len(index.entries))
 
     def walk(self, segment: SegmentFiles, audit: SegmentAudit, indexes: dict[str, tuple[bytes, int]],
              findings: list[Finding]) -> None:
-        """Examines the batches; adds what is wrong with them, the indexes and the epochs, in the order of the file."""
+        """Examine the batches; add findings about them, the indexes and the epochs, in the order of the file."""
         log_name = segment.path(".log").name
         audit.expect_offset_entries(indexes[".index"][0])
         audit.expect_time_entries(indexes[".timeindex"][0])
@@ -207,7 +214,7 @@ class Examination:
             self.progress(audit.position - done)
             done = audit.position
         if audit.max_timestamp_ms < 0:
-            # Kafka before 0.10 made no time indexes: format v0 has no times.
+            # Kafka before 0.10 wrote no time indexes: format v0 has no times.
             missing = Finding(segment.path(".timeindex").name, -1, -1, MISSING)
             findings[:] = [finding for finding in findings if finding != missing]
         self.tell_entries(segment, audit, wrong, findings)
@@ -215,7 +222,7 @@ class Examination:
 
     def check_epoch(self, log_name: str, position: int, offset: int, epoch: int, findings: list[Finding]) -> None:
         self.epochs_seen |= epoch >= 0
-        # The checkpoint forgets what lies below the log start.
+        # The checkpoint drops epochs below the log start.
         if self.epochs is None or epoch < 0 or offset < self.log_start:
             return
         in_force = max((entry for entry in self.epochs if entry[1] <= offset), default=None)
@@ -226,10 +233,10 @@ class Examination:
 
     def tell_entries(self, segment: SegmentFiles, audit: SegmentAudit, wrong: dict[str, list[tuple[int, int, int]]],
                      findings: list[Finding]) -> None:
-        """One finding per index file: the first wrong entry, and how many there are."""
+        """Add one finding per index file: the first wrong entry, and the number of wrong entries."""
         past_offsets, past_times = audit.remaining_entries()
         if segment.is_last and self.partition.live():
-            past_offsets = past_times = 0       # the owner went on after the end of this walk was fixed
+            past_offsets = past_times = 0       # the owner appended after the end of this walk was fixed
         for kind, suffix, past, text in (
             ("offset entry", ".index", past_offsets, "entry {} leads to position {}, which skips its offset"),
             ("time entry", ".timeindex", past_times, "entry {} should have the largest timestamp up to its offset, {}"),
@@ -243,7 +250,7 @@ class Examination:
                 findings.append(Finding(segment.path(suffix).name, -1, -1, f"{past} entries lead past the last batch"))
 
     def check_txn_index(self, segment: SegmentFiles, audit: SegmentAudit, findings: list[Finding]) -> None:
-        """Every entry stands for an abort marker of this segment, and every aborted transaction has its entry."""
+        """Check that every entry has an abort marker in this segment, and every aborted transaction an entry."""
         name = segment.path(".txnindex").name
         try:
             index = TransactionIndex(segment.path(".txnindex"), segment.base_offset)
@@ -254,7 +261,7 @@ class Examination:
             return
         self.figures.index_entries += len(entries)
         if audit.damage:
-            return      # a marker or its records may lie in what cannot be read
+            return      # a marker or its records may be unreadable
         aborted = dict(self.transactions.aborted)
         for producer_id, first_offset, last_offset, _ in entries:
             if last_offset >= audit.next_offset and self.partition.live():
@@ -264,7 +271,7 @@ class Examination:
                 findings.append(Finding(name, -1, last_offset,
                                         f"no marker there aborts a transaction of producer {producer_id}"))
             elif known is not None and known < first_offset:
-                # The other way round is sound: records are compacted, or lie in segments that are gone.
+                # The opposite is sound: records are compacted, or lie in deleted segments.
                 findings.append(Finding(name, -1, last_offset, f"the transaction of producer {producer_id} begins at "
                                                                f"offset {known}, not {first_offset}"))
         for (producer_id, offset), first in aborted.items():

@@ -18,7 +18,7 @@ _LEVEL: Final = re.compile(r"(?P<name>[^=\s]+)=(?P<level>\d+|[\d.]+(-IV\d+)?)")
 
 
 def change_options(command: Command) -> Command:
-    """What to set, and whether only to try it."""
+    """Add the options that name the new levels, and `--dry-run`."""
     for option in (
         click.option("--dry-run", is_flag=True, help="Only let the controller check it."),
         click.option("--feature", "assignments", multiple=True, metavar="NAME=LEVEL",
@@ -39,7 +39,7 @@ def features_group() -> None:
 @features_group.command("describe")
 @cluster_options
 def describe_command(bootstrap: str, timeout: float, as_json: bool) -> None:
-    """Show the features: the levels that the node supports, and the one that the cluster is at."""
+    """Show the features: the levels that the node supports, and the cluster's current one."""
     with Cluster(bootstrap, timeout=timeout) as cluster:
         found = describe_features(cluster)
     if as_json:
@@ -56,7 +56,7 @@ def describe_command(bootstrap: str, timeout: float, as_json: bool) -> None:
 @cluster_options
 def upgrade_command(release: str | None, metadata: str | None, assignments: tuple[str, ...], dry_run: bool,
                     bootstrap: str, timeout: float, as_json: bool) -> None:
-    """Raise levels, all of them or none. Every node has to support them."""
+    """Raise levels, all of them or none. Every node must support them."""
     with Cluster(bootstrap, timeout=timeout) as cluster:
         found = describe_features(cluster)
         levels = wanted_levels(release, metadata, assignments, found, UpgradeType.UPGRADE)
@@ -93,7 +93,7 @@ def disable_command(names: tuple[str, ...], unsafe: bool, dry_run: bool, bootstr
 
 def wanted_levels(release: str | None, metadata: str | None, assignments: tuple[str, ...], found: Features,
                   kind: UpgradeType) -> dict[str, int]:
-    """The levels to set. `InvalidConfigError` for a version or an assignment that is none."""
+    """Return the levels to set. Raises `InvalidConfigError` for an invalid version or assignment."""
     if sum((release is not None, metadata is not None, bool(assignments))) != 1:
         raise click.UsageError("give one of --release-version, --metadata and --feature")
     if release is not None:
@@ -113,7 +113,7 @@ def wanted_levels(release: str | None, metadata: str | None, assignments: tuple[
 
 
 def _levels_of_release(metadata: int, found: Features, kind: UpgradeType) -> dict[str, int]:
-    """The features that have to change, in the direction of `kind`. The quorum's own version never goes down."""
+    """Return the features that must change, in the direction of `kind`. The quorum's own version never decreases."""
     levels = {METADATA_VERSION: metadata, **{name: each.default_for(metadata) for name, each in FEATURES.items()}}
     now = {name: each.level for name, each in found.features.items()}
     if kind is UpgradeType.UPGRADE:
@@ -124,7 +124,7 @@ def _levels_of_release(metadata: int, found: Features, kind: UpgradeType) -> dic
 
 
 def metadata_level(option: str, text: str) -> int:
-    """The level of a metadata.version: by its number, its name (`4.3-IV0`), or the last one of a release (`4.3`)."""
+    """Return the level of a metadata.version: by its number, its name (`4.3-IV0`), or the last of a release (`4.3`)."""
     if text.isdecimal() and int(text) in BY_LEVEL:
         return int(text)
     named = [each.level for each in METADATA_VERSIONS if text in (each.name, each.name.partition("-")[0])
@@ -136,7 +136,7 @@ def metadata_level(option: str, text: str) -> int:
 
 
 def level_text(name: str, level: int) -> str:
-    """A level as people know it: that of metadata.version with its name."""
+    """Format a level; that of metadata.version has its name, too."""
     return f"{level} ({BY_LEVEL[level].name})" if name == METADATA_VERSION and level in BY_LEVEL else str(level)
 
 

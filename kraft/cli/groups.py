@@ -51,7 +51,7 @@ def list_command(state: str | None, bootstrap: str, timeout: float, as_json: boo
 @GROUPS
 @cluster_options
 def describe_command(names: tuple[str, ...], bootstrap: str, timeout: float, as_json: bool) -> None:
-    """Show groups with their members and what each reads."""
+    """Show groups with their members and the partitions that each reads."""
     with Cluster(bootstrap, timeout=timeout) as cluster:
         found = [client.describe_group(cluster, name) for name in dict.fromkeys(names)]
     if as_json:
@@ -94,11 +94,11 @@ def delete_command(names: tuple[str, ...], bootstrap: str, timeout: float, as_js
 @GROUP
 @cluster_options
 def offsets_command(group: str, bootstrap: str, timeout: float, as_json: bool) -> None:
-    """Show what a group has committed, and how far it is behind the end of each partition."""
+    """Show the committed offsets of a group, and its lag behind the end of each partition."""
     with Cluster(bootstrap, timeout=timeout) as cluster:
         committed = client.committed_offsets(cluster, group)
         if not committed:
-            client.describe_group(cluster, group)       # refuses one that does not exist
+            client.describe_group(cluster, group)       # raises for a missing group
             click.echo(f"kraft: group {group} has committed nothing", err=True)
         topics = _topics(cluster, (topic for topic, _ in committed))
         ends = list_offsets(cluster, topics, dict.fromkeys(committed, LATEST))
@@ -125,7 +125,7 @@ def offsets_command(group: str, bootstrap: str, timeout: float, as_json: bool) -
 @cluster_options
 def reset_command(group: str, to: str, topics: tuple[str, ...], dry_run: bool, bootstrap: str, timeout: float,
                   as_json: bool) -> None:
-    """Set what a group has committed. It must have no members; one that does not exist is made by it."""
+    """Set the committed offsets of a group. It must have no members; a missing group is created."""
     with Cluster(bootstrap, timeout=timeout) as cluster:
         _refuse_members(cluster, group)
         committed = {partition: found.offset for partition, found in client.committed_offsets(cluster, group).items()}
@@ -147,7 +147,7 @@ def reset_command(group: str, to: str, topics: tuple[str, ...], dry_run: bool, b
 
 def targets(cluster: Cluster, to: str, partitions: list[Partition],
             committed: dict[Partition, int]) -> dict[Partition, int]:
-    """The offset that `to` means for each partition, within what the partition holds."""
+    """Return the offset that `to` means for each partition, limited to the offsets that the partition holds."""
     topics = _topics(cluster, (topic for topic, _ in partitions))
     starts = list_offsets(cluster, topics, dict.fromkeys(partitions, EARLIEST))
     ends = list_offsets(cluster, topics, dict.fromkeys(partitions, LATEST))
@@ -186,7 +186,7 @@ def _refuse_members(cluster: Cluster, group: str) -> None:
 
 
 def _wanted(cluster: Cluster, texts: Iterable[str]) -> list[Partition]:
-    """The partitions that `TOPIC` and `TOPIC:P,...` name."""
+    """Return the partitions that `TOPIC` and `TOPIC:P,...` name."""
     found: dict[Partition, None] = {}
     for text in texts:
         name, separator, indexes = text.partition(":")
@@ -202,7 +202,7 @@ def _wanted(cluster: Cluster, texts: Iterable[str]) -> list[Partition]:
 
 
 def _topics(cluster: Cluster, names: Iterable[str]) -> "list[MetadataResponseTopic]":
-    """Metadata of topics; those that were deleted are left out."""
+    """Return the metadata of topics; deleted ones are omitted."""
     wanted = list(dict.fromkeys(names))
     return [topic for topic in cluster.metadata(wanted).topics if topic.error_code == ErrorCode.NONE]
 

@@ -1,4 +1,4 @@
-"""Ctrl-C where it may come at any moment: it ends the work between two steps, never within one."""
+"""Handling of Ctrl-C at any moment: it ends the work between two steps, never within one."""
 
 import signal
 from types import FrameType, TracebackType
@@ -6,8 +6,9 @@ from typing import Self
 
 
 class Interrupt:
-    """While it is entered, the first Ctrl-C is noted, and raised only where `allow` says so or `check` is called; every
-    further one that finds it unheard is raised at once, for whoever is stuck. Main thread.
+    """Context manager of the main thread that defers Ctrl-C. The first one is recorded, and raised only where `allow`
+    permits it or `check` is called. While the first one is pending, a further one is raised at once, in case the work
+    is stuck.
     """
 
     def __init__(self) -> None:
@@ -23,13 +24,13 @@ class Interrupt:
         signal.signal(signal.SIGINT, self._before)
 
     def allow(self, allowed: bool) -> None:
-        """Whether it may be raised anywhere from now on: around what waits for somebody else."""
+        """Set whether it may be raised anywhere from now on. Allow it around waits for other processes."""
         self._allowed = allowed
         if allowed:
             self.check()
 
     def check(self) -> None:
-        """Raises `KeyboardInterrupt` if there was a Ctrl-C."""
+        """Raise `KeyboardInterrupt` if there was a Ctrl-C."""
         if self.asked:
             raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""`kraft leaders`: who leads partitions, decided anew."""
+"""`kraft leaders`: elections of partition leaders."""
 
 from typing import Final
 
@@ -30,9 +30,9 @@ def leaders_group() -> None:
 @cluster_options
 def elect_command(partitions: tuple[str, ...], everything: bool, unclean: bool, bootstrap: str, timeout: float,
                   as_json: bool) -> None:
-    """Let the preferred replica lead, the first of its partition, where another one does.
+    """Elect the preferred replica, the first of its partition, where another one leads.
 
-    Ends with 1 when an election failed. A partition that needs none is passed over.
+    Exit code 1 when an election failed. Partitions that need no election are skipped.
     """
     if everything == bool(partitions):
         raise click.UsageError("give either partitions or --all")
@@ -54,7 +54,8 @@ def elect_command(partitions: tuple[str, ...], everything: bool, unclean: bool, 
 
 
 def elect(cluster: Cluster, names: list[str] | None, kind: int) -> list[Fields]:
-    """Holds the elections, in all partitions with None. A row for each that was tried, `error` where it failed."""
+    """Hold the elections, in all partitions if `names` is None. Return a row for each attempt, with `error` where it
+    failed."""
     topics: dict[str, list[int]] = {}
     if names is not None:
         for topic, index in chosen(names, cluster.metadata().topics):

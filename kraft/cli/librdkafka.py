@@ -1,4 +1,4 @@
-"""What `kraft produce` and `kraft consume` share: the settings and the errors of the client library they use."""
+"""Shared parts of `kraft produce` and `kraft consume`: settings and errors of their client library."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ _ESCAPES: Final = {r"\t": "\t", r"\n": "\n", r"\0": "\0"}
 
 
 def line_options(command: Command) -> Command:
-    """How records stand in lines, and settings of the client."""
+    """Add the options for the format of lines and for settings of the client."""
     for option in (
         click.option("-X", "--property", "properties", multiple=True, metavar="KEY=VALUE",
                      help="A setting of librdkafka, such as security.protocol; may be given again."),
@@ -34,7 +34,7 @@ def line_options(command: Command) -> Command:
 
 
 def line_format(as_json: bool, key_separator: str | None, null: str | None) -> LineFormat:
-    """The format that the options ask for."""
+    """Return the format that the options select."""
     if key_separator == "":
         raise click.UsageError("--key-separator is empty")
     for escape, character in _ESCAPES.items():
@@ -46,10 +46,11 @@ def line_format(as_json: bool, key_separator: str | None, null: str | None) -> L
 @contextmanager
 def client_settings(bootstrap: str, given: Mapping[str, str], ours: Mapping[str, Any],
                     timeout: float) -> Iterator[dict[str, Any]]:
-    """The library's settings; those that the user gave count most. It logs nothing: errors are told once, here.
+    """Return the library's settings; the user's take precedence. The library logs nothing: errors are reported once,
+    here.
 
-    Inside of the block our own connections are secured as the library's. The cluster is asked once before: the library
-    tries again for as long as it may, and does not say why it failed. What `Cluster.any` raises passes.
+    Inside the block our own connections have the library's security. The cluster is contacted once before, because the
+    library retries for as long as it may without reporting the reason. Raises what `Cluster.any` raises.
     """
     _SILENT.addHandler(logging.NullHandler())
     _SILENT.propagate = False
@@ -64,7 +65,7 @@ def client_settings(bootstrap: str, given: Mapping[str, str], ours: Mapping[str,
 
 
 class Outages:
-    """The client's `error_cb`: tells when a cluster that once answered is gone. The library goes on trying."""
+    """Client's `error_cb`: reports when a cluster that answered before is unreachable. The library keeps retrying."""
 
     def __init__(self) -> None:
         self.answered = False
@@ -76,7 +77,7 @@ class Outages:
 
 @contextmanager
 def told(what: str) -> Iterator[None]:
-    """Turns the library's errors into ours, which say what was asked for."""
+    """Convert the library's errors into ours, which name the request."""
     try:
         yield
     except KafkaException as error:
@@ -84,7 +85,7 @@ def told(what: str) -> Iterator[None]:
 
 
 def refusal(what: str, error: KafkaError) -> ConnectionFailedError | RefusedError:
-    """An error of the library: the cluster's own keeps its code."""
+    """Convert an error of the library; an error of the cluster keeps its code."""
     if error.code() > 0:
         return RefusedError(what, error.code())
     return ConnectionFailedError(f"{what}: {error.str()}")

@@ -1,4 +1,4 @@
-"""`kraft log`: looking into a partition directory. All but `compact` only read, also while an owner writes."""
+"""`kraft log`: inspection of a partition directory. All but `compact` only read, even while an owner writes."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ LINES_PER_WRITE = 1_000
 
 
 class Output:
-    """Lines to standard output, in large writes; complaints to standard error, which also decide the exit code."""
+    """Lines to standard output, in large writes; errors to standard error, which also decide the exit code."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -52,7 +52,7 @@ class Output:
 
 @kraft.group("log")
 def log() -> None:
-    """Look into a partition directory, of Kafka or of kraft. Only `compact` writes to it."""
+    """Inspect a partition directory, of Kafka or of kraft. Only `compact` writes to it."""
 
 
 @log.command()
@@ -72,10 +72,10 @@ def dump(context: click.Context, directory: Path, as_json: bool, digest: bool, b
 
     With --json a record has the form of `kraft consume --json`, which `kraft produce --json` reads.
 
-    Of a log that nobody has open it is the one noted in replication-offset-checkpoint beside DIRECTORY; without that
-    file the log is shown to its end.
+    For a log without an owner the high watermark is the one in replication-offset-checkpoint beside DIRECTORY. Without
+    that file the log is shown to its end.
 
-    Exit code 1 when something was damaged; it is told on standard error and not shown.
+    Exit code 1 when something was damaged; it is reported on standard error and not shown.
     """
     if batches + control + index > 1:
         raise click.UsageError("--batches, --control and --index exclude each other")
@@ -87,7 +87,7 @@ def dump(context: click.Context, directory: Path, as_json: bool, digest: bool, b
         end = noted_high_watermark(directory)
     first = 0 if batches or control else partition.log_start()
     output = Output()
-    # On a terminal the lines themselves show how far it is.
+    # On a terminal the lines themselves show the progress.
     with progress_bar(f"dump {directory.name}", 0 if sys.stdout.isatty() else partition.size_bytes) as progress:
         wanted = log_dump.Range(max(start or 0, first), end, limit, progress)
         if batches or control or index:
@@ -110,7 +110,7 @@ def dump_records(partition: Partition, wanted: log_dump.Range, output: Output, *
 
 
 def dump_fields(partition: Partition, wanted: log_dump.Range, output: Output, what: str, *, as_json: bool) -> None:
-    """The other three contents: all of them are named fields."""
+    """Print one of the other three contents, which are named fields."""
     show = log_dump.fields_json if as_json else log_dump.fields_text
     if what == "index":
         for fields in log_dump.index_fields(partition, output.complain):
@@ -136,7 +136,7 @@ def verify(context: click.Context, directories: tuple[Path, ...], as_json: bool)
     """Check every checksum and every index entry, of partitions or of whole data directories.
 
     A DIRECTORY is a partition's, or a data directory: then every partition in it is checked, and the files beside them.
-    Names every damage with file, position and offset, the first one again at the end. Exit code 1 when there is any.
+    Prints each damage with file, position and offset, the first one again at the end. Exit code 1 when there is any.
     """
     sound = True
     for directory in directories:
@@ -148,7 +148,7 @@ def verify(context: click.Context, directories: tuple[Path, ...], as_json: bool)
 
 
 def verify_data_directory(directory: Path, *, as_json: bool) -> bool:
-    """Checks every partition in the directory, and the files beside them. Returns whether all are sound."""
+    """Check every partition in the directory, and the files beside them. Return whether all are sound."""
     findings = list(check_files(directory))
     for finding in findings:
         click.echo(json.dumps(finding_fields(finding)) if as_json else f"damaged: {finding}")
@@ -165,7 +165,7 @@ def verify_data_directory(directory: Path, *, as_json: bool) -> bool:
 
 
 def verify_one(partition: Partition, *, as_json: bool) -> bool:
-    """Checks one partition. Returns whether it is sound."""
+    """Check one partition. Return whether it is sound."""
     directory = partition.directory
     first: Finding | None = None
     count = 0
@@ -173,7 +173,7 @@ def verify_one(partition: Partition, *, as_json: bool) -> bool:
         examination = Examination(partition, progress)
         for finding in examination.run():
             count += 1
-            # Position and offset are what "the first damage" is about; a missing file has neither.
+            # "The first damage" is about position and offset; a missing file has neither.
             if first is None or (first.position < 0 <= finding.position):
                 first = finding
             click.echo(json.dumps(finding_fields(finding)) if as_json else f"damaged: {finding}")
@@ -202,7 +202,7 @@ def finding_fields(finding: Finding) -> dict[str, Any]:
 @DIRECTORIES
 @JSON
 def stat(directories: tuple[Path, ...], as_json: bool) -> None:
-    """Show offsets, times, sizes, codecs, producers and epochs. Reads batch headers, checks no checksums.
+    """Show offsets, times, sizes, codecs, producers and epochs. Reads batch headers and does not verify checksums.
 
     A DIRECTORY is a partition's, or a data directory: then every partition in it is shown.
     """
@@ -227,8 +227,8 @@ def compact(directory: Path, as_json: bool, roll: bool, delete_retention_ms: int
             buffer_mib: int) -> None:
     """Keep only the latest record of every key. WRITES to the log.
 
-    The log must not be in use: this command owns it while it works. Records without a key are removed, as Kafka's
-    cleaner removes them. It may be interrupted at any moment, and every reader sees a whole log before and after.
+    The log must not be in use: this command owns it while it works. Records without a key are removed, as by Kafka's
+    cleaner. It may be interrupted at any moment; every reader sees a complete log before and after.
     """
     partition = open_partition(directory)
     with progress_bar(f"compact {directory.name}", partition.size_bytes) as progress:

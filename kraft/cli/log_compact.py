@@ -1,7 +1,7 @@
-"""`kraft log compact`: the only one of the log commands that writes. It owns the log while it works.
+"""`kraft log compact`: the only log command that writes. It owns the log while it works.
 
-A partition inside a log directory (beside `meta.properties`) is opened through that directory, so that its lock is
-respected, Kafka's included, and its checkpoints stay true. A directory that stands alone is locked by itself.
+A partition inside a log directory (beside `meta.properties`) is opened through that directory. That respects its lock,
+including Kafka's, and keeps its checkpoints correct. A directory outside a log directory is locked by itself.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from kraft_native.cleaner import CleanerStats
 
 @contextmanager
 def owned(directory: Path, config: LogConfig) -> Iterator[Log]:
-    """The log in `directory`, open for writing."""
+    """Open the log in `directory` for writing."""
     top = directory.resolve().parent
     topic, _, partition = directory.resolve().name.rpartition("-")
     if (top / "meta.properties").exists() and topic and partition.isdecimal():
@@ -27,7 +27,7 @@ def owned(directory: Path, config: LogConfig) -> Iterator[Log]:
 
 def compact(directory: Path, *, delete_retention_ms: int, min_lag_ms: int, buffer_bytes: int, roll: bool,
             progress: Callable[[int], None]) -> CleanerStats:
-    """Compacts all that may be: below the active segment, or with `roll` all that there is now."""
+    """Compact everything below the active segment, or with `roll` everything that exists now."""
     config = LogConfig(cleanup_policy="compact", delete_retention_ms=delete_retention_ms,
                        min_compaction_lag_ms=min_lag_ms)
     told = 0

@@ -1,10 +1,10 @@
-"""`kraft log dump`: what is in a partition, as text or as one JSON object per line.
+"""`kraft log dump`: the content of a partition, as text or as one JSON object per line.
 
-Records are what a read_uncommitted consumer sees: from the log start to the high watermark, without control records,
-those of aborted transactions included. The high watermark is the owner's; of a log at rest it is the one in the
-checkpoint beside its directory, without which it is shown to its end. In JSON they have the form of `kraft consume
---json`, so that `kraft produce --json` reads them. Batches, control records and indexes at rest are shown whole. Damage
-is told on standard error and stepped over; nothing of it is shown.
+Records are what a read_uncommitted consumer sees: from the log start to the high watermark, without control records but
+with those of aborted transactions. The high watermark is the owner's. For a log at rest it is the one in the checkpoint
+beside its directory; without a checkpoint the log is shown to its end. In JSON records have the form of
+`kraft consume --json`, so that `kraft produce --json` reads them. Batches, control records and indexes at rest are
+shown to their end. Damage is reported on standard error and skipped, never shown.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ Progress = Callable[[int], None]
 
 
 class Range:
-    """The offsets to show: [start, end), at most `count` items. `progress` hears of bytes that were read for them."""
+    """Offsets to show: [start, end), at most `count` items. `progress` is called with the bytes that were read."""
 
     def __init__(self, start: int, end: int | None, count: int | None,
                  progress: Progress = lambda _: None) -> None:
@@ -47,7 +47,7 @@ class Range:
 
 
 def stretches(partition: Partition, wanted: Range, complain: Complain) -> Iterator[tuple[SegmentAudit, bytes]]:
-    """Sound batches of the wanted offsets, about a megabyte at a time, each with the walk it comes from."""
+    """Yield sound batches of the wanted offsets, about a megabyte at a time, each with its walk."""
     for segment in partition.segments:
         if 0 <= segment.next_base <= wanted.start or segment.base_offset >= wanted.end or wanted.left <= 0:
             continue
@@ -72,7 +72,7 @@ def stretches(partition: Partition, wanted: Range, complain: Complain) -> Iterat
 
 
 def batches(partition: Partition, wanted: Range, complain: Complain) -> Iterator[tuple[SegmentAudit, int, Batch]]:
-    """Wanted batches with the walk they come from and their position in the file."""
+    """Yield wanted batches with their walk and their position in the file."""
     for audit, data in stretches(partition, wanted, complain):
         position = audit.stretch_position
         for batch in walk(data, check_crc=False):
@@ -84,7 +84,7 @@ def batches(partition: Partition, wanted: Range, complain: Complain) -> Iterator
 
 
 def wanted_records(partition: Partition, wanted: Range, complain: Complain) -> Iterator[list[Record]]:
-    """The records of the wanted offsets, a batch at a time."""
+    """Yield the records of the wanted offsets, a batch at a time."""
     for audit, position, batch in batches(partition, wanted, complain):
         if batch.is_control:
             continue
@@ -102,7 +102,7 @@ def wanted_records(partition: Partition, wanted: Range, complain: Complain) -> I
 
 
 def quoted(data: bytes | None) -> str:
-    """A field as JSON: hex, or null."""
+    """Format a field as JSON: hex, or null."""
     return "null" if data is None else f'"{data.hex()}"'
 
 
@@ -113,7 +113,7 @@ def value_field(value: bytes | None) -> str:
 
 
 def digest_json(record: Record) -> str:
-    """The form for comparing logs: fields in hex, and a long value as its length and SHA-256."""
+    """Format a record for the comparison of logs: fields in hex, a long value as its length and SHA-256."""
     headers = ",".join(f"[{json.dumps(name, ensure_ascii=False)},{quoted(value)}]" for name, value in record.headers)
     return (f'{{"offset":{record.offset},"timestamp":{record.timestamp_ms},"timestamp_type":"{record.timestamp_type}",'
             f'"leader_epoch":{record.leader_epoch},"key":{quoted(record.key)},'
@@ -121,8 +121,8 @@ def digest_json(record: Record) -> str:
 
 
 def plain_json(record: Record, source: TopicPartition | None) -> str:
-    """One record as `kraft consume --json` shows it, with two fields that only the log knows. `source`: the partition,
-    None for a directory without a partition's name."""
+    """Format a record as `kraft consume --json` does, with two fields that only the log knows. `source` is the
+    partition; None for a directory that is not named after one."""
     topic, partition = source or (None, None)
     return json_line({
         **record_fields(record.offset, record.timestamp_ms, record.key, record.value, record.headers),
@@ -131,7 +131,7 @@ def plain_json(record: Record, source: TopicPartition | None) -> str:
 
 
 def shown(data: bytes | None) -> str:
-    """A field for people: text where it is text."""
+    """Format a field for people, as text where it is text."""
     if data is None:
         return "null"
     try:
@@ -142,7 +142,7 @@ def shown(data: bytes | None) -> str:
 
 
 def shown_name(name: str) -> str:
-    """A header's name for people: hex where its bytes are no text."""
+    """Format a header's name for people, as hex where its bytes are not text."""
     return name if name.isprintable() else name_bytes(name).hex()
 
 
@@ -165,7 +165,7 @@ def batch_fields(audit: SegmentAudit, position: int, batch: Batch) -> dict[str, 
 
 
 def control_fields(batch: Batch) -> Iterator[dict[str, Any]]:
-    """The control records of one control batch."""
+    """Yield the control records of one control batch."""
     for record in control_records(batch, check_crc=False):
         yield {
             "offset": record.offset, "timestamp": record.timestamp_ms, "leader_epoch": record.leader_epoch,
@@ -176,7 +176,7 @@ def control_fields(batch: Batch) -> Iterator[dict[str, Any]]:
 
 
 def index_fields(partition: Partition, complain: Complain) -> Iterator[dict[str, Any]]:
-    """Every entry of every index file, snapshot and of the epoch checkpoint, in the order of the files' offsets."""
+    """Yield every entry of all index files, snapshots and the epoch checkpoint, in the order of the files' offsets."""
     for segment in partition.segments:
         for suffix in (".index", ".timeindex"):
             data = segment.read(suffix)

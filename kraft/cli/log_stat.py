@@ -1,4 +1,4 @@
-"""`kraft log stat`: figures of a partition, from batch headers and the small files beside them."""
+"""`kraft log stat`: figures of a partition, from its batch headers and the small files beside the log."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from kraft_native.errors import CorruptFileError
 
 
 def statistics(partition: Partition, progress: Callable[[int], None] = lambda _: None) -> dict[str, Any]:
-    """Walks all batch headers. Bytes that are no batch are counted, not examined: that is what `verify` is for."""
+    """Walk all batch headers. Bytes that are not a batch are counted but not examined; `verify` does that."""
     codecs: Counter[str] = Counter()
     total: Counter[str] = Counter()
     times = []
@@ -48,7 +48,7 @@ def statistics(partition: Partition, progress: Callable[[int], None] = lambda _:
 
 
 def readable(read: Callable[[], Any]) -> Any:
-    """What `read` gives, or the reason why its file cannot be read."""
+    """Return the result of `read`, or the reason why its file cannot be read."""
     try:
         return read()
     except CorruptFileError as error:
@@ -56,7 +56,7 @@ def readable(read: Callable[[], Any]) -> Any:
 
 
 def producers(partition: Partition) -> int:
-    """How many producers the newest snapshot knows."""
+    """Return the number of producers in the newest snapshot."""
     snapshots = list(partition.snapshots())
     return len(producer_snapshots.read_snapshot(snapshots[-1])) if snapshots else 0
 
