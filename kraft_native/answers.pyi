@@ -5,43 +5,46 @@ from kraft_native.template import Template
 
 @disjoint_base
 class AnswerReceiver:
-    """What a connection receives that asks one request after the other, as `asyncio.BufferedProtocol` has it: frames,
-    each its size in four bytes and so many bytes, which begin with a correlation id. One thread.
+    """Receiver of a connection with one request at a time, as an `asyncio.BufferedProtocol`. It receives frames, each
+    its size in four bytes and that many bytes, which begin with a correlation id. One thread.
 
-    A base class, which does nothing itself. `take_frame(frame)` gets each whole frame without its size, good for that
-    call only: the next is received where this one lies. `refuse_frame(why)` hears of a frame of more than
-    `frame_bytes_max` or less than four bytes, behind which nothing is looked at, and of a `KraftError` that
+    A base class, which does nothing itself. `take_frame(frame)` gets each whole frame without its size, valid during
+    that call only: the next one is received in the same place. `refuse_frame(why)` is called for a frame of more than
+    `frame_bytes_max` or less than four bytes, after which nothing is processed, and for a `KraftError` that
     `take_frame` raised.
 
-    The buffer has `room` bytes and grows with what has come, not with what was announced; of more than `kept` it goes
-    back to `room` when all was taken. `InvalidArgumentError` when `room` is less than four or more than `kept`.
+    The buffer has `room` bytes and grows with the received bytes, not with the announced ones. If it exceeds `kept`, it
+    shrinks to `room` once it is empty. `InvalidArgumentError` when `room` is less than four or more than `kept`.
     """
 
     is_abandoned: bool
-    """Nothing more is taken."""
+    """True when nothing more is accepted."""
 
     def __init__(self, room: int, kept: int, frame_bytes_max: int) -> None: ...
     @property
     def correlation(self) -> int:
-        """Of the last request that is known to have left; 0 before the first."""
+        """Correlation id of the last request that is known to have been sent; 0 before the first."""
     @property
     def next_correlation(self) -> int:
-        """Of the request after that: the next number, 0 after 2147483647."""
+        """Correlation id of the request after that: the next number, 0 after 2147483647."""
 
     def request_left(self) -> None:
-        """The next request has left."""
+        """Record that the next request has been sent."""
 
     def follow(self, chain: FetchChain, like: object, form: Template, tail: bytes, request: Template, fd: int) -> None:
-        """From now on a frame with the correlation id `next_correlation` and no tags goes to the chain first, if it is
-        what `form.read_bytes` reads and has records, and is `like` others then; when that does not take it, to
-        `take_frame` as any other. The Fetches that follow are frames of `request`, whose numbers are the correlation
-        id, the log end and the high watermark, and are sent by `fd`."""
+        """Pass frames with the correlation id `next_correlation` and no tags to the chain first.
+
+        The chain gets a frame that `form.read_bytes` reads and that has records, and with it `like`. A frame that the chain does not accept goes to `take_frame` like any other. The Fetches that follow are
+        frames of `request`, whose numbers are the correlation id, the log end and the high watermark. They are sent by
+        `fd`.
+        """
 
     def unfollow(self) -> None:
-        """Every frame goes to `take_frame` again."""
+        """Pass every frame to `take_frame` again."""
 
     def next_fetch(self, end_offset: int, high_watermark: int) -> tuple[int, bytes]:
-        """The last request has left and its answer is taken; gives `fd` and the frame of the next."""
+        """Record that the last request was sent and its reply accepted; return `fd` and the frame of the next
+        request."""
 
     def take_frame(self, frame: memoryview) -> None: ...
     def refuse_frame(self, why: str) -> None: ...

@@ -1,4 +1,4 @@
-"""What a connection receives that asks one request after the other."""
+"""Receiver of a connection with one request at a time."""
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 
@@ -93,12 +93,13 @@ cdef class AnswerReceiver:
                     self.refuse_frame(str(error))
             start = end
         if start == self.filled and PyByteArray_GET_SIZE(self.buffer) <= self.kept:
-            self.filled = 0            # the usual case: one answer, and nothing behind it
+            self.filled = 0            # the usual case: one answer, and nothing after it
         elif start:
             self.go_on_in(self.room, start)
 
     cdef bint is_more(self, const uint8_t* frame, Py_ssize_t start, Py_ssize_t end) except -1:
-        """Whether the frame from `start` to `end` of the buffer was like the one before, and was taken as such."""
+        """Return whether the frame from `start` to `end` of the buffer was like the previous one, and accepted as
+        such."""
         if (end - start <= CORRELATION_BYTES or frame[CORRELATION_BYTES] != NO_TAGS
                 or load_i32(frame) != self.after()):
             return False
@@ -109,8 +110,8 @@ cdef class AnswerReceiver:
         return self.chain.take(self, self.like, found[0][0], body[found[1]:found[2]])
 
     cdef go_on_in(self, Py_ssize_t room, Py_ssize_t start):
-        """Goes on in a buffer of at least `room` bytes with what was received from `start` on. The old one is left to
-        whoever looks at it."""
+        """Continue in a buffer of at least `room` bytes with the bytes received from `start` on. The old one stays with
+        its other users."""
         received = self.view[start:self.filled]
         self.filled -= start
         self.buffer = bytearray(max(room, self.filled))

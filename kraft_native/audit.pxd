@@ -1,4 +1,4 @@
-"""Examination of one `.log` file that somebody else may be writing; see `audit.pyx`."""
+"""Examination of one `.log` file that another process may be writing; see `audit.pyx`."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -20,7 +20,8 @@ cdef class SegmentAudit:
     cdef readonly int64_t base_offset
     cdef readonly int64_t offset_end            # offsets of this segment are below it
     cdef readonly int64_t end_bytes             # examined up to here
-    cdef readonly int64_t position              # where the next stretch starts
+    cdef readonly int64_t position              # start of the next stretch
+
     cdef readonly int64_t next_offset           # smallest offset that may come next
     cdef readonly int64_t stretch_position      # the last stretch: sound batches that lie back to back
     cdef readonly int64_t stretch_bytes
@@ -45,7 +46,7 @@ cdef class SegmentAudit:
     cdef AuditEvent* events
     cdef int event_count
     cdef int32_t epoch                          # of the last batch, -2 before the first
-    cdef int64_t data_producer                  # of the last transactional data batch, -1: another batch came since
+    cdef int64_t data_producer                  # of the last transactional data batch, -1: another batch followed
     cdef bytes offset_entries
     cdef const uint8_t* offset_data
     cdef int64_t offset_slot, offset_slots

@@ -1,10 +1,10 @@
 """Examination of one `.log` file: every batch, and every index entry against the batches.
 
-Made for tools that look at a log which they do not own. It reads with plain reads, so that a file which shrinks
-meanwhile is an early end and not a signal; it holds one window of the file, never the file; and it writes nothing.
+For tools that inspect a log which they do not own. It uses plain reads, so that a file which shrinks meanwhile is an
+early end and not a signal. It holds one window of the file, never the file. It writes nothing.
 
-Memory: the window, 1 MiB unless told otherwise (it stays in the processor's cache); 64 MiB while looking for the next
-sound batch after damage; a whole batch only for `stretch`, and where it is a message of format v0 or v1.
+Memory: the window, 1 MiB by default (it stays in the processor's cache), and 64 MiB during the search for the next
+sound batch after damage. A whole batch is in memory only for `stretch`, and if it is a message of format v0 or v1.
 """
 
 import os
@@ -59,12 +59,12 @@ cdef class SegmentAudit:
     """Walks a segment's batches from the front, in stretches: sound batches that lie back to back in the file.
 
     A batch is sound when its structure and its CRC are right and its offsets neither go back nor leave the segment.
-    `step` examines the next stretch; what lies between two stretches is in `damage`, as (position, end position, first
+    `step` examines the next stretch. `damage` lists the bytes between two stretches, as (position, end position, first
     offset that cannot be read, next readable offset or -1, what is wrong).
 
     `end_bytes` bounds the examination (-1: the file's size now). `next_base` is the next segment's base offset, -1 for
-    the last segment. `zeros_end`: zeros up to the end of the file are no damage; they are room that the owner took in
-    advance, and counted in `reserved_bytes`. One thread at a time.
+    the last segment. `zeros_end`: zeros up to the end of the file are no damage; the owner reserved that space in
+    advance, and `reserved_bytes` counts it. One thread at a time.
     """
 
     def __cinit__(self, object path, int64_t base_offset, *, int64_t next_base=-1, int64_t end_bytes=-1,
@@ -100,7 +100,7 @@ cdef class SegmentAudit:
         free(self.events)
 
     def close(self) -> None:
-        """Closes the file; figures stay. More than once is fine."""
+        """Close the file; figures stay. Idempotent."""
         if self.fd >= 0:
             file_close(self.fd)
             self.fd = -1
@@ -113,25 +113,26 @@ cdef class SegmentAudit:
 
     @property
     def codecs(self) -> dict[int, int]:
-        """How many batches each codec id has."""
+        """Count of batches by codec id."""
         return {codec: self.codec_batches[codec] for codec in range(8) if self.codec_batches[codec]}
 
     # --- indexes ----------------------------------------------------------------------------------------------------
 
     def expect_offset_entries(self, bytes entries not None) -> None:
-        """Whole entries of the offset index, checked as the walk passes them. Before the first `step`."""
+        """Set the whole entries of the offset index, checked as the walk passes them. Before the first `step`."""
         self.offset_entries = entries
         self.offset_data = <const uint8_t*>PyBytes_AS_STRING(entries)
         self.offset_slots = len(entries) // OFFSET_INDEX_ENTRY_BYTES
 
     def expect_time_entries(self, bytes entries not None) -> None:
-        """Whole entries of the time index, likewise."""
+        """Set the whole entries of the time index, likewise."""
         self.time_entries = entries
         self.time_data = <const uint8_t*>PyBytes_AS_STRING(entries)
         self.time_slots = len(entries) // TIME_INDEX_ENTRY_BYTES
 
     cdef void check_offset_entries(self, int64_t position, const BatchHeader* h) noexcept nogil:
-        """An entry is right when it points at a batch and no offset from its own on lies before that batch."""
+        """Check entries: one is right when it points at a batch and no offset from its own on lies before that
+        batch."""
         cdef const uint8_t* entry
         cdef int64_t offset, target
         while self.offset_slot < self.offset_slots:
@@ -145,8 +146,8 @@ cdef class SegmentAudit:
             self.offset_slot += 1
 
     cdef void check_time_entries(self, const BatchHeader* h) noexcept nogil:
-        """An entry is right when its timestamp is the largest of all batches up to the one with its offset. After
-        damage that is a lower bound only."""
+        """Check entries: one is right when its timestamp is the largest of all batches up to the one with its offset.
+        After damage that is a lower bound only."""
         cdef const uint8_t* entry
         cdef int64_t offset, timestamp
         while self.time_slot < self.time_slots:
@@ -162,8 +163,8 @@ cdef class SegmentAudit:
     # --- the walk ---------------------------------------------------------------------------------------------------
 
     def seek(self, int64_t position, int64_t offset) -> bool:
-        """Goes to `position`, where an index says that a batch begins, if that is a sound one and `offset` does not lie
-        before it: the walk starts there then. Before the first `step`."""
+        """Start the walk at `position`, where an index says that a batch begins, if a sound one does and `offset` does
+        not lie before it. Before the first `step`."""
         cdef BatchHeader h
         cdef Fault fault
         if not 0 < position < self.end_bytes or self.batch_count > 0:
@@ -178,10 +179,10 @@ cdef class SegmentAudit:
         return False
 
     def step(self, int64_t until_offset=INT64_MAX) -> bool:
-        """Examines the next stretch; False when there was none left. Damage met on the way is in `damage` then.
+        """Examine the next stretch; return False when none was left. Damage met on the way is in `damage` then.
 
-        The stretch ends before the first batch whose last offset is `until_offset` or more; such a batch makes the next
-        one. So what is cut by offsets does not depend on where segments end.
+        The stretch ends before the first batch whose last offset is `until_offset` or more; such a batch begins the
+        next one. So a division by offsets does not depend on where segments end.
         """
         cdef BatchHeader h
         cdef BatchLook look
@@ -214,7 +215,8 @@ cdef class SegmentAudit:
         return self.stretch_bytes > 0
 
     cdef int64_t walk(self, BatchHeader* h, BatchLook* look, Fault* fault) noexcept nogil:
-        """Sound batches from `position` on that lie in the window whole: their bytes, and what stopped the walk."""
+        """Walk over sound batches from `position` on that lie in the window whole: their bytes, and what stopped the
+        walk."""
         cdef int64_t start = self.position - self.window_position
         cdef int64_t end = self.window.size
         cdef int64_t at = start
@@ -243,7 +245,7 @@ cdef class SegmentAudit:
         return 0
 
     cdef void count(self, int64_t position, Span data, const BatchHeader* h) noexcept nogil:
-        """A sound batch: figures, events, index entries. `data` is what the window has of it, from its start."""
+        """Count a sound batch: figures, events, index entries. `data` is its part in the window, from its start."""
         self.next_offset = batch_last_offset(h) + 1
         self.batch_count += 1
         self.record_count += h.record_count
@@ -267,7 +269,7 @@ cdef class SegmentAudit:
             self.check_time_entries(h)
 
     cdef void note_control(self, int64_t position, Span data, const BatchHeader* h) noexcept nogil:
-        """Tells of a transaction's marker; other control records pass."""
+        """Report a transaction's marker; ignore other control records."""
         cdef RecordView record
         cdef int kind
         if (
@@ -291,12 +293,16 @@ cdef class SegmentAudit:
             self.event_count += 1
 
     def take_events(self) -> list[tuple[str, int, int, int]]:
-        """What happened since the last call, in file order, as (name of the event, position, offset, value).
+        """Events since the last call, in file order, as (name of the event, position, offset, value).
 
-        `epoch`: the first batch of a leader epoch (value). `data`: transactional records of a producer id (value), told
-        once per run of batches. `commit`, `abort`: a transaction's marker. `offset entry`: entry number `value` of the
-        offset index is wrong. `time entry`: of the time index; position is the largest timestamp up to its offset. Take
-        them after every step: a stretch ends early when there are many.
+        Events:
+        - `epoch`: the first batch of a leader epoch (value).
+        - `data`: transactional records of a producer id (value), reported once per run of batches.
+        - `commit`, `abort`: a transaction's marker.
+        - `offset entry`: entry number `value` of the offset index is wrong.
+        - `time entry`: of the time index; position is the largest timestamp up to its offset.
+
+        Take them after every step: a stretch ends early when there are many.
         """
         cdef int slot
         taken = [(EVENT_NAMES[self.events[slot].kind], self.events[slot].position, self.events[slot].offset,
@@ -305,7 +311,7 @@ cdef class SegmentAudit:
         return taken
 
     def stretch(self) -> bytes:
-        """The batches of the last step. Read again where they did not fit the window."""
+        """The batches of the last step. They are read again if they did not fit the window."""
         cdef int64_t at = self.stretch_position - self.window_position
         cdef bytes data
         if 0 <= at and at + self.stretch_bytes <= self.window.size:
@@ -318,7 +324,7 @@ cdef class SegmentAudit:
     # --- plumbing ---------------------------------------------------------------------------------------------------
 
     cdef int fill(self, int64_t bytes_wanted) except -1:
-        """Sees to it that the window has `bytes_wanted` bytes from `position` on, or all there are."""
+        """Fill the window with `bytes_wanted` bytes from `position` on, or all that exist."""
         cdef int64_t at = self.position - self.window_position
         cdef int64_t size, got
         bytes_wanted = min(bytes_wanted, self.end_bytes - self.position)
@@ -332,11 +338,11 @@ cdef class SegmentAudit:
         self.window.size = check(got, self.path)
         self.window_position = self.position
         if got < size:
-            self.end_bytes = self.position + got      # the owner cut the file: what is gone is not examined
+            self.end_bytes = self.position + got      # the owner cut the file: the removed part is not examined
         return 0
 
     cdef int step_large(self, const BatchHeader* h) except -1:
-        """A batch larger than the window: its checksum is made in pieces, and it is a stretch of its own."""
+        """Check a batch larger than the window: its checksum is computed in pieces, and it is a stretch of its own."""
         cdef int64_t start = self.position
         cdef int64_t size = batch_bytes(h)
         cdef int64_t done = BATCH_ATTRIBUTES
@@ -372,7 +378,7 @@ cdef class SegmentAudit:
         return 0
 
     cdef int note_damage(self, const Fault* fault) except -1:
-        """Notes damage at `position` and goes to where the next sound batch starts, or to the end."""
+        """Record damage at `position` and move to the start of the next sound batch, or to the end."""
         cdef BatchHeader h
         cdef int64_t start = self.position
         cdef int64_t found = -1
@@ -406,12 +412,12 @@ cdef class SegmentAudit:
         return 0
 
     cdef bint only_zeros_left(self) except -1:
-        """Reads on from `position` to see. Moves `position`."""
+        """Read on from `position` to check this. Moves `position`."""
         cdef int64_t at
         while self.position < self.end_bytes:
             self.fill(self.window_bytes)
             at = self.position - self.window_position
-            # Equal to itself one byte further on, and zero at the start: zeros all over.
+            # Equal to itself one byte further on, and zero at the start: all zeros.
             if at < self.window.size and (
                 self.window.data[at] != 0
                 or memcmp(self.window.data + at, self.window.data + at + 1, <size_t>(self.window.size - at - 1)) != 0
@@ -421,7 +427,7 @@ cdef class SegmentAudit:
         return True
 
     cdef int skip_entries(self, int64_t position, int64_t offset) except -1:
-        """Entries that point into damage cannot be judged: passes those below `position` and `offset`."""
+        """Skip entries that point into damage and cannot be judged: those below `position` and `offset`."""
         while (self.offset_slot < self.offset_slots
                and load_i32(self.offset_data + self.offset_slot * OFFSET_INDEX_ENTRY_BYTES + 4) < position):
             self.offset_slot += 1
@@ -431,5 +437,5 @@ cdef class SegmentAudit:
         return 0
 
     def remaining_entries(self) -> tuple[int, int]:
-        """After the last step: how many entries of the offset and of the time index lie past the last batch."""
+        """Counts, after the last step, of offset index and time index entries past the last batch."""
         return self.offset_slots - self.offset_slot, self.time_slots - self.time_slot

@@ -1,4 +1,4 @@
-"""Where the requests of one kind of listener go: versions served, handlers, limits, counts."""
+"""Dispatch of the requests of one kind of listener: versions served, handlers, limits, counts."""
 
 from libc.stdint cimport int16_t, int32_t, int64_t
 
@@ -18,7 +18,7 @@ cdef enum:
 
 cdef struct Api:
     bint served
-    bint pipelined                 # the Python side may work on several of one connection at once
+    bint pipelined                 # the Python side may process several of one connection at once
     int16_t first_version
     int16_t last_version
     int16_t flexible_from          # the first version whose request header has tagged fields
@@ -26,7 +26,7 @@ cdef struct Api:
 
 
 cdef class RequestChannel:
-    """What the connections of one kind of listener share. Loop thread only."""
+    """Shared state of the connections of one kind of listener. Loop thread only."""
     cdef readonly str name
     cdef readonly RequestMemory memory
     cdef readonly RequestTimes times
@@ -37,12 +37,12 @@ cdef class RequestChannel:
     cdef object on_request
     cdef object on_failure
     cdef object call_soon
-    cdef object call_later         # None: no connection is ever left alone
-    cdef ClientQuotas quotas       # None: nobody has any
+    cdef object call_later         # None: no connection is ever muted
+    cdef ClientQuotas quotas       # None: no client has any
     cdef dict api_versions         # version -> body
-    cdef dict invalid_client       # version -> body that says INVALID_REQUEST
+    cdef dict invalid_client       # version -> body with INVALID_REQUEST
     cdef bytes api_versions_unsupported
-    cdef list woken                # endpoints whose turn comes
+    cdef list woken                # endpoints that are due
     cdef bint turn_due
     cdef readonly set connections
     cdef readonly int64_t now_ms   # the time of the last sweep
@@ -64,9 +64,9 @@ cdef class RequestChannel:
     cdef int wake(self, Endpoint endpoint) except -1
     # The body that answers an ApiVersions request; None when the request is malformed.
     cdef bytes api_versions_body(self, int16_t api_version, Span* body)
-    # What of an answer are copies counts as memory until it has left; pages of the log do not. One that is too large is
-    # refused. Gives the size of all.
+    # Counts the copied part of an answer as memory until it is sent; pages of the log do not count. One that is too
+    # large is refused. Returns the size of all.
     cdef Py_ssize_t count_answer(self, Reply reply) except -1
     cdef int count_closed(self, str reason) except -1
-    # Our own fault: the node is told to stop.
+    # An internal error: requests that the node stop.
     cdef int fail(self, object cause) except -1

@@ -1,4 +1,4 @@
-"""Where the requests of one kind of listener go: versions served, handlers, limits, counts."""
+"""Dispatch of the requests of one kind of listener: versions served, handlers, limits, counts."""
 
 from collections.abc import Callable
 from typing import Any, final
@@ -12,15 +12,15 @@ from kraft_native.slices import SliceQueue
 
 @final
 class RequestChannel:
-    """What the connections of one kind of listener share. Loop thread only; counters may be read at any time.
+    """Shared state of the connections of one kind of listener. Loop thread only; counters may be read at any time.
 
-    `on_request(reply, api_key, api_version, body)` gets what no compiled handler serves. It answers `reply` now or
-    later. Unless the api is `pipelined` it gets a request when all before it on its connection are answered, and until
-    it is answered nothing further is looked at. A
-    `ProtocolError` from it, before it returns, closes the connection as malformed. `on_failure(exception)` is told
-    everything else that it or a handler raises: a fault of our own, after which the connection is closed and the node
-    should stop. `call_soon` and `call_later` are the loop's; the second is for connections that are left alone for a
-    while because their client exceeded a quota. `slices`: the queue of all channels of the loop; None: one of its own.
+    `on_request(reply, api_key, api_version, body)` gets requests without a compiled handler. It answers `reply` now or
+    later. Unless the api is `pipelined`, it gets a request when all before it on its connection are answered, and
+    nothing further is processed until it is answered. A `ProtocolError` from it, before it returns, closes the
+    connection as malformed. `on_failure(exception)` gets everything else that it or a handler raises: an internal
+    error, after which the connection is closed and the node should stop. `call_soon` and `call_later` are the loop's;
+    the second is for connections that are muted because their client exceeded a quota. `slices`: the queue of all
+    channels of the loop; None: one of its own.
     """
 
     name: str
@@ -42,12 +42,17 @@ class RequestChannel:
     connections_opened: int
     requests_in_progress: int
     closed: dict[str, int]
-    """Connections closed, by reason. `peer`: the peer did it. Refused: `connections`, `connections_per_ip`,
-    `connection_rate`. Time-outs: `frame_timeout`, `idle`, `slow_reader`. Peer's fault: `frame_size`, `header`,
-    `api_key`, `api_version`, `malformed`, `answer_size` and whatever handlers refuse with.
-    Ours: `drained`, `shutdown`, `failure`."""
+    """Connections closed, by reason.
+
+    - `peer`: the peer did it.
+    - Refused: `connections`, `connections_per_ip`, `connection_rate`.
+    - Time-outs: `frame_timeout`, `idle`, `slow_reader`.
+    - Peer's fault: `frame_size`, `header`, `api_key`, `api_version`, `malformed`, `answer_size` and the reasons with
+      which handlers refuse.
+    - Ours: `drained`, `shutdown`, `failure`.
+    """
     failed: bool
-    """Whether `on_failure` was called."""
+    """True once `on_failure` was called."""
 
     def __init__(
         self,
@@ -67,10 +72,13 @@ class RequestChannel:
         reply_timeout_ms: int = 30_000,
         rate_min_bytes_per_second: int = 16384,
     ) -> None:
-        """`answer_bytes_max`: of one reply, what is no page of the log; a larger one is not sent, and its connection is
-        closed. `frame_timeout_ms`: from a frame's first byte to its last; `reply_timeout_ms`: how long a peer may leave
-        replies unread. Both grow with what has passed, at `rate_min_bytes_per_second`, so that slow lines may carry
-        large frames. `idle_timeout_ms`: without any request; -1: for ever."""
+        """Set the limits of connections.
+
+        `answer_bytes_max`: of one reply, without pages of the log; a larger one is not sent, and its connection is
+        closed. `frame_timeout_ms`: from a frame's first byte to its last. `reply_timeout_ms`: how long a peer may leave
+        replies unread. Both grow with the bytes that passed, at `rate_min_bytes_per_second`, so that slow lines may
+        carry large frames. `idle_timeout_ms`: without any request; -1: unlimited.
+        """
 
     def serve(
         self,
@@ -82,39 +90,38 @@ class RequestChannel:
         *,
         pipelined: bool = False,
     ) -> None:
-        """Serves an api, by a compiled handler or by `on_request`. `flexible_from` is the first version with request
-        header version 2 (32767: none). `pipelined`: `on_request` gets one at once, and while it works on it further
-        requests of its connection are looked at; replies keep their order all the same. Takes effect with the next
-        request."""
+        """Serve an api, by a compiled handler or by `on_request`. `flexible_from` is the first version with request
+        header version 2 (32767: none). `pipelined`: `on_request` gets a request at once, and further requests of its
+        connection are processed meanwhile; replies keep their order. Takes effect with the next request."""
 
     def withdraw(self, api_key: int) -> None:
-        """Requests of this key close their connection from now on."""
+        """Close connections that send requests of this key from now on."""
 
     def serve_api_versions(
         self, answers: dict[int, bytes], invalid: dict[int, bytes], unsupported: bytes, flexible_from: int = 3
     ) -> None:
-        """Bodies by version that answer ApiVersions: the answer, the one with INVALID_REQUEST for a client that does
-        not name itself properly, and, in version 0, the one with UNSUPPORTED_VERSION for any other version. May be
+        """Set the bodies by version that answer ApiVersions. There is the answer, the one with INVALID_REQUEST for a
+        client with an invalid name, and, in version 0, the one with UNSUPPORTED_VERSION for any other version. May be
         called again when features change."""
 
     def limit_clients(self, quotas: ClientQuotas) -> None:
-        """The time of ApiVersions counts for these quotas; handlers, `on_request` too, charge for what they serve."""
+        """Charge the time of ApiVersions to these quotas; handlers, `on_request` too, charge for what they serve."""
 
     def run_turn(self) -> None:
-        """Gives every connection that was woken its turn. The loop calls it."""
+        """Run every connection that was woken. The loop calls it."""
 
     def fail_later(self, cause: BaseException) -> None:
-        """A fault of our own in what was resumed."""
+        """Report an internal error in resumed work."""
 
     def sweep(self, now_ms: int) -> None:
-        """Enforces every limit that depends on time; `now_ms` never goes back. To be called a few times per second at
-        most: that is the precision of the time-outs."""
+        """Enforce every limit that depends on time; `now_ms` never goes back. Call it a few times per second at most:
+        that is the precision of the time-outs."""
 
     def drain(self) -> None:
-        """Ends every connection after the replies that it awaits."""
+        """End every connection after the replies that it awaits."""
 
     def abort(self, reason: str) -> None:
-        """Closes every connection at once."""
+        """Close every connection at once."""
 
     def requests(self) -> dict[int, int]:
         """Requests by api key since the start, malformed bodies included."""

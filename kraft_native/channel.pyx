@@ -1,10 +1,10 @@
-"""Where the requests of one kind of listener go: versions served, handlers, limits, counts.
+"""Dispatch of the requests of one kind of listener: versions served, handlers, limits, counts.
 
-A channel is made once per kind of listener (broker, controller), because these serve different apis. Its connections
+There is one channel per kind of listener (broker, controller), because these serve different apis. Its connections
 share memory (`RequestMemory`, one per node) and the buffer of their writes.
 
-Replies that are finished outside of a read leave at the end of the loop's turn, one write per connection; the channel
-asks the loop for one callback per turn, however many connections there are.
+Replies that are finished outside of a read leave at the end of the loop iteration, one write per connection. The
+channel schedules one callback per iteration, however many connections there are.
 """
 
 from libc.stdint cimport uint8_t, uint32_t
@@ -30,7 +30,7 @@ cdef int64_t within(str name, object value, int64_t low, int64_t high) except? -
 
 
 cdef bint is_software_name(const uint8_t* p, Py_ssize_t count) noexcept nogil:
-    """Letters, digits, `-` and `.`, the last two not at the ends (KIP-511; Kafka's ApiVersionsRequest)."""
+    """Allow letters, digits, `-` and `.`, the last two not at the ends (KIP-511; Kafka's ApiVersionsRequest)."""
     cdef Py_ssize_t i
     cdef uint8_t c
     if count == 0:
@@ -47,7 +47,7 @@ cdef bint is_software_name(const uint8_t* p, Py_ssize_t count) noexcept nogil:
 
 @cython.final
 cdef class RequestChannel:
-    """What the connections of one kind of listener share. See the stub for the arguments."""
+    """Shared state of the connections of one kind of listener. See the stub for the arguments."""
 
     def __init__(self, str name not None, RequestMemory memory not None, *, on_request, on_failure, call_soon,
                  call_later=None, SliceQueue slices=None,
@@ -130,7 +130,7 @@ cdef class RequestChannel:
         return answer if valid else self.invalid_client[api_version]
 
     cdef Api* api(self, int16_t api_key) noexcept:
-        """NULL when it is not served."""
+        """The api of the key; NULL when it is not served."""
         if api_key < 0 or api_key >= API_KEYS or not self.apis[api_key].served:
             return NULL
         return &self.apis[api_key]
@@ -146,7 +146,7 @@ cdef class RequestChannel:
         return 0
 
     def run_turn(self) -> None:
-        """Gives every connection that was woken its turn. The loop calls it."""
+        """Run every connection that was woken. The loop calls it."""
         cdef list woken = self.woken
         cdef int64_t end_ns = self.times.read_clock() + self.slices.iteration_ns
         cdef Py_ssize_t place
@@ -170,21 +170,21 @@ cdef class RequestChannel:
                 endpoint.abort("failure")
 
     def sweep(self, int64_t now_ms) -> None:
-        """Enforces every limit that depends on time; `now_ms` never goes back. To be called a few times per second at
-        most: that is the precision of the time-outs."""
+        """Enforce every limit that depends on time; `now_ms` never goes back. Call it a few times per second at most:
+        that is the precision of the time-outs."""
         cdef Endpoint endpoint
         self.now_ms = now_ms
         for endpoint in list(self.connections):
             endpoint.sweep(now_ms)
 
     def drain(self) -> None:
-        """Ends every connection after the replies that it awaits."""
+        """End every connection after the replies that it awaits."""
         cdef Endpoint endpoint
         for endpoint in list(self.connections):
             endpoint.drain()
 
     def abort(self, str reason not None) -> None:
-        """Closes every connection at once."""
+        """Close every connection at once."""
         cdef Endpoint endpoint
         for endpoint in list(self.connections):
             endpoint.abort(reason)
@@ -215,7 +215,7 @@ cdef class RequestChannel:
         return 0
 
     def fail_later(self, cause) -> None:
-        """A fault of our own in what was resumed."""
+        """Report an internal error in resumed work."""
         self.fail(cause)
 
     cdef int fail(self, object cause) except -1:

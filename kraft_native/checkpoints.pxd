@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t
 
 
 cdef class SharedOffsets:
-    cdef dict parsed                           # path -> what the file says, or None
+    cdef dict parsed                           # path -> the parsed file, or None
 
 
 cdef class LogState:
@@ -12,7 +12,7 @@ cdef class LogState:
     cdef readonly int64_t recovery_point
     cdef readonly int64_t log_end              # at the clean close, else -1
     cdef readonly bint clean
-    cdef readonly dict extra                   # str -> str, kept and written back as it was read
+    cdef readonly dict extra                   # str -> str, kept and written back unchanged
 
 
 cdef class MetaProperties:

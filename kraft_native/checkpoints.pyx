@@ -10,9 +10,9 @@
 | `.kafka_cleanshutdown` | log dir | JSON: version, brokerEpoch; empty when written before Kafka 3.8 |
 | `kraft-log-state` | partition | ours, see `write_log_state` |
 
-Every `read_` function takes bytes as they are in the file or raises `CorruptFileError` with the file, the line and what
-is wrong; where a function does not say otherwise a missing file is a `StorageError` (errno ENOENT). Every `write_`
-function replaces the file durably and as a whole (`fileio.write_atomic`). Cold paths; any thread.
+Every `read_` function accepts bytes as they are in the file, or raises `CorruptFileError` with the file, the line and
+what is wrong. A missing file is a `StorageError` (errno ENOENT), unless the function's text says otherwise. Every
+`write_` function replaces the file durably and as a whole (`fileio.write_atomic`). Cold paths; any thread.
 """
 
 import errno
@@ -49,7 +49,8 @@ cdef object corrupt(str path, int64_t line, str what):
 
 
 cdef int64_t number(str path, int64_t line, str name, str text, int64_t low, int64_t high) except? -2:
-    """A decimal integer within [low, high]. `int()` alone would take spaces, underscores and other scripts' digits."""
+    """A decimal integer within [low, high]. `int()` alone would accept spaces, underscores and other scripts'
+    digits."""
     if DECIMAL.fullmatch(text) is None:
         raise corrupt(path, line, f"{name}: {text!r} is not a decimal number")
     value = int(text)
@@ -66,7 +67,7 @@ cdef str decoded(str path, bytes data, str encoding):
 
 
 cdef bytes read_if_present(object path):
-    """None when there is no such file."""
+    """Read a file; None when it does not exist."""
     try:
         return read_file(path)
     except StorageError as error:
@@ -80,7 +81,7 @@ cdef bytes read_if_present(object path):
 cdef list checkpoint_lines(str path, bytes data, int fields):
     """(line number, fields) of each entry of a checkpoint file. An empty file, as Kafka creates it, has none.
 
-    Stricter than Kafka in one thing: the last line must be ended, else a cut number would pass for a smaller one.
+    Stricter than Kafka in one point: the last line must be terminated, or a cut number would pass for a smaller one.
     """
     if not data:
         return []
@@ -119,7 +120,7 @@ def read_leader_epochs(path) -> list[tuple[int, int]]:
 
 
 def write_leader_epochs(path, entries) -> None:
-    """Writes (epoch, start offset) pairs, oldest first, as Kafka does."""
+    """Write (epoch, start offset) pairs, oldest first, in Kafka's format."""
     write_atomic(path, checkpoint_bytes([f"{epoch} {start_offset}" for epoch, start_offset in entries]))
 
 
@@ -138,14 +139,14 @@ def read_offsets(path) -> dict[tuple[str, int], int]:
 
 @cython.final
 cdef class SharedOffsets:
-    """Offset checkpoints with an entry for each of many logs, parsed once for all logs of a directory instead of once
-    for each. For one look at the directory: what is written meanwhile is not seen. Any threads."""
+    """Offset checkpoints with entries for many logs, parsed once for all logs of a directory instead of once for each.
+    For one pass over the directory: later writes are not seen. Any threads."""
 
     def __cinit__(self):
         self.parsed = {}
 
     def read(self, path) -> dict[tuple[str, int], int] | None:
-        """As `read_offsets`; None when there is no such file. Not to be changed."""
+        """Like `read_offsets`; None when the file does not exist. Do not change the result."""
         cdef str name = os.fsdecode(path)
         if name not in self.parsed:
             self.parsed[name] = read_offsets(name) if os.path.exists(name) else None
@@ -153,7 +154,7 @@ cdef class SharedOffsets:
 
 
 def write_offsets(path, offsets) -> None:
-    """Writes (topic, partition) -> offset as an offset checkpoint, in the mapping's order."""
+    """Write (topic, partition) -> offset as an offset checkpoint, in the mapping's order."""
     cdef list lines = []
     for (topic, partition), offset in offsets.items():
         if not topic or topic.split() != [topic]:
@@ -165,7 +166,7 @@ def write_offsets(path, offsets) -> None:
 # Topic and directory ids ---------------------------------------------------------------------------------------------
 
 cdef object parse_uuid(str path, int64_t line, str name, str text):
-    """Kafka writes ids as 22 characters of base64url, and reads them with padding too."""
+    """Parse an id: Kafka writes 22 characters of base64url, and reads them with padding too."""
     found = ID_TEXT.fullmatch(text)
     value = None if found is None else uuid.UUID(bytes=urlsafe_b64decode(found[1] + "=="))
     if value is None or format_uuid(value) != found[1]:
@@ -178,8 +179,8 @@ cdef str format_uuid(object value):
 
 
 def read_partition_metadata(directory) -> uuid.UUID | None:
-    """The topic id in the directory's `partition.metadata`; None when there is no such file, or when it is without
-    content: a power loss leaves it so where the log had no record yet."""
+    """The topic id in the directory's `partition.metadata`; None when the file is missing or empty. A power loss may
+    leave it empty where the log had no record yet."""
     cdef str path = os.path.join(os.fsdecode(directory), PARTITION_METADATA_FILE)
     cdef bytes data = read_if_present(path)
     cdef dict fields = {}
@@ -200,7 +201,7 @@ def read_partition_metadata(directory) -> uuid.UUID | None:
 
 
 def write_partition_metadata(directory, topic_id) -> None:
-    """Writes `partition.metadata` for the topic id (a `uuid.UUID`). Not flushed: the log in the directory does that
+    """Write `partition.metadata` for the topic id (a `uuid.UUID`), without a flush: the log in the directory does that
     before its first record."""
     if topic_id.int == 0:
         raise InvalidArgumentError("topic_id: the zero id is no topic's")
@@ -292,7 +293,7 @@ cdef str escape_property(str text, bint key):
 
 
 cdef dict property_lines(str path, bytes data):
-    """key -> (line, value). A key that is there again replaces the one before."""
+    """key -> (line, value). A repeated key replaces the one before."""
     cdef dict properties = {}
     for line, text in logical_lines(data.decode("latin-1")):
         key, value = split_property(text)
@@ -301,12 +302,12 @@ cdef dict property_lines(str path, bytes data):
 
 
 def read_properties(path) -> dict[str, str]:
-    """A file of Java properties, as java.util.Properties reads it from a stream (ISO 8859-1)."""
+    """Read a file of Java properties, as java.util.Properties reads it from a stream (ISO 8859-1)."""
     return {key: value for key, (_, value) in property_lines(os.fsdecode(path), read_file(path)).items()}
 
 
 def write_properties(path, properties) -> None:
-    """Writes Java properties in the mapping's order: ASCII, all else as \\u escapes."""
+    """Write Java properties in the mapping's order: ASCII, all else as \\u escapes."""
     write_atomic(path, "".join([
         f"{escape_property(key, True)}={escape_property(value, False)}\n" for key, value in properties.items()
     ]).encode("ascii"))
@@ -314,9 +315,9 @@ def write_properties(path, properties) -> None:
 
 @cython.final
 cdef class MetaProperties:
-    """`meta.properties`: to whom a log directory belongs.
+    """Owner of a log directory, in `meta.properties`.
 
-    Version 1: `cluster_id` and `node_id` are there, `directory_id` usually. Version 0, of ZooKeeper times: all may be
+    Version 1: `cluster_id` and `node_id` are present, `directory_id` usually. Version 0, of ZooKeeper times: all may be
     None.
     """
 
@@ -344,7 +345,7 @@ cdef class MetaProperties:
 
 
 def read_meta_properties(directory) -> MetaProperties | None:
-    """The directory's `meta.properties`; None when there is no such file. Other keys are passed over."""
+    """The directory's `meta.properties`; None when the file does not exist. Other keys are ignored."""
     cdef str path = os.path.join(os.fsdecode(directory), META_PROPERTIES_FILE)
     cdef bytes data = read_if_present(path)
     if data is None:
@@ -370,7 +371,7 @@ def read_meta_properties(directory) -> MetaProperties | None:
 
 
 def write_meta_properties(directory, MetaProperties properties not None) -> None:
-    """Writes the directory's `meta.properties`."""
+    """Write the directory's `meta.properties`."""
     cdef dict found = {"version": str(properties.version)}
     if properties.node_id is not None:
         found["node.id" if properties.version == 1 else "broker.id"] = str(properties.node_id)
@@ -385,7 +386,7 @@ def write_meta_properties(directory, MetaProperties properties not None) -> None
 
 def read_clean_shutdown(directory) -> int | None:
     """The broker epoch in the log directory's `.kafka_cleanshutdown`; -1 when the file names none (empty before Kafka
-    3.8), None when there is no such file: the last stop was not clean. Remove the file before the first write."""
+    3.8). None when the file does not exist: the last stop was not clean. Remove the file before the first write."""
     cdef str path = os.path.join(os.fsdecode(directory), CLEAN_SHUTDOWN_FILE)
     cdef bytes data = read_if_present(path)
     if data is None:
@@ -405,17 +406,17 @@ def read_clean_shutdown(directory) -> int | None:
 
 
 def write_clean_shutdown(directory, int64_t broker_epoch) -> None:
-    """Marks the log directory as cleanly stopped: after every log in it is flushed and closed."""
+    """Mark the log directory as cleanly stopped: after every log in it is flushed and closed."""
     write_atomic(os.path.join(os.fsdecode(directory), CLEAN_SHUTDOWN_FILE),
                  b'{"version":0,"brokerEpoch":%d}' % broker_epoch)
 
 
 @cython.final
 cdef class LogState:
-    """What a stand-alone log notes of itself, in `kraft-log-state` beside its segments.
+    """State that a stand-alone log keeps in `kraft-log-state` beside its segments.
 
     `log_start`: first offset that readers may see. `recovery_point`: everything below it is known to be on the disk.
-    `clean`: the log was closed in order with `log_end` as its end, and its files can be trusted; else `log_end` is -1.
+    `clean`: the log was closed cleanly with `log_end` as its end, and its files can be trusted; else `log_end` is -1.
     `extra`: further `key: value` strings, kept for other users of the file. Immutable; `InvalidArgumentError` when the
     numbers contradict each other.
     """
@@ -449,7 +450,7 @@ cdef class LogState:
 
 
 def read_log_state(directory) -> LogState | None:
-    """The log directory's own state; None when there is no such file (a new log, or one that Kafka wrote)."""
+    """The log directory's own state; None when the file does not exist (a new log, or one that Kafka wrote)."""
     cdef str path = log_state_path(directory)
     cdef bytes data = read_if_present(path)
     cdef dict fields = {}
@@ -485,7 +486,7 @@ def log_state_path(directory) -> str:
 
 
 def write_log_state(directory, LogState state not None) -> None:
-    """Writes the state durably."""
+    """Write the state durably."""
     write_atomic(log_state_path(directory), log_state_bytes(state))
 
 

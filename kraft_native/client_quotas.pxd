@@ -1,4 +1,4 @@
-"""What clients may send and get per second, and how much of the loop's time they may take."""
+"""Rates of bytes that clients may send and get, and their share of the loop's time."""
 
 from libc.stdint cimport int64_t
 
@@ -14,16 +14,16 @@ cdef enum ClientQuotaKind:
 
 cdef class ClientQuotas:
     """Loop thread only."""
-    cdef object find               # None: nobody has a quota
-    cdef dict known                # client id -> what `find` gave
+    cdef object find               # None: no client has a quota
+    cdef dict known                # client id -> result of `find`
 
-    # What holds for a client; None: nothing.
+    # The quota of a client; None: none.
     cdef ReplicationQuota quota(self, bytes client_id, int kind)
-    # Counts the bytes of a Produce, and says in `reply` for how long its client is to be left alone.
+    # Charges the bytes of a Produce, and sets in `reply` for how long its client is muted.
     cdef int charge_produce(self, Reply reply, int64_t bytes_count) except -1
-    # The same for a Fetch; False: it is answered with nothing, and nothing is counted.
+    # The same for a Fetch; False: the reply is empty, and nothing is charged.
     cdef bint charge_fetch(self, Reply reply, int64_t bytes_count) except -1
-    # The same for the time that the request has taken until now; the connection counts what it takes from now on.
+    # The same for the time of the request so far; the connection charges the rest.
     cpdef int charge_time(self, Reply reply) except -1
-    # So much a client may get in one response, as far as `bytes_max`: it would be left alone for too long else.
+    # The bytes that one response to a client may have, at most `bytes_max`: more would mute it for too long.
     cdef int64_t response_bytes_max(self, bytes client_id, int64_t bytes_max) except -1

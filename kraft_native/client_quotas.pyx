@@ -1,12 +1,12 @@
-"""What clients may send and get per second (KIP-13, KIP-219; Kafka's ClientQuotaManager), and how much of the loop's
-time they may take (KIP-124; Kafka's ClientRequestQuotaManager).
+"""Rates of bytes that clients may send and get (KIP-13, KIP-219; Kafka's ClientQuotaManager), and their share of the
+loop's time (KIP-124; Kafka's ClientRequestQuotaManager).
 
-A request is counted and answered as if there were no quota. When that exceeds the rate the answer tells for how long,
-and the connection looks at nothing further for that time. A Fetch that would exceed it is answered without anything.
-Without quotas a request costs one comparison.
+A request is counted and answered as if there were no quota. When that exceeds the rate, the reply states for how long,
+and the connection processes nothing further for that time. A Fetch that would exceed it gets an empty reply. Without
+quotas a request costs one comparison.
 
-The time of a request is what its handler takes, not what it waits for. It is counted with its answer, what is left of
-it when its handler has returned; an exceeded quota is told for at most one sample.
+The time of a request is the time of its handler, without waiting. It is counted with its answer, the rest of it when
+its handler has returned. The throttle time for an exceeded quota is at most one sample.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -21,21 +21,21 @@ cdef enum:
 
 
 cdef int leave_alone(Reply reply, int64_t throttle_ms) except -1:
-    """The longest of a request's quotas counts."""
+    """Mute the client: the longest of a request's quotas counts."""
     reply.throttle_ms = max(reply.throttle_ms, <int32_t>min(throttle_ms, <int64_t>THROTTLE_MS_MAX))
     return 0
 
 
 @cython.final
 cdef class ClientQuotas:
-    """Whose quotas are which is asked of `find`, once for each client id."""
+    """Quotas by client id: `find` is called once for each."""
 
     def __cinit__(self):
         self.known = {}
 
     def look_up_with(self, find) -> None:
-        """From now on `find(client id)` gives the quotas for what a client produces, for what it fetches and for the
-        time of its requests, each None where there is none; `find` None: nobody has any."""
+        """Set `find(client id)`, which returns the quotas for a client's produced bytes, fetched bytes and request
+        time, each None where it has none. `find` None: no client has any."""
         self.find = find
         self.known = {}
 
@@ -60,8 +60,8 @@ cdef class ClientQuotas:
         return 0
 
     cdef bint charge_fetch(self, Reply reply, int64_t bytes_count) except -1:
-        """A batch that alone exceeds the rate comes all the same when nothing else was counted: its client would
-        never get past it."""
+        """Charge a Fetch. A batch that alone exceeds the rate is sent when nothing else was counted: its client would
+        never get past it otherwise."""
         cdef ReplicationQuota quota
         cdef int64_t now_ms, throttle_ms
         cdef bint alone

@@ -9,8 +9,8 @@ from kraft_native.column_fill cimport BytesSink, Sinks
 
 
 cdef class Columns:
-    cdef readonly int64_t next_offset          # where to read on; the start offset when nothing was looked at
-    cdef readonly Py_ssize_t next_position     # byte position in the source of the batch to go on with
+    cdef readonly int64_t next_offset          # where to continue; the start offset when nothing was read
+    cdef readonly Py_ssize_t next_position     # byte position in the source of the batch to continue with
     cdef ArrowColumn root                      # a struct of the wanted columns
     cdef ArrowColumn offset
     cdef ArrowColumn timestamp

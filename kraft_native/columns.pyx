@@ -1,8 +1,8 @@
 """Record batches as columns: Arrow buffers and numpy arrays, without an object per record.
 
-A read walks the batches once. Before each batch it makes sure that every column has room for all that the batch could
-hold (its decompressed size bounds keys, values and headers; its count bounds rows), so the loop over records checks
-nothing but the records themselves. The GIL is held only to decompress and to grow.
+A read walks the batches once. Before each batch it gives every column room for all that the batch could hold: its
+decompressed size bounds keys, values and headers; its count bounds rows. So the loop over records checks nothing but
+the records themselves. The GIL is held only to decompress and to grow.
 
 Column           Arrow type                                    null
 offset           int64                                         never
@@ -63,8 +63,9 @@ class HeadersColumn(NamedTuple):
 cdef class Columns:
     """The columns of some records, as many rows in each.
 
-    Any Arrow library takes them without copying (`pyarrow.record_batch(columns)`); `numpy(name)` gives arrays. The
-    memory lives as long as anything made from it. `next_offset` and `next_position` tell where to read on. Any thread.
+    Any Arrow library accepts them without copying (`pyarrow.record_batch(columns)`); `numpy(name)` returns arrays. The
+    memory lives as long as anything derived from it. The next read starts at `next_offset` and `next_position`. Any
+    thread.
     """
 
     def __init__(self):
@@ -75,7 +76,7 @@ cdef class Columns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that are there, in order."""
+        """Names of the columns, in order."""
         return tuple((<ArrowColumn>column).name for column in self.root.children)
 
     def __repr__(self) -> str:
@@ -86,14 +87,14 @@ cdef class Columns:
         return schema_capsule(self.root)
 
     def __arrow_c_array__(self, requested_schema=None):
-        """(schema capsule, array capsule). A requested schema is not looked at: the consumer casts."""
+        """(schema capsule, array capsule). A requested schema is ignored: the consumer casts."""
         return schema_capsule(self.root), array_capsule(self.root)
 
     def numpy(self, str name not None):
         """A column as read-only numpy arrays over the same memory.
 
         Fixed width: one array (timestamps as datetime64[ms]). key and value: BinaryColumn. headers: HeadersColumn.
-        InvalidArgumentError when the column was not asked for.
+        InvalidArgumentError when the column was not requested.
         """
         cdef ArrowColumn column
         for column in self.root.children:
@@ -109,7 +110,7 @@ cdef class Columns:
         return array_of(column.data, NUMPY_TYPES[name])
 
     cdef int reserve(self, int64_t rows, int64_t bytes_more) except -1:
-        """Room for that many more rows, holding that many more bytes in each of keys, values and headers."""
+        """Make room for that many more rows, holding that many more bytes in each of keys, values and headers."""
         cdef Sinks* s = &self.sinks
         cdef int64_t capacity = max(s.rows + rows, s.row_capacity + (s.row_capacity >> 1), <int64_t>64)
         if s.row_capacity > 0 and s.rows + rows <= s.row_capacity:
@@ -156,7 +157,7 @@ cdef class Columns:
         return 0
 
     cdef int finish(self) except -1:
-        """Sets the lengths and gives back the room that was not needed."""
+        """Set the lengths and return the room that was not needed."""
         cdef Sinks* s = &self.sinks
         cdef ArrowColumn column
         self.reserve(0, 0)
@@ -200,7 +201,7 @@ cdef uint8_t* fixed_room(ArrowColumn column, int64_t size) except NULL:
 
 
 cdef int trim(Scratch scratch, int64_t size) except -1:
-    """The final size. Memory past it goes back when it is more than half of the block."""
+    """Set the final size. Memory past it is returned when it is more than half of the block."""
     cdef void* smaller
     scratch.size = <Py_ssize_t>size
     if scratch.capacity > 2 * size + 4096:
@@ -212,7 +213,7 @@ cdef int trim(Scratch scratch, int64_t size) except -1:
 
 
 cdef object array_of(Scratch scratch, str dtype):
-    # Imported when first asked for: readers of Arrow columns never need it.
+    # Imported at the first request: readers of Arrow columns never need it.
     import numpy
 
     cdef ScratchView view = ScratchView.__new__(ScratchView)
@@ -296,16 +297,16 @@ cdef class ColumnReader:
 
     def read(self, source, *, Py_ssize_t position=0, int64_t start_offset=0, end_offset=None, max_records=None,
              aborted=()) -> Columns:
-        """The records in `source[position:]`, any buffer of whole batches, as columns.
+        """Read the records in `source[position:]`, any buffer of whole batches, as columns.
 
         `start_offset` (inclusive) and `end_offset` (exclusive) bound the records' offsets; at most `max_records` are
         read. `aborted` lists aborted transactions whose records are left out, in any order, as (producer id, first
-        offset) as a Fetch answer gives them, or with the marker's offset as third. A pair holds until the producer's
-        next marker is met, so whoever reads on after such a marker must leave it out.
+        offset) as in a Fetch reply, or with the marker's offset as third. A pair holds until the producer's next marker
+        is met. A caller that continues after such a marker must leave the pair out.
 
-        Ends before a batch that is cut off, as the last one of a Fetch answer may be. Damage ends it too, and is raised
-        as CorruptRecordError (MessageTooLargeError: past a limit) only when no record precedes it: so each read gives
-        what can be read, and the next one tells why there is no more.
+        The read ends before a batch that is cut off, as the last one of a Fetch reply may be. It also ends at damage.
+        This is raised as CorruptRecordError (MessageTooLargeError: past a limit) only when no record precedes it. So
+        each read returns what is readable, and the next one raises the reason for the end.
         """
         cdef HeldBuffer held = HeldBuffer(source)
         if position < 0 or position > held.size:
@@ -367,7 +368,7 @@ cdef class ColumnReader:
 
 
 cdef Py_ssize_t load_aborted(object aborted, Scratch ranges) except -1:
-    """The aborted transactions by first offset, as an array in `ranges`. Gives their count."""
+    """Load the aborted transactions by first offset, as an array in `ranges`. Return their count."""
     cdef AbortedRange txn
     cdef list found = []
     for entry in aborted or ():
@@ -384,7 +385,7 @@ cdef Py_ssize_t load_aborted(object aborted, Scratch ranges) except -1:
 
 def read_columns(source, *, columns=DEFAULT_COLUMNS, start_offset=0, end_offset=None, max_records=None, aborted=(),
                  control=False, check_crc=True, max_bytes=None, max_ratio=None) -> Columns:
-    """`ColumnReader(columns, ...).read(source, ...)`, for a single read."""
+    """Run `ColumnReader(columns, ...).read(source, ...)` for a single read."""
     reader = ColumnReader(columns, control=control, check_crc=check_crc, max_bytes=max_bytes, max_ratio=max_ratio)
     return reader.read(source, start_offset=start_offset, end_offset=end_offset, max_records=max_records,
                        aborted=aborted)

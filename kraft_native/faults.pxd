@@ -40,13 +40,17 @@ cdef class Event:
     cdef readonly str kind         # one of KINDS, or "close" or "mark"
     cdef readonly str path         # of the file or directory; of a mark: ""
     cdef readonly str target       # rename: the new path, else ""
+
     cdef readonly int fd           # -1 where the operation has none
     cdef readonly int64_t offset   # write: position in the file; truncate: the new size; allocate: position; else 0
-    cdef readonly int64_t size     # allocate: how many bytes are reserved
-    cdef readonly bytes data       # write: the bytes that the kernel took
-    cdef readonly bint created     # open: this call made the file
+
+    cdef readonly int64_t size     # allocate: number of reserved bytes
+    cdef readonly bytes data       # write: the bytes that the kernel accepted
+
+    cdef readonly bint created     # open: this call created the file
     cdef readonly int flags        # open: the flags
     cdef readonly bint begun       # a flush has begun (its end is a later event)
+
     cdef readonly int error        # 0, or the errno with which it failed (injected or real)
     cdef readonly int64_t thread   # system's thread id
     cdef readonly object mark      # mark: the object given to `Trace.mark`

@@ -1,4 +1,4 @@
-"""Fault injection: what file operations the engine does, in order, and what happens when one of them fails."""
+"""Fault injection: which file operations the engine does, in order, and what happens when one of them fails."""
 
 from collections.abc import Collection
 from os import PathLike

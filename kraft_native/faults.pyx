@@ -1,4 +1,4 @@
-"""Fault injection: what file operations the engine does, in order, and what happens when one of them fails.
+"""Fault injection: which file operations the engine does, in order, and what happens when one of them fails.
 
     with fail_at(3, error=errno.ENOSPC, kinds={"write"}, suffix=".log"):
         log.append(...)          # the third write to a .log file fails as on a full disk
@@ -59,14 +59,14 @@ cdef dict OP_KINDS = {op: kind for kind, op in KIND_OPS.items()} | {
     KF_OPENED: "open", KF_CLOSED: "close", KF_MARK: "mark",
 }
 
-KINDS = frozenset(KIND_OPS)                  # what a plan can fail
+KINDS = frozenset(KIND_OPS)                  # kinds that a plan can fail
 MUTATIONS = KINDS - {"read"}                 # all but reading
 FLUSHES_AND_WRITES = frozenset({"write", "datasync", "sync", "sync_directory"})
 
 
 @cython.final
 cdef class Event:
-    """One file operation as it was carried out (or refused), or a mark. Fields that a kind has not are 0 or empty."""
+    """One file operation as it was carried out (or refused), or a mark. Fields that a kind lacks are 0 or empty."""
 
     def __repr__(self):
         parts = [self.kind]
@@ -92,8 +92,8 @@ cdef class Trace:
     """Records mutating file operations of the whole process, in the order in which they took effect.
 
     `under`: only those on paths that start with it (a rename counts by its source). A write is recorded with its bytes
-    when it returned; a flush twice, when it began and when it returned, because it covers what was written before the
-    first and promises it only after the second. Use as a context manager, once; one trace can be active at a time.
+    when it returned. A flush is recorded twice, when it began and when it returned: it covers what was written before
+    the first and promises it only after the second. Use as a context manager, once; one trace can be active at a time.
     Starting, stopping, marking and reading are for threads that hold the GIL; recorded operations may be of any.
     """
 
@@ -115,18 +115,18 @@ cdef class Trace:
         self.stop()
 
     def start(self) -> None:
-        """Begins to record; goes on behind what is recorded already. ValueError when a trace is active."""
+        """Begin to record, after what is recorded already. ValueError when a trace is active."""
         if kf_trace_start(&self.trace) < 0:
             raise InvalidArgumentError("another Trace is active; there is one per process")
         self.active = True
 
     def stop(self) -> None:
-        """Ends recording; harmless when it has ended."""
+        """End recording; harmless when it has ended."""
         kf_trace_stop(&self.trace)
         self.active = False
 
     def mark(self, label) -> None:
-        """Puts an object of yours into the order, between the operations before and after this call."""
+        """Put an object of the caller into the order, between the operations before and after this call."""
         if not self.active:
             raise InvalidArgumentError("the Trace is not active: a mark would have no place in the order")
         self.marks.append(label)
@@ -172,7 +172,7 @@ cdef class Trace:
 
 @cython.final
 cdef class Plan:
-    """A fault that happens, or a count that runs, while the plan is entered. Made by `fail_at`, `delay`,
+    """A fault that happens, or a count that runs, while the plan is entered. Created by `fail_at`, `delay`,
     `count_operations`."""
 
     def __cinit__(self):
@@ -196,12 +196,12 @@ cdef class Plan:
 
     @property
     def seen(self) -> int:
-        """Matching operations that were about to start, while the plan was active."""
+        """Matching operations that were about to start while the plan was active."""
         return self.rule.seen
 
     @property
     def fired(self) -> int:
-        """How many of them were failed, shortened or delayed."""
+        """Count of those that were failed, shortened or delayed."""
         return self.rule.fired
 
 
@@ -225,13 +225,13 @@ cdef Plan make_plan(int64_t at, int error, int64_t short_bytes, bint persistent,
 
 def fail_at(int64_t k, *, int error=errno.EIO, kinds=MUTATIONS, under="", suffix="", int64_t short_bytes=0,
             bint persistent=False) -> Plan:
-    """A plan that fails the k-th matching operation (counted from 1 over all threads) with `error`, undone.
+    """Create a plan that fails the k-th matching operation (counted from 1 over all threads) with `error`, undone.
 
-    `kinds`: which operations count, a subset of KINDS; `under`, `suffix`: only those whose path (of a rename: either
-    path) starts and ends with them. `short_bytes` > 0: if the k-th is a write, the system takes only so many bytes of
-    it, and the next matching operation, normally the engine asking for the rest, fails with `error` as on a
-    full disk; with `error=0` nothing fails and the engine must finish the write. `persistent`: whatever matches after
-    the first failure fails too (a dead disk). `plan.fired == 0` afterwards tells that the k-th never came.
+    `kinds`: which operations count, a subset of KINDS. `under`, `suffix`: only those whose path (of a rename: either
+    path) starts and ends with them. `short_bytes` > 0: if the k-th is a write, the system accepts only that many bytes
+    of it. The next match, normally the engine's write of the rest, then fails with `error` as on a full
+    disk; with `error=0` nothing fails and the engine must finish the write. `persistent`: whatever matches after the
+    first failure fails too (a dead disk). `plan.fired == 0` afterwards means that the k-th never came.
     """
     if k < 1:
         raise InvalidArgumentError(f"k: {k}; allowed: 1 and more")
@@ -243,7 +243,8 @@ def fail_at(int64_t k, *, int error=errno.EIO, kinds=MUTATIONS, under="", suffix
 
 
 def delay(int64_t delay_ms, *, kinds=FLUSHES_AND_WRITES, under="", suffix="") -> Plan:
-    """A plan of a slow disk: every matching operation starts `delay_ms` later. Who calls waits, as for a disk."""
+    """Create a plan of a slow disk: every matching operation starts `delay_ms` later. The caller waits, as for a
+    disk."""
     if delay_ms < 1:
         raise InvalidArgumentError(f"delay_ms: {delay_ms}; allowed: 1 and more")
     cdef Plan plan = make_plan(0, 0, 0, False, kinds, under, suffix)
@@ -252,5 +253,5 @@ def delay(int64_t delay_ms, *, kinds=FLUSHES_AND_WRITES, under="", suffix="") ->
 
 
 def count_operations(*, kinds=MUTATIONS, under="", suffix="") -> Plan:
-    """A plan that fails nothing; `seen` tells how many operations there were: the range of k for `fail_at`."""
+    """Create a plan that fails nothing; `seen` is then the number of operations: the range of k for `fail_at`."""
     return make_plan(0, 0, 0, False, kinds, under, suffix)

@@ -1,4 +1,4 @@
-"""One segment of a log that another process may own: read by pread only, nothing is believed unchecked."""
+"""One segment of a log that another process may own: read by pread only, nothing is trusted unchecked."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -7,7 +7,7 @@ from kraft_native.buffer cimport Scratch, Slice
 from kraft_native.errors cimport Fault
 
 
-# A walk over batches: where it stands, and the smallest base offset that the next batch may have.
+# A walk over batches: its position, and the smallest base offset that the next batch may have.
 cdef struct Walk:
     int64_t position
     int64_t offset_min
@@ -15,13 +15,13 @@ cdef struct Walk:
 
 
 cdef class ForeignSegment:
-    """Open files of one segment. Used by one thread at a time; closed by whoever opened it.
+    """Open files of one segment. Used by one thread at a time; closed by its opener.
 
-    The caller names the `end` of the bytes that may be looked at, because behind it the owner may be writing, and
-    throws the object away when the owner says that it truncated or replaced files.
+    The caller passes the `end` of the readable bytes, because the owner may be writing past it. It discards the object
+    when the owner reports that it truncated or replaced files.
     """
     cdef int fd
-    cdef int index_fd              # -1: there is none
+    cdef int index_fd              # -1: none exists
     cdef readonly bytes directory
     cdef readonly bytes path
     cdef readonly int64_t base_offset
@@ -30,16 +30,16 @@ cdef class ForeignSegment:
     cdef int64_t index_entries
     cdef Scratch window            # bytes of the file from window_position on
     cdef int64_t window_position
-    cdef int64_t cursor_offset     # the batch after the last one that was read starts here, -1: nothing was read yet
+    cdef int64_t cursor_offset     # start of the batch after the last one that was read, -1: nothing was read yet
     cdef int64_t cursor_position
-    cdef Fault fault               # of the last look that found damage
+    cdef Fault fault               # of the last check that found damage
 
     # Whole batches from the one that holds `offset`, all below `limit`, CRC checked; the first whatever max_bytes.
     # None: the segment ends before `offset`. An empty slice: the limit comes first. CorruptLogError, StorageError.
     # `log_end` bounds the offsets of the last segment.
     cdef Slice read(self, int64_t offset, int64_t max_bytes, int64_t limit, int64_t end, int64_t log_end)
-    # From which offset on the first record with timestamp >= target has to be sought, by the time index. `beyond`: all
-    # records of the segment are older, if the index of a sealed segment can be believed.
+    # Offset from which to search for the first record with timestamp >= target, by the time index. `beyond`: all
+    # records of the segment are older, if the index of a sealed segment can be trusted.
     cdef int64_t time_start(self, int64_t target, bint sealed, bint* beyond) except -1
 
     cdef int64_t locate(self, int64_t offset, int64_t end) except -2

@@ -1,7 +1,7 @@
 """One segment of a log that another process may own, as a reader sees it.
 
 Everything is read by pread into memory of our own: a mapping of a file that its owner may shrink can end in SIGBUS. The
-offset index is a hint that is checked at the batch it points to: its owner writes it in groups and does not flush it,
+offset index is a hint that is checked at the batch it points to. Its owner writes it in groups and does not flush it,
 so after a crash it may hold anything. Without a good hint the search starts at the front of the segment.
 """
 
@@ -29,7 +29,7 @@ cdef enum:
     VERIFY_BYTES = 1048576         # and while checking a tail
 
 cdef enum:
-    FOLLOWING_BYTES = 8            # the base offset of the batch behind the last one that is taken
+    FOLLOWING_BYTES = 8            # the base offset of the batch after the last accepted one
 
 cdef enum:
     LOOK_MORE = 100                # the window does not reach far enough
@@ -42,7 +42,7 @@ cdef bytes segment_file(bytes directory, int64_t base_offset, str suffix):
 
 
 cdef ForeignSegment foreign_open(bytes directory, int64_t base_offset, int64_t next_base):
-    """StorageError when the .log file cannot be opened: its owner may just have deleted it."""
+    """Open a segment. StorageError when the .log file cannot be opened: its owner may just have deleted it."""
     cdef ForeignSegment segment = ForeignSegment.__new__(ForeignSegment)
     cdef bytes index_path = segment_file(directory, base_offset, ".index")
     segment.directory = directory
@@ -79,7 +79,7 @@ cdef class ForeignSegment:
         self.index_fd = -1
 
     cdef int64_t fill(self, int64_t position, int64_t size) except -1:
-        """Reads bytes from `position` on into the window; gives how many there were."""
+        """Read bytes from `position` on into the window; return their count."""
         cdef int64_t got
         self.window.size = 0
         self.window.reserve(size)
@@ -92,7 +92,8 @@ cdef class ForeignSegment:
 
     cdef BatchLook walk_window(self, Walk* w, int64_t end, int64_t until_offset, bint check_crc,
                                int64_t* needed) noexcept nogil:
-        """Walks as far as the window reaches. LOOK_OK: stands at the first batch whose last offset >= until_offset."""
+        """Walk as far as the window reaches. LOOK_OK: it stopped at the first batch whose last offset >=
+        until_offset."""
         cdef int64_t have, left
         cdef BatchLook look
         while True:
@@ -106,8 +107,8 @@ cdef class ForeignSegment:
             look = batch_look(self.window.data + (w.position - self.window_position), have, check_crc, &w.h,
                               &self.fault)
             if look == LOOK_PARTIAL and have < left and batch_bytes(&w.h) <= left:
-                # Cut off by the window, not by the file. Without CRC the header says all that is needed, but of formats
-                # v0 and v1.
+                # Cut off by the window, not by the file. Without CRC the header has all that is needed, except for
+                # formats v0 and v1.
                 if check_crc or batch_is_legacy(&w.h):
                     needed[0] = batch_bytes(&w.h)
                     return <BatchLook>LOOK_MORE
@@ -138,7 +139,7 @@ cdef class ForeignSegment:
                 return LOOK_PARTIAL
 
     cdef object damaged(self, int64_t position, int64_t offset):
-        """The exception for what the last look found."""
+        """The exception for the damage found last."""
         return CorruptLogError(os.fsdecode(self.path), position, offset, self.next_base, fault_text(&self.fault))
 
     # --- finding ----------------------------------------------------------------------------------------------------
@@ -157,7 +158,7 @@ cdef class ForeignSegment:
         start = w
         look = self.walk(&w, end, offset, False)
         if look != LOOK_OK and look != LOOK_END:
-            # A wrong length leads astray; checksums tell where the damage begins, and whether there is any before it.
+            # A wrong length misleads; checksums show where the damage begins, and whether any lies before it.
             w = start
             look = self.walk(&w, end, offset, True)
         if look == LOOK_OK:
@@ -169,7 +170,7 @@ cdef class ForeignSegment:
         raise self.damaged(w.position, w.offset_min)
 
     cdef int64_t index_hint(self, int64_t offset, int64_t end) except -1:
-        """Where to start looking for `offset`, by the offset index; 0 when it does not help."""
+        """Position to start the search for `offset`, by the offset index; 0 when the index does not help."""
         cdef uint8_t entry[OFFSET_INDEX_ENTRY_BYTES]
         cdef int64_t low = 0
         cdef int64_t high = self.index_entries
@@ -195,7 +196,7 @@ cdef class ForeignSegment:
         return best_position
 
     cdef bint hint_is_sound(self, int64_t position, int64_t entry_offset, int64_t end) except -1:
-        """Whether a sound batch starts there that reaches the offset of the index entry."""
+        """Return whether a sound batch starts there that reaches the offset of the index entry."""
         cdef Walk w
         w.position = position
         w.offset_min = self.base_offset
@@ -224,7 +225,7 @@ cdef class ForeignSegment:
             timestamp = load_i64(entries.data + slot * TIME_INDEX_ENTRY_BYTES)
             offset = self.base_offset + load_i32(entries.data + slot * TIME_INDEX_ENTRY_BYTES + 8)
             if timestamp <= last_timestamp or offset < last_offset or offset < self.base_offset:
-                return start  # the unused part of a preallocated file, or damage: the last entry says nothing
+                return start  # the unused part of a preallocated file, or damage: the last entry is useless
             last_timestamp = timestamp
             last_offset = offset
             if timestamp <= target:
@@ -265,7 +266,7 @@ cdef class ForeignSegment:
                 raise self.damaged(position, offset)
             if taken.size > 0 or taken.look != LOOK_PARTIAL or got < size or size == taken.left:
                 break
-            size = min(taken.first_bytes + FOLLOWING_BYTES, taken.left)  # it is larger than what was asked for
+            size = min(taken.first_bytes + FOLLOWING_BYTES, taken.left)  # it is larger than the requested size
         if taken.size == 0:
             if taken.look == LOOK_OK:
                 return empty_slice(offset)
@@ -284,19 +285,21 @@ cdef struct Taken:
     int64_t left                   # in: bytes to the end of the segment
     int64_t bytes_max              # in: of all batches but the first
     int64_t limit                  # in: offset that no batch may reach
+
     int64_t offset_end             # in: the offsets of the segment end here
-    int64_t next_offset            # in: the smallest base offset allowed; out: the one after the last batch
+    int64_t next_offset            # in: smallest base offset; out: the one after the last batch
     int64_t size                   # out
+
     int64_t first_offset           # out: -1 when there is no batch
     int64_t first_bytes            # out: size of the first batch, also when it is cut off
-    BatchLook look                 # out: why there are no more batches; LOOK_OK: the limits
+    BatchLook look                 # out: why no more batches follow; LOOK_OK: the limits
 
 
 cdef void take(const uint8_t* p, int64_t size, Taken* t, Fault* fault) noexcept nogil:
-    """Takes sound batches whose offsets fit between what comes before and what follows.
+    """Accept sound batches whose offsets fit between what comes before and what follows.
 
-    The base offset is outside of the CRC. So a batch is taken only if it follows directly on the one before, or ends
-    below the base offset of the next: in a log without gaps no wrong base offset passes.
+    The base offset is outside of the CRC. So a batch is accepted only in two cases: it directly follows the previous
+    one, or it ends below the base offset of the next. In a log without gaps no wrong base offset passes.
     """
     cdef BatchHeader h
     cdef int64_t rest, offset_end
@@ -307,7 +310,7 @@ cdef void take(const uint8_t* p, int64_t size, Taken* t, Fault* fault) noexcept 
         t.look = batch_look(p + t.size, min(size, t.left) - t.size, True, &h, fault)
         if t.size == 0 and size >= BATCH_HEADER_BYTES:
             t.first_bytes = batch_bytes(&h)
-        # Where the limit comes first, a batch that is cut off behind it is none of the reader's business.
+        # Where the limit comes first, a batch that is cut off after it does not concern the reader.
         if t.look == LOOK_PARTIAL and size - t.size >= BATCH_HEADER_BYTES and batch_last_offset(&h) >= t.limit:
             t.look = LOOK_OK
             return
@@ -316,7 +319,7 @@ cdef void take(const uint8_t* p, int64_t size, Taken* t, Fault* fault) noexcept 
         if h.base_offset != t.next_offset:
             if t.size > 0:
                 t.look = LOOK_OK
-                return                 # whether what is missing is lost is asked when the reader gets there
+                return                 # whether missing offsets are lost is checked when the reader gets there
             rest = t.left - t.size - batch_bytes(&h)
             offset_end = t.offset_end
             if rest >= FOLLOWING_BYTES:

@@ -10,12 +10,12 @@ class ReadWindow:
 
 @final
 class RequestMemory:
-    """What the requests of all connections hold together: partial frames, frames that wait for their turn, bodies that
-    the Python side is working on, and answers until they have left. One per node; loop thread only."""
+    """Memory that the requests of all connections hold together: partial frames, frames that wait their turn, bodies
+    that the Python side processes, and answers until they are sent. One per node; loop thread only."""
 
     limit_bytes: int
     used_bytes: int
-    """At most `limit_bytes` and one largest frame, apart from the last few kilobytes of each connection."""
+    """Limited to `limit_bytes` and one largest frame, apart from the last few kilobytes of each connection."""
     peak_bytes: int
     unread_bytes: int
     """Answers that clients leave unread; at most half of `limit_bytes`."""

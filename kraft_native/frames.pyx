@@ -1,19 +1,20 @@
 """Frames out of a byte stream in bounded memory, and the memory of all streams together.
 
-A frame is an int32 length and that many bytes. What a peer announces costs nothing: memory follows what has arrived,
-at most three times of it. Only a connection that completed a frame of about that size before gets the room for the next
+A frame is an int32 length and that many bytes. An announced length costs nothing: memory follows the received bytes, at
+most three times of them. Only a connection that completed a frame of about that size before gets the room for the next
 one at once.
 
-Reads land in one window that all connections share, because a read is worked off before the next one starts. What
-remains, the head of a frame, is copied out and, for frames up to half a window, copied back before the next read, which
-may then bring many frames more. Larger frames are read to where they stay.
+Reads land in one window that all connections share, because a read is processed before the next one starts. The rest,
+the head of a frame, is copied out. For frames up to half a window it is copied back before the next read, which may
+then bring many more frames. Larger frames are read directly into their final place.
 
-When the limit is reached, a connection waits with its partial frame, unread. The one that waited longest may go past
-the limit until its frame is whole, so the memory in use is at most the limit and one largest frame, and there is always
+When the limit is reached, a connection waits with its partial frame, unread. The one that has waited longest may exceed
+the limit until its frame is whole. So the memory in use is at most the limit and one largest frame, and there is always
 progress. Kafka's `queued.max.request.bytes` is this limit.
 
-Answers count until they have left. Those that peers leave unread may take half of the limit; beyond it the connection
-with most of them is closed. So many small requests for large answers cannot exhaust memory, and others need not wait.
+Answers count until they are sent. Those that peers leave unread may take half of the limit; beyond it the connection
+with most of them is closed. So many small requests for large answers cannot exhaust memory, and other clients need not
+wait.
 """
 
 from collections import deque
@@ -32,8 +33,9 @@ from kraft_native.errors import InvalidArgumentError
 cdef enum:
     WINDOW_BYTES = 256 * 1024
     WINDOW_BYTES_SHORT = 4 * 1024          # offered while memory is scarce
+
     FRAME_BYTES_LARGE = WINDOW_BYTES // 2  # frames from here on are not carried through the window
-    DIRECT_BYTES_MIN = 64 * 1024           # what must have arrived of a large frame before it gets room of its own
+    DIRECT_BYTES_MIN = 64 * 1024           # received bytes of a large frame before it gets room of its own
 
 
 @cython.final
@@ -46,7 +48,7 @@ cdef class ReadWindow:
 
 @cython.final
 cdef class RequestMemory:
-    """What the requests of all connections hold together. One per node."""
+    """Memory that the requests of all connections hold together. One per node."""
 
     def __cinit__(self):
         self.landing = ReadWindow()
@@ -120,14 +122,14 @@ cdef class RequestMemory:
         return 0
 
     cdef int wake(self) except -1:
-        """Favours whoever waited longest, at once, so that nobody takes the room before its turn comes."""
+        """Favour the longest waiting user, at once, so that no other takes the room first."""
         cdef Endpoint user = self.waiting.popleft()
         self.favoured = user
         user.memory_available()
         return 0
 
     cdef int forget(self, Endpoint user) except -1:
-        """The user is gone."""
+        """Remove a user that has disconnected."""
         if user in self.waiting:
             self.waiting.remove(user)
         self.settle(user)
@@ -147,7 +149,7 @@ cdef class FrameReader:
         self.frame_bytes_max = frame_bytes_max
 
     cdef int offer(self, uint8_t** data, Py_ssize_t* size) except -1:
-        """Where the next bytes are to be put, and how many fit (at least one). Memory that `arrived` reads at once, so
+        """Set where to put the next bytes, and how many fit (at least one). `arrived` reads this memory at once, so
         nothing may be kept of it when no bytes come."""
         cdef Scratch kept = self.kept
         cdef Py_ssize_t left
@@ -166,7 +168,7 @@ cdef class FrameReader:
             return 0
         self.direct = True
         if kept.size == kept.capacity:
-            # Only a stalled connection comes here: what it may still send before its reading pauses.
+            # Only a stalled connection comes here: the bytes it may still send before its reading pauses.
             kept.reserve(kept.size + WINDOW_BYTES_SHORT)
             self.recount()
         data[0] = kept.data + kept.size
@@ -176,13 +178,13 @@ cdef class FrameReader:
         return 0
 
     cdef bint through_window(self, Py_ssize_t left) noexcept:
-        """Whether what is kept goes to the head of the window for the next read."""
+        """True when the kept bytes go to the head of the window for the next read."""
         if self.frame_total < FRAME_BYTES_LARGE:
             return left < FRAME_BYTES_LARGE
         return left < DIRECT_BYTES_MIN and self.kept.capacity < self.frame_total
 
     cdef int arrived(self, Py_ssize_t count) except -1:
-        """`count` bytes were put where `offer` said: a round begins."""
+        """Begin a round: `count` bytes were put where `offer` said."""
         if self.direct:
             self.kept.size += count
             return self.look_again()
@@ -192,7 +194,7 @@ cdef class FrameReader:
         return 0
 
     cdef int look_again(self) except -1:
-        """Begins a round over what is kept."""
+        """Begin a round over the kept bytes."""
         self.direct = True
         self.known = True
         if self.kept is None:
@@ -204,8 +206,8 @@ cdef class FrameReader:
         return 0
 
     cdef int next(self, const uint8_t** frame, Py_ssize_t* size) noexcept nogil:
-        """1 and the next whole frame, without its length; 0 when there is none; -1 when its length is negative or over
-        the limit. The frame is valid until `keep`."""
+        """Return 1 and the next whole frame, without its length; 0 when none is whole; -1 when its length is negative
+        or over the limit. The frame is valid until `keep`."""
         cdef Py_ssize_t left = self.end - self.p
         cdef int32_t length
         self.frame_total = 0
@@ -229,13 +231,13 @@ cdef class FrameReader:
         return self.end - self.p
 
     cdef bint has_whole(self) noexcept:
-        """Whether the rest of the round begins with a whole frame, or one with a length below 0."""
+        """True when the rest of the round begins with a whole frame, or one with a negative length."""
         cdef Py_ssize_t left = self.end - self.p
         return left >= 4 and left - 4 >= load_i32(self.p)
 
     cdef bint keep(self) except -1:
-        """Ends the round: what was not handed out outlives it. False when the next read must wait for memory; the user
-        is told when it may try `grow`."""
+        """End the round: bytes not handed out outlive it. Return False when the next read must wait for memory; the
+        user is notified when it may try `grow`."""
         cdef Py_ssize_t left = self.end - self.p
         assert self.known
         self.known = False
@@ -254,14 +256,14 @@ cdef class FrameReader:
         return self.grow()
 
     cdef int discard(self) except -1:
-        """Ends the round, and nothing outlives it."""
+        """End the round, and keep nothing."""
         self.known = False
         self.p = self.end = NULL
         self.frame_total = 0
         return self.drop()
 
     cdef int keep_window(self, Py_ssize_t left) except -1:
-        """Copies the end of the window out. Its head may be in `kept` already."""
+        """Copy the end of the window out. Its head may be in `kept` already."""
         if self.kept is None:
             self.kept = Scratch()
         if self.carried_bytes > 0 and self.p == self.memory.window:
@@ -273,7 +275,8 @@ cdef class FrameReader:
         return self.recount()
 
     cdef bint grow(self) except -1:
-        """Room for more of a large frame: as much again as has arrived, or all of it when such frames were seen."""
+        """Make room for more of a large frame: as much again as has arrived, or all of it when such frames were
+        seen."""
         cdef Scratch kept = self.kept
         cdef Py_ssize_t want
         cdef bint proven
@@ -283,7 +286,7 @@ cdef class FrameReader:
             kept.size -= self.kept_from
             memmove(kept.data, kept.data + self.kept_from, <size_t>kept.size)
             self.kept_from = 0
-        # Batches of one producer differ a little.
+        # Batches of one producer differ a little in size.
         proven = self.frame_total <= self.proven_bytes + (self.proven_bytes >> 3)
         if kept.capacity >= self.frame_total or (kept.size < DIRECT_BYTES_MIN and not proven):
             return True
@@ -298,7 +301,7 @@ cdef class FrameReader:
         return True
 
     cdef bint has_partial(self) noexcept:
-        """Whether the end of a frame is awaited."""
+        """True while the end of a frame is awaited."""
         return self.kept is not None
 
     cdef Py_ssize_t kept_bytes(self) noexcept:
@@ -312,7 +315,7 @@ cdef class FrameReader:
         return 0
 
     cdef int drop(self) except -1:
-        """Lets go of everything that is kept."""
+        """Release all kept bytes."""
         cdef int64_t counted = self.counted_bytes
         self.memory.settle(self.user)
         if self.kept is not None:

@@ -1,10 +1,10 @@
-"""What opening a log found and did."""
+"""Findings and actions of opening a log."""
 
 from libc.stdint cimport int64_t
 
 
 cdef class RecoveryReport:
-    """What opening a log found and did. `recovery_report.pyi` describes the fields."""
+    """Findings and actions of opening a log. `recovery_report.pyi` describes the fields."""
     cdef readonly str directory
     cdef readonly str marks_from
     cdef readonly bint clean

@@ -1,4 +1,4 @@
-"""What opening a log found and did."""
+"""Findings and actions of opening a log."""
 
 from typing import Literal, NamedTuple, final
 
@@ -27,14 +27,14 @@ class LostRange(NamedTuple):
     next_offset: int
 
 class Changed(NamedTuple):
-    """A segment that is shorter than it was when its size was noted; `size_bytes` is -1 for one that is missing."""
+    """A segment that is shorter than its recorded size; `size_bytes` is -1 for a missing one."""
 
     path: str
     size_bytes: int
     noted_bytes: int
 
 class Ignored(NamedTuple):
-    """A file that could not be used, and why. What it held was rebuilt, where batches tell it."""
+    """An unusable file, and the reason. Its content was rebuilt, as far as the batches have it."""
 
     path: str
     what: str
@@ -45,7 +45,7 @@ class RecoveryReport:
     def directory(self) -> str: ...
     @property
     def marks_from(self) -> Literal["given", "state", "kafka", "none"]:
-        """Who told the log start, the recovery point and whether the stop was clean."""
+        """Source of the log start, the recovery point and the mark of a clean stop."""
 
     @property
     def clean(self) -> bool:
@@ -53,7 +53,7 @@ class RecoveryReport:
 
     @property
     def intact(self) -> bool:
-        """Whether all records that the log is known to have had are there. A cut end is not known to have been more."""
+        """True when all records that the log is known to have had exist. A cut end is not known to have been more."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -61,7 +61,7 @@ class RecoveryReport:
     def log_end_offset(self) -> int: ...
     @property
     def recovery_point(self) -> int:
-        """From where the scan had to begin: everything below was durable."""
+        """Start of the scan that was needed: everything below was durable."""
 
     @property
     def segments(self) -> int: ...
@@ -77,7 +77,7 @@ class RecoveryReport:
     def cut(self) -> list[CutTail]: ...
     @property
     def damage(self) -> list[Damage]:
-        """Of the scanned segments; damage elsewhere is found when it is read, see `Segment.damage`."""
+        """Damage in the scanned segments; damage elsewhere is found when it is read, see `Segment.damage`."""
 
     @property
     def lost_ranges(self) -> list[LostRange]:
@@ -85,11 +85,11 @@ class RecoveryReport:
 
     @property
     def changed(self) -> list[Changed]:
-        """Segments that are missing or shorter than they were when the log noted their sizes."""
+        """Segments that are missing or shorter than their recorded sizes."""
 
     @property
     def rebuilt(self) -> list[str]:
-        """Files written anew from the batches, besides the indexes of scanned segments."""
+        """Files rebuilt from the batches, besides the indexes of scanned segments."""
 
     @property
     def ignored(self) -> list[Ignored]: ...

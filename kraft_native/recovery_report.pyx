@@ -1,4 +1,4 @@
-"""What opening a log found and did: `recovery` fills it, an owner and a node report it."""
+"""Findings and actions of opening a log: `recovery` fills the report, an owner and a node publish it."""
 
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ class LostRange(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """A segment that is shorter than it was when its size was noted; `size_bytes` is -1 for one that is missing."""
+    """A segment that is shorter than its recorded size; `size_bytes` is -1 for a missing one."""
 
     path: str
     size_bytes: int
@@ -41,7 +41,7 @@ class Changed(NamedTuple):
 
 
 class Ignored(NamedTuple):
-    """A file that could not be used, and why. What it held was rebuilt."""
+    """An unusable file, and the reason. Its content was rebuilt."""
 
     path: str
     what: str
@@ -60,7 +60,7 @@ cdef class RecoveryReport:
 
     @property
     def intact(self) -> bool:
-        """Whether all records that the log is known to have had are there. A cut end is not known to have been more."""
+        """True when all records that the log is known to have had exist. A cut end is not known to have been more."""
         return not self.damage and not self.lost_ranges
 
     def __repr__(self) -> str:

@@ -1,17 +1,17 @@
-"""The `.log` file of a segment: written at its end, read through a mapping. What the bytes mean is `segment.pyx`.
+"""The `.log` file of a segment: written at its end, read through a mapping. `segment.pyx` interprets the bytes.
 
-Writing. Small appends go by a copy into a mapped window (`_c/window.h`), larger ones by one pwritev into space that is
-reserved ahead, and so do the small ones of a log that flushes all the time: after a flush the first store into each
-page is a fault, and makes the whole of a large page dirty again. The pages of both are brought into the page cache
-ahead. `size` counts what the owner counts; what a failed write, a window or a reservation leaves behind it is never
-read, and `trim` cuts it off.
+Writing. Small appends are copied into a mapped window (`_c/window.h`). Larger ones are one pwritev into space that is
+reserved ahead. So are the small ones of a log that flushes all the time: after a flush the first store into each page
+is a fault, and makes the whole of a large page dirty again. The pages of both are brought into the page cache ahead.
+`size` covers the batches that the owner counts. Bytes past it, left by a failed write, a window or a reservation, are
+never read, and `trim` cuts them off.
 
-Reading. The mapping may reach past the end of the file, so that a growing file is not mapped anew at each append; only
-bytes below `size` are touched. A larger mapping replaces a smaller one, which lives on while slices pin it. A file that
-is not ours is read into memory instead (`Copies`): to touch what its owner has cut off would end the process. Of such a
-file only what follows the first place that was asked for is read: of a log that was closed cleanly its end.
+Reading. The mapping may reach past the end of the file, so that a growing file needs no new mapping at each append;
+only bytes below `size` are touched. A larger mapping replaces a smaller one, which lives on while slices pin it. A file
+that is not ours is read into memory instead (`Copies`): touching bytes that its owner has cut off would end the
+process. Such a file is read only from the first requested position on: of a log that was closed cleanly, only its end.
 
-Cutting. Pinned memory must not change, so a pinned file is never cut in place: its kept part is written to a new file
+Cutting. Pinned memory must not change, so a pinned file is never cut in place. Its kept part is written to a new file
 under the same name, and the pins keep the old one.
 """
 
@@ -40,15 +40,15 @@ cdef enum:
     WINDOW_WRITE_BYTES_MAX = 8192
     # Releasing the GIL costs 65 ns: worth it from about here.
     GIL_WRITE_BYTES_MIN = 16384
-    # Space reserved ahead: as much again as the file has, but no more than this.
+    # Space reserved ahead: as much again as the file has, but at most this.
     RESERVED_BYTES_MAX = 4 << 20
-    # Pages brought into the cache at once. Writes larger than the second bring their own many at a time.
+    # Pages brought into the cache at once. Writes larger than the second value bring many of their own at a time.
     POPULATED_BYTES_MIN = 4096
     POPULATED_BYTES_MAX = 128 << 10
     POPULATED_WRITE_BYTES_MAX = 64 << 10
     # Smallest mapping of a growing file; each larger one is twice the size needed.
     MAPPING_BYTES_MIN = 1 << 20
-    # What walks over a log look at most at a time: a segment and the one behind it.
+    # A walk over a log needs at most these at a time: a segment and the one after it.
     COPIES_MAX = 2
 
 
@@ -82,7 +82,7 @@ cdef class SegmentFile:
             self.open_file(True)
         if self.windowed and bytes_count <= WINDOW_WRITE_BYTES_MAX:
             result = file_window_reach(&self.window, self.fd, self.size, <size_t>bytes_count)
-            # Also where the space could not be reserved: a part of it may have been.
+            # Also when the space could not be reserved: a part of it may have been.
             self.reserved_to = max(self.reserved_to, self.window.end, end)
             if result == 0:
                 if end > self.populated_to:
@@ -103,26 +103,26 @@ cdef class SegmentFile:
         return 0
 
     cdef int reserve(self, int64_t bytes_count) except -1:
-        """Has the file system find the blocks for the next writes in one step: a write of 1 MiB into them takes three
-        quarters of the time that one takes which extends the file (ext4, per 4 KiB block: no space to account for, no
-        extent to enter). Where space cannot be reserved, a plain write must do."""
+        """Have the file system find the blocks for the next writes in one step. A write of 1 MiB into them takes three
+        quarters of the time of one that extends the file. (ext4, per 4 KiB block: no space to account for, no extent to
+        enter.) Where space cannot be reserved, a plain write must do."""
         cdef int64_t end = self.size + bytes_count
         cdef int result
         if end <= self.reserved_to:
             return 0
         end += min(self.size, <int64_t>RESERVED_BYTES_MAX)
         result = file_allocate(self.fd, self.size, end - self.size)
-        self.reserved_to = end         # also after a failure: a part may be reserved, and the next write need not ask
+        self.reserved_to = end         # also after a failure: a part may be reserved; no next try
         if result < 0:
-            self.populated_to = INT64_MAX      # what is not reserved is not there to be populated
+            self.populated_to = INT64_MAX      # space that is not reserved cannot be populated
         if result != -EOPNOTSUPP and result != -ENOSPC and result != -EDQUOT:
             check(result, self.path)
         return 0
 
     cdef void populate(self, int64_t bytes_count, int64_t limit) noexcept:
-        """Brings the pages of the next writes, reserved up to `limit`, into the page cache many at a time: together
-        they cost the system a fraction of what each costs alone when a write or a page fault asks for it. As many
-        again as the file has, so that a small log keeps few. Where it fails, the write itself will tell."""
+        """Bring the pages of the next writes, reserved up to `limit`, into the page cache many at a time. Together they
+        cost the system a fraction of their cost one by one, when a write or a page fault needs each. As many again as
+        the file has, so that a small log keeps few. Where this fails, the write itself will fail and report it."""
         cdef int64_t start = max(self.size, self.populated_to)
         cdef int64_t step = POPULATED_BYTES_MIN
         while step < POPULATED_BYTES_MAX and 2 * step <= self.size:
@@ -133,7 +133,7 @@ cdef class SegmentFile:
             self.populated_to = INT64_MAX
 
     cdef int trim(self) except -1:
-        """Cuts off what is reserved past the last batch."""
+        """Cut off the reserved space past the last batch."""
         file_window_close(&self.window)
         if self.reserved_to > 0:
             self.open_file(True)
@@ -142,7 +142,7 @@ cdef class SegmentFile:
         return 0
 
     cdef int sync(self) except -1:
-        """Flushes the log file on this thread."""
+        """Flush the log file on this thread."""
         cdef int result, fd
         self.open_file(True)
         fd = self.fd
@@ -152,7 +152,7 @@ cdef class SegmentFile:
         return 0
 
     cdef int cut_file(self, int64_t size) except -1:
-        """Keeps the first `size` bytes."""
+        """Keep the first `size` bytes."""
         file_window_close(&self.window)
         self.open_file(True)
         if file_is_pinned(self.fd):
@@ -164,7 +164,7 @@ cdef class SegmentFile:
         return 0
 
     cdef int replace_file(self, int64_t size) except -1:
-        """A new file with the first `size` bytes takes the name; the pins of the old one keep what they see."""
+        """Replace the file by a new one with the first `size` bytes; the pins of the old one stay readable."""
         cdef bytes temporary = self.path + b".cut"
         cdef int fd, result = 0
         cdef const uint8_t* data
@@ -196,13 +196,13 @@ cdef class SegmentFile:
         return 0
 
     cdef void close_file(self) noexcept:
-        """Closes the descriptor and the window; mappings stay."""
+        """Close the descriptor and the window; mappings stay."""
         file_window_close(&self.window)
         file_close(self.fd)
         self.fd = -1
 
     cdef int map_to(self, int64_t end, int64_t start=0) except -1:
-        """Makes [start, end) of the file, end <= size, readable through `data`; [0, end) where it is ours."""
+        """Make [start, end) of the file, end <= size, readable through `data`; [0, end) where it is ours."""
         cdef int64_t size = end
         cdef bint keep_open = self.fd >= 0
         self.need_readable()
@@ -227,8 +227,7 @@ cdef class SegmentFile:
         return 0
 
     cdef int copy_before(self, int64_t start) except -1:
-        """Reads what lies before the part that was copied, from `start` on: from the same file, whatever has its name
-        by now."""
+        """Read the part before the copied one, from `start` on: from the same file, whatever has its name by now."""
         fill_copy(self.mapping, self.fd, start, self.copied_from, self.path)
         self.copied_from = start
         if start == 0:

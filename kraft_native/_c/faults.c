@@ -23,7 +23,7 @@ static int ends_with(const char *text, const char *end) {
     return text_size >= end_size && memcmp(text + text_size - end_size, end, end_size) == 0;
 }
 
-/* The path of the event. Calls on descriptors are asked of the kernel, so it is the file's name of now. */
+/* The path of the event. For a call on a descriptor the kernel is queried, so it is the file's current name. */
 static const char *path_of(const kf_event *event, char *space) {
     if (event->path != NULL) return event->path;
     char link[64];
@@ -33,7 +33,7 @@ static const char *path_of(const kf_event *event, char *space) {
     return space;
 }
 
-/* Makes room for `more` items of `item` bytes; 0 when there is no memory. */
+/* Makes room for `more` items of `item` bytes; 0 when memory is short. */
 static int grow(void **items, size_t *capacity, size_t used, size_t more, size_t item) {
     if (used + more <= *capacity) return 1;
     size_t wanted = *capacity ? *capacity * 2 : 1024;
@@ -81,7 +81,7 @@ static int matches(const kf_rule *rule, const kf_event *event, const char *path)
     return event->path2 != NULL && starts_with(event->path2, rule->under) && ends_with(event->path2, rule->suffix);
 }
 
-/* What one rule says about an operation that is about to start: 0, -errno, or how many bytes a write may take. */
+/* Decision of one rule about an operation that is about to start: 0, -errno, or how many bytes a write may accept. */
 static int64_t judge(kf_rule *rule, const kf_event *event) {
     rule->seen++;
     rule->fired += rule->delay_us > 0;
@@ -129,7 +129,7 @@ static int64_t hook(const kf_event *event, void *context) {
     return verdict;
 }
 
-/* Call with the guard held: the hook is there exactly while somebody needs it. */
+/* Call with the guard held: the hook is installed exactly while it is needed. */
 static void update_hook(void) {
     int needed = active_trace != NULL;
     for (int i = 0; i < KF_RULE_SLOTS; i++) needed |= rules[i] != NULL;

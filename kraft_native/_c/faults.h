@@ -1,7 +1,7 @@
 /* A recorder of, and faults in, the calls of `fileio.c`: one hook, installed only while something is active.
  *
- * All state is static and guarded by one mutex, so a call on another thread that is still inside the hook while the
- * last plan ends touches nothing that is freed. Callers own `kf_rule` and `kf_trace` and must remove them first.
+ * All state is static and guarded by one mutex. So a call on another thread that is still inside the hook while the
+ * last plan ends touches no freed memory. Callers own `kf_rule` and `kf_trace` and must remove them first.
  */
 #ifndef KRAFT_FAULTS_H
 #define KRAFT_FAULTS_H
@@ -20,9 +20,9 @@ typedef struct kf_rule {
     const char *suffix;   /* the path ends with it; "" matches all */
     int64_t at;           /* which matching operation fails, counted from 1; 0: none, the rule only counts */
     int error;            /* errno to fail with; 0: none (with short_bytes: the write is only split) */
-    int64_t short_bytes;  /* > 0: a write at `at` takes so many bytes, and the next matching operation fails instead */
+    int64_t short_bytes;  /* > 0: a write at `at` accepts so many bytes, and the next match fails instead */
     int persistent;       /* everything that matches after the first failure fails as well */
-    int64_t delay_us;     /* > 0: every operation that matches starts so much later */
+    int64_t delay_us;     /* > 0: every matching operation starts so much later */
     int due;              /* the next matching operation fails (after a short write) */
     int64_t seen;         /* matching operations so far */
     int64_t fired;        /* operations that were failed, shortened or delayed */
@@ -30,7 +30,7 @@ typedef struct kf_rule {
 
 typedef struct kf_entry {
     int op;             /* enum kf_op without KF_DONE, or KF_MARK */
-    int begun;          /* the operation has begun and not yet returned: only flushes are told so */
+    int begun;          /* the operation has begun and not yet returned: only flushes are reported so */
     int fd;
     int64_t a;
     int64_t b;

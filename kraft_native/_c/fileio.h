@@ -26,7 +26,7 @@ enum kf_op {
     KF_MKDIR = 11,    /* path */
     KF_READ = 12,     /* fd, a = file offset, b = byte count */
     KF_ALLOCATE = 13, /* fd, a = file offset, b = byte count: reserves space, may lengthen the file with zeros */
-    KF_DONE = 0x100   /* added to an operation from KF_WRITE on, reading excepted: it has returned `result`; only reports.
+    KF_DONE = 0x100   /* added to an operation from KF_WRITE on, reading excepted: it returned `result`; only reports.
                        * A call that the hook itself failed is not reported again. */
 };
 

@@ -1,4 +1,4 @@
-/* Time as the flusher sees it: a clock that does not go back, and conditions that wait by it. */
+/* The flusher's time: a clock that does not go back, and conditions that wait by it. */
 #ifndef KRAFT_FLUSH_CLOCK_H
 #define KRAFT_FLUSH_CLOCK_H
 
@@ -24,7 +24,7 @@ static inline int init_condition(pthread_cond_t *condition) {
     return error;
 }
 
-/* Whether the deadline passed. */
+/* Whether the deadline has passed. */
 static inline bool wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t deadline_ns) {
     struct timespec deadline = {.tv_sec = deadline_ns / 1000000000, .tv_nsec = deadline_ns % 1000000000};
     return pthread_cond_timedwait(condition, lock, &deadline) == ETIMEDOUT;

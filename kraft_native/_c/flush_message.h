@@ -1,5 +1,5 @@
-/* What the flusher sends for one log when a flush has ended. Whoever calls holds the flusher's lock, so that who takes
- * a message back knows whether it has left: it is small, and a socket takes it at once or not at all. */
+/* What the flusher sends for one log when a flush has ended. The caller holds the flusher's lock. So a caller that
+ * withdraws a message knows whether it has left: it is small, and a socket accepts it at once or not at all. */
 #ifndef KRAFT_FLUSH_MESSAGE_H
 #define KRAFT_FLUSH_MESSAGE_H
 
@@ -11,7 +11,7 @@
 typedef struct flush_message {
     int64_t end;  /* when this is durable, it is sent */
     int fd;
-    int size;     /* 0: none waits */
+    int size;     /* 0: no message waits */
     bool sent;    /* the last one was */
     char data[KF_FLUSH_MESSAGE_BYTES_MAX];
 } flush_message;
@@ -26,7 +26,7 @@ static inline void put_message(flush_message *message, int64_t end, int fd, cons
     memcpy(message->data, data, (size_t)size);
 }
 
-/* A message that the socket took a part of cannot be mended: the peer sees the connection end. */
+/* A message that the socket accepted only in part cannot be completed: the peer sees the connection end. */
 static inline void send_message(flush_message *message, int64_t durable) {
     if (!message->size || durable < message->end) return;
     ssize_t sent = send(message->fd, message->data, (size_t)message->size, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -1,4 +1,4 @@
-/* The flusher's state, and where each log waits in it. Whoever calls holds the flusher's lock. */
+/* The flusher's state, and where each log waits in it. The caller holds the flusher's lock. */
 #ifndef KRAFT_FLUSH_QUEUES_H
 #define KRAFT_FLUSH_QUEUES_H
 
@@ -24,15 +24,15 @@ typedef struct log_state {
     step_list round;        /* the round that runs */
     int64_t submitted_end;
     int64_t taken_end;      /* rounds begun so far reach to here */
-    int64_t wanted_end;     /* somebody asked for durability to here */
+    int64_t wanted_end;     /* durability was requested to here */
     int64_t queued_bytes;
-    int64_t linger_ns;      /* what it gathers for, negative: until somebody asks */
+    int64_t linger_ns;      /* time to gather, negative: until a request */
     int64_t deadline_ns;    /* of gathering */
     int64_t hold_until_ns;  /* after a slow round: see `hold` */
     int64_t hold_bytes;
-    int event_fd;           /* -1 until asked for */
-    int64_t event_end;      /* an event tells of a mark from here on, and of a failure */
-    bool happened;          /* what an event tells of, since the handle was made */
+    int event_fd;           /* -1 until requested */
+    int64_t event_end;      /* an event reports a mark from here on, and a failure */
+    bool happened;          /* what an event reports, since the handle's creation */
     int waiters;
     unsigned resets;
     pthread_cond_t moved;   /* mark moved, failure, reset, end of a round, stop */
@@ -55,16 +55,16 @@ struct kf_flusher {
     queue ready;     /* first come, first served */
     log_state *registered; /* every handle, in no order */
     unsigned fork_generation;
-    int event_fd;    /* -1 until asked for; of all logs */
-    bool happened;   /* what it tells of, since the start */
+    int event_fd;    /* -1 until requested; of all logs */
+    bool happened;   /* what it reports, since the start */
     bool sleeping;   /* the thread waits for `work` */
     bool waking;     /* it is to be woken when the lock is given up: see `unlock` */
     bool stopping;
     kf_flush_statistics statistics;
 };
 
-/* A child of fork has the memory but not the thread, and perhaps a lock that nobody will ever release. Counting forks
- * is cheaper than asking for the process id at each submission. */
+/* A child of fork has the memory but not the thread, and perhaps a lock that no thread will ever release. Counting
+ * forks is cheaper than a call for the process id at each submission. */
 static unsigned fork_generation = 0;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
@@ -119,7 +119,7 @@ static bool take_waking(kf_flusher *flusher) {
     return waking;
 }
 
-/* Wakes the thread behind the lock, not under it, where it would find the lock taken and sleep again. */
+/* Wakes the thread after releasing the lock. Otherwise it would find the lock held and sleep again. */
 static void unlock(kf_flusher *flusher) {
     bool waking = take_waking(flusher);
     pthread_mutex_unlock(&flusher->lock);
@@ -129,17 +129,17 @@ static void unlock(kf_flusher *flusher) {
 static void gather_until(log_state *log, int64_t deadline_ns) {
     log->deadline_ns = deadline_ns;
     enter_queue(log, PLACE_GATHERING);
-    /* It may sleep for longer; but what only waits to be asked for is nothing to wake for. */
+    /* It may sleep for longer; a log that only waits for a request is no reason to wake. */
     if (log->flusher->gathering.head == log && deadline_ns != INT64_MAX) wake_thread(log->flusher);
 }
 
-/* Puts a log with queued steps where it belongs. */
+/* Puts a log with queued steps into its queue. */
 static void place_log(log_state *log) {
     kf_flusher *flusher = log->flusher;
     if (log->place == PLACE_READY || log->queued.count == 0) return;
     if (log->hold_until_ns && flusher->linger_ns >= 0) {
         if (log->queued_bytes < log->hold_bytes && now_ns() < log->hold_until_ns) {
-            /* What somebody asks for may have come while a round ran, and gather for long: no later than the hold. */
+            /* Requested steps may have come while a round ran, and gather for long: no later than the hold. */
             bool wanted = log->wanted_end > log->taken_end && log->deadline_ns > log->hold_until_ns;
             if (log->place == PLACE_NOWHERE || wanted) gather_until(log, log->hold_until_ns);
             return;

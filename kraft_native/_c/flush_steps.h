@@ -1,4 +1,4 @@
-/* What the flusher still has to make durable for one log, in order. Whoever calls holds the flusher's lock. */
+/* What the flusher still has to make durable for one log, in order. The caller holds the flusher's lock. */
 #ifndef KRAFT_FLUSH_STEPS_H
 #define KRAFT_FLUSH_STEPS_H
 
@@ -58,7 +58,7 @@ static inline void clamp_steps(step_list *list, int64_t end) {
         if (list->items[i].end > end) list->items[i].end = end;
 }
 
-/* Takes the file out of steps from `first` on. A step stays, doing nothing, because its end still has to be passed. */
+/* Removes the file from steps from `first` on. A step stays, doing nothing, because its end still has to be passed. */
 static inline void void_steps(step_list *list, int first, int fd) {
     for (int i = first; i < list->count; i++)
         if (list->items[i].kind == STEP_FILE && list->items[i].fd == fd) list->items[i].kind = STEP_NOTHING;
