@@ -87,7 +87,7 @@ def set_command(kind: str, name: str, assignments: tuple[str, ...], validate_onl
 @cluster_options
 def delete_command(kind: str, name: str, keys: tuple[str, ...], validate_only: bool, bootstrap: str, timeout: float,
                    as_json: bool) -> None:
-    """Delete settings, which return to their defaults."""
+    """Remove settings of a resource; the inherited values apply again."""
     _alter(kind, name, [Change(key, Operation.DELETE, None) for key in dict.fromkeys(keys)], validate_only, bootstrap,
            timeout, as_json)
 

@@ -22,7 +22,7 @@ AS_OF: Final = click.option("--as-of", metavar="OFFSET|TIME",
 
 
 def source_options(command: Command) -> Command:
-    """Where to read: `--data`, `--bootstrap`, `--timeout`; and `--json`."""
+    """Add `--data`, `--bootstrap` and `--timeout`, which select the source, and `--json`."""
     for option in (JSON, TIMEOUT, BOOTSTRAP, DATA):
         command = option(command)
     return command
@@ -30,12 +30,12 @@ def source_options(command: Command) -> Command:
 
 @kraft.group("metadata")
 def metadata_group() -> None:
-    """Look into the metadata log: what the cluster knows, now or earlier.
+    """Inspect the metadata log: the cluster's metadata, now or earlier.
 
     \b
     /image /features /brokers /controllers /topics /configs /quotas /producer_ids /acls /scram /delegation_tokens
 
-    Of a running cluster what is committed is shown; of files all that is in the log. Reads only.
+    From a running cluster it shows committed metadata, from files everything in the log. Reads only.
     """
 
 
@@ -44,7 +44,7 @@ def metadata_group() -> None:
 @AS_OF
 @source_options
 def ls_command(path: str, as_of: str | None, data: Path | None, bootstrap: str, timeout: float, as_json: bool) -> None:
-    """List the names at PATH; a slash behind those that have names of their own."""
+    """List the names at PATH, with a slash behind those that contain further names."""
     found = at(tree_of(load(data, bootstrap, timeout, AsOf.parse(as_of))), path)
     names = list(found) if isinstance(found, dict) else [path.rstrip("/").rpartition("/")[2]]
     children = found if isinstance(found, dict) else {}
@@ -75,11 +75,11 @@ def cat_command(path: str, as_of: str | None, data: Path | None, bootstrap: str,
 @source_options
 def diff_command(path: str, as_of: str | None, to: str | None, other: Path | None, data: Path | None, bootstrap: str,
                  timeout: float, as_json: bool) -> None:
-    """Show what is not the same at two times, or in two places. Ends with 1 when something is not."""
+    """Show the differences between two times, or between two places. Exit code 1 when there are any."""
     before = tree_of(load(data, bootstrap, timeout, AsOf.parse(as_of))) if as_of or other else {}
     after = tree_of(load(other or data, bootstrap, timeout, AsOf.parse(to, "--to")))
     if not _part(before, path):
-        at(after, path)     # refuses what neither side has
+        at(after, path)     # raises for a path that neither side has
     found = differences(_part(before, path), _part(after, path))
     for each in found:
         full = path.rstrip("/") + each.path
@@ -96,7 +96,7 @@ def diff_command(path: str, as_of: str | None, to: str | None, other: Path | Non
 
 
 def _part(tree: dict[str, Any], path: str) -> Any:
-    """What stands there; nothing on a side that has it not."""
+    """Return the value at the path; empty on a side that lacks it."""
     found: Any = tree
     for name in filter(None, path.split("/")):
         found = found.get(name, {}) if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""Where `kraft metadata` reads a metadata log: files, ours or Apache Kafka's, or the controller that leads."""
+"""Sources of a metadata log for `kraft metadata`: files, ours or Apache Kafka's, or the active controller."""
 
 import time
 from collections.abc import Iterator
@@ -30,8 +30,8 @@ READER: Final = ReplicaKey(NOBODY)
 
 
 class AsOf(NamedTuple):
-    """A point of the log: up to and including an offset, or a time in milliseconds; neither: its end. `option`: the one
-    that names it."""
+    """A point of the log: an offset or a time in milliseconds, both inclusive, or its end when neither is given.
+    `option` is the command-line option that names it."""
 
     offset: int | None = None
     time_ms: int | None = None
@@ -39,14 +39,14 @@ class AsOf(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | None, option: str = "--as-of") -> Self:
-        """An offset, or a time such as 2026-01-31T09:00:00 (UTC unless it says otherwise)."""
+        """Parse an offset, or a time such as 2026-01-31T09:00:00 (UTC unless it has a zone)."""
         if text is None:
             return cls(option=option)
         offset = whole_number(text)
         return cls(offset, time_ms(option, text) if offset is None else None, option)
 
     def check_end(self, last_offset: int) -> None:
-        """`InvalidConfigError` when the log ends before the offset."""
+        """Raise `InvalidConfigError` when the log ends before the offset."""
         if self.offset is not None and self.offset > last_offset:
             raise InvalidConfigError(f"{self.option}: offset {self.offset} lies ahead: the log ends with offset "
                                      f"{last_offset}")
@@ -57,9 +57,11 @@ class AsOf(NamedTuple):
 
 
 def from_files(path: Path, as_of: AsOf, story: Stories | None = None) -> MetadataImage:
-    """Of a log's directory, of the data directory that it is in, or of a snapshot (*.checkpoint). What is in the log
-    counts, committed or not: the files do not say. `story` hears all of it that is read. `CorruptRecordError` for
-    damage."""
+    """Read the image from a log's directory, from the data directory around it, or from a snapshot (*.checkpoint).
+
+    Everything in the log counts, committed or not, because the files do not show which records are committed. `story`
+    receives every record that is read. Raises `CorruptRecordError` for damage.
+    """
     if path.is_file():
         snapshot_id = SnapshotId.of(path.name) or SnapshotId(0, 0)
         as_of.check_end(snapshot_id.end_offset - 1)
@@ -71,7 +73,7 @@ def from_files(path: Path, as_of: AsOf, story: Stories | None = None) -> Metadat
     log_start = min((each.base_offset for each in partition.segments), default=0)
     for snapshot in reversed(list_snapshots(directory)):
         if story is not None and log_start == 0:
-            break       # the whole log is there: it tells how things came to be
+            break       # the log is complete, so the story begins with its first record
         if as_of.offset is None or snapshot.end_offset - 1 <= as_of.offset:
             found = _of_snapshot(directory / snapshot.file_name, snapshot)
             if as_of.time_ms is None or found.timestamp_ms <= as_of.time_ms:
@@ -99,27 +101,27 @@ def _of_snapshot(path: Path, snapshot: SnapshotId) -> MetadataImage:
 
 
 def begin(story: Stories | None, image: MetadataImage) -> MetadataImage:
-    """A story that does not begin with the log begins with a snapshot's image."""
+    """Start a story with a snapshot's image, when it does not begin with the log."""
     if story is not None:
         story.starts(image)
     return image
 
 
 def from_leader(cluster: Cluster, as_of: AsOf, story: Stories | None = None) -> MetadataImage:
-    """Of the controller that leads, what is committed there. Any node of the cluster may be asked first."""
+    """Read the committed image from the active controller. The connection may be to any node of the cluster."""
     told = QuorumClient(cluster).describe()
     addresses = next((each.addresses for each in told.voters if each.node_id == told.leader), ())
     if addresses:
         host, _, port = addresses[0].partition("://")[2].rpartition(":")
         leader = cluster.connect(host.strip("[]"), int(port))
     else:
-        leader = QuorumClient(cluster).leader()     # of a release that does not tell where voters are
+        leader = QuorumClient(cluster).leader()     # a release that does not report the voters' addresses
     with leader:
         return Follower(leader, told.epoch, story).read(as_of)
 
 
 class Follower:
-    """Reads a leader's log as one that is no replica of it."""
+    """Reader of a leader's log that is not a replica of it."""
 
     def __init__(self, leader: Connection, epoch: int, story: Stories | None = None) -> None:
         self._leader = leader
@@ -177,7 +179,8 @@ class Follower:
 
 
 def replay(start: MetadataImage, found: Iterator[Batch], as_of: AsOf, story: Stories | None) -> MetadataImage:
-    """The image after what is included. `OffsetOutOfRangeError` when the log does not begin where `start` ends."""
+    """Return the image after the included records. Raises `OffsetOutOfRangeError` when the log does not begin where
+    `start` ends."""
     replayer = Replayer(start)
     for batch in found:
         if replayer.offset < 0 < batch.base_offset:
@@ -190,7 +193,7 @@ def replay(start: MetadataImage, found: Iterator[Batch], as_of: AsOf, story: Sto
 
 
 def _replay(replayer: Replayer, found: list[Batch], limits: tuple[AsOf, ...], story: Stories | None) -> bool:
-    """Whether all was included."""
+    """Replay the batches and return whether all of their records were included."""
     for batch in found:
         for record in logged_records(batch):
             if not all(limit.includes(record.offset, record.timestamp_ms) for limit in limits):
@@ -204,8 +207,8 @@ def _replay(replayer: Replayer, found: list[Batch], limits: tuple[AsOf, ...], st
 
 
 def load(data: Path | None, bootstrap: str, timeout: float, as_of: AsOf) -> MetadataImage:
-    """From files where they are named, else from the cluster. `InvalidConfigError` for a point that lies ahead of the
-    log and of the clock."""
+    """Read the image from files if `data` is given, else from the cluster. Raises `InvalidConfigError` for a point
+    beyond both the log and the clock."""
     image = _load(data, bootstrap, timeout, as_of)
     if as_of.time_ms is not None and as_of.time_ms > time.time() * 1000 \
             and _load(data, bootstrap, timeout, AsOf()).offset <= image.offset:

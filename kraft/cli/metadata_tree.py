@@ -1,4 +1,4 @@
-"""The metadata of a cluster as a tree of names: what `kraft metadata` shows, and compares.
+"""Tree of names of a cluster's metadata, which `kraft metadata` shows and compares.
 
     /image /features /brokers/1 /controllers/3001 /topics/orders/0 /configs/topic/orders /quotas /producer_ids /acls
     /scram /delegation_tokens
@@ -31,7 +31,7 @@ Tree = dict[str, Any]
 
 
 class Difference(NamedTuple):
-    """One value that is not the same; None on the side that has it not."""
+    """One value that differs; None on the side that lacks it."""
 
     path: str
     before: Any
@@ -39,7 +39,7 @@ class Difference(NamedTuple):
 
 
 def tree_of(image: MetadataImage) -> Tree:
-    """Everything that the image knows. Numbers and lists are leaves."""
+    """Return everything in the image. Numbers and lists are leaves."""
     configs: Tree = {}
     for resource, settings in image.configs.items():
         kind = RESOURCES.get(resource.type, str(resource.type))
@@ -63,7 +63,7 @@ def tree_of(image: MetadataImage) -> Tree:
 
 
 def value_of(value: object) -> Any:
-    """As JSON has it: ids as Kafka writes them, endpoints as NAME://host:port."""
+    """Convert a value to JSON: ids as Kafka writes them, endpoints as NAME://host:port."""
     if isinstance(value, Endpoint):
         return f"{value.name}://{value.host}:{value.port}"
     if isinstance(value, Levels):
@@ -82,7 +82,7 @@ def value_of(value: object) -> Any:
 
 
 def at(tree: Tree, path: str) -> Any:
-    """What stands at `/a/b/c`. `InvalidArgumentError`, naming what is there instead, when nothing does."""
+    """Return the value at `/a/b/c`. `InvalidArgumentError` for a missing path lists the existing names."""
     found: Any = tree
     done = ""
     for name in filter(None, path.split("/")):
@@ -94,7 +94,7 @@ def at(tree: Tree, path: str) -> Any:
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value with its path."""
+    """Yield every value with its path."""
     if isinstance(value, dict) and value:
         for name, each in value.items():
             yield from leaves(each, f"{path}/{name}")
@@ -103,7 +103,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def differences(before: Any, after: Any) -> list[Difference]:
-    """What is not the same, in the order of paths."""
+    """Return the differences, in the order of paths."""
     old, new = dict(leaves(before)), dict(leaves(after))
     return [Difference(path, old.get(path), new.get(path)) for path in sorted({**old, **new})
             if (path in old, old.get(path)) != (path in new, new.get(path))]

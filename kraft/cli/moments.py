@@ -10,13 +10,13 @@ EXAMPLE: Final = "2026-01-31T09:00:00Z"
 
 
 def whole_number(text: str) -> int | None:
-    """The number that plain digits stand for; None for any other text."""
+    """Return the number of a text of plain digits; None for any other text."""
     return int(text) if text.isascii() and text.isdigit() else None
 
 
 def time_ms(option: str, text: str, otherwise: str = "an offset") -> int:
-    """A moment in ISO 8601 as milliseconds since 1970; one without a zone is in UTC. `InvalidConfigError` names the
-    option, and says what is allowed: `otherwise`, or a time."""
+    """Return a time in ISO 8601 as milliseconds since 1970; one without a zone is in UTC. `InvalidConfigError` names
+    the option and the allowed forms: `otherwise`, or a time."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -25,7 +25,7 @@ def time_ms(option: str, text: str, otherwise: str = "an offset") -> int:
 
 
 def time_text(moment_ms: int) -> str:
-    """A time as it is written on the command line; beyond the years of the calendar, its milliseconds since 1970."""
+    """Format a time for the command line; outside the calendar's years, as milliseconds since 1970."""
     try:
         return (EPOCH + timedelta(milliseconds=moment_ms)).strftime("%Y-%m-%dT%H:%M:%SZ")
     except OverflowError:

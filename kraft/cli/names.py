@@ -1,4 +1,4 @@
-"""Names that a shell completes: of topics and groups, asked from the cluster that the command line names."""
+"""Names of topics and groups that a shell completes, from the cluster that the command line names."""
 
 import os
 from typing import Final
@@ -8,12 +8,12 @@ import click
 from kraft.cli.options import ADDRESS_DEFAULT, BOOTSTRAP_VARIABLE
 from kraft_native.errors import KraftError
 
-# A shell that waits is worse than one that completes nothing.
+# A shell that hangs is worse than one that completes nothing.
 TIMEOUT_SECONDS: Final = 1.0
 
 
 def complete_topic(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Topics whose names begin so; nothing when the cluster does not answer."""
+    """Return the topics with this prefix; none when the cluster does not answer."""
     from kraft.client import Cluster
 
     try:
@@ -25,7 +25,7 @@ def complete_topic(context: click.Context, _parameter: click.Parameter, incomple
 
 
 def complete_group(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Groups whose names begin so; nothing when the cluster does not answer."""
+    """Return the groups with this prefix; none when the cluster does not answer."""
     from kraft.client import Cluster
     from kraft.client.groups import list_groups
 

@@ -1,7 +1,7 @@
-"""Numbers of the command line: ASCII digits only. Python's `int` and `float` also read `1_0`, ` 10` and other scripts'
-digits, and a typing error must not become a number.
+"""Numbers of the command line: ASCII digits only. Python's `int` and `float` also accept `1_0`, ` 10` and the digits of
+other scripts, and a typing error must not become a number.
 
-Every option that takes a number has one of these types; `tests/cli/test_number_types.py` checks all of them.
+Every numeric option has one of these types; `tests/cli/test_number_types.py` checks all of them.
 """
 
 import re
@@ -15,7 +15,7 @@ _NUMBER: Final = re.compile(r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+
 
 
 def whole_number(text: str) -> int:
-    """The number; `ValueError` for any text that is not digits with at most a sign before them."""
+    """Return the number. Raises `ValueError` for any text that is not digits with at most a sign before them."""
     if not _WHOLE.fullmatch(text):
         raise ValueError(f"{text!r} is not a whole number")
     return int(text)

@@ -1,4 +1,4 @@
-"""Options that many commands have, and what they all do with their results."""
+"""Options that many commands have, and the output of their results."""
 
 import json
 import os
@@ -22,7 +22,7 @@ SECONDS_MAX: Final = 2_000_000.0
 
 
 class OutputFile(click.Path):
-    """A file to write, checked before the command does any work: its directory exists, and it can be written."""
+    """A file to write. Before any work it is checked that its directory exists and that it is writable."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, dir_okay=False, writable=True)
@@ -41,7 +41,7 @@ OUTPUT_FILE: Final = OutputFile()
 
 
 class OutputDirectory(click.Path):
-    """A directory to write into, made when it is missing; checked as `OutputFile`."""
+    """A directory to write into, created when it is missing; checked as `OutputFile`."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, file_okay=False, writable=True)
@@ -58,7 +58,7 @@ OUTPUT_DIRECTORY: Final = OutputDirectory()
 
 
 class Seconds(FloatRange):
-    """A time that a command waits, finite: milliseconds of it fit the 32 bits that requests have for them."""
+    """Finite waiting time of a command, whose milliseconds fit the 32 bits that requests have for them."""
 
     name = "seconds"
 
@@ -76,7 +76,7 @@ TIMEOUT: Final = click.option(
 
 
 def server_config_options(command: Command) -> Command:
-    """`--config`, `--data` and `--set`: where a node's settings come from."""
+    """Add `--config`, `--data` and `--set`, the sources of a node's settings."""
     for option in (
         click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE",
                      help="A setting over those of the file; may be given again."),
@@ -90,20 +90,20 @@ def server_config_options(command: Command) -> Command:
 
 
 def cluster_options(command: Command) -> Command:
-    """`--bootstrap`, `--timeout` and `--json`: for commands that ask a cluster."""
+    """Add `--bootstrap`, `--timeout` and `--json`, for commands that query a cluster."""
     for option in (JSON, TIMEOUT, BOOTSTRAP):
         command = option(command)
     return command
 
 
 def print_json(rows: Iterable[Fields]) -> None:
-    """One object per line."""
+    """Print one object per line."""
     for row in rows:
         click.echo(json.dumps(row, ensure_ascii=False, default=str))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
-    """Columns as wide as their widest cell, numbers to the right. Wide tables are not folded: a pipe reads them too."""
+    """Print columns as wide as their widest cell, numbers to the right. Wide tables are not folded, for pipes."""
     cells = [[_cell(value) for value in row] for row in rows]
     numeric = [all(_is_number(row[at]) for row in cells) and bool(cells) for at in range(len(columns))]
     widths = [max(len(line[at]) for line in [list(columns), *cells]) for at in range(len(columns))]
@@ -115,7 +115,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
 
 
 def print_fields(rows: Iterable[tuple[str, object]]) -> None:
-    """Names and values, one below the other."""
+    """Print names and values, one pair per line."""
     shown = [(name, _cell(value)) for name, value in rows]
     width = max((len(name) for name, _ in shown), default=0) + 2
     for name, value in shown:
@@ -145,5 +145,5 @@ def _is_number(text: str) -> bool:
 
 
 def count_of(count: int, what: str) -> str:
-    """`1 topic`, `2 topics`."""
+    """Return `1 topic`, `2 topics`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"

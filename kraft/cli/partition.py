@@ -1,4 +1,4 @@
-"""Partition directories, and data directories full of them, that the command line names."""
+"""Partition directories, and data directories that contain them, named on the command line."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from kraft_native.errors import InvalidArgumentError
 
 
 def open_partition(directory: Path) -> Partition:
-    """The partition; what is none is wrong usage."""
+    """Open the partition. Any other directory is a usage error."""
     try:
         return Partition(directory)
     except InvalidArgumentError as error:
@@ -17,12 +17,12 @@ def open_partition(directory: Path) -> Partition:
 
 
 def is_data_directory(directory: Path) -> bool:
-    """Whether it has no segments itself, but partition directories with some."""
+    """Return whether it has no segments itself but partition directories with segments."""
     return not _has_segments(directory) and any(_has_segments(each) for each in directory.iterdir() if each.is_dir())
 
 
 def partitions_of(directory: Path) -> list[Partition]:
-    """Every partition in a data directory, by name. Those renamed to `-delete`, `-future` or `-stray` are included."""
+    """Return every partition in a data directory, by name, including `-delete`, `-future` and `-stray` directories."""
     return [Partition(each) for each in sorted(directory.iterdir()) if each.is_dir() and _has_segments(each)]
 
 

@@ -1,4 +1,4 @@
-"""Partitions on the command line: `topic/3`; a topic alone stands for all of its partitions."""
+"""Partitions on the command line: `topic/3`; a topic alone means all of its partitions."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 
 
 def parse_partition(text: str) -> tuple[str, int | None]:
-    """The topic, and the partition or None for all. `InvalidConfigError` for what is neither."""
+    """Return the topic, and the partition or None for all. Raises `InvalidConfigError` for other texts."""
     topic, separator, index = text.partition("/")
     if not topic or (separator and whole_number(index) is None):
         raise InvalidConfigError(f"partition: {text!r} is not TOPIC or TOPIC/PARTITION")
@@ -20,7 +20,7 @@ def parse_partition(text: str) -> tuple[str, int | None]:
 
 
 def chosen(names: Iterable[str], topics: Iterable[MetadataResponseTopic]) -> list[Partition]:
-    """The partitions that the names stand for. `InvalidConfigError` for one that there is not."""
+    """Return the named partitions. Raises `InvalidConfigError` for one that does not exist."""
     known = {topic.name or "": sorted(each.partition_index for each in topic.partitions) for topic in topics}
     found: dict[Partition, None] = {}
     for text in names:
@@ -36,5 +36,5 @@ def partition_text(partition: Partition) -> str:
 
 
 def complete_partition(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Topics; the number behind the slash is nobody's to guess."""
+    """Complete topics, but not the number behind the slash."""
     return [] if "/" in incomplete else complete_topic(context, parameter, incomplete)

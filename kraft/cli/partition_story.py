@@ -1,6 +1,9 @@
-"""Who leads a partition since when, and why: read from the metadata log, where every cause stands beside its effect:
-before it or, when a broker is fenced, begins anew or loses a log directory, behind it in the same batch. Why a
-controller fenced a broker stands in its flight recorder, at the time of the record that says so."""
+"""History of a partition's leadership, with causes, from the metadata log.
+
+In the log every cause stands beside its effect. It stands before the effect or, when a broker is fenced, restarts or
+loses a log directory, behind it in the same batch. The reason for a fence is in the controller's flight recorder, at
+the time of the fencing record.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,8 +28,8 @@ BrokerRecord = FenceBrokerRecord | UnregisterBrokerRecord | BrokerRegistrationCh
 
 
 class Left(NamedTuple):
-    """What happened to a broker, of what ends a leadership; `because`: why it was fenced, as far as a flight recorder
-    tells. `at_ms`: when, of what counts only at that time; -1 of what lasts until the broker is back."""
+    """An event of a broker that ends its leaderships. `because` is the reason of a fence, if a flight recorder has it.
+    `at_ms` is the time of an event that counts only then; -1 means that it counts until the broker returns."""
 
     text: str
     because: str = ""
@@ -37,8 +40,8 @@ class Left(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """An election: when, who led and who leads, whether that one may lack records, the replicas after it, and who was
-    in sync, eligible and known to have led last before."""
+    """An election: its time, the previous and the new leader, whether the new one may lack records (`recovers`), and
+    the replicas after it. `isr`, `elr` and `last_known` are those before it."""
 
     time_ms: int
     before: int
@@ -51,26 +54,27 @@ class Moment(NamedTuple):
 
 
 class Stories:
-    """Several partitions whose stories are read from the log together."""
+    """Stories of several partitions, read from the log together."""
 
     def __init__(self, stories: "Iterable[PartitionStory]") -> None:
         self.all = tuple(stories)
 
     def starts(self, image: MetadataImage) -> None:
-        """See `PartitionStory.starts`."""
+        """Start every story; see `PartitionStory.starts`."""
         for story in self.all:
             story.starts(image)
 
     def heard(self, timestamp_ms: int, record: object) -> None:
-        """See `PartitionStory.heard`."""
+        """Pass a record to every story; see `PartitionStory.heard`."""
         for story in self.all:
             story.heard(timestamp_ms, record)
 
 
 @dataclass(slots=True)
 class PartitionStory:
-    """Told every record of the log in order (`heard`). `since_ms`, `because`: of the leader that there is now; -1 and
-    empty when that was before the log begins. `causes`: why brokers were fenced, by broker and time (`fencings`)."""
+    """Story of one partition, which receives every record of the log in order (`heard`). `since_ms` and `because`
+    describe the current leader; -1 and empty when its election is older than the log. `causes` are the reasons of
+    fences, by broker and time (`fencings`)."""
 
     topic: str
     index: int
@@ -83,13 +87,13 @@ class PartitionStory:
     elr: tuple[int, ...] = ()
     last_known: tuple[int, ...] = ()
     left: dict[int, Left] = field(default_factory=dict)
-    """By broker, since it last led or came."""
+    """Events by broker, since it last led or returned."""
     _topic_id: UUID | None = None
     _epochs: dict[int, int] = field(default_factory=dict)
     _last: "Moment | None" = None
 
     def starts(self, image: MetadataImage) -> None:
-        """What a snapshot says; how it came to that is not known."""
+        """Start with the state of a snapshot, whose causes are unknown."""
         self._epochs = {broker.broker_id: broker.epoch for broker in image.brokers.values()}
         known = image.partition(self.topic, self.index)
         if known is not None:
@@ -119,7 +123,7 @@ class PartitionStory:
         elif isinstance(record, UnregisterBrokerRecord):
             self.left[record.broker_id] = Left("was unregistered")
         elif isinstance(record, RegisterBrokerRecord):
-            if self._epochs.get(record.broker_id) != record.broker_epoch:       # the same process may do it again
+            if self._epochs.get(record.broker_id) != record.broker_epoch:       # one process may register again
                 self.left[record.broker_id] = Left("registered again, as another process")
             self._epochs[record.broker_id] = record.broker_epoch
         elif record.fenced == 1:
@@ -132,7 +136,7 @@ class PartitionStory:
             self.left[record.broker_id] = Left("lost the log directory of its replica", at_ms=timestamp_ms)
 
     def _fences(self, broker: int, timestamp_ms: int) -> None:
-        """A broker that was let go is fenced too, which is not why it left."""
+        """Record a fence. A broker after a controlled shutdown is fenced too, but the shutdown is the cause."""
         if broker not in self.left or self.left[broker].text != STOPPED:
             self.left[broker] = Left(FENCED, self.causes.get((broker, timestamp_ms), ""))
 
@@ -164,7 +168,7 @@ class PartitionStory:
         if leader not in moment.isr and moment.last_known == (leader,):
             return ("nobody in sync or eligible was left, and it was the last to lead: what its disk did not keep is "
                     "lost (KIP-966)")
-        # With the end of a reassignment a leader goes that has just proposed the next one for the ISR.
+        # The end of a reassignment removes a leader that has just proposed its successor for the ISR.
         hands_over = before not in (NOBODY, *moment.replicas) and not moment.recovers
         if leader not in moment.isr and not hands_over:
             return "nobody in sync was left, and the election was unclean: it may lack acknowledged records"

@@ -1,4 +1,4 @@
-"""`kraft why topic/partition`: who leads and why, what keeps replicas out of the ISR, what a reassignment waits for."""
+"""`kraft why topic/partition`: the leader and its cause, obstacles to the ISR, blockers of a reassignment."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -33,10 +33,12 @@ MIN_ISR: Final = "min.insync.replicas"
 
 
 class Replica(NamedTuple):
-    """One replica that is not the leader. `trouble`: why its broker cannot have it in sync; None when it could.
-    `size_bytes`: of its log, `of_bytes` of the leader's, -1 where that is not told: a follower that hears nobody does
-    not know what it lacks. `throttle`: bytes per second, None where its fetching is not bounded. `recorded`: what the
-    flight recorders of the two brokers tell."""
+    """One replica that is not the leader.
+
+    `trouble` is the reason why its broker cannot have it in sync; None when it could. `size_bytes` is the size of its
+    log, `of_bytes` that of the leader's, -1 where unknown: a follower without contact does not know what it lacks.
+    `throttle` is in bytes per second, None without a limit. `recorded` are facts of the two brokers' flight recorders.
+    """
 
     broker: int
     trouble: str | None
@@ -47,8 +49,8 @@ class Replica(NamedTuple):
 
 
 def partition_answers(cluster: Cluster, partitions: Sequence[Partition], situation: Situation) -> list[Answer]:
-    """About the leader, every replica that is not in sync, and the reassignment, of each partition. `situation`: what
-    the controllers' flight recorders report. The metadata log is read once."""
+    """Explain the leader, every replica that is not in sync, and the reassignment of each partition. `situation` comes
+    from the controllers' flight recorders. The metadata log is read once."""
     causes = fencings(situation.entries)
     stories = Stories(PartitionStory(*each, causes=causes) for each in partitions)
     image = from_leader(cluster, AsOf(), stories)
@@ -77,7 +79,7 @@ def _answers(cluster: Cluster, story: PartitionStory, image: MetadataImage, move
 
 
 def registration_of(image: MetadataImage, partition: Partition) -> PartitionRegistration:
-    """`InvalidConfigError` for a partition that there is not."""
+    """Return the registration of a partition. Raises `InvalidConfigError` for one that does not exist."""
     found = image.partition(*partition)
     if found is None:
         raise InvalidConfigError(f"partition: the cluster has no {partition[0]}/{partition[1]}")
@@ -85,8 +87,8 @@ def registration_of(image: MetadataImage, partition: Partition) -> PartitionRegi
 
 
 def stories_of_files(directory: Path, names: Iterable[str]) -> list[Answer]:
-    """Who leads these partitions, by the metadata log in a directory and the flight recorder beside it: no node is
-    queried. A topic's name stands for all of its partitions."""
+    """Explain the leaders of these partitions from the metadata log in a directory and the flight recorder beside it.
+    No node is queried. A topic's name means all of its partitions."""
     found: list[Partition] = []
     for name in names:
         topic, index = parse_partition(name)
@@ -141,7 +143,7 @@ def about_replica(replica: Replica, leader: int) -> Answer:
 
 
 def about_isr(story: PartitionStory, at_least: int, replicas: int) -> list[Answer]:
-    """Said only when fewer are in sync than `acks=all` needs."""
+    """Explain the ISR if fewer replicas are in sync than `acks=all` needs."""
     needed = min(at_least, replicas)
     if len(story.isr) >= needed and story.leader >= 0:
         return []
@@ -163,7 +165,8 @@ def about_reassignment(moving: Ongoing, isr: tuple[int, ...], outside: Iterable[
 
 def trouble_of(broker: int, image: MetadataImage, known: PartitionRegistration, story: PartitionStory,
                speaking: Mapping[int, Mapping[str, Any]]) -> str | None:
-    """Why the controller lets a broker be in no ISR; None when it does not. `speaking`: see `heard`."""
+    """Return the reason why the controller keeps a broker out of every ISR; None without one. `speaking`: see `heard`.
+    """
     registered = image.brokers.get(broker)
     if registered is None:
         return "it is not registered"
@@ -193,7 +196,7 @@ def _why_fenced(broker: BrokerRegistration, left: Left | None, speaks: Mapping[s
 
 
 def asked_of(cluster: Cluster, partition: Partition, broker: int, leader: int) -> Replica:
-    """What its broker says of it, and how that compares with what the leader says."""
+    """Return the replica as its broker reports it, compared with the leader's report."""
     try:
         answer = cluster.node(broker).send(DescribeLogDirsRequest(topics=[
             DescribableLogDirTopic(topic=partition[0], partitions=[partition[1]])]), DescribeLogDirsResponse)
@@ -214,12 +217,12 @@ def asked_of(cluster: Cluster, partition: Partition, broker: int, leader: int) -
 
 
 def recordings(cluster: Cluster, brokers: Iterable[int]) -> dict[int, list[Entry]]:
-    """The flight recorders of those brokers that answer."""
+    """Return the entries of the flight recorders of the brokers that answer."""
     found = {}
     for broker in brokers:
         try:
             found[broker] = [parse(line) for line in of_broker(cluster, broker, CAPACITY)]
-        except KraftError:      # that it is silent is told already, by what the controller knows of it
+        except KraftError:      # the controller's knowledge already shows that the broker is unresponsive
             continue
     return found
 

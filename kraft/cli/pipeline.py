@@ -1,4 +1,4 @@
-"""`kraft pipeline`: logs become tables and tables become records, and replicas are compared."""
+"""`kraft pipeline`: logs into tables, tables into records, comparison of replicas."""
 
 from kraft.cli.command import kraft
 from kraft.cli.pipeline_audit import audit_command

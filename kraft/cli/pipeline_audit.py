@@ -1,4 +1,4 @@
-"""`kraft pipeline audit`: are all replicas sound and the same?"""
+"""`kraft pipeline audit`: checks that all replicas are sound and identical."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +25,8 @@ def audit_command(context: click.Context, directories: tuple[Path, ...], topics:
     """Check every batch of all replicas, and that replicas have the same batches.
 
     DIRECTORY is a data directory of a node (of its log.dirs), of kraft or of Apache Kafka; give those of all nodes.
-    Only reads, also while the nodes run. Compares up to the smallest high watermark, and above what was compacted. Exit
-    code 1 when something is damaged or differs.
+    Only reads, and may run beside the nodes. Compares the records from the compacted part up to the smallest high
+    watermark. Exit code 1 when something is damaged or differs.
     """
     from kraft.pipeline import audit
     from kraft.pipeline.replicas import find_replicas

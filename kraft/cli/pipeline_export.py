@@ -50,8 +50,8 @@ def export_command(table: Path, every: float | None, checkpoint: Path | None, th
                    spark_settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Add the records of topics to TABLE, a directory of Parquet files, each record exactly once.
 
-    Goes on where the last run ended, however that ended. Reads committed records, from a cluster (--bootstrap) or from
-    the files of its logs (--from). Columns: topic, partition, offset, timestamp, key, value.
+    Continues at the end of the last run, however that ended. Reads committed records from a cluster (--bootstrap) or
+    from the files of its logs (--from). Columns: topic, partition, offset, timestamp, key, value.
     """
     from kraft.pipeline.lakes import register_of
     from kraft.pipeline.table import Table, check_table
@@ -79,7 +79,7 @@ def export_command(table: Path, every: float | None, checkpoint: Path | None, th
 
 def _run(table: "Table", settings: "FileSettings", workers: "Workers", options: dict[str, Any], every: float | None,
          as_json: bool) -> None:
-    """Batches until there is nothing more, or until Ctrl-C, which comes between two of them."""
+    """Run batches until nothing more exists, or until Ctrl-C, which takes effect between two batches."""
     from kraft.pipeline.export import plan_batch, run_batch
     from kraft.pipeline.origins import origin_of
 
@@ -111,7 +111,7 @@ def _run(table: "Table", settings: "FileSettings", workers: "Workers", options: 
 
 def _stream(table: "Table", settings: "FileSettings", workers: "Workers", options: dict[str, Any], every: float | None,
             checkpoint: Path, as_json: bool) -> None:
-    """Until Spark's query ends, which is when there is nothing more, or at Ctrl-C."""
+    """Run Spark's query until it ends because nothing more exists, or until Ctrl-C."""
     from kraft.pipeline.on_spark import SparkWorkers
     from kraft.pipeline.spark_stream import export_stream
     from kraft.pipeline.table import commits
@@ -144,8 +144,8 @@ def _settings(options: dict[str, Any]) -> "FileSettings":
 
 
 def _table_settings(settings: "FileSettings", lake: str) -> dict[str, Any]:
-    """What may not change from one run to the next: it decides which columns there are, where files lie, and who is
-    told of them."""
+    """Return the settings that must not change between runs: they determine the columns, the places of files, and the
+    catalog that lists them."""
     return {"lake": None if lake == "parquet" else lake, "by": settings.by, "headers": settings.headers,
             "value": list(settings.value), "key": list(settings.key)}
 

@@ -1,4 +1,4 @@
-"""`kraft pipeline ingest`: files of rows become records of a topic."""
+"""`kraft pipeline ingest`: rows of files into records of a topic."""
 
 import json
 from pathlib import Path
@@ -38,9 +38,9 @@ def ingest_command(paths: tuple[Path, ...], topic: str, job: Path, value: str, k
                    spark_settings: tuple[str, ...], as_json: bool) -> None:
     """Write the rows of Parquet, CSV or JSON files (one object per line) to a topic, each row exactly once.
 
-    FILE may be a directory: all files below it. Whatever dies, the same command again finishes the job, with no row
-    missing and none twice. Files must stay as they are until then. Every value is written exactly as the file has it; a
-    line of a JSON file is written byte for byte.
+    FILE may be a directory, which means all files below it. After any crash, the same command finishes the job: no row
+    is missing or duplicated. Files must not change until then. Every value is written exactly as in the file; a line of
+    a JSON file is written byte for byte.
     """
     from kraft.client import Cluster
     from kraft.pipeline.ingest import bad_rows, open_job, run_job

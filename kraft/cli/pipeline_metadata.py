@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 @JSON
 def metadata_command(directory: Path, name: str | None, moment: str | None, out: Path | None, threads: int | None,
                      master: str | None, spark_settings: tuple[str, ...], as_json: bool) -> None:
-    """Show the cluster as tables, and what happened to it: leaders, ISRs, brokers, configs.
+    """Show the cluster and its history as tables: leaders, ISRs, brokers, configs.
 
-    DIRECTORY is a metadata log (__cluster_metadata-0), of kraft or of Apache Kafka, or the data directory that it lies
-    in. Only reads; the node may run.
+    DIRECTORY is a metadata log (__cluster_metadata-0), of kraft or of Apache Kafka, or the data directory around it.
+    Only reads; the node may run.
     """
     from kraft.pipeline.metadata import TABLES, MetadataTask, read_task
 

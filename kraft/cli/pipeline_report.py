@@ -18,7 +18,7 @@ from kraft.cli.pipeline_workers import chosen_workers, worker_options
 @JSON
 def report_command(files: tuple[Path, ...], page_file: Path | None, title: str, threads: int | None,
                    master: str | None, spark_settings: tuple[str, ...], as_json: bool) -> None:
-    """Show results of `kraft bench --output`, and recordings of `kraft quorum timeline --json`, together.
+    """Show results of `kraft bench --output` and recordings of `kraft quorum timeline --json` together.
 
     With --html the first result is compared with each of the others, run by run, where their workloads are the same.
     """

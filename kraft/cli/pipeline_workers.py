@@ -1,4 +1,4 @@
-"""Where a pipeline's job runs, threads here or Spark, and where it reads."""
+"""Options for the workers of a pipeline's job (threads or Spark) and for its source."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ Command = Callable[..., None]
 
 
 def worker_options(command: Command) -> Command:
-    """`--threads`, `--master` and `--conf`."""
+    """Add `--threads`, `--master` and `--conf`."""
     for option in (
         click.option("--conf", "spark_settings", multiple=True, metavar="KEY=VALUE",
                      help="With --master: a setting of Spark; may be given again."),
@@ -31,7 +31,7 @@ def worker_options(command: Command) -> Command:
 
 @contextmanager
 def chosen_workers(threads: int | None, master: str | None, settings: Sequence[str] = ()) -> Iterator[Workers]:
-    """The workers that the options name. A Spark session that this started is stopped at the end."""
+    """Create the workers that the options select. A Spark session that this starts is stopped at the end."""
     if master is None:
         if settings:
             raise click.UsageError("--conf is for Spark, which --master starts")
@@ -46,7 +46,7 @@ def chosen_workers(threads: int | None, master: str | None, settings: Sequence[s
 
 
 def source_options(command: Command) -> Command:
-    """`--from` or `--bootstrap`, and `--topic`."""
+    """Add `--from`, `--bootstrap` and `--topic`."""
     for option in (
         click.option("--uncommitted", is_flag=True, help="Also records of transactions that are open or were aborted."),
         click.option("--topic", "topics", multiple=True, metavar="NAME",
@@ -62,7 +62,7 @@ def source_options(command: Command) -> Command:
 
 
 def source_of(options: dict[str, Any]) -> dict[str, str]:
-    """The options of the Kafka connector that say the same."""
+    """Return the equivalent options of the Kafka connector."""
     if not options["directories"] and not options["bootstrap"]:
         raise click.UsageError("one of --from and --bootstrap says where to read")
     source = {"kafka.isolation.level": "read_uncommitted" if options["uncommitted"] else "read_committed"}

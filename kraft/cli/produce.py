@@ -1,4 +1,4 @@
-"""`kraft produce`: lines of standard input become records of a topic."""
+"""`kraft produce`: lines of standard input into records of a topic."""
 
 import sys
 from collections.abc import Iterator
@@ -44,8 +44,9 @@ def produce(topic: str, partition: int | None, headers: tuple[str, ...], acks: s
             as_json: bool) -> None:
     """Produce the lines of standard input to TOPIC, one record each, in their order.
 
-    Ends with 0 when every record was acknowledged. How many were is told on standard error. After Ctrl-C what was read
-    is still sent, and the command ends with 130; a second Ctrl-C does not wait for that, and tells how many are open.
+    Exit code 0 when every record was acknowledged; their number is printed on standard error. After Ctrl-C the records
+    that were read are still sent, and the exit code is 130. A second Ctrl-C does not wait for that, and prints how many
+    are unacknowledged.
     """
     form = line_format(as_json, key_separator, null)
     fixed = [(name, value.encode()) for name, value in parse_assignments(headers, "--header").items()]
@@ -71,7 +72,7 @@ def produce(topic: str, partition: int | None, headers: tuple[str, ...], acks: s
 
 
 class Writer:
-    """Produces to one topic, and knows what became of it."""
+    """Producer to one topic that tracks the outcome of its records."""
 
     exact: "ExactWriter"
 
@@ -83,7 +84,7 @@ class Writer:
         self.failure: KraftError | None = None
 
     def write(self, record: LineRecord, interrupt: Interrupt) -> None:
-        """Hands a record over; waits while too many are on their way. Raises what an earlier one failed of."""
+        """Queue a record; wait while too many are in flight. Raises the failure of an earlier one."""
         if not all(is_plain(name) for name, _ in record.headers):
             self._write_exact(record, interrupt)
             return
@@ -101,7 +102,7 @@ class Writer:
             return
 
     def _write_exact(self, record: LineRecord, interrupt: Interrupt) -> None:
-        """After all records before it, so that the order stays."""
+        """Write a record after all earlier ones are acknowledged, so that the order stays."""
         if self.flush(interrupt):
             interrupt.check()
         self.check()
@@ -109,8 +110,8 @@ class Writer:
         self.acknowledged += 1
 
     def flush(self, interrupt: Interrupt) -> int:
-        """Waits until every record has its answer; each gets one, at the latest when its time is over. A Ctrl-C
-        meanwhile ends the wait. Gives how many have none."""
+        """Wait until every record has its answer; each gets one, at the latest after its time-out. A Ctrl-C ends the
+        wait. Return the number of records without an answer."""
         before = interrupt.asked
         try:
             while (unknown := self.producer.flush(FLUSH_SECONDS)) and interrupt.asked == before:
@@ -120,7 +121,7 @@ class Writer:
         return unknown
 
     def check(self) -> None:
-        """Raises the first failure."""
+        """Raise the first failure."""
         if self.failure is not None:
             raise self.failure
 
@@ -132,22 +133,22 @@ class Writer:
 
 
 class ExactWriter:
-    """Sends the records whose header names the client library would change: those that are not UTF-8, or have a NUL."""
+    """Sender of records whose header names the client library would change: names with a NUL or that are not UTF-8."""
 
     def __init__(self, cluster: Cluster, codec: str, acks: str) -> None:
         self.cluster = cluster
         self.codec = codec
-        self.acks = ALL if acks in WAIT_FOR_ALL else 1     # what is not acknowledged could not be counted
+        self.acks = ALL if acks in WAIT_FOR_ALL else 1     # unacknowledged records could not be counted
 
     def write(self, topic: str, partition: int | None, record: LineRecord) -> None:
-        """Appends the record; raises as `append_record`."""
+        """Append the record; raises as `append_record`."""
         append_record(self.cluster, topic, partition, record.value, record.key, record.timestamp_ms or None,
                       [(name_bytes(name), content) for name, content in record.headers], codec=self.codec,
                       acks=self.acks)
 
 
 def is_plain(name: str) -> bool:
-    """Whether the client library sends this header name as it is."""
+    """Return whether the client library sends this header name unchanged."""
     return "\0" not in name and not any("\udc80" <= character <= "\udcff" for character in name)
 
 
@@ -162,7 +163,7 @@ def _produce_lines(writer: Writer, form: LineFormat, headers: list[tuple[str, by
 
 
 def _lines(interrupt: Interrupt) -> Iterator[bytes]:
-    """Standard input's lines. Ctrl-C is heard while it waits for one."""
+    """Yield standard input's lines. Ctrl-C takes effect while it waits for one."""
     while True:
         interrupt.allow(True)
         line = sys.stdin.buffer.readline()

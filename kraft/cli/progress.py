@@ -9,11 +9,11 @@ LONG_WORK_BYTES = 256 << 20
 
 @contextmanager
 def progress_bar(what: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
-    """Gives a function to be told how many bytes more are done."""
+    """Yield a function that accepts the number of further bytes done."""
     if total_bytes < LONG_WORK_BYTES:
         yield lambda _: None
         return
-    # Imported only here: it costs every other command 0.1 s at its start.
+    # Imported only here: it would cost every other command 0.1 s at its start.
     from rich import progress as bars
     from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""`kraft quorum`: the controllers that keep the metadata log, and who of them votes."""
+"""`kraft quorum`: the controllers that keep the metadata log, and its voters."""
 
 import time
 from typing import Final
@@ -24,7 +24,7 @@ MISSED_MS: Final = 3000
 
 @kraft.group("quorum")
 def quorum_group() -> None:
-    """Show the metadata quorum, its log and its history; change who votes.
+    """Show the metadata quorum, its log and its history; change its voters.
 
     --bootstrap may name controllers or brokers, of this program or of Apache Kafka.
     """
@@ -37,7 +37,7 @@ for command in (plan_command, reassign_command, cancel_command, log_command, tim
 @quorum_group.command("status")
 @cluster_options
 def status_command(bootstrap: str, timeout: float, as_json: bool) -> None:
-    """Tell who leads and who votes; ends with 1 when a voter is not heard of or lags behind.
+    """Show the leader and the voters; exit code 1 when a voter is unresponsive or lags.
 
     A voter lags when it has not had the whole log for a second.
     """
@@ -80,9 +80,9 @@ def describe_command(bootstrap: str, timeout: float, as_json: bool) -> None:
 @cluster_options
 def add_command(node_id: int, directory_id: str, listeners: tuple[str, ...], bootstrap: str, timeout: float,
                 as_json: bool) -> None:
-    """Make a voter of a controller that follows the log; waits until it is one.
+    """Make a controller that follows the log a voter; wait until it is one.
 
-    `kraft storage info` on the new controller's directory tells its directory id.
+    `kraft storage info` on the new controller's directory shows its directory id.
     """
     endpoints = [parse_endpoint("LISTENERS", text) for text in listeners]
     with Cluster(bootstrap, timeout=timeout) as cluster:
@@ -98,7 +98,7 @@ def add_command(node_id: int, directory_id: str, listeners: tuple[str, ...], boo
 @cluster_options
 def remove_command(node_id: int, directory_id: str | None, force: bool, bootstrap: str, timeout: float,
                    as_json: bool) -> None:
-    """Make a voter a mere observer; waits until it is one. Without DIRECTORY_ID the voter of that node is meant.
+    """Make a voter an observer; wait until it is one. Without DIRECTORY_ID it is the voter of that node.
 
     Refused when too few of the others are caught up: without this voter they could commit nothing.
     """
@@ -129,15 +129,15 @@ def _check_who_stays(found: Description, leaving: int) -> None:
 
 
 def _lagging(found: Description, for_ms: int = LAGS_MS) -> list[int]:
-    """Voters that did not have the whole log for so long."""
+    """Return the voters that did not have the whole log for that long."""
     now_ms = _now_ms()
     return [each.node_id for each in found.voters if each.node_id != found.leader
             and (each.caught_up_ms < 0 or now_ms - each.caught_up_ms > for_ms)]
 
 
 def status(found: Description) -> Fields:
-    """The figures that say how the quorum is. `failures_survived`: how many more voters may fail, beside those that
-    are missing now."""
+    """Return the figures of the quorum's health. `failures_survived` is the number of voters that may fail in addition
+    to the missing ones."""
     spare = len(found.voters) - len(_lagging(found, MISSED_MS)) - (len(found.voters) // 2 + 1)
     return {
         "leader": found.leader, "epoch": found.epoch, "high_watermark": found.high_watermark,

@@ -28,8 +28,8 @@ WAIT_SECONDS: Final = 600.0
 def plan_command(node_ids: tuple[int, ...], order: str | None, bootstrap: str, timeout: float, as_json: bool) -> None:
     """Show the steps to other voters, and how many failures the quorum survives before and after each.
 
-    NODE-ID... are all that shall vote in the end. Changes nothing. Ends with 1 when a step is unsafe: a majority would
-    not be up after it, or the set on the way would survive less than both ends do.
+    NODE-ID... are the final voters. Changes nothing. Exit code 1 when a step is unsafe: a majority would not be up
+    after it, or the intermediate set would survive fewer failures than both ends.
     """
     if bool(node_ids) == (order is not None):
         raise click.UsageError("give either the nodes that shall vote, or --order")
@@ -50,10 +50,10 @@ def plan_command(node_ids: tuple[int, ...], order: str | None, bootstrap: str, t
 @cluster_options
 def reassign_command(node_ids: tuple[int, ...], force: bool, no_wait: bool, bootstrap: str, timeout: float,
                      as_json: bool) -> None:
-    """Let these nodes vote, and nobody else: the leader goes there one voter at a time.
+    """Make exactly these nodes the voters; the leader changes one voter at a time.
 
-    It adds a node when that is caught up, adds before it removes while there are as many to add, and removes itself
-    last. `kraft quorum plan` shows the steps, `kraft quorum cancel` stops it where it is.
+    It adds a node once that is caught up, adds before it removes while nodes remain to be added, and removes itself
+    last. `kraft quorum plan` shows the steps, `kraft quorum cancel` stops the change at its current step.
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
         client = QuorumClient(cluster)
@@ -74,7 +74,7 @@ def reassign_command(node_ids: tuple[int, ...], force: bool, no_wait: bool, boot
 @click.command("cancel")
 @cluster_options
 def cancel_command(bootstrap: str, timeout: float, as_json: bool) -> None:
-    """Stop a reassignment that is under way; the voters stay as they are at that moment."""
+    """Stop a reassignment in progress; the voters stay as they are."""
     with Cluster(bootstrap, timeout=timeout) as cluster:
         client = QuorumClient(cluster)
         client.reassign(None)
@@ -82,7 +82,7 @@ def cancel_command(bootstrap: str, timeout: float, as_json: bool) -> None:
 
 
 def standing_of(found: Description) -> Standing:
-    """The quorum as its leader tells it."""
+    """Return the quorum as its leader describes it."""
     now_ms = time.time_ns() // 1_000_000
     keys = {each: ReplicaKey(each.node_id, each.directory_id) for each in found.replicas}
     leader = next(key for each, key in keys.items() if each.node_id == found.leader)
@@ -93,7 +93,7 @@ def standing_of(found: Description) -> Standing:
 
 
 def _keys(found: Description, node_ids: tuple[int, ...]) -> list[ReplicaKey]:
-    """The replicas of these nodes; of one that has two disks the one that fetched last."""
+    """Return the replicas of these nodes; for a node with two disks the one that fetched last."""
     known = {each.node_id: ReplicaKey(each.node_id, each.directory_id)
              for each in sorted(found.replicas, key=lambda each: (each.voter, each.fetch_ms))}
     missing = [node_id for node_id in node_ids if node_id not in known]
@@ -104,7 +104,7 @@ def _keys(found: Description, node_ids: tuple[int, ...]) -> list[ReplicaKey]:
 
 
 def parse_order(found: Description, order: str) -> list[Change]:
-    """The steps of `+ID,-ID,...`."""
+    """Return the steps of `+ID,-ID,...`."""
     changes: list[Change] = []
     for text in order.split(","):
         sign, digits = text.strip()[:1], text.strip()[1:]
@@ -143,7 +143,7 @@ def _print_voters(found: Description, as_json: bool) -> None:
 
 
 def _wait(client: QuorumClient, node_ids: tuple[int, ...], as_json: bool) -> None:
-    """Tells every set of voters on the way. Leaders may change meanwhile; another reassignment ends it."""
+    """Report every intermediate set of voters. Leaders may change meanwhile; another reassignment ends the wait."""
     told: tuple[list[int], tuple[int, ...] | None] | None = None
     deadline = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""`kraft quorum log`: what stands in a metadata log or in one of its snapshots, ours or Apache Kafka's."""
+"""`kraft quorum log`: the records of a metadata log or of one of its snapshots, ours or Apache Kafka's."""
 
 import json
 from base64 import b64encode
@@ -34,7 +34,7 @@ from kraft_native.records import records
 def log_command(path: Path, start: int, end: int | None, only_control: bool, as_json: bool) -> None:
     """Show the records of a metadata log with offset and epoch, control records included, committed or not.
 
-    PATH is the log's directory, the data directory that it is in, or a snapshot (*.checkpoint). Reads only; ends with 1
+    PATH is the log's directory, the data directory around it, or a snapshot (*.checkpoint). Reads only; exit code 1
     when something cannot be read.
     """
     damage: list[str] = []
@@ -61,7 +61,7 @@ def _batches(path: Path, wanted: Range, damage: list[str]) -> Iterator[Batch]:
 
 
 def batch_rows(batch: Batch, damage: list[str]) -> Iterator[Fields]:
-    """The records of one batch: offset, epoch, time, type, version, data. What is no metadata record is damage."""
+    """Return the records of one batch: offset, epoch, time, type, version, data. Other records count as damage."""
     found = [(each.offset, each.timestamp_ms, each.type, each.value) for each in control_records(batch)] if (
         batch.is_control) else [(each.offset, each.timestamp_ms, None, each.value) for each in records(batch)]
     for offset, timestamp_ms, kind, value in found:
@@ -78,7 +78,7 @@ def batch_rows(batch: Batch, damage: list[str]) -> Iterator[Fields]:
 
 
 def plain(value: object) -> Any:
-    """A message as JSON has it, ids and bytes as Kafka writes them: in base64."""
+    """Convert a message to JSON, with ids and bytes in base64 as Kafka writes them."""
     if isinstance(value, Struct):
         return {name: plain(getattr(value, name)) for name in value.__slots__ if name != "unknown_tags"}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""`kraft quorum timeline`: what happened to the controllers, all of them in one row."""
+"""`kraft quorum timeline`: the events of all controllers on one time line."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,10 +26,10 @@ TITLE: Final = "Time line of the metadata quorum"
 @JSON
 def timeline_command(directories: tuple[Path, ...], bootstrap: str | None, timeout: float, file: Path | None,
                      count: int, as_json: bool) -> None:
-    """Show what happened to the controllers: roles, epochs, votes, high watermarks, voters, each with its cause.
+    """Show the events of the controllers: roles, epochs, votes, high watermarks, voters, each with its cause.
 
-    From running controllers (--bootstrap), from the files of some that may not run any more (DIRECTORY: a data
-    directory, or the metadata log's in it), or from both. Ends with 1 when a controller did not answer.
+    Reads from running controllers (--bootstrap), from files of controllers that need not run, or from both. DIRECTORY
+    is a data directory, or the metadata log's in it. Exit code 1 when a controller did not answer.
     """
     found = find(directories, bootstrap, timeout, count)
     entries = found.entries[-count:]
@@ -46,7 +46,7 @@ def timeline_command(directories: tuple[Path, ...], bootstrap: str | None, timeo
 
 
 def write_timeline(path: Path, entries: Sequence[Entry], title: str) -> None:
-    """Writes a time line as HTML when the file's name says so, else as text."""
+    """Write a time line as HTML if the file's name ends so, else as text."""
     with path.open("w", encoding="utf-8") as file:
         if path.suffix in (".html", ".htm"):
             file.writelines(page(entries, title))

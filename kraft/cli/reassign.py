@@ -1,4 +1,4 @@
-"""`kraft topics reassign`: replicas from where they are to where they should be."""
+"""`kraft topics reassign`: moves of replicas between brokers."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,10 +40,10 @@ def reassign_group() -> None:
 @cluster_options
 def plan_command(names: tuple[str, ...], brokers: str | None, replication_factor: int | None, out: Path | None,
                  bootstrap: str, timeout: float, as_json: bool) -> None:
-    """Propose where replicas should be: spread evenly, racks kept apart, as few moved as can be.
+    """Propose a placement of replicas: evenly spread, in separate racks, with as few moves as possible.
 
-    Without names all topics but the internal ones. Changes nothing. With --json it prints the plan, in the format of
-    Kafka's own tool.
+    Without names it plans all topics except internal ones. Changes nothing. With --json it prints the plan, in the
+    format of Kafka's own tool.
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
         topics = cluster.metadata().topics
@@ -75,10 +75,10 @@ def plan_command(names: tuple[str, ...], brokers: str | None, replication_factor
 @cluster_options
 def start_command(plan: Path, throttle_bytes: int | None, no_wait: bool, bootstrap: str, timeout: float,
                   as_json: bool) -> None:
-    """Carry out a plan, `-` reads it from standard input, and wait until it is done.
+    """Execute a plan and wait for completion; `-` reads the plan from standard input.
 
-    A throttle is taken away at the end; with --no-wait `kraft topics reassign status PLAN` does that. Started again
-    with another --throttle, a plan that is under way goes on with that one.
+    The throttle is removed at the end; with --no-wait `kraft topics reassign status PLAN` does that. If a plan in
+    progress is started again with another --throttle, it continues with that one.
     """
     then = read_plan(plan)
     with Cluster(bootstrap, timeout=timeout) as cluster:
@@ -94,9 +94,9 @@ def start_command(plan: Path, throttle_bytes: int | None, no_wait: bool, bootstr
 @click.option("--watch", is_flag=True, help="Wait until it is done, with a progress bar.")
 @cluster_options
 def status_command(plan: Path | None, watch: bool, bootstrap: str, timeout: float, as_json: bool) -> None:
-    """Show what is under way, how far it is, its throttle and how long it takes; with a plan, how much of that is done.
+    """Show reassignments with progress, throttle and remaining time; with a plan, the completed part of it.
 
-    How long is told by what is copied within half a second. When a plan is done its throttle is taken away.
+    The remaining time is estimated from half a second of copying. The throttle of a completed plan is removed.
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
         then = read_plan(plan) if plan else {each.partition: each.targets for each in ongoing(cluster).values()}
@@ -124,7 +124,7 @@ def status_command(plan: Path | None, watch: bool, bootstrap: str, timeout: floa
 @cluster_options
 def cancel_command(names: tuple[str, ...], plan: Path | None, everything: bool, bootstrap: str, timeout: float,
                    as_json: bool) -> None:
-    """Stop reassignments: the replicas go back to where they were. Throttles are taken away."""
+    """Cancel reassignments: the replicas return to where they were. Throttles are removed."""
     if sum((bool(names), plan is not None, everything)) != 1:
         raise click.UsageError("give partitions, --plan or --all")
     with Cluster(bootstrap, timeout=timeout) as cluster:
@@ -144,7 +144,7 @@ def cancel_command(names: tuple[str, ...], plan: Path | None, everything: bool, 
 
 
 def read_plan(path: Path) -> Targets:
-    """A plan of ours or of Kafka's tool. `InvalidConfigError` for what is none."""
+    """Read a plan of ours or of Kafka's tool. Raises `InvalidConfigError` for other files."""
     try:
         with click.open_file(str(path), encoding="utf-8") as file:
             found = json.load(file)
@@ -155,14 +155,14 @@ def read_plan(path: Path) -> Targets:
 
 
 def plan_json(then: Mapping[Partition, Sequence[int]]) -> dict[str, Any]:
-    """As Kafka's tool writes it."""
+    """Return the plan in the format of Kafka's tool."""
     return {"version": PLAN_VERSION, "partitions": [
         {"topic": topic, "partition": index, "replicas": list(replicas), "log_dirs": ["any"] * len(replicas)}
         for (topic, index), replicas in then.items()]}
 
 
 def assignments(topics: Iterable[MetadataResponseTopic], wanted: Sequence[Partition] | None) -> Targets:
-    """Where the replicas are: of `wanted`, or of all topics but the internal ones."""
+    """Return the current replicas of `wanted`, or of all topics except internal ones."""
     found = {(topic.name or "", each.partition_index): list(each.replica_nodes)
              for topic in sorted(topics, key=lambda topic: topic.name or "")
              for each in sorted(topic.partitions, key=lambda each: each.partition_index)
@@ -171,7 +171,7 @@ def assignments(topics: Iterable[MetadataResponseTopic], wanted: Sequence[Partit
 
 
 def plan_rows(cluster: Cluster, topics: Iterable[MetadataResponseTopic], now: Targets, then: Targets) -> list[Fields]:
-    """A row for each partition that changes, with the bytes that have to be copied for it."""
+    """Return a row for each partition that changes, with the bytes that must be copied for it."""
     leaders = {(topic.name or "", each.partition_index): each.leader_id for topic in topics
                for each in topic.partitions}
     by_leader: dict[int, list[Partition]] = {}
@@ -184,15 +184,15 @@ def plan_rows(cluster: Cluster, topics: Iterable[MetadataResponseTopic], now: Ta
             for partition, replicas in then.items()]
 
 
-# --- carrying out -----------------------------------------------------------------------------------------------------
+# --- execution --------------------------------------------------------------------------------------------------------
 
 
 def start(cluster: Cluster, then: Targets, throttle_bytes: int | None) -> None:
-    """Throttles, where that is wanted, and only then begins; `RefusedError` for the first that was refused."""
+    """Set the throttle, if any, and only then start. Raises `RefusedError` for the first refused partition."""
     if throttle_bytes is not None:
         topics = cluster.metadata(sorted(dict.fromkeys(topic for topic, _ in then))).topics
         now = assignments(topics, list(then))
-        for each in under_way(cluster, then):       # those to come are in the list already
+        for each in under_way(cluster, then):       # the added replicas are already in the list
             now[each.partition] = [broker for broker in now[each.partition] if broker not in each.adding]
         throttle(cluster, now, then, throttle_bytes)
     _refuse(reassign(cluster, then))
@@ -209,8 +209,8 @@ def _refuse(refused: Mapping[Partition, RefusedError]) -> None:
 
 
 def concerned(cluster: Cluster, then: Iterable[Partition]) -> tuple[list[str], list[int]]:
-    """The topics, and all brokers that are up: their throttles are of nobody else's use when no other reassignment is
-    under way; while one is, the brokers' rates stay."""
+    """Return the topics and brokers whose throttles can be removed. Brokers are all that are up, or none while another
+    reassignment is in progress, which needs their rates."""
     partitions = list(then)
     others = [each for each in ongoing(cluster) if each not in partitions]
     topics = sorted(dict.fromkeys(topic for topic, _ in partitions))

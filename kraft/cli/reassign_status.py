@@ -1,4 +1,4 @@
-"""How far reassignments are: waited for, and told row by row with their throttle and how long they take."""
+"""Progress of reassignments: waiting for them, and rows with their throttle and remaining time."""
 
 import time
 from collections.abc import Collection
@@ -17,15 +17,15 @@ Targets = dict[Partition, list[int]]
 
 
 def under_way(cluster: Cluster, then: Collection[Partition]) -> list[Ongoing]:
-    """Those of these partitions that are on their way."""
+    """Return those of these partitions that are being reassigned."""
     found = ongoing(cluster)
     return [found[partition] for partition in then if partition in found]
 
 
 def wait(cluster: Cluster, then: Collection[Partition]) -> None:
-    """Until none of these partitions is on its way; a progress bar on a terminal when there is much to copy.
+    """Wait until none of these partitions is being reassigned; show a progress bar on a terminal for large copies.
 
-    `RefusedError` when nothing moves for `STALL_SECONDS`: the nodes that have to copy may be down.
+    Raises `RefusedError` when there is no progress for `STALL_SECONDS`: the nodes that must copy may be down.
     """
     stall = Stall("the reassignment")
     found = under_way(cluster, then)
@@ -35,7 +35,7 @@ def wait(cluster: Cluster, then: Collection[Partition]) -> None:
         while found:
             left = total(progress(cluster, found)).left_bytes
             stall.check((left, [each.partition for each in found]))
-            done = whole - left     # who has gone from the list is done
+            done = whole - left     # a partition that is no longer listed is done
             advance(max(0, done - told))
             told = max(told, done)
             time.sleep(LOOK_SECONDS)
@@ -43,8 +43,8 @@ def wait(cluster: Cluster, then: Collection[Partition]) -> None:
 
 
 def status(cluster: Cluster, then: Targets) -> tuple[list[Fields], float | None]:
-    """A row for each partition: `done`, `moving`, or `elsewhere` when it is not where it should be nor on its way; and
-    how many seconds all of it takes, None when nothing moves on."""
+    """Return a row for each partition and the remaining seconds, None without progress. A row has `done`, `moving`, or
+    `elsewhere` for a partition that is neither at its target nor moving there."""
     moving = under_way(cluster, then)
     before, began = progress(cluster, moving), time.monotonic()
     if moving:
@@ -55,7 +55,7 @@ def status(cluster: Cluster, then: Targets) -> tuple[list[Fields], float | None]
     by_partition = {each.partition: each for each in moving}
     known = assigned(cluster, then)
     if any(known.get(each) != list(targets) for each, targets in then.items() if each not in by_partition):
-        time.sleep(LOOK_SECONDS)     # the controller says what is under way; the node that is asked here may lag
+        time.sleep(LOOK_SECONDS)     # the controller lists reassignments; the node that is queried here may lag
         known = assigned(cluster, then)
     rows: list[Fields] = []
     for partition, targets in then.items():
@@ -71,13 +71,13 @@ def status(cluster: Cluster, then: Targets) -> tuple[list[Fields], float | None]
 
 
 def assigned(cluster: Cluster, then: Collection[Partition]) -> Targets:
-    """Replicas of these partitions, as the node that is asked knows them."""
+    """Return the replicas of these partitions as the queried node knows them."""
     topics = cluster.metadata(sorted(dict.fromkeys(topic for topic, _ in then))).topics if then else []
     return {(topic.name or "", each.partition_index): list(each.replica_nodes) for topic in topics
             for each in topic.partitions}
 
 
 def seconds_left(before: Progress | None, now: Progress, seconds: float) -> float | None:
-    """Until it is all copied, by how much less there was to copy `seconds` later; None when it was not less."""
+    """Estimate the seconds until all is copied, from the decrease within `seconds`; None without a decrease."""
     copied = 0 if before is None else before.left_bytes - now.left_bytes
     return now.left_bytes * seconds / copied if copied > 0 else None

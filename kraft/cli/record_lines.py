@@ -1,8 +1,8 @@
-"""Records as lines, in and out: `value`, or `key<separator>value`, or one JSON object each.
+"""Records as lines of input and output: `value`, or `key<separator>value`, or one JSON object each.
 
-The JSON form is the same in `kraft consume --json`, `kraft log dump --json` and `kraft produce --json`, and holds every
-record exactly: a key, a value, a header's name or a header's value is a text where its bytes are UTF-8, else
-`{"base64": "..."}`. As plain lines a value that has a line end in it looks like two.
+The JSON form is the same in `kraft consume --json`, `kraft log dump --json` and `kraft produce --json`, and represents
+every record exactly. A key, a value, a header's name or a header's value is a text if its bytes are UTF-8, else
+`{"base64": "..."}`. As plain lines, a value with a line end in it looks like two.
 
 Header names are `str` here. Bytes of a name that are not UTF-8 are lone surrogates (`surrogateescape`), as in
 `kraft_native.records`.
@@ -21,7 +21,7 @@ NAME_ERRORS: Final = "surrogateescape"
 
 
 class LineFormat(NamedTuple):
-    """How a line is read and written. `null` is the text that stands for a value that is null; None: there is none."""
+    """Format of lines. `null` is the text that represents a null value; None means that no text does."""
 
     as_json: bool
     key_separator: bytes | None
@@ -29,7 +29,7 @@ class LineFormat(NamedTuple):
 
 
 class LineRecord(NamedTuple):
-    """What a line to produce says. `timestamp_ms` 0: now."""
+    """Record of a line to produce. `timestamp_ms` 0 means now."""
 
     key: bytes | None
     value: bytes | None
@@ -38,7 +38,7 @@ class LineRecord(NamedTuple):
 
 
 def read_line(line: bytes, form: LineFormat) -> LineRecord:
-    """The record of a line without its end. `InvalidArgumentError` says what is wrong with it."""
+    """Parse a line without its end. `InvalidArgumentError` describes an error in it."""
     if form.as_json:
         return _read_json(line)
     key: bytes | None = None
@@ -51,7 +51,7 @@ def read_line(line: bytes, form: LineFormat) -> LineRecord:
 
 def write_line(topic: str, partition: int, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None,
                headers: Headers, form: LineFormat) -> bytes:
-    """The line of a record, with its end."""
+    """Format a record as a line, with its end."""
     if form.as_json:
         fields = {"topic": topic, "partition": partition, **record_fields(offset, timestamp_ms, key, value, headers)}
         return json_line(fields).encode() + b"\n"
@@ -64,18 +64,18 @@ def write_line(topic: str, partition: int, offset: int, timestamp_ms: int, key: 
 
 def record_fields(offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None,
                   headers: Headers) -> dict[str, object]:
-    """The fields of a record in the JSON form."""
+    """Return the fields of a record in the JSON form."""
     return {"offset": offset, "timestamp": timestamp_ms, "key": _field(key), "value": _field(value),
             "headers": [[_field(name_bytes(name)), _field(content)] for name, content in headers]}
 
 
 def json_line(fields: Mapping[str, object]) -> str:
-    """A JSON object in one line, without its end."""
+    """Format a JSON object as one line, without its end."""
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
 def name_bytes(name: str) -> bytes:
-    """The bytes of a header's name."""
+    """Return the bytes of a header's name."""
     return name.encode("utf-8", NAME_ERRORS)
 
 

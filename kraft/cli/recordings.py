@@ -1,4 +1,4 @@
-"""Where the entries of flight recorders come from: running controllers, or the files of those that do not run."""
+"""Sources of flight recorder entries: running controllers, or the files of controllers that do not run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,8 +24,8 @@ Command = Callable[..., None]
 
 @dataclass(slots=True)
 class Found:
-    """`entries` of all nodes in the order of time. `running`: those that answered. `silent`: why a node did not, by its
-    id; `unknown`: by its address."""
+    """Entries of all nodes in the order of time. `running` are the nodes that answered. `silent` has the reasons why
+    nodes did not, by id; `unknown` has them by address."""
 
     entries: list[Entry] = field(default_factory=list)
     running: tuple[int, ...] = ()
@@ -34,7 +34,7 @@ class Found:
 
 
 def asking_options(command: Command) -> Command:
-    """`--bootstrap` and `--timeout`."""
+    """Add `--bootstrap` and `--timeout`."""
     for option in (
         click.option("--timeout", default=SECONDS_DEFAULT, show_default=True, type=Seconds(),
                      help="Seconds that one controller may take."),
@@ -47,13 +47,13 @@ def asking_options(command: Command) -> Command:
 
 
 def source_options(command: Command) -> Command:
-    """`DIRECTORY...`, and those of `asking_options`."""
+    """Add `DIRECTORY...` and the options of `asking_options`."""
     return click.argument("directories", nargs=-1, metavar="[DIRECTORY]...",
                           type=click.Path(path_type=Path, exists=True, file_okay=False))(asking_options(command))
 
 
 def find(directories: tuple[Path, ...], bootstrap: str | None, timeout: float, count: int) -> Found:
-    """The last `count` entries of each controller that answers, and all those of the files."""
+    """Return the last `count` entries of each controller that answers, and all entries of the files."""
     found = Found()
     entries = [entry for directory in directories for entry in read_entries(_with_files(directory))]
     if bootstrap is not None or not directories:
@@ -66,13 +66,13 @@ def find(directories: tuple[Path, ...], bootstrap: str | None, timeout: float, c
 
 
 def entries_of(directory: Path) -> list[Entry]:
-    """What a flight recorder left in a data directory, or in the metadata log's; nothing where there was none, as
-    beside Apache Kafka's log."""
+    """Return the entries of a flight recorder in a data directory or in the metadata log's. Without one, as beside
+    Apache Kafka's log, there are none."""
     return [entry for each in (directory, directory / DIRECTORY_NAME) for entry in read_entries(each)]
 
 
 def _with_files(directory: Path) -> Path:
-    """The metadata log's directory: the one given, or the one in the data directory given."""
+    """Return the metadata log's directory: the given one, or the one in the given data directory."""
     for each in (directory, directory / DIRECTORY_NAME):
         if (each / NAME).exists() or (each / OLD_NAME).exists():
             return each

@@ -1,4 +1,4 @@
-"""`kraft server`: runs a node."""
+"""`kraft server`: starts a node, and checks its settings."""
 
 import json
 from pathlib import Path
@@ -33,12 +33,12 @@ def start(file: Path | None, data: Path | None, assignments: tuple[str, ...], li
           log_format: str, as_json: bool) -> None:
     """Start a node and serve until SIGTERM or Ctrl-C.
 
-    Nothing needs to be configured: the first start makes the data directory and the cluster's id; later ones go on
-    with them. One line on standard output tells that the node serves.
+    No configuration is needed: the first start creates the data directory and the cluster's id, later ones use them.
+    One line on standard output reports that the node serves.
     """
     config = server_config(file, data, listen, assignments)
     log_output.set_up(log_level, log_format)
-    # Imported only now: a wrong option is told at once.
+    # Imported only now: a wrong option is reported at once.
     from kraft.runtime.process import run_node, seconds_since_start
 
     def ready(node: "AnyNode") -> None:
@@ -55,8 +55,8 @@ def start(file: Path | None, data: Path | None, assignments: tuple[str, ...], li
 def check(file: Path | None, data: Path | None, assignments: tuple[str, ...], strict: bool, as_json: bool) -> None:
     """Check the settings of a node without starting it.
 
-    What is wrong ends with 1, as it would end a start. What does nothing here is listed with the reason: keys that
-    nobody knows, keys of earlier versions of Kafka, settings without effect.
+    Exit code 1 for invalid settings, which would also prevent a start. Settings without effect are listed with the
+    reason: unknown keys, keys of earlier versions of Kafka, settings that do nothing here.
     """
     config = server_config(file, data, None, assignments)
     if not is_sole_controller(config):
@@ -75,7 +75,7 @@ def check(file: Path | None, data: Path | None, assignments: tuple[str, ...], st
 
 
 def ready_fields(node: "AnyNode", seconds: float) -> Fields:
-    """What the ready line tells."""
+    """Return the fields of the ready line."""
     metrics = getattr(node, "metrics", None)
     return {
         "event": "ready", "node_id": node.config.node_id, "cluster_id": node.cluster_id,

@@ -1,4 +1,4 @@
-"""A node's configuration from what the command line says: a file, its overrides, and what is assumed without both."""
+"""Configuration of a node from the command line: a file, its overrides, and the defaults without both."""
 
 from collections.abc import Container, Iterable
 from pathlib import Path
@@ -11,12 +11,12 @@ from kraft.config.properties import read_properties, with_released_names
 DATA_DEFAULT: Final = Path("kraft-data")
 LISTENER_DEFAULT: Final = "PLAINTEXT://127.0.0.1:9092"
 CONTROLLER_LISTENER: Final = "CONTROLLER"
-# The controller's own address matters to other nodes only: a single one takes whatever port is free.
+# The controller's own address matters only to other nodes: a single node uses any free port.
 CONTROLLER_DEFAULT: Final = f"{CONTROLLER_LISTENER}://127.0.0.1:0"
 
 
 def parse_assignments(texts: Iterable[str], option: str = "--set") -> dict[str, str]:
-    """`key=value` by key. `InvalidConfigError` naming the option for what is not of that form."""
+    """Parse `key=value` texts. `InvalidConfigError` for other forms names the option."""
     found = {}
     for text in texts:
         key, separator, value = text.partition("=")
@@ -27,13 +27,14 @@ def parse_assignments(texts: Iterable[str], option: str = "--set") -> dict[str, 
 
 
 def server_config(file: Path | None, data: Path | None, listen: str | None, assignments: Iterable[str]) -> NodeConfig:
-    """The settings of one node. What stands first wins: the options `--data` and `--listen`, `--set`, the file, and
-    then a data directory `kraft-data` and listeners on the loopback address. `InvalidConfigError` for what is wrong.
+    """Return the settings of one node. By precedence they come from the options `--data` and `--listen`, `--set`, the
+    file, and the defaults: a data directory `kraft-data` and listeners on the loopback address. Raises
+    `InvalidConfigError` for invalid settings.
     """
     texts = {} if file is None else read_properties(file)
     overrides = with_released_names(parse_assignments(assignments))
     if listen is not None:
-        texts.pop("advertised.listeners", None)  # it tells of the file's listeners
+        texts.pop("advertised.listeners", None)  # it names the file's listeners
     texts |= overrides
     if data is not None:
         texts.pop("log.dir", None)
@@ -51,14 +52,14 @@ def server_config(file: Path | None, data: Path | None, listen: str | None, assi
 
 
 def refuse_unknown(config: NodeConfig, overrides: Container[str]) -> None:
-    """`InvalidConfigError` for settings of the command line that nobody knows; those of a file are ignored with a
-    warning, because other products' files contain such keys."""
+    """Raise `InvalidConfigError` for unknown settings of the command line. Those of a file are ignored with a warning,
+    because other products' files contain such keys."""
     if wrong := [config.ignored[key] for key in config.unknown if key in overrides]:
         raise InvalidConfigError("\n".join(wrong))
 
 
 def _listen_on(texts: dict[str, str], host: str, port: int) -> None:
-    """Puts one address in the place of the file's broker listeners; the controllers' own stay."""
+    """Replace the file's broker listeners by one address; the controllers' own stay."""
     names = [name.strip().upper() for name in texts.get("controller.listener.names", CONTROLLER_LISTENER).split(",")]
     given = [each.strip() for each in texts.get("listeners", "").split(",") if each.strip()]
     controllers = [each for each in given if each.partition("://")[0].upper() in names]

@@ -1,4 +1,4 @@
-"""`kraft simulate`: the quorum, and brokers with it, under virtual time, network and disks, with faults, watched by
+"""`kraft simulate`: the quorum, and optionally brokers, under virtual time, network and disks, with faults and
 invariants."""
 
 import json
@@ -54,7 +54,7 @@ class Seeds(click.ParamType[range]):
 
 
 class FaultOptions(click.ParamType[Options]):
-    """Options of a run, as a report writes them."""
+    """Options of a run, in the form of a report."""
 
     name = "NAME=VALUE ..."
 
@@ -66,7 +66,7 @@ class FaultOptions(click.ParamType[Options]):
 
 
 class Results:
-    """Where the figures go: to a file, and with --json to standard output, where nothing else goes then."""
+    """Output of the figures: to a file, and with --json to standard output, which then receives nothing else."""
 
     def __init__(self, as_json: bool, file: Path | None) -> None:
         self.for_people = sys.stderr if as_json else sys.stdout
@@ -74,7 +74,7 @@ class Results:
         self._file = file
 
     def write(self, rows: Fields | list[Fields]) -> None:
-        """A list is one JSON value in the file, and one object per line on standard output."""
+        """Write a row or a list. A list is one JSON value in the file, and one object per line on standard output."""
         if self._file is not None:
             self._file.write_text(json.dumps(rows, indent=2) + "\n", "utf-8")
         if self._stdout is not None:
@@ -113,8 +113,8 @@ def simulate_command(brokers: bool, relocations: bool, seed: int | None, trace: 
                      mutants: bool, mutant_names: tuple[str, ...], exhaustive: bool, model_names: tuple[str, ...],
                      states: int | None, depth: int | None, trace_file: TextIO | None,
                      join_files: tuple[TextIO, ...], as_json: bool, output_file: Path | None) -> None:
-    """Break a quorum in virtual time, and see whether it keeps its promises. Exit code 1: an invariant was broken (with
-    --mutants: a bug was not found)."""
+    """Inject faults into a quorum in virtual time, and check its invariants. Exit code 1 when an invariant was broken
+    (with --mutants: when a bug was not found)."""
     chosen = _chosen(mutant_names, BROKER_MUTANTS if brokers else MUTANTS)
     if brokers and relocations:
         raise click.UsageError("--brokers and --relocations are runs of different kinds")
@@ -150,7 +150,7 @@ def simulate_command(brokers: bool, relocations: bool, seed: int | None, trace: 
 
 def _explore(models: list[Model], states: int | None, bugs: list[Mutant], trace_file: TextIO | None,
              results: Results) -> None:
-    """Exit code 1: an invariant was broken; with bugs to find, none was."""
+    """Explore the models. Exit code 1 when an invariant was broken, or with bugs to find when none was."""
     if trace_file is not None:
         trace = replay_trace(models, trace_file, bugs)
         results.write({"violation": trace.violation and str(trace.violation), "trace": trace.events})
@@ -178,7 +178,7 @@ def _join(files: tuple[TextIO, ...], results: Results) -> None:
 
 
 def _chosen(names: tuple[str, ...], known: dict[str, Mutant]) -> list[Mutant]:
-    """The mutants of these names; all without any."""
+    """Return the mutants of these names; all of them without names."""
     unknown = [name for name in names if name not in known]
     if unknown:
         raise click.UsageError(f"no such mutant: {', '.join(unknown)}; there are {', '.join(known)}")
@@ -186,7 +186,7 @@ def _chosen(names: tuple[str, ...], known: dict[str, Mutant]) -> list[Mutant]:
 
 
 def _simulate_one(seed: int, options: Options, trace: bool, timeline: Path | None) -> Outcome:
-    """One run, and its time line in a file if one is wanted."""
+    """Execute one run, and write its time line to a file if one is given."""
     recorders: dict[int, Recorder] = {}
     entries: list[Entry] = []
 

@@ -1,4 +1,4 @@
-"""`kraft simulate --exhaustive`: what the explorer found, as text."""
+"""`kraft simulate --exhaustive`: the explorer's results as text."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,7 +23,7 @@ def _planted(bugs: Sequence[Mutant]) -> Iterator[None]:
 
 
 def explore_models(models: Sequence[Model], states: int | None, bugs: Sequence[Mutant]) -> list[Progress]:
-    """Visits each model and tells how far it came. With bugs to put in, the first model that shows them is the last."""
+    """Explore each model and report its progress. With injected bugs it stops after the first model that shows them."""
     results = []
     for model in models:
         click.echo(f"{model.name}: {model.text}\n  bounds: {model.bounds}")
@@ -41,7 +41,7 @@ def explore_models(models: Sequence[Model], states: int | None, bugs: Sequence[M
 
 
 def replay_trace(models: Sequence[Model], file: TextIO, bugs: Sequence[Mutant]) -> Trace:
-    """Follows a trace that was printed, and gives it with what the cores do in it."""
+    """Replay a printed trace, and return it with the actions of the cores."""
     if len(models) != 1:
         raise click.UsageError("--replay needs the --model that the trace is of")
     try:

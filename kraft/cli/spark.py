@@ -29,7 +29,7 @@ def spark() -> None:
 @click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be given again.")
 @click.option("-c", "--command", "text", help="Run this Python code, in which `spark` is the session, and end.")
 def shell(master: str | None, settings: tuple[str, ...], text: str | None) -> None:
-    """Python with a Spark session, which knows format("kraft")."""
+    """Start Python with a Spark session that has format("kraft")."""
     from kraft.spark import session
 
     found = session("kraft spark shell", master=master, quick=text is not None,
@@ -48,9 +48,9 @@ def shell(master: str | None, settings: tuple[str, ...], text: str | None) -> No
 @click.option("-o", "--output", default="kraft-spark.zip", show_default=True,
               type=OUTPUT_FILE, help="The archive.")
 def bundle(output: Path) -> None:
-    """Write an archive of kraft for executors that have it not installed.
+    """Write an archive of kraft for executors without an installation.
 
-    They must be machines of this kind with the same Python, and have what kraft[spark] needs otherwise.
+    They need the same kind of machine, the same Python, and the other dependencies of kraft[spark].
     """
     from kraft.spark.bundle import bundle_settings, write_bundle
 

@@ -1,4 +1,4 @@
-"""Waiting for work of other nodes that may never end: it may take as long as it moves."""
+"""Waiting for work of other nodes that may never end: the wait lasts as long as there is progress."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ STALL_SECONDS: Final = 300.0
 
 
 class Stall:
-    """Ends a wait when what is waited for has not changed for `seconds`."""
+    """Watchdog that ends a wait when the observed state has not changed for `seconds`."""
 
     def __init__(self, what: str, seconds: float = STALL_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
         self._what = what
@@ -21,7 +21,7 @@ class Stall:
         self._state: object = None
 
     def check(self, state: object) -> None:
-        """Notes the state. `RefusedError` (REQUEST_TIMED_OUT) when it has been the same for too long."""
+        """Record the state. Raises `RefusedError` (REQUEST_TIMED_OUT) when it has not changed for too long."""
         now = self._clock()
         if state != self._state:
             self._state, self._since = state, now

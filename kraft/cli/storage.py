@@ -1,4 +1,4 @@
-"""`kraft storage`: data directories before a node runs on them, and what they are."""
+"""`kraft storage`: preparation and inspection of data directories."""
 
 import time
 import uuid
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @kraft.group("storage")
 def storage() -> None:
-    """Format data directories, and show what they are."""
+    """Format data directories, and show their state."""
 
 
 storage.add_command(strays_group)
@@ -54,9 +54,9 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
                    initial_controllers: str | None, keep_data: bool, ignore_formatted: bool, as_json: bool) -> None:
     """Prepare data directories for a node and its cluster.
 
-    For a node that is broker and only controller, `kraft server start` does this by itself; a cluster id or features
-    other than the defaults are the reasons to do it before. Directories that are formatted for the same node and
-    cluster stay as they are.
+    For a node that is broker and only controller, `kraft server start` does this by itself. Use this command before the
+    start for a cluster id or features other than the defaults. Directories that are formatted for the same node and
+    cluster stay unchanged.
     """
     from kraft.cli.features import metadata_level
     from kraft.log_dir import new_cluster_id
@@ -75,9 +75,9 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
     if not (cluster_id or known) and choice == "none" and (others or not static_voters(config)):
         raise InvalidConfigError("--cluster-id: is needed for a node that finds the quorum by its configuration; with "
                                  "an id of its own that quorum would refuse it (kraft storage info tells theirs)")
-    # The first leader of voters that know each other makes the id.
+    # The first leader of voters that know each other creates the id.
     made = "" if choice == "initial" else new_cluster_id()
-    # The addresses that the node itself advertises.
+    # The addresses that the node advertises.
     endpoints = tuple(Endpoint(each.listener, each.host, each.port, 0)
                       for each in map(config.advertised, config.controller_listeners))
     request = FormatRequest(
@@ -93,7 +93,7 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
 
 
 def check_cluster_id(text: str) -> None:
-    """`InvalidConfigError` for what is no id of a cluster."""
+    """Raise `InvalidConfigError` for an invalid cluster id."""
     from kraft.protocol.ids import id_of
 
     try:
@@ -116,7 +116,7 @@ def random_uuid_command() -> None:
 @server_config_options
 @JSON
 def info_command(file: Path | None, data: Path | None, assignments: tuple[str, ...], as_json: bool) -> None:
-    """Show what the data directories are. Reads only; ends with 1 when one of them cannot be used."""
+    """Show the state of the data directories. Reads only; exit code 1 when one of them cannot be used."""
     config = server_config(file, data, None, assignments)
     rows = [_fields(path) for path in dict.fromkeys((config.metadata_log_dir, *config.log_dirs))]
     _print(rows, as_json)
@@ -125,9 +125,9 @@ def info_command(file: Path | None, data: Path | None, assignments: tuple[str, .
 
 
 def first_voters(config: NodeConfig, chosen: str | None, initial_controllers: str | None) -> str:
-    """What the directories say about the first voters: `standalone`, `initial` (those of the option) or `none`.
+    """Return the first voters that the directories will record: `standalone`, `initial` (from the option) or `none`.
 
-    `InvalidConfigError` where the options contradict each other or the configuration, or one of them is needed.
+    Raises `InvalidConfigError` if the options contradict each other or the configuration, or if one is missing.
     """
     if chosen is not None and initial_controllers is not None:
         raise InvalidConfigError("--standalone, --initial-controllers, --no-initial-controllers: give one of them")
@@ -148,7 +148,7 @@ def first_voters(config: NodeConfig, chosen: str | None, initial_controllers: st
 
 
 def parse_voters(text: str, listener: str) -> tuple["Voter", ...]:
-    """`id@host:port:directory-id`, with commas between; `InvalidConfigError` for anything else."""
+    """Parse `id@host:port:directory-id`, separated by commas. Raises `InvalidConfigError` for other forms."""
     from kraft.protocol.ids import id_of
     from kraft.raft.types import Endpoint, ReplicaKey
     from kraft.raft.voters import Voter

@@ -23,8 +23,8 @@ ALL = click.option("--all", "every", is_flag=True, help="Every stray for which i
 def strays_group() -> None:
     """List, adopt and discard stray partition directories.
 
-    A node renames the directory of a partition to NAME-stray when it has no place in the metadata, or when another
-    directory has the replica too. It neither serves nor deletes it.
+    A node renames the directory of a partition to NAME-stray when the metadata does not place it there, or when another
+    directory has the replica too. The node neither serves nor deletes it.
     """
 
 
@@ -32,7 +32,7 @@ def strays_group() -> None:
 @server_config_options
 @JSON
 def list_command(file: Path | None, data: Path | None, assignments: tuple[str, ...], as_json: bool) -> None:
-    """Show every stray, and whether it can be adopted. Reads only, and may be used while the node runs."""
+    """Show every stray, and whether it can be adopted. Reads only; the node may run."""
     rows = [_fields(each) for each in _find(server_config(file, data, None, assignments))]
     if as_json:
         print_json(rows)
@@ -52,10 +52,10 @@ def list_command(file: Path | None, data: Path | None, assignments: tuple[str, .
 @server_config_options
 def adopt_command(names: tuple[str, ...], every: bool, replace: bool, dry_run: bool, file: Path | None,
                   data: Path | None, assignments: tuple[str, ...]) -> None:
-    """Make strays the replicas again that they were. The node must not run.
+    """Make strays replicas again. The node must not run.
 
-    Only a stray whose topic id and partition the metadata has on this node can be adopted, and without --replace only
-    while no other directory has it.
+    A stray can be adopted only if the metadata has its topic id and partition on this node. Without --replace, no other
+    directory may have the partition.
     """
     from kraft.runtime.strays import adopt, locked
 
@@ -114,7 +114,7 @@ def _find(config: NodeConfig) -> list["Stray"]:
 
 
 def _named(found: list["Stray"], names: tuple[str, ...]) -> list["Stray"]:
-    """By the name of the directory, or its path."""
+    """Select strays by the name of the directory, or its path."""
     if not names:
         raise InvalidConfigError("NAME: give the names of strays, or --all")
     known = {str(each.path): each for each in found} | {each.path.name: each for each in found}

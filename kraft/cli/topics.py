@@ -69,7 +69,7 @@ def list_command(internal: bool, bootstrap: str, timeout: float, as_json: bool) 
 @cluster_options
 def describe_command(topics: tuple[str, ...], with_configs: bool, bootstrap: str, timeout: float,
                      as_json: bool) -> None:
-    """Show partitions with their leaders, replicas and offsets, and the settings that are the topic's own."""
+    """Show partitions with their leaders, replicas and offsets, and the topic's own settings."""
     with Cluster(bootstrap, timeout=timeout) as cluster:
         rows = list(describe_topics(cluster, topics, with_configs=with_configs))
     if as_json:
@@ -87,7 +87,7 @@ def describe_command(topics: tuple[str, ...], with_configs: bool, bootstrap: str
 
 
 def describe_topics(cluster: Cluster, names: Iterable[str], *, with_configs: bool) -> Iterator[Fields]:
-    """The topics with their partitions and offsets; `RefusedError` for one that does not exist."""
+    """Yield the topics with their partitions and offsets. Raises `RefusedError` for a missing topic."""
     found = cluster.metadata(list(dict.fromkeys(names))).topics
     for topic in found:
         check(f"topic {topic.name}", topic.error_code)
@@ -171,7 +171,7 @@ def delete_command(topics: tuple[str, ...], if_exists: bool, bootstrap: str, tim
 @cluster_options
 def alter_command(topic: str, partitions: int, validate_only: bool, bootstrap: str, timeout: float,
                   as_json: bool) -> None:
-    """Give a topic more partitions. Keys may go to other partitions than before from then on."""
+    """Add partitions to a topic. From then on keys may go to other partitions than before."""
     request = CreatePartitionsRequest(
         timeout_ms=int(timeout * 1000), validate_only=validate_only,
         topics=[CreatePartitionsTopic(name=topic, count=partitions, assignments=None)])
@@ -185,7 +185,7 @@ def alter_command(topic: str, partitions: int, validate_only: bool, bootstrap: s
 
 def finish(as_json: bool, done: str, answers: Iterable[tuple[str, int, str | None, Fields]],
            skipped: tuple[int, ...] = (), skipped_text: str = "") -> None:
-    """Tells what became of each topic: refusals on standard error. Ends with 1 when there was one."""
+    """Report the result for each topic, refusals on standard error. Exit with 1 when there was a refusal."""
     refused = 0
     for name, code, message, more in answers:
         if code == ErrorCode.NONE or code in skipped:
@@ -203,7 +203,7 @@ def finish(as_json: bool, done: str, answers: Iterable[tuple[str, int, str | Non
 
 def wait_for_leaders(cluster: Cluster, names: list[str], timeout: float, partitions: int = 1,
                      sleep: Callable[[float], None] = time.sleep) -> None:
-    """Waits until the node that was asked first knows these topics with a leader for each partition."""
+    """Wait until the connected node knows these topics with a leader for each partition."""
     deadline = time.monotonic() + timeout
     while True:
         found = cluster.metadata(names).topics

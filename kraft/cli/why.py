@@ -1,4 +1,4 @@
-"""`kraft why`: what the metadata quorum, or a partition, waits for, in sentences."""
+"""`kraft why`: explains in sentences what the metadata quorum or a partition waits for."""
 
 import time
 from pathlib import Path
@@ -24,13 +24,14 @@ from kraft_native.errors import KraftError
 @asking_options
 @JSON
 def why_command(names: tuple[str, ...], bootstrap: str | None, timeout: float, as_json: bool) -> None:
-    """Tell why there is no leader, why a voter is not caught up, why a change of the voters is pending.
+    """Explain why there is no leader, why a voter is not caught up, why a change of the voters is pending.
 
-    With TOPIC/PARTITION: who leads it and why, what keeps replicas out of sync, what a reassignment waits for. A TOPIC
-    alone stands for all of its partitions. In each case also which brokers have heard from no controller for too long.
+    With TOPIC/PARTITION: the leader and its cause, why replicas are out of sync, what a reassignment waits for. A TOPIC
+    alone means all of its partitions. In each case it also names the brokers that no controller has answered for too
+    long.
 
-    Asks running nodes (--bootstrap), reads the files of controllers that may not run any more (DIRECTORY: a data
-    directory, or the metadata log's in it), or both. Ends with 1 when something is not as it should be.
+    Queries running nodes (--bootstrap), reads files of controllers that need not run, or both. DIRECTORY is a data
+    directory, or the metadata log's in it. Exit code 1 when there is a problem.
     """
     directories = tuple(Path(name) for name in names if Path(name).is_dir())
     partitions = [name for name in names if not Path(name).is_dir()]
@@ -69,7 +70,7 @@ def _of_partitions(names: list[str], directories: tuple[Path, ...], bootstrap: s
 
 
 def lease_answers(cluster: Cluster) -> list[Answer]:
-    """About each broker that answers and whose lease has ended; none when no broker is found."""
+    """Explain each broker that answers and whose lease has ended; none when no broker is found."""
     try:
         ended = state.ended_leases(cluster, state.brokers(cluster))
     except KraftError:
@@ -94,14 +95,14 @@ def _of_quorum(directories: tuple[Path, ...], bootstrap: str | None, timeout: fl
 
 
 def _may_be_led(found: Found, situation: Situation) -> bool:
-    """Whether a controller that has no flight recorder, or that did not answer, may be the leader."""
+    """Return whether a controller without a flight recorder, or one that did not answer, may be the leader."""
     return not found.running or NO_RECORDER in found.unknown.values() or any(
         state.leader_id >= 0 for state in situation.present)
 
 
 def _ask_leader(found: Found, bootstrap: str, timeout: float) -> None:
-    """Adds what DescribeQuorum says, when not every controller's flight recorder could be read: those of Apache Kafka
-    have none, and may be out of reach while the brokers answer. That a recorder is missing proves nothing."""
+    """Add the answer to DescribeQuorum when not every controller's flight recorder could be read. Apache Kafka's
+    controllers have none, and may be unreachable while the brokers answer. A missing recorder proves nothing."""
     try:
         with Cluster(bootstrap, timeout=timeout) as cluster:
             told = QuorumClient(cluster).describe()
@@ -115,7 +116,7 @@ def _ask_leader(found: Found, bootstrap: str, timeout: float) -> None:
 
 
 def state_of(told: Description, now_ms: int) -> Entry:
-    """A leader's answer to DescribeQuorum as an entry of its flight recorder, as far as it goes."""
+    """Convert a leader's answer to DescribeQuorum to an entry of its flight recorder, as far as possible."""
     def ago(time_ms: int) -> int:
         return -1 if time_ms < 0 else max(0, now_ms - time_ms)
 
