@@ -34,9 +34,9 @@ class AnswerReceiver:
     def follow(self, chain: FetchChain, like: object, form: Template, tail: bytes, request: Template, fd: int) -> None:
         """Pass frames with the correlation id `next_correlation` and no tags to the chain first.
 
-        The chain gets a frame that `form.read_bytes` reads and that has records, and with it `like`. A frame that the chain does not accept goes to `take_frame` like any other. The Fetches that follow are
-        frames of `request`, whose numbers are the correlation id, the log end and the high watermark. They are sent by
-        `fd`.
+        The chain gets a frame that `form.read_bytes` reads and that has records, and with it `like`. A frame that the
+        chain does not accept goes to `take_frame` like any other. The later Fetches are frames of `request`, whose
+        numbers are the correlation id, the log end and the high watermark. They are sent by `fd`.
         """
 
     def unfollow(self) -> None:

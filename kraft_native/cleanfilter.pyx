@@ -1,20 +1,20 @@
-"""What compaction keeps of one batch, and the batch made of it (Kafka's Cleaner and MemoryRecords.filterTo).
+"""Rules of compaction for one batch, and the batch rebuilt by them (Kafka's Cleaner and MemoryRecords.filterTo).
 
-A record stays when its offset lies past the map, or when no later record has its key and it is not a tombstone whose
-time is over. A record without a key goes. The records of an aborted transaction go.
+A record stays when its offset lies past the map, or when no later record has its key and it is not a tombstone past its
+horizon. A record without a key is dropped. The records of an aborted transaction are dropped.
 
-Tombstones. The compaction that first meets one sets the batch's delete horizon, now + delete.retention.ms: attribute
-bit 6, and the horizon in place of the base timestamp, with all timestamp deltas counted from it. From that time on a
-later compaction drops the batch's tombstones. Markers of transactions that have nothing left go the same way.
+Tombstones. The first compaction that meets one sets the batch's delete horizon, now + delete.retention.ms. The horizon
+is marked by attribute bit 6 and stored in place of the base timestamp; all timestamp deltas count from it. From that
+time on a later compaction drops the batch's tombstones. Markers of transactions that have nothing left are dropped the
+same way.
 
-A batch of which everything stays is kept byte for byte, unless it is a message of format v0 or v1: what stays of it
-becomes a batch of v2, those of v0 with CreateTime and no time (Kafka does the same since 4.0). A rebuilt one keeps base
-offset, last offset, sequence, epochs, attributes and codec; its largest timestamp is that of the records left, or stays
-if it is the LogAppendTime. A batch of
-which nothing stays is dropped, unless
+A batch of which everything stays is kept byte for byte. A message of format v0 or v1 is not: the rest of such a
+message becomes a batch of v2, for v0 with CreateTime and no time (Kafka does the same since 4.0). A rebuilt batch keeps
+base offset, last offset, sequence, epochs, attributes and codec. Its largest timestamp is that of the records left, or
+stays if it is the LogAppendTime. A batch of which nothing stays is dropped, unless
 
-- it is its producer's last: its header goes on to say the sequence and epoch, for fencing and for duplicates, or
-- it ends where the round ends: else the offsets behind the last record would be forgotten.
+- it is its producer's last: its header keeps the sequence and epoch, for fencing and for duplicates, or
+- it ends where the round ends: otherwise the offsets after the last record would be forgotten.
 """
 
 cimport cython
@@ -38,9 +38,9 @@ from kraft_native.span cimport span_of
 from kraft_native.errors import CorruptRecordError, MessageTooLargeError
 
 cdef enum:
-    # Records whose place in the map is fetched before the first of them is looked up.
+    # Number of records whose place in the map is prefetched before the first of them is searched.
     AHEAD = 32
-    # How much longer a record gets at most by other timestamp deltas: 9 bytes of the delta, 1 of the length.
+    # Largest growth of a record by other timestamp deltas: 9 bytes of the delta, 1 of the length.
     RECORD_GROWTH_BYTES = 13
 
 
@@ -131,7 +131,7 @@ cdef class RecordFilter:
         return result
 
     cdef bint select(self, const BatchHeader* h, Span* span) noexcept nogil:
-        """Fills `selected`; False when the records are malformed or not as many as the header says."""
+        """Fill `selected`; return False when the records are malformed or not as many as the header has."""
         cdef Selected* selected = &self.selected
         cdef Seen seen[AHEAD]
         cdef RecordView r
@@ -153,7 +153,7 @@ cdef class RecordFilter:
                 found = record_next(span, &r)
                 if found != 1:
                     break
-                # Records are about as large as their neighbours: one that comes soon is fetched.
+                # Records are about as large as their neighbours: prefetch one that comes soon.
                 km_prefetch(span.p + 2 * r.size)
                 if not 0 <= r.offset_delta <= h.last_offset_delta:
                     return False
@@ -202,8 +202,8 @@ cdef class RecordFilter:
         return True
 
     cdef bint converts(self, const BatchHeader* h) noexcept nogil:
-        """Whether a batch of which everything stays is converted to v2: messages of v0 and v1, as long as the segment
-        does not become larger by it than a segment may be."""
+        """True when a batch of which everything stays is converted to v2. That holds for messages of v0 and v1, as long as that does
+        not make the segment larger than a segment may be."""
         return batch_is_legacy(h) and BATCH_HEADER_BYTES + h.batch_length // 8 <= self.growth_left
 
     cdef bint stays_if_empty(self, const BatchHeader* h) noexcept nogil:
@@ -220,7 +220,7 @@ cdef class RecordFilter:
         return batch_is_control(h) and producer.producer_epoch == h.producer_epoch
 
     cdef FilterResult settle(self, const BatchHeader* h, bint empty_marker) noexcept nogil:
-        """What becomes of the batch, given what was selected; the header of a rebuilt one but for its length."""
+        """Decide on the batch, given what was selected; write the header of a rebuilt one except for its length."""
         cdef Selected* selected = &self.selected
         cdef bint horizon_due
         self.records_kept += selected.count
@@ -251,7 +251,7 @@ cdef class RecordFilter:
         return FILTER_REBUILT
 
     cdef uint8_t* encode(self, const BatchHeader* h, Py_ssize_t* size) noexcept nogil:
-        """The selected records as they belong under the new header, behind room for it; NULL when malformed."""
+        """Encode the selected records for the new header, after room for it; NULL when malformed."""
         cdef uint8_t* to = self.body.data
         cdef Span span = span_of(self.selected.data, self.selected.size)
         cdef RecordView r
@@ -279,6 +279,6 @@ cdef class RecordFilter:
                              r.headers_bytes, r.header_count)
 
     cdef void finish(self, uint8_t* batch, Py_ssize_t size) noexcept nogil:
-        """Header and checksum of the rebuilt batch of `size` bytes."""
+        """Write header and checksum of the rebuilt batch of `size` bytes."""
         batch_seal(batch, size, &self.new)
         self.rebuilt = batch

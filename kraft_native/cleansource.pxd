@@ -18,19 +18,20 @@ cdef enum:
 cdef enum SourceResult:
     SOURCE_BATCH = 0               # `batch` and `h` are the next one
     SOURCE_END = 1
-    SOURCE_REFILL = 2              # nothing more in this piece: `refill`; what `batch` pointed to may then change
+    SOURCE_REFILL = 2              # nothing more in this piece: `refill`; `batch` may then change
     SOURCE_GROW = 3                # larger pieces, or a thread, are due: `grow`, with the GIL
-    SOURCE_FAULT = 4               # `fault` says what is wrong
+    SOURCE_FAULT = 4               # `fault` has the cause
+
     SOURCE_ERROR = 5               # `error` is the errno of a read
 
 
-# A part of the file in memory. Batches that it has no room for begin the next one.
+# A part of the file in memory. Batches that do not fit begin the next one.
 cdef struct Piece:
     uint8_t* data
     int64_t start                  # position in the file
     Py_ssize_t filled
     Py_ssize_t whole               # of these bytes: checked batches
-    SourceResult follows           # what comes behind them; SOURCE_REFILL: another piece
+    SourceResult follows           # the state after them; SOURCE_REFILL: another piece
 
 
 cdef class BatchSource:
@@ -41,22 +42,23 @@ cdef class BatchSource:
     cdef Piece pieces[PIECES_MAX]
     cdef int piece_count
     cdef Py_ssize_t capacity       # of each
-    cdef Py_ssize_t largest        # what a piece has to have room for at least
+    cdef Py_ssize_t largest        # the least room that a piece must have
 
-    # Who fills: the caller, or the thread. It stops behind a piece whose `follows` is not SOURCE_REFILL.
-    cdef int64_t filled            # pieces made so far
+    # The filling side: the caller, or the thread. It stops after a piece whose `follows` is not SOURCE_REFILL.
+    cdef int64_t filled            # pieces filled so far
     cdef int64_t due_offset        # the smallest base offset that may come
-    cdef int64_t end_offset        # and what lies above every offset
-    cdef Py_ssize_t needed         # SOURCE_GROW: bytes of a batch that is larger than a piece; 0: there is none
-    cdef bint large                # a thread is worth it
+    cdef int64_t end_offset        # upper bound of all offsets
+
+    cdef Py_ssize_t needed         # SOURCE_GROW: bytes of a batch larger than a piece; 0: none
+    cdef bint large                # a thread is worthwhile
     cdef bint alone                # and has not begun yet
     cdef int error
     cdef Fault fault
 
-    # Who reads.
-    cdef int64_t taken             # pieces gone through, and the one in use
+    # The reading side.
+    cdef int64_t taken             # pieces read completely, and the one in use
     cdef Piece* piece              # the one in use
-    cdef Py_ssize_t at             # in it: behind the current batch
+    cdef Py_ssize_t at             # in it: after the current batch
     cdef const uint8_t* batch
     cdef BatchHeader h
 
@@ -71,13 +73,13 @@ cdef class BatchSource:
     # Opens the file at a batch boundary. `base_offset`: the smallest base offset that may be there.
     cdef int open(self, bytes path, int64_t size, int64_t position, int64_t base_offset, int64_t end_offset) except -1
     cdef int close(self) except -1
-    # Lets go of the file without closing it: its descriptor.
+    # Releases the file without closing it: returns its descriptor.
     cdef int release(self) except -2
     cdef SourceResult next(self) noexcept nogil
-    # Goes on to the next piece. Gives how many bytes of batches the last one had.
+    # Advances to the next piece. Returns the byte count of the last one's batches.
     cdef Py_ssize_t refill(self) noexcept nogil
     cdef int grow(self) except -1
-    # Raises for SOURCE_FAULT and SOURCE_ERROR; `malformed` for a batch whose records cannot be understood.
+    # Raises for SOURCE_FAULT and SOURCE_ERROR; `malformed` for a batch whose records are malformed.
     cdef int raise_result(self, SourceResult result) except -1
     cdef int malformed(self, object what) except -1
 

@@ -1,15 +1,15 @@
 """The batches of one segment file in order, for compaction.
 
-Read by pread into pieces of memory rather than through the segment's mapping: the memory of a compaction then has a
-bound whatever the size of the log, and a page that cannot be read is an error and not a signal.
+The file is read by pread into pieces of memory rather than through the segment's mapping. So the memory of a compaction
+has a bound whatever the size of the log, and an unreadable page is an error and not a signal.
 
-Every batch is checked (structure, CRC, rising offsets) each time it is read: what compaction misreads it would write
+Every batch is checked (structure, CRC, rising offsets) each time it is read: compaction would write a misread batch
 back as truth, and the original is removed.
 
-Reading and checking is some half of a compaction's work. For a segment of some size a thread does it, which goes ahead
-of the reader by as many pieces as there are; in a smaller one the reader fills the next piece itself when it gets
-there, and so it does with the first pieces of a large one: a look for the first batch that would change mostly ends in
-them. The order of calls for small files, and so of what tests see, follows from the calls of the owner alone.
+Reading and checking is about half of a compaction's work. For a large segment a thread does it, ahead of the reader by
+as many pieces as there are. In a smaller one the reader fills the next piece itself when it gets there. It also does so
+with the first pieces of a large one: the search for the first batch that would change mostly ends in them. The order of
+calls for small files, and so of what tests see, follows from the calls of the owner alone.
 """
 
 import errno
@@ -43,11 +43,11 @@ cdef extern from "<pthread.h>" nogil:
 cdef enum:
     # Small enough for the second-level cache, large enough that system calls do not count.
     PIECE_BYTES = 256 * 1024
-    # Of the thread: large enough that waking the other one does not count either.
+    # For the thread: large enough that waking the other one does not count either.
     AHEAD_PIECE_BYTES = 1024 * 1024
     # All its pieces together, unless two of the largest batch need more.
     AHEAD_BYTES = PIECES_MAX * AHEAD_PIECE_BYTES
-    # From this size of a segment on a thread reads ahead, when the reader has come through so many pieces alone.
+    # From this segment size on a thread reads ahead, once the reader has passed so many pieces alone.
     AHEAD_BYTES_MIN = 16 * 1024 * 1024
     PIECES_ALONE = 4
 
@@ -55,7 +55,7 @@ cdef int errno_no_data = errno.ENODATA
 
 
 def read_ahead(BatchSource source not None) -> None:
-    """What the thread does, without the interpreter lock."""
+    """Run the thread, without the interpreter lock."""
     with nogil:
         source.run()
 
@@ -85,7 +85,7 @@ cdef class BatchSource:
         return self.begin(position, False)
 
     cdef int begin(self, int64_t position, bint ahead) except -1:
-        """Starts reading at `position`; with `ahead` by a thread."""
+        """Start reading at `position`; with `ahead` by a thread."""
         cdef Scratch buffer
         cdef Piece* before
         cdef int i
@@ -97,7 +97,7 @@ cdef class BatchSource:
             buffer = self.buffers[i]
             buffer.reserve(self.capacity)
             self.pieces[i].data = buffer.data
-        # What the first piece follows on.
+        # The state before the first piece.
         before = &self.pieces[self.piece_count - 1]
         before.start = position
         before.filled = before.whole = 0
@@ -119,7 +119,7 @@ cdef class BatchSource:
         return 0
 
     cdef int end(self) except -1:
-        """Ends the thread. Not by joining it alone, which Ctrl-C would leave while the thread still reads."""
+        """End the thread. A join alone is not enough: Ctrl-C would leave it while the thread still reads."""
         thread = self.thread
         if thread is None:
             return 0
@@ -175,7 +175,7 @@ cdef class BatchSource:
         pthread_mutex_unlock(&self.lock)
 
     cdef SourceResult fill(self) noexcept nogil:
-        """Makes the next piece; gives its `follows`."""
+        """Fill the next piece; return its `follows`."""
         cdef Piece* before = &self.pieces[(self.filled + self.piece_count - 1) % self.piece_count]
         cdef Piece* piece = &self.pieces[self.filled % self.piece_count]
         cdef Py_ssize_t kept = before.filled - before.whole
@@ -197,7 +197,7 @@ cdef class BatchSource:
         return piece.follows
 
     cdef SourceResult look(self, Piece* piece) noexcept nogil:
-        """Checks the batches of the piece; gives what comes behind them."""
+        """Check the batches of the piece; return what comes after them."""
         cdef BatchHeader h
         cdef Py_ssize_t left
         cdef bint ends_here = piece.start + piece.filled >= self.size

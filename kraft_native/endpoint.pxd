@@ -1,4 +1,4 @@
-"""What others know of a connection."""
+"""A connection as other parts see it."""
 
 from libc.stdint cimport int64_t
 
@@ -6,17 +6,17 @@ from kraft_native.reply cimport ReplySink
 
 
 cdef class Endpoint(ReplySink):
-    cdef bint woken                # listed for a turn already
-    # Goes on after something changed: sends what is ready, works on what waits. Called once per turn at most.
+    cdef bint woken                # listed for a call already
+    # Continues after a change: sends what is ready, processes pending requests. Called at most once per loop iteration.
     cdef int take_turn(self) except -1
     cdef bint queued               # waits for its next slice
-    # Works on requests for a slice, after it waited in the queue.
+    # Processes requests for a slice, after it waited in the queue.
     cdef int take_slice(self) except -1
-    # After memory was refused: it is this one's turn to ask again, soon, but not from inside this call.
+    # After memory was refused: it may request it again, soon, but not from inside this call.
     cdef int memory_available(self) except -1
     # Enforces the limits that depend on time.
     cdef int sweep(self, int64_t now_ms) except -1
     # Closes at once, without replies.
     cdef int abort(self, str reason) except -1
-    # No further requests; closes once everything that was asked is answered and sent.
+    # No further requests; closes once every request is answered and sent.
     cdef int drain(self) except -1

@@ -1,4 +1,4 @@
-"""What others know of a connection."""
+"""A connection as other parts see it."""
 
 from typing_extensions import disjoint_base
 
@@ -6,4 +6,4 @@ from kraft_native.reply import ReplySink
 
 @disjoint_base
 class Endpoint(ReplySink):
-    """Abstract; the connection is the only one."""
+    """Abstract; the connection is the only subclass."""

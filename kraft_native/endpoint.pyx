@@ -1,8 +1,8 @@
-"""What others know of a connection: the memory that it waits for, the channel that gives it its turn."""
+"""A connection as other parts see it: the memory that it waits for, the channel that schedules it."""
 
 
 cdef class Endpoint(ReplySink):
-    """Abstract; the connection is the only one."""
+    """Abstract; the connection is the only subclass."""
 
     cdef int take_turn(self) except -1:
         raise AssertionError(f"{type(self).__name__} does not say what it does with its turn")

@@ -12,12 +12,12 @@ cdef enum:
     FETCH_VERSION_MIN = 4
     FETCH_VERSION_MAX = 18
     FETCH_BY_ID_FROM = 13
-    # Of one request; a larger one is refused.
+    # Limit for one request; a larger one is refused.
     FETCH_PARTITIONS_MAX = 100_000
 
 
 cdef struct FetchParams:
-    int64_t broker_epoch           # of a follower's process; -1: not told
+    int64_t broker_epoch           # of a follower's process; -1: not given
     int32_t replica_id             # -1: a consumer
     int32_t max_wait_ms
     int32_t min_bytes
@@ -33,6 +33,6 @@ cdef struct FetchParams:
 # request.
 cdef bint decode_fetch(Span* body, int version, FetchParams* params, list entries, list forgotten) except -1
 
-# The reply as a list of parts: bytes, and the records' slices between them. Of `entries` those that are to be included;
-# `out` is working space.
+# The reply as a list of parts: bytes, and the records' slices between them. It has those of `entries` that are to be
+# included; `out` is working space.
 cdef list encode_fetch(Reply reply, PartitionTable table, int16_t error, int32_t session_id, list entries, Scratch out)

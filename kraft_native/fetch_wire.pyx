@@ -1,12 +1,16 @@
 """Fetch on the wire, versions 4 to 18.
 
-Request: [replica id, to V14] max wait, min bytes, max bytes, isolation, [V7 session id, session epoch], topics,
-[V7 forgotten topics], [V11 rack]; tags (V12): 0 cluster id, 1 replica state (V15).
-Per partition: index, [V9 current leader epoch], fetch offset, [V12 last fetched epoch], [V5 log start], max bytes.
+Request:
+- [replica id, to V14] max wait, min bytes, max bytes, isolation,
+- [V7 session id, session epoch], topics, [V7 forgotten topics], [V11 rack];
+- tags (V12): 0 cluster id, 1 replica state (V15).
+- Per partition: index, [V9 current leader epoch], fetch offset, [V12 last fetched epoch], [V5 log start], max bytes.
 
-Reply: throttle time, [V7 error, session id], topics, tags: 0 node endpoints (V16).
-Per partition: index, error, high watermark, last stable offset, [V5 log start], aborted transactions, [V11 preferred
-replica], records; tags (V12): 0 diverging epoch, 1 current leader (told from V16).
+Reply:
+- throttle time, [V7 error, session id], topics, tags: 0 node endpoints (V16).
+- Per partition: index, error, high watermark, last stable offset, [V5 log start], aborted transactions,
+  [V11 preferred replica], records;
+- tags (V12): 0 diverging epoch, 1 current leader (from V16).
 
 Topics are named by id from version 13.
 """
@@ -27,7 +31,7 @@ from kraft_native.varint cimport put_uvarint
 cdef enum:
     FLEXIBLE_FROM = 12
     LEADER_TOLD_FROM = 16
-    # What a partition takes in a reply besides records and aborted transactions, and what one of the latter takes.
+    # Bytes of a partition in a reply besides records and aborted transactions, and bytes of one such transaction.
     PART_REPLY_BYTES_MAX = 96
     ABORTED_REPLY_BYTES = 17
 
@@ -71,7 +75,7 @@ cdef bint decode_fetch(Span* body, int version, FetchParams* params, list entrie
 
 
 cdef bytes decode_topic_key(Span* body, int version):
-    """The topic's name or id; None when there is none."""
+    """Decode the topic's name or id; None when it is missing."""
     cdef const uint8_t* key = NULL
     cdef Py_ssize_t key_bytes = UUID_BYTES
     if version >= FETCH_BY_ID_FROM:
@@ -208,7 +212,7 @@ cdef Py_ssize_t run_end(list entries, Py_ssize_t start, Py_ssize_t* included) no
 
 
 cdef int32_t count_runs(list entries) noexcept:
-    """How many topics the reply has. One that comes again after others counts again."""
+    """Count the topics of the reply. One that comes again after others counts again."""
     cdef Py_ssize_t at = 0, count
     cdef int32_t runs = 0
     while at < len(entries):
@@ -219,7 +223,7 @@ cdef int32_t count_runs(list entries) noexcept:
 
 cdef Py_ssize_t encode_run(Scratch out, int version, list entries, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count,
                            set leaders, list parts, Py_ssize_t cut) except -1:
-    """One topic. Gives the place in `out` up to which everything is in `parts`."""
+    """Encode one topic. Return the place in `out` up to which everything is in `parts`."""
     cdef bint flexible = version >= FLEXIBLE_FROM
     cdef FetchEntry entry = entries[start]
     cdef bytes topic = entry.topic
@@ -251,7 +255,7 @@ cdef Py_ssize_t encode_run(Scratch out, int version, list entries, Py_ssize_t st
 
 
 cdef int encode_head(Scratch out, int version, FetchEntry entry) except -1:
-    """A partition up to its records, their size included."""
+    """Encode a partition up to its records, their size included."""
     cdef bint flexible = version >= FLEXIBLE_FROM
     cdef Py_ssize_t aborted_count = -1 if entry.aborted is None else len(entry.aborted)
     cdef uint8_t* p

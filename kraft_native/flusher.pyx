@@ -253,7 +253,7 @@ cdef class FlushHandle:
 
     def tell_from(self, int64_t end_offset) -> bool:
         """Limit events, this handle's and the flusher's, to moves of `durable` from `end_offset` on and to failures.
-        Return False when `durable` has reached it already; no event will report that. At first they report all moves."""
+        Return False when `durable` has reached it already; no event will report that. At first all moves count."""
         return self.raise_result(kf_flush_tell_from(self.handle, end_offset)) == 1
 
     def wait(self, int64_t end_offset, timeout=None) -> bool:

@@ -51,6 +51,7 @@ cdef class FrameReader:
 
     cdef Py_ssize_t proven_bytes   # the size of the last large frame that this connection completed
     cdef Py_ssize_t carried_bytes  # bytes of `kept` that were copied to the head of the window for this read
+
     cdef bint direct               # the current read goes to the end of `kept`
     cdef bint known                # p..end belongs to this round
     cdef const uint8_t* p

@@ -1,6 +1,6 @@
-"""Lines of JSON objects: strict checks (RFC 8259), and where the values of some fields lie, for whole blocks of lines.
+"""Lines of JSON objects: strict checks (RFC 8259), and the positions of some fields' values, for blocks of lines.
 
-Nothing is converted: a number keeps its digits, a line its bytes. Only text that is taken out of a line loses its
+Nothing is converted: a number keeps its digits, a line its bytes. Only text that is extracted from a line loses its
 escapes (`gather`). Half of a surrogate pair becomes the three bytes that its number has in UTF-8.
 """
 
@@ -25,7 +25,7 @@ cdef enum:
     WANTS_COMMA = 10
     TOO_DEEP = 11
     EXCESS = 12
-    # What a field is.
+    # Kinds of a field.
     ABSENT = 0
     PLAIN = 1
     ESCAPED = 2
@@ -101,7 +101,7 @@ cdef int32_t utf8_size(const uint8_t* p, int64_t left) noexcept nogil:
 
 
 cdef bint pass_text(Cursor* c, bint* escaped) noexcept nogil:
-    """Over a text, from its opening quote to behind its closing one."""
+    """Pass a text, from its opening quote to the byte after its closing one."""
     cdef uint8_t byte
     cdef int32_t i, size
     escaped[0] = False
@@ -187,7 +187,7 @@ cdef bint pass_scalar(Cursor* c) noexcept nogil:
 
 
 cdef bint pass_name(Cursor* c, int64_t* start, int64_t* end, bint* escaped) noexcept nogil:
-    """Over the name of a field and its colon; where the name lies, without quotes."""
+    """Pass the name of a field and its colon; set the name's range, without quotes."""
     skip_blanks(c)
     if c.at >= c.end or c.data[c.at] != b'"':
         return fail(c, WANTS_NAME)
@@ -203,7 +203,7 @@ cdef bint pass_name(Cursor* c, int64_t* start, int64_t* end, bint* escaped) noex
 
 
 cdef bint pass_value(Cursor* c) noexcept nogil:
-    """Over a value of any kind. What is open is kept by its closing byte."""
+    """Pass a value of any kind. Open brackets are recorded by their closing byte."""
     cdef uint8_t[DEPTH_MAX] closing
     cdef int32_t depth = 0
     cdef int64_t start, end
@@ -273,7 +273,7 @@ cdef inline uint32_t escaped_code(const uint8_t* p) noexcept nogil:
 
 
 cdef int64_t unescape(const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
-    """Writes the checked text without its escapes, which make it shorter. How many bytes it has."""
+    """Write the checked text without its escapes, which shortens it. Return its byte count."""
     cdef int64_t i = 0, made = 0
     cdef uint8_t byte
     cdef uint32_t code, low
@@ -318,7 +318,7 @@ cdef struct Names:
 
 
 cdef int32_t named(const Names* names, const uint8_t* p, int64_t size, bint escaped) noexcept nogil:
-    """Which of the names this is; -1 for none."""
+    """Index of this name; -1 if it is none of the names."""
     cdef uint8_t[1024] plain
     cdef int32_t i
     if escaped:
@@ -333,7 +333,7 @@ cdef int32_t named(const Names* names, const uint8_t* p, int64_t size, bint esca
 
 
 cdef bint pass_object(Cursor* c, const Names* names, int64_t[:, ::1] fields) noexcept nogil:
-    """Over the object of a line, to the line's end. The last of several fields of one name counts."""
+    """Pass the object of a line, to the line's end. The last of several fields of one name counts."""
     cdef int64_t start = 0, end = 0
     cdef int32_t which
     cdef bint escaped = False
@@ -379,11 +379,15 @@ cdef bint pass_object(Cursor* c, const Names* names, int64_t[:, ::1] fields) noe
 
 def scan_lines(const uint8_t[::1] data not None, names: tuple[bytes, ...], int64_t[:, ::1] lines not None,
                int64_t[:, :, ::1] fields not None) -> tuple[int, int]:
-    """Checks each line of `data`: how many lines with something in them there are, and how many lines in all.
+    """Check each line of `data`: return the count of lines that are not blank, and that of all lines.
 
-    Writes of each that is not blank to `lines` its start, its end (without line feed, and without a carriage return
-    before it), its number in `data` from 0, an index of `REASONS` (0: sound), and the position of what is wrong; and to
-    `fields` start, end and kind of each of `names`: `FIELD_ABSENT` is a null, too. `InvalidArgumentError` when the
+    Each line that is not blank is described in `lines`:
+
+    - its start, and its end (without line feed, and without a carriage return before it);
+    - its number in `data` from 0;
+    - an index of `REASONS` (0: sound), and the position of the fault.
+
+    `fields` gets start, end and kind of each of `names`; a null is `FIELD_ABSENT`, too. `InvalidArgumentError` when the
     arrays are too small.
     """
     cdef Names wanted
@@ -428,10 +432,10 @@ def scan_lines(const uint8_t[::1] data not None, names: tuple[bytes, ...], int64
 
 def gather(const uint8_t[::1] data not None, const int64_t[:] starts not None, const int64_t[:] ends not None,
            const int64_t[:] kinds not None, int32_t[::1] offsets not None) -> bytearray:
-    """The pieces [start, end) of `data` behind each other; where each begins goes to `offsets`, which has one more.
+    """Join the pieces [start, end) of `data`; the start of each goes to `offsets`, which has one more.
 
-    A piece whose kind is `FIELD_ESCAPED_TEXT`, which `scan_lines` has found, loses its escapes; one that is
-    `FIELD_ABSENT` is empty. `InvalidArgumentError` for what lies outside of `data`, and above 2 GiB.
+    A piece whose kind is `FIELD_ESCAPED_TEXT`, as found by `scan_lines`, loses its escapes; one that is `FIELD_ABSENT`
+    is empty. `InvalidArgumentError` for a range outside of `data`, and above 2 GiB.
     """
     cdef int64_t i, total = 0, made = 0, count = starts.shape[0]
     if ends.shape[0] != count or kinds.shape[0] != count or offsets.shape[0] != count + 1:

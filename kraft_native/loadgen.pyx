@@ -1,7 +1,7 @@
-"""A load generator for any server that speaks Kafka's frames; `_c/loadgen.h` says how it works.
+"""A load generator for any server that speaks Kafka's frames; `_c/loadgen.h` describes how it works.
 
-The caller opens the connections and builds the requests; the core sends, receives and measures without the interpreter
-lock, so its cost is small beside a server's. Positions in requests and replies come from the caller, who finds them
+The caller opens the connections and builds the requests. The core sends, receives and measures without the interpreter
+lock, so its cost is small beside a server's. Positions in requests and replies come from the caller, which finds them
 with the codecs.
 """
 
@@ -15,17 +15,17 @@ from kraft_native.crc cimport crc32c_chosen
 
 from kraft_native.errors import InvalidArgumentError, OperationError
 
-cdef int64_t DRAIN_NS = 35_000_000_000      # longer than any server keeps a request waiting here
+cdef int64_t DRAIN_NS = 35_000_000_000      # longer than any server holds a request back here
 cdef int IN_FLIGHT_MAX = 1 << 20
 cdef int RECORDS_POSITION_MAX = 1024        # names and numbers before the records of one partition
 
 
 class LoadSpec(NamedTuple):
-    """One connection's work. Positions count from the first byte after the length; -1: there is none.
+    """One connection's work. Positions count from the first byte after the length; -1: none.
 
     `frame` is the request with its length in front. `interval_ns` 0 is a closed loop with `in_flight` requests in
     progress; otherwise a request is due every `interval_ns`. A Fetch reads on from `first_offset` and, with `wrap`,
-    begins there again at the log's end; its reply must end with the records.
+    starts there again at the log's end; its reply must end with the records.
     """
 
     fileno: int
@@ -45,7 +45,7 @@ class LoadSpec(NamedTuple):
 
 
 class LoadResult(NamedTuple):
-    """What one run did. Latencies are (nanoseconds, count) pairs, ascending, each within 0.1 % of what was measured."""
+    """Result of one run. Latencies are (nanoseconds, count) pairs, ascending, each within 0.1 % of the measured one."""
 
     requests: int
     errors: int
@@ -67,7 +67,7 @@ cdef list pairs(uint64_t* counts):
 
 @cython.final
 cdef class Load:
-    """Connections ready to be loaded, again and again. One thread calls `run`; any may call `stop`.
+    """Connections ready for repeated runs. One thread calls `run`; any may call `stop`.
 
     The descriptors stay the caller's and must stay open and non-blocking. Raises `InvalidArgumentError` for a
     connection whose frame or positions do not fit together.
@@ -115,8 +115,8 @@ cdef class Load:
         return 0
 
     def run(self, seconds, *, requests_max=0, slots=0):
-        """Loads for `seconds`, or until `requests_max` requests were sent when that is not 0, then waits for what is
-        in progress. `slots` counts requests per equal part of the time.
+        """Load for `seconds`, or until `requests_max` requests were sent when that is not 0, then wait for requests in
+        progress. `slots` counts requests per equal part of the time.
 
         Raises `OperationError` naming the connection when one was closed or its replies were wrong.
         """
@@ -157,7 +157,7 @@ cdef class Load:
             PyMem_Free(counts)
 
     def stop(self):
-        """Ends a run early: nothing new is sent. Any thread."""
+        """End a run early: nothing new is sent. Any thread."""
         self.stopping = 1
 
     def __dealloc__(self):
@@ -182,7 +182,7 @@ cdef kf_load_result new_result(uint64_t* counts, int64_t slot_ns, int64_t slots)
 
 
 cdef int check_spec(object spec) except -1:
-    """Every position lies inside what it points into, else `InvalidArgumentError`."""
+    """Check that every position lies inside of its frame, else raise `InvalidArgumentError`."""
     size = len(spec.frame) - 4
     if size < 8 or int.from_bytes(spec.frame[:4], "big") != size:
         raise InvalidArgumentError(f"frame: {len(spec.frame)} bytes do not begin with their own length")

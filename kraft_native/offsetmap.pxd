@@ -33,7 +33,7 @@ cdef enum:
     MAP_QUEUE_KEYS = 32
 
 
-# Keys on their way into the map. Their table lines are being fetched meanwhile.
+# Keys queued for the map. Their table lines are being fetched meanwhile.
 cdef struct KeyQueue:
     int count
     KeyHash hashes[MAP_QUEUE_KEYS]
@@ -46,8 +46,8 @@ cdef class OffsetMap:
     cdef int64_t slots                 # places where a hash may belong
     cdef int64_t places                # slots, and what the last of them may spill into
     cdef int64_t places_max
-    cdef int64_t count_max             # keys that it takes as it is now
-    cdef readonly int64_t capacity     # keys that it takes at its largest
+    cdef int64_t count_max             # keys that it accepts at its present size
+    cdef readonly int64_t capacity     # keys that it accepts at its largest
     cdef int64_t count
     cdef uint64_t key[2]
 
@@ -72,13 +72,13 @@ cdef class OffsetMap:
     cdef int put(self, const KeyHash* hash, int64_t offset) noexcept nogil
     # The key's offset, -1 when it is not in the map.
     cdef int64_t get(self, const KeyHash* hash) noexcept nogil
-    # Up to twice the places. -1, and nothing changed, when it is at its largest or the system has no memory.
+    # At most doubles the places. -1, and nothing changed, when it is at its largest or the system has no memory.
     cdef int grow(self) noexcept nogil
     cdef bint fits(self, int64_t places) noexcept nogil
 
-    # Puts what is queued, in order, and empties the queue. -1, or the offset of the first key there was no room for.
+    # Puts the queued keys, in order, and empties the queue. -1, or the offset of the first key without room.
     cdef int64_t drain(self, KeyQueue* queue) noexcept nogil
-    # Queues a key, whose hash it begins to fetch; drains a full queue first. As `drain`.
+    # Queues a key, whose place it begins to fetch; drains a full queue first. Returns like `drain`.
     cdef inline int64_t queue_key(self, KeyQueue* queue, const uint8_t* data, Py_ssize_t size,
                                   int64_t offset) noexcept nogil:
         cdef int64_t refused

@@ -1,18 +1,18 @@
 """Key -> latest offset in fixed memory (the job of Kafka's SkimpyOffsetMap).
 
 An entry is 24 bytes: a 128-bit hash of the key, and the offset. Keys themselves are not kept, so two keys with one hash
-would be one key and a live record would be dropped. Chance does not do that (n keys: n^2 / 2^129, for 10^9 keys below
-10^-20); an adversary who knows the hash function can, whatever its width. So the hash is a keyed pseudorandom function
-(`_c/siphash.h`) with a key drawn for each map.
+would be one key, and a live record would be dropped. Chance does not cause that (n keys: n^2 / 2^129, for 10^9 keys
+below 10^-20). An adversary that knows the hash function can, whatever its width. So the hash is a keyed pseudorandom
+function (`_c/siphash.h`) with a key drawn for each map.
 
-The table is open-addressed with linear probing and kept in the order of the hashes: a hash belongs at the slot hash /
-2^64 * slots, entries move up by one to make room, and a search ends at the first entry with a larger hash. An absent
-key thus costs no more than a present one, and a table that is nine tenths full is searched in some five steps within
-two or three cache lines. There is no wrap-around: the last slots spill into places behind them.
+The table is open-addressed with linear probing and kept in the order of the hashes. A hash belongs at the slot hash /
+2^64 * slots. Entries move up by one to make room, and a search ends at the first entry with a larger hash. So an absent
+key costs no more than a present one. A search in a table that is nine tenths full takes some five steps within two or
+three cache lines. There is no wrap-around: the last slots spill into places after them.
 
-The table starts small and doubles in place up to the memory given, so that a log of few keys touches little memory.
-Order makes that simple: all entries are pushed to the end of the larger table, and from there placed one by one. The
-one to be placed never lies before its new place, because all that come after it have room between there and the end.
+The table starts small and doubles in place up to the memory given, so that a log of few keys touches little memory. The
+order makes that simple: all entries are pushed to the end of the larger table, and from there placed one by one. An
+entry never lies before its new place, because all that come after it have room between there and the end.
 """
 
 import os
@@ -32,14 +32,14 @@ cdef extern from "<sys/mman.h>" nogil:
     void* mremap(void* start, size_t old_size, size_t new_size, int flags)
 
 cdef enum:
-    # A run of entries that would reach past these places behind the last slot counts as a full map. At nine tenths
-    # full runs of hundreds occur; of thousands, never.
+    # A run of entries that would reach past these places after the last slot counts as a full map. At nine tenths full
+    # runs of hundreds occur; of thousands, never.
     SPILL_PLACES = 4096
     LOAD_NUMERATOR = 9
     LOAD_DENOMINATOR = 10
     PLACES_FIRST = 64 * 1024
-    # Places behind the last one that stay empty, so that a search ends without a look at the table's end and a prefetch
-    # stays inside.
+    # Places after the last one that stay empty, so that a search ends without a check for the table's end and a
+    # prefetch stays inside.
     PLACES_BEHIND = 3
 
 BUFFER_BYTES_MIN = 1024
@@ -51,10 +51,10 @@ cdef inline int64_t slots_of(int64_t places) noexcept nogil:
 
 @cython.final
 cdef class OffsetMap:
-    """An empty map in `buffer_bytes` of memory, 1 KiB at least, which are only taken as keys come.
+    """An empty map in `buffer_bytes` of memory, 1 KiB at least, which is used only as keys arrive.
 
     It holds `capacity` keys at most, nine tenths of its slots. `hash_key`, 16 bytes, makes a test repeatable; without
-    it the system's random source gives one. One thread at a time.
+    it the key comes from the system's random source. One thread at a time.
     """
 
     def __cinit__(self, int64_t buffer_bytes, *, bytes hash_key=None):
@@ -118,7 +118,7 @@ cdef class OffsetMap:
         return -1
 
     cdef bint fits(self, int64_t places) noexcept nogil:
-        """Whether the entries have room in that many places. Only a freak of hashes could say no."""
+        """Return whether the entries have room in that many places. Only a freak of hashes could prevent it."""
         cdef uint64_t slots = <uint64_t>slots_of(places)
         cdef int64_t place, home, free = 0
         for place in range(self.places):
@@ -137,7 +137,7 @@ cdef class OffsetMap:
         cdef int64_t left = self.count
         if places == self.places or not self.fits(places):
             return -1
-        # The bytes behind the old end are zero: no entries.
+        # The bytes after the old end are zero: no entries.
         source = <MapEntry*>mremap(self.entries, self.mapped_bytes, mapped_bytes, MREMAP_MAYMOVE)
         if <void*>source == MAP_FAILED:
             return -1
@@ -183,7 +183,7 @@ cdef class OffsetMap:
         return self.count
 
     def __setitem__(self, bytes key not None, int64_t offset):
-        """Sets the key's offset, 0 or more. `MemoryError` when the key is new and the map is full."""
+        """Set the key's offset, 0 or more. `MemoryError` when the key is new and the map is full."""
         cdef KeyHash hash = self.hash_of(<const uint8_t*>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
         if offset < 0:
             raise InvalidArgumentError(f"offset: {offset} is below 0")
@@ -203,6 +203,6 @@ cdef class OffsetMap:
         return self.get(&hash) >= 0
 
     def hash(self, bytes key not None) -> bytes:
-        """The 16 bytes that stand for the key."""
+        """The 16 bytes that represent the key."""
         cdef KeyHash hash = self.hash_of(<const uint8_t*>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
         return int(hash.high).to_bytes(8, "little") + int(hash.low).to_bytes(8, "little")

@@ -1,4 +1,4 @@
-"""Replies on their way into one write: small parts joined, large ones handed over where they are."""
+"""Replies gathered for one write: small parts joined, large ones sent from where they are."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -12,7 +12,7 @@ cdef enum:
 
 
 cdef struct Piece:
-    const uint8_t* data            # NULL: `count` bytes of what was joined, from `at`
+    const uint8_t* data            # NULL: `count` bytes of the joined buffer, from `at`
     Py_ssize_t at                  # for a pinned piece: its index in `pinned`
     Py_ssize_t count
     int file                       # descriptor of the file whose pages are sent instead of `data`; -1: none
@@ -20,7 +20,7 @@ cdef struct Piece:
 
 
 cdef class Outgoing:
-    """What one connection sends at once. Shared by all connections of a loop: filled, sent and emptied without anything
+    """One write of a connection. Shared by all connections of a loop: it is filled, sent and emptied without anything
     else running between."""
     cdef Scratch joined
     cdef Piece pieces[64]
@@ -30,7 +30,7 @@ cdef class Outgoing:
     cdef Moments[256] moments      # of the requests whose replies are in it, or that have none
     cdef Py_ssize_t moment_count
 
-    # A request leaves with this write. Not called when it is full.
+    # Records a request that leaves with this write. Not called when it is full.
     cdef void note(self, const Moments* moments) noexcept
 
     # Appends length and parts of an answered reply.
@@ -40,13 +40,13 @@ cdef class Outgoing:
     # Appends a whole reply of `size` bytes, header included.
     cdef int put_copy(self, const uint8_t* data, Py_ssize_t size) except -1
     cdef bint is_full(self) noexcept
-    # Sends to a non-blocking socket. Returns how many bytes went, or -errno.
+    # Sends to a non-blocking socket. Returns the byte count, or -errno.
     cdef Py_ssize_t send(self, int fd) noexcept
-    # What remains after `sent` bytes, as objects that own or pin their bytes.
+    # The rest after `sent` bytes, as objects that own or pin their bytes.
     cdef list rest(self, Py_ssize_t sent)
-    # Whether pages of files are among what remains after `sent` bytes.
+    # True when pages of files are in the rest after `sent` bytes.
     cdef bint has_pages(self, Py_ssize_t sent) noexcept
-    # Takes up what `rest` gave. Nothing else is in it.
+    # Continues with the result of `rest`. Nothing else is in it.
     cdef int put_back(self, list rest) except -1
     cdef int clear(self) except -1
     cdef int put_part(self, object part) except -1
@@ -54,5 +54,5 @@ cdef class Outgoing:
     cdef int join(self, const uint8_t* data, Py_ssize_t count) except -1
 
 
-# Takes at most `bytes_max` bytes off the front of what `rest` gave.
+# Removes at most `bytes_max` bytes from the front of a result of `rest`.
 cdef object take_front(list rest, Py_ssize_t bytes_max)

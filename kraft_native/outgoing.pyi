@@ -1,9 +1,9 @@
-"""Replies on their way into one write: small parts joined, large ones handed over where they are."""
+"""Replies gathered for one write: small parts joined, large ones sent from where they are."""
 
 from typing import final
 
 @final
 class Outgoing:
-    """What one connection sends at once. Compiled code only."""
+    """One write of a connection. Compiled code only."""
 
     total_bytes: int

@@ -1,13 +1,13 @@
-"""Replies on their way into one write: small parts joined, large ones handed over where they are.
+"""Replies gathered for one write: small parts joined, large ones sent from where they are.
 
 A reply on the wire is an int32 length and its parts. Parts below `JOIN_BYTES_MAX` are copied together, because a copy
-costs less than one more piece of a gathered write; larger ones are sent from where they lie. Of what is settled in a
-mapped file the socket gets the pages themselves (sendfile) from `PAGES_BYTES_MIN` on, from the first whole one:
-nobody copies them on this side.
+costs less than one more piece of a gathered write; larger ones are sent from where they lie. From `PAGES_BYTES_MIN` on,
+the settled part of a mapped file is sent as pages (sendfile), from the first whole page: no copy is needed on this
+side.
 
-What a peer has not taken yet are memoryviews of the pinned objects and bytes of what was joined, for the transport or
-for a later write. So whoever has them holds references to everything that is still to be sent, and no memory is reused
-before.
+Bytes that a peer has not accepted yet are memoryviews of the pinned objects and bytes of the joined buffer, for the
+transport or for a later write. So their holder has references to everything that is still to be sent, and no memory is
+reused before.
 """
 
 from libc.errno cimport EINTR, EINVAL, EIO, errno
@@ -43,7 +43,7 @@ cdef enum:
     JOIN_BYTES_MAX = 16 * 1024
     PAGES_BYTES_MIN = 32 * 1024
     PAGE_BYTES = 4096
-    JOINED_KEPT_MAX = 1024 * 1024          # a joined buffer that grew past this is not kept for the next turn
+    JOINED_KEPT_MAX = 1024 * 1024          # a joined buffer that grew past this is not kept
     TOTAL_BYTES_FULL = 4 * 1024 * 1024     # enough for one write
     UNLOCK_BYTES_MIN = 64 * 1024           # from here on the interpreter lock is released while the kernel copies
     REPLY_BYTES_MAX = 0x7FFFFFFF
@@ -51,7 +51,7 @@ cdef enum:
 
 @cython.final
 cdef class Outgoing:
-    """What one connection sends at once."""
+    """One write of a connection."""
 
     def __cinit__(self):
         self.joined = Scratch()
@@ -69,7 +69,7 @@ cdef class Outgoing:
             self.moment_count += 1
 
     cdef int put_reply(self, Reply reply) except -1:
-        cdef uint8_t[4] length = [0, 0, 0, 0]   # known when the parts are in
+        cdef uint8_t[4] length = [0, 0, 0, 0]   # known when all parts are added
         cdef Py_ssize_t at = self.joined.size
         cdef Py_ssize_t before
         cdef Py_ssize_t size
@@ -110,7 +110,7 @@ cdef class Outgoing:
             return self.put_bytes(part, None, <const uint8_t*>PyBytes_AS_STRING(part), PyBytes_GET_SIZE(part))
         if type(part) is Slice:
             return self.put_bytes(part, <Slice>part, (<Slice>part).data, (<Slice>part).size)
-        # A memoryview keeps the address where it is while it is pinned.
+        # A memoryview keeps the address fixed while it is pinned.
         part = memoryview(part).cast("B")
         view = PyMemoryView_GET_BUFFER(part)
         return self.put_bytes(part, <Slice>part.obj if type(part.obj) is Slice else None, <const uint8_t*>view.buf,
@@ -121,7 +121,7 @@ cdef class Outgoing:
         cdef int file = -1
         cdef int64_t position = 0
         cdef Py_ssize_t lead = 0
-        # A reply of very many parts: the last piece takes them all. One part makes up to two pieces.
+        # A reply of very many parts: the last piece takes all the rest. One part adds up to two pieces.
         if count <= JOIN_BYTES_MAX or self.piece_count >= PIECES_MAX - 2:
             return self.join(data, count)
         if count >= PAGES_BYTES_MIN and owner is not None and owner.settled and type(owner.owner) is Mapping:
@@ -203,7 +203,7 @@ cdef class Outgoing:
 
 
 cdef Py_ssize_t send_pieces(int fd, Piece* pieces, int count, const uint8_t* joined) noexcept nogil:
-    """Until all are gone or the socket takes no more: the bytes that went, or -errno when none did."""
+    """Send until all is sent or the socket accepts no more: the byte count, or -errno when nothing was sent."""
     cdef Py_ssize_t total = 0
     cdef Py_ssize_t wanted = 0
     cdef Py_ssize_t sent
@@ -214,7 +214,7 @@ cdef Py_ssize_t send_pieces(int fd, Piece* pieces, int count, const uint8_t* joi
         if pieces[first].file >= 0:
             wanted = pieces[first].count
             sent = send_pages(fd, &pieces[first])
-            if sent == -EINVAL:                # not a file of this file system's: from memory, then
+            if sent == -EINVAL:                # not a file of this file system's: send from memory, then
                 pieces[first].file = -1
                 continue
             end += 1
@@ -254,7 +254,7 @@ cdef Py_ssize_t send_memory(int fd, const Piece* pieces, int count, const uint8_
 
 
 cdef Py_ssize_t send_pages(int fd, const Piece* piece) noexcept nogil:
-    """As many as the socket takes. The interpreter ignores SIGPIPE, which this call cannot be told not to raise."""
+    """Send as many pages as the socket accepts. This call may raise SIGPIPE, which the interpreter ignores."""
     cdef int64_t position = piece.position
     cdef Py_ssize_t total = 0
     cdef Py_ssize_t sent

@@ -11,8 +11,8 @@
 We write entries by ascending producer id; Kafka writes them in the order of a Java hash map.
 
 An entry has the last batch of its producer only. A producer that repeats an earlier one, because its leader stopped
-before the answer, would be told that it is out of order, which ends it; so ours go on where some producer has more
-batches, and Kafka passes over what follows the entries:
+before the answer, would get an out-of-order error, which is fatal to it. So our files continue where some producer has
+more batches, and Kafka skips what follows the entries:
 
        int32   count of earlier batches, then per batch, by producer and offset, 32 bytes:
                int64 producer id, int64 last offset, int32 last sequence, int32 offset delta, int64 timestamp
@@ -48,8 +48,8 @@ cdef str SNAPSHOT_SUFFIX = ".snapshot"
 
 
 class ProducerState(NamedTuple):
-    """One producer as a snapshot file keeps it and DescribeProducers shows it. Offsets and sequences are -1 where there
-    is none; times are ms."""
+    """One producer as a snapshot file keeps it and DescribeProducers shows it. Missing offsets and sequences are -1;
+    times are ms."""
 
     producer_id: int
     producer_epoch: int
@@ -211,12 +211,12 @@ cdef void set_first_sequence(KeptBatch* kept) noexcept nogil:
 
 
 def snapshot_path(directory, int64_t offset) -> str:
-    """Where the snapshot of `offset` is kept."""
+    """Path of the snapshot of `offset`."""
     return os.path.join(os.fsdecode(directory), f"{offset:020d}{SNAPSHOT_SUFFIX}")
 
 
 def list_snapshots(directory) -> list[int]:
-    """The offsets of the snapshot files in `directory`, ascending. Files with other names are passed over."""
+    """The offsets of the snapshot files in `directory`, ascending. Files with other names are ignored."""
     cdef list offsets = []
     for name in os.listdir(os.fsdecode(directory)):
         stem = name.removesuffix(SNAPSHOT_SUFFIX)
@@ -227,7 +227,7 @@ def list_snapshots(directory) -> list[int]:
 
 
 def remove_snapshots_before(directory, int64_t offset) -> list[int]:
-    """Removes snapshots at offsets below `offset` and gives them. One that a crash brings back does no harm."""
+    """Remove snapshots at offsets below `offset` and return these. One that a crash brings back does no harm."""
     cdef list gone = [found for found in list_snapshots(directory) if found < offset]
     for found in gone:
         unlink(snapshot_path(directory, found), missing_ok=True)
@@ -235,10 +235,10 @@ def remove_snapshots_before(directory, int64_t offset) -> list[int]:
 
 
 def remove_snapshots_after(directory, int64_t offset) -> list[int]:
-    """Removes snapshots at offsets above `offset`, for good, and gives them.
+    """Remove snapshots at offsets above `offset`, for good, and return these.
 
-    They describe batches that were cut away. The directory is flushed: one that a crash brought back could describe
-    other batches than those written in the place of the lost ones.
+    They describe batches that were cut. The directory is flushed: one that a crash brought back could describe other
+    batches than those written in place of the lost ones.
     """
     cdef list gone = [found for found in list_snapshots(directory) if found > offset]
     for found in gone:
@@ -249,7 +249,7 @@ def remove_snapshots_after(directory, int64_t offset) -> list[int]:
 
 
 def read_snapshot(path) -> list[ProducerState]:
-    """The entries of a snapshot file, in its order. CorruptFileError when it is not a valid one."""
+    """The entries of a snapshot file, in its order. CorruptFileError when the file is not valid."""
     cdef bytes data = read_file(path)
     cdef ProducerEntry entry
     cdef list found = []

@@ -64,13 +64,13 @@ cdef inline int32_t unzigzag(uint32_t v) noexcept nogil:
 
 
 cdef inline int record_next_copied(Span* s, RecordView* r) noexcept nogil:
-    """`record_next_any` on copies. The caller's own structs then never have their addresses taken, so that they live in
-    registers and fields nobody reads are never written: a third of the cost of a step."""
+    """Run `record_next_any` on copies. The addresses of the caller's own structs are then never taken. So they live in
+    registers, and fields that are not read are never written: that saves a third of the cost of a step."""
     cdef Span span = s[0]
     cdef RecordView record
     cdef int result = record_next_any(&span, &record)
     if result != 1:
-        # Never read; it tells the compiler that every field has a value.
+        # Never read; it lets the compiler see that every field has a value.
         r.timestamp_delta = r.headers_bytes = r.size = 0
         r.offset_delta = r.key_bytes = r.value_bytes = r.header_count = 0
         r.key = r.value = r.headers = NULL
@@ -80,13 +80,18 @@ cdef inline int record_next_copied(Span* s, RecordView* r) noexcept nogil:
     return 1
 
 
-# Steps over one record. 1: filled; 0: no bytes left; -1: malformed (a field leaves the record, a length is negative
-# below -1, a header key is null, or bytes are left over inside the record); the span then stays where it was.
+# Steps over one record:
+# - 1: filled;
+# - 0: no bytes left;
+# - -1: malformed; the span then stays where it was.
 #
-# This is the hot loop of everything that looks into batches, so the usual record is taken here: lengths and deltas of
-# at most three bytes, and 32 bytes in the span, which cover the fields up to the key without a check per byte. Key and
-# value are stepped over unchecked and not touched: what counts is that the last field ends where the record does. All
-# else goes to `record_next_any`, which judges, and is the one to read first.
+# Malformed means: a field leaves the record, a length is below -1, a header key is null, or bytes are left over inside
+# the record.
+#
+# This is the hot loop of all code that reads batches, so the usual record is handled here. Its lengths and deltas have
+# at most three bytes, and the span has 32 bytes, which cover the fields up to the key without a check per byte. Key and
+# value are skipped unchecked and not touched: it is enough that the last field ends where the record does. All else
+# goes to `record_next_any`, which judges, and is the one to read first.
 cdef inline int record_next(Span* s, RecordView* r) noexcept nogil:
     cdef const uint8_t* p = s.p
     cdef const uint8_t* end
@@ -144,14 +149,14 @@ cdef inline int record_next(Span* s, RecordView* r) noexcept nogil:
 cdef int header_next(Span* s, const uint8_t** key, int32_t* key_bytes, const uint8_t** value,
                      int32_t* value_bytes) noexcept nogil
 
-# Gives the uncompressed records of the batch at `batch` (header already looked at): a span into the batch itself
-# when it is not compressed, else into `scratch`. Records of magic 0 and 1 are written there in the form of v2. Raises
+# Returns the uncompressed records of the batch at `batch`, whose header was checked. The span lies in the batch itself
+# when it is not compressed, else in `scratch`. Records of magic 0 and 1 are written there in the form of v2. Raises
 # CorruptRecordError or MessageTooLargeError.
 cdef Span records_of(const uint8_t* batch, const BatchHeader* h, const DecompressLimits* limits,
                      Scratch scratch) except *
 
 # Bytes of one record after its length varint, and the record itself, written at `p` where there is room for that and
-# VARINT_BYTES_MAX; gives the byte after it.
+# VARINT_BYTES_MAX; returns the byte after it.
 cdef Py_ssize_t record_body_bytes(int32_t offset_delta, int64_t timestamp_delta, Py_ssize_t key_bytes,
                                   Py_ssize_t value_bytes, Py_ssize_t headers_bytes,
                                   int32_t header_count) noexcept nogil
@@ -168,16 +173,17 @@ cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int6
                     Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes, const uint8_t* headers,
                     Py_ssize_t headers_bytes, int32_t header_count) except -1
 
-# A record's time as the caller gave it: None is -1, `TypeError` for no whole number; `is_users` warns of early ones.
+# A record's time as the caller passed it: None is -1, `TypeError` for no whole number; `is_users` warns of early ones.
 cdef int64_t timestamp_of(object time_ms, bint is_users) except? -2
 
-# Appends the encoded form of `headers`, an iterable of (str or bytes, bytes-like or None), to `out`; gives their count.
+# Appends the encoded form of `headers`, an iterable of (str or bytes, bytes-like or None), to `out`; returns their
+# count.
 cdef int32_t encode_headers(object headers, Scratch out) except -1
 
 
 cdef class BatchBuilder:
-    """Builds one batch. Reusable: `start` drops what was there. Offsets are base_offset + 0, 1, 2 ... unless
-    `add_at` gives the delta (compaction).
+    """Builder of one batch. Reusable: `start` drops the content. Offsets are base_offset + 0, 1, 2 ... unless `add_at`
+    gets the delta (compaction).
 
     Between the last `add` and `finish` a caller may raise `last_offset_delta` (a compacted batch keeps its range) and
     set `max_timestamp` (LogAppendTime, an empty batch). `base_timestamp` is the first record's unless
@@ -219,7 +225,7 @@ cdef class Record:
     cdef readonly bytes value
     cdef readonly tuple headers
     cdef readonly int32_t leader_epoch
-    cdef int timestamp_kind        # as `batch_timestamp_type` gives it
+    cdef int timestamp_kind        # as `batch_timestamp_type` returns it
 
 # The Python object of the record `r` of the batch `h`.
 cdef Record record_object(const BatchHeader* h, const RecordView* r)

@@ -1,7 +1,7 @@
 """Records inside a batch: the complete step, the encoders, and the Python objects.
 
-Reading never trusts a length: every step is bounded by the record, the record by the batch. What is malformed in a
-stored batch is CorruptRecordError (Kafka's CORRUPT_MESSAGE).
+Reading never trusts a length: every step is bounded by the record, the record by the batch. Malformed data in a stored
+batch is CorruptRecordError (Kafka's CORRUPT_MESSAGE).
 """
 
 from collections.abc import Iterable, Mapping
@@ -168,7 +168,7 @@ cdef void batch_seal(uint8_t* batch, Py_ssize_t size, BatchHeader* h) noexcept n
 
 cdef void seal_plain(uint8_t* batch, Py_ssize_t size, int64_t base_offset, int32_t leader_epoch, int64_t timestamp,
                      int32_t record_count) noexcept nogil:
-    """As `batch_seal`: not compressed, without a producer, all records with one time and without gaps."""
+    """Seal like `batch_seal`: not compressed, without a producer, all records with one time and without gaps."""
     cdef BatchHeader h
     h.base_offset = base_offset
     h.leader_epoch = leader_epoch
@@ -201,7 +201,7 @@ cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int6
 
 
 cdef int put_sized(Scratch out, object data, str what) except -1:
-    """Appends a varint length and the bytes of `data` (-1 and nothing for None)."""
+    """Append a varint length and the bytes of `data` (-1 and nothing for None)."""
     cdef Py_buffer view
     cdef uint8_t* p
     if data is None:
@@ -225,9 +225,9 @@ cdef int put_sized(Scratch out, object data, str what) except -1:
 
 
 cdef int64_t timestamp_of(object time_ms, bint is_users) except? -2:
-    """The milliseconds since 1970 of a record's time; None is -1. `TypeError` for what is no whole number.
+    """Convert a record's time to milliseconds since 1970; None is -1. `TypeError` for anything but a whole number.
 
-    `is_users`: a time before 2000 is warned of: it mostly is in seconds, and retention would remove the record at once.
+    `is_users`: warn of a time before 2000. It mostly is in seconds, and retention would remove the record at once.
     """
     cdef int64_t found
     if time_ms is None:
@@ -266,7 +266,7 @@ cdef int32_t encode_headers(object headers, Scratch out) except -1:
 
 @cython.final
 cdef class BatchBuilder:
-    """Builds one record batch from records, as a Kafka producer does.
+    """Builder of one record batch from records, as a Kafka producer builds it.
 
     `codec` is none, gzip, snappy, lz4 or zstd, `level` the codec's own level (None: Kafka's default). `append` records,
     then `build`. `clear` starts over with the same settings. One thread only.
@@ -318,7 +318,7 @@ cdef class BatchBuilder:
                                        f"{self.last_offset_delta}")
         if self.record_count == 0 and not self.base_fixed:
             self.base_timestamp = timestamp
-        # Wraps as Java's subtraction does; the reader's addition wraps back.
+        # Wraps like Java's subtraction; the reader's addition wraps back.
         delta = <int64_t>(<uint64_t>timestamp - <uint64_t>self.base_timestamp)
         body_bytes = record_body_bytes(offset_delta, delta, key_bytes, value_bytes, headers_bytes, header_count)
         if body_bytes > INT32_MAX_VALUE - BATCH_HEADER_BYTES - VARINT_BYTES_MAX:
@@ -372,11 +372,11 @@ cdef class BatchBuilder:
         return BATCH_HEADER_BYTES + self.records.size
 
     def append(self, value, key=None, timestamp_ms=None, headers=(), *, offset_delta=None) -> None:
-        """Adds one record. InvalidArgumentError leaves the builder as it was.
+        """Add one record. InvalidArgumentError leaves the builder as it was.
 
-        `value` and `key` are bytes-like or None (a None value is a tombstone); `timestamp_ms` is in whole milliseconds,
-        None: now, -1: no time; `headers` are a mapping or pairs of str or bytes and bytes-like or None;
-        `offset_delta`, for batches with gaps, must rise from record to record.
+        `value` and `key` are bytes-like or None (a None value is a tombstone). `timestamp_ms` is in whole milliseconds,
+        None: now, -1: no time. `headers` are a mapping or pairs of str or bytes and bytes-like or None. `offset_delta`,
+        for batches with gaps, must rise from record to record.
         """
         cdef Py_buffer key_view
         cdef Py_buffer value_view
@@ -421,13 +421,13 @@ cdef class BatchBuilder:
             self.max_timestamp = max_timestamp
 
     def clear(self) -> None:
-        """Drops the records, keeps codec, level and kind."""
+        """Drop the records, keep codec, level and kind."""
         self.start(self.codec_id, self.level, self.attributes)
 
 
 def values_batch(values, int64_t timestamp_ms, *, int64_t base_offset, int32_t leader_epoch) -> bytes:
-    """The uncompressed batch of one record without a key for each of `values`, `bytes` all of them, with one time:
-    what a builder makes of them, without its copies."""
+    """Build the uncompressed batch of one record without a key for each of `values`, `bytes` all of them, with one
+    time: the same bytes as a builder's, without its copies."""
     cdef list held = list(values)
     cdef Py_ssize_t size = BATCH_HEADER_BYTES
     cdef Py_ssize_t body_bytes
@@ -562,7 +562,7 @@ cdef class RecordIterator:
 
 
 def records(source, *, bint check_crc=True, bint control=False, max_bytes=None, max_ratio=None) -> RecordIterator:
-    """The records of `source` in order: a Batch, or any buffer of whole batches.
+    """Iterate over the records of `source` in order: a Batch, or any buffer of whole batches.
 
     Control records (transaction markers and such) are left out unless `control` is set. Raises CorruptRecordError at
     damage, MessageTooLargeError where a batch decompresses to more than `max_bytes` or `max_ratio` times its size.

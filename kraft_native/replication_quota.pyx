@@ -1,11 +1,11 @@
-"""How fast throttled replicas may be copied (Kafka's ReplicationQuotaManager), and clients send and get
+"""Rate limit for copies of throttled replicas (Kafka's ReplicationQuotaManager), and for clients' traffic
 (`client_quotas.pyx`).
 
-A leader has one for what it sends, a follower one for what it takes. All bytes of throttled replicas are counted, also
-of those that are in sync; held back are only those that are not, or a throttle could break an in-sync set.
+A leader has one for the bytes it sends, a follower one for those it receives. All bytes of throttled replicas are
+counted, also of those that are in sync. Only the others are held back, or a throttle could break an in-sync set.
 
-The rate is that of the last `samples` samples of `sample_ms`: their bytes over the time since the oldest of them began,
-of at least one sample, so the first response is not a rate without end.
+The rate is that of the last `samples` samples of `sample_ms`. It is their bytes over the time since the oldest of them
+began, but at least one sample, so that the first response is not an infinite rate.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -21,8 +21,8 @@ cdef enum:
 
 @cython.final
 cdef class ReplicationQuota:
-    """`samples` and `sample_ms`: Kafka's `replication.quota.window.num` and `.size.seconds`. No bound until `set_rate`.
-    Times are of one clock that does not go back. One thread."""
+    """Rate limit. `samples` and `sample_ms`: Kafka's `replication.quota.window.num` and `.size.seconds`. No bound until
+    `set_rate`. Times are of one clock that does not go back. One thread."""
 
     def __init__(self, int32_t samples=11, int64_t sample_ms=1000):
         if samples < 1:
@@ -42,13 +42,13 @@ cdef class ReplicationQuota:
         free(self.numbers)
 
     def set_rate(self, int64_t bytes_per_second) -> None:
-        """The bound from now on; what was counted stays."""
+        """Set the bound from now on; the counts stay."""
         if bytes_per_second < 0:
             raise InvalidArgumentError(f"bytes_per_second: {bytes_per_second} is below 0")
         self.rate = bytes_per_second
 
     cpdef int record(self, int64_t bytes_count, int64_t now_ms) except -1:
-        """Counts bytes, whether that exceeds the rate or not."""
+        """Count bytes, whether that exceeds the rate or not."""
         cdef int64_t number = now_ms // self.sample_ms
         cdef Py_ssize_t place = <Py_ssize_t>(number % self.samples)
         if self.numbers[place] != number:
@@ -59,13 +59,13 @@ cdef class ReplicationQuota:
         return 0
 
     cpdef bint exceeded(self, int64_t now_ms) noexcept:
-        """Whether more than the rate was counted."""
+        """True when more than the rate was counted."""
         cdef int64_t elapsed_ms = 0
         cdef int64_t total = self.look(now_ms, &elapsed_ms)
         return total * 1000.0 > <double>self.rate * max(elapsed_ms, self.sample_ms)
 
     cpdef int64_t wait_ms(self, int64_t now_ms) noexcept:
-        """How long to wait, at most a second: then it may be exceeded still."""
+        """Time to wait, at most a second: the rate may still be exceeded then."""
         cdef int64_t elapsed_ms = 0
         cdef int64_t total = self.look(now_ms, &elapsed_ms)
         if total * 1000.0 <= <double>self.rate * max(elapsed_ms, self.sample_ms):
@@ -75,8 +75,8 @@ cdef class ReplicationQuota:
         return <int64_t>min(total * 1000.0 / self.rate - elapsed_ms + 1, <double>WAIT_MS_MAX)
 
     cpdef int64_t throttle_ms(self, int64_t now_ms) noexcept:
-        """For how long a client must be silent until the rate is kept again, over at least all samples but one: so much
-        may come at once (KIP-13)."""
+        """Time for which a client must pause until the rate is kept again, over at least all samples but one: that many
+        bytes may come at once (KIP-13)."""
         cdef int64_t elapsed_ms = 0
         cdef int64_t total = self.look(now_ms, &elapsed_ms)
         elapsed_ms = max(elapsed_ms, (self.samples - 1) * self.sample_ms)
@@ -85,7 +85,7 @@ cdef class ReplicationQuota:
         return max(0, <int64_t>min(total * 1000.0 / self.rate - elapsed_ms, <double>0x7FFFFFFF))
 
     cpdef int64_t window_bytes(self) noexcept:
-        """So much may come at once."""
+        """Bytes that may come at once."""
         return <int64_t>min(self.rate / 1000.0 * self.sample_ms * max(1, self.samples - 1), <double>0x7FFFFFFF)
 
     cdef bint any_counted(self, int64_t now_ms) noexcept:

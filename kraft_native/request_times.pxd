@@ -1,10 +1,10 @@
-"""How long requests take, stage by stage: histograms per api key."""
+"""Duration of requests, stage by stage: histograms per api key."""
 
 from libc.stdint cimport int16_t, int64_t
 
 
 cdef enum:
-    STAGE_REQUEST_QUEUE            # read, and not looked at yet
+    STAGE_REQUEST_QUEUE            # read, not processed yet
     STAGE_LOCAL                    # its handler works on it
     STAGE_REMOTE                   # it waits for bytes, a flush, replicas, other members
     STAGE_RESPONSE_QUEUE           # answered, and not written yet
@@ -30,16 +30,16 @@ cdef struct ApiTimes:
 # The moments of one request, on the clock of `monotonic_ns`; they never go back.
 cdef struct Moments:
     int64_t arrived_ns             # its last byte was read
-    int64_t begun_ns               # it was looked at
+    int64_t begun_ns               # its processing began
     int64_t handed_ns              # its handler returned; 0: it has not yet
     int64_t answered_ns
     int16_t api_key
 
 
 cdef class RequestTimes:
-    """Of one channel. Loop thread only."""
+    """Histograms of one channel. Loop thread only."""
     cdef ApiTimes* apis[1024]      # by api key; NULL until one was answered
-    cdef int64_t now_ns            # when somebody last looked at the clock
+    cdef int64_t now_ns            # last reading of the clock
 
     cdef int64_t read_clock(self) noexcept
     # `count` requests were written from `begin_ns` to `end_ns`.

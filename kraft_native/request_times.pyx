@@ -1,8 +1,7 @@
-"""How long requests take, stage by stage (Kafka's RequestMetrics): histograms per api key.
+"""Duration of requests, stage by stage (Kafka's RequestMetrics): histograms per api key.
 
-Always counted, so it must cost next to nothing: the clock is looked at once per read, once per request and once per
-write, and a request adds to six histograms when its reply was written. Buckets double in width; a bucket is found by
-counting bits.
+It always runs, so it must cost next to nothing. The clock is read once per read, once per request and once per write. A
+request adds to six histograms when its reply was written. Buckets double in width; counting bits finds a bucket.
 """
 
 from libc.stdlib cimport calloc, free
@@ -31,7 +30,7 @@ cdef inline void count(TimeHistogram* histogram, int64_t time_ns) noexcept nogil
 
 @cython.final
 cdef class RequestTimes:
-    """Of one channel."""
+    """Histograms of one channel."""
 
     def __dealloc__(self):
         for api_key in range(1024):
@@ -61,7 +60,7 @@ cdef class RequestTimes:
         return 0
 
     def histograms(self) -> dict[int, list[tuple[list[int], int]]]:
-        """By api key, in the order of `NAMES`: how many fell into each bucket, and the sum in nanoseconds."""
+        """Histograms by api key, in the order of `NAMES`: the count of each bucket, and the sum in nanoseconds."""
         cdef TimeHistogram* histogram
         cdef int api_key, stage, bucket
         found = {}

@@ -1,7 +1,7 @@
 """The `.log` file of a segment: written at its end, read through a mapping. `segment.pyx` interprets the bytes.
 
 Writing. Small appends are copied into a mapped window (`_c/window.h`). Larger ones are one pwritev into space that is
-reserved ahead. So are the small ones of a log that flushes all the time: after a flush the first store into each page
+reserved ahead. So are the small ones of a log that flushes all the time. After a flush the first store into each page
 is a fault, and makes the whole of a large page dirty again. The pages of both are brought into the page cache ahead.
 `size` covers the batches that the owner counts. Bytes past it, left by a failed write, a window or a reservation, are
 never read, and `trim` cuts them off.

@@ -1,11 +1,11 @@
-"""Taking away from a log: from its end (truncation), from its front (retention, record deletion).
+"""Removal of records: from a log's end (truncation), from its front (retention, record deletion).
 
-What a crash may leave. From the end: segments go last to first, each removal durable before the next, so what is left
-is always a log without a hole, longer than asked for at worst. From the front: the new log start is made durable first;
-segments below it that come back after a power loss are removed again by the next open.
+What a crash may leave. From the end: segments are removed last to first, each removal durable before the next. So the
+rest is always a log without a hole, at worst longer than requested. From the front: the new log start is made durable
+first; segments below it that come back after a power loss are removed again by the next open.
 
-The recovery point is lowered, durably, before a cut: else the bytes written after the cut would count as flushed at the
-next open (KAFKA-10101).
+The recovery point is lowered, durably, before a cut. Otherwise the bytes written after the cut would count as flushed
+at the next open (KAFKA-10101).
 """
 
 import os
@@ -31,7 +31,7 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1:
     if offset < 0:
         raise InvalidArgumentError(f"offset: {offset} is below 0")
     if offset >= core.log_end:
-        # A leader's epoch may have been noted at the log end without a batch.
+        # A leader's epoch may have been recorded at the log end without a batch.
         try:
             core.cut_epochs(core.log_end)
         except StorageError as error:
@@ -46,7 +46,7 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1:
         segment = core.segments[slot]
         position = segment.locate(offset, &h, True)
         if position >= 0 and h.base_offset < offset:
-            offset = h.base_offset     # whole batches go; or what is left of damage
+            offset = h.base_offset     # whole batches are removed; or the rest of damage
         core.limit_losses(offset)
         core.settled_below = offset
         core.write_marks(min(core.recovery_point, segment.base_offset), min(core.log_start, offset), False)
@@ -74,14 +74,14 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1:
 
 
 cdef int let_readers_in(LogCore core) except -1:
-    """The end of a truncation, or of its failure: below the log end as it is now all is whole."""
+    """Mark the end of a truncation, or of its failure: all below the present log end is whole."""
     core.publish()
     core.live.truncation_ends()
     return 0
 
 
 cdef int replay_tail(LogCore core) except -1:
-    """Brings the producers to the log end after a truncation."""
+    """Bring the producers to the log end after a truncation."""
     cdef Segment segment
     cdef int64_t reached
     core.producers.truncate_and_reload(core.directory, core.log_start, core.log_end, clock_ms())
@@ -124,7 +124,7 @@ cdef int truncate_fully(LogCore core, int64_t offset) except -1:
 
 
 cdef int drop_segments_from(LogCore core, Py_ssize_t slot) except -1:
-    """Removes segments[slot:] from the disk, last first, and from the list."""
+    """Remove segments[slot:] from the disk, last first, and from the list."""
     cdef Segment segment
     while len(core.segments) > slot:
         segment = core.segments[len(core.segments) - 1]
@@ -141,7 +141,7 @@ cdef int drop_segments_from(LogCore core, Py_ssize_t slot) except -1:
 
 
 cdef int drop_segments_before(LogCore core, Py_ssize_t slot) except -1:
-    """Removes segments[:slot]; one is left. The log start moves to the first that is left."""
+    """Remove segments[:slot]; one is left. The log start moves to the first that is left."""
     cdef Segment segment
     cdef list dropped, removed = None if core.remover is None else []
     if slot == 0:
@@ -152,7 +152,7 @@ cdef int drop_segments_before(LogCore core, Py_ssize_t slot) except -1:
     segment = core.segments[slot]
     move_log_start(core, max(core.log_start, segment.base_offset))
     del core.segments[:slot]
-    # Before a file goes, readers in other processes can see the new log start, and that what they listed is old.
+    # Before a file is removed, readers in other processes can see the new log start, and that their lists are old.
     core.publish()
     core.live.segments_change()
     for segment in dropped:
@@ -166,7 +166,7 @@ cdef int drop_segments_before(LogCore core, Py_ssize_t slot) except -1:
 
 
 cdef int move_log_start(LogCore core, int64_t offset) except -1:
-    """Durably; the records below are gone for readers when this returns."""
+    """Move the log start durably; readers do not see the records below when this returns."""
     if offset <= core.log_start:
         return 0
     core.write_marks(max(core.recovery_point, offset), offset, False)
@@ -191,7 +191,7 @@ cdef int64_t delete_records(LogCore core, int64_t before_offset) except -1:
 
 
 cdef Py_ssize_t below_log_start(LogCore core) except -1:
-    """How many segments hold nothing at or above the log start; never the active one."""
+    """Count of segments that hold nothing at or above the log start; never the active one."""
     cdef Py_ssize_t count = 0
     while count < len(core.segments) - 1 and (<Segment>core.segments[count]).next_base <= core.log_start:
         count += 1
@@ -199,8 +199,8 @@ cdef Py_ssize_t below_log_start(LogCore core) except -1:
 
 
 cdef Py_ssize_t apply_retention(LogCore core, int64_t now_ms, int64_t segments_max, bint expire_producers) except -1:
-    """Kafka's order: below the log start, by size, by time (UnifiedLog.deleteOldSegments). Only segments that end at or
-    below the high watermark go, from the front, and an empty active one never."""
+    """Delete in Kafka's order: below the log start, by size, by time (UnifiedLog.deleteOldSegments). Only segments that
+    end at or below the high watermark are deleted, from the front, and an empty active one never."""
     cdef Py_ssize_t dropped = 0
     try:
         if expire_producers:
@@ -223,13 +223,13 @@ cdef Py_ssize_t drop_prefix(LogCore core, Py_ssize_t count) except -1:
 
 
 cdef bint deletable(LogCore core, Segment segment) noexcept:
-    """Whether all of the segment is visible to consumers, and it is not the empty active one."""
+    """True when all of the segment is visible to consumers, and it is not the empty active one."""
     cdef int64_t end = segment.next_base if segment.next_base >= 0 else core.log_end
     return core.high_watermark() >= end and not (segment is core.active and segment.size == 0)
 
 
 cdef Py_ssize_t size_breached(LogCore core) except -1:
-    """How many segments from the front are too much for retention.bytes."""
+    """Count of segments from the front that exceed retention.bytes."""
     cdef int64_t excess
     cdef Segment segment
     cdef Py_ssize_t count = 0
@@ -247,7 +247,7 @@ cdef Py_ssize_t size_breached(LogCore core) except -1:
 
 
 cdef Py_ssize_t time_breached(LogCore core, int64_t now_ms) except -1:
-    """How many segments from the front are older than retention.ms, by their largest timestamp."""
+    """Count of segments from the front older than retention.ms, by their largest timestamp."""
     cdef Segment segment
     cdef Py_ssize_t count = 0
     if core.config.retention_ms < 0:
@@ -261,7 +261,7 @@ cdef Py_ssize_t time_breached(LogCore core, int64_t now_ms) except -1:
 
 cdef bint outlived(LogCore core, Segment segment, int64_t now_ms) except -1:
     cdef int64_t timestamp = segment.largest_timestamp()
-    if timestamp < 0:                  # no record has a time: that of the file
+    if timestamp < 0:                  # no record has a time: use the file's
         timestamp = segment.modified_ms()
     return now_ms - timestamp > core.config.retention_ms
 

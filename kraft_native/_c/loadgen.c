@@ -19,11 +19,11 @@ enum {
     REPLY_BYTES_MAX = 1 << 30,
     SCAN_BYTES = 2 << 10,           /* read at once where the next batch header is expected among large batches */
     LARGE_BATCH_BYTES = 8 << 10,
-    WAKE_BYTES = 256 << 10,         /* of a large reply so much may gather before it is looked at */
+    WAKE_BYTES = 256 << 10,         /* bytes of a large reply that may gather before they are processed */
     EVENTS_MAX = 256,
     BATCH_HEADER_BYTES = 61,
     BATCH_LENGTH = 8,
-    LENGTH_OF_BATCH_END = 12,       /* what a batch's length does not count */
+    LENGTH_OF_BATCH_END = 12,       /* part of a batch that its length does not include */
     BATCH_CRC = 17,
     BATCH_CRC_BEGIN = 21,
     BATCH_LAST_OFFSET_DELTA = 23,
@@ -41,12 +41,12 @@ typedef struct connection_state {
     int64_t next_due;
     int64_t next_offset;
     bool wants_write;
-    /* A Fetch reply that is looked at as it comes: how much of it is yet to be consumed, how much of that are records,
-     * and how much is to be dropped next. */
+    /* A Fetch reply that is processed as it arrives: the bytes left to consume, the part of them that is records, and
+     * the bytes to drop next. */
     bool in_reply;
     size_t reply_left, records_left, drop;
     size_t scan_bytes;
-    int wake_bytes;         /* the socket is readable from so many bytes on */
+    int wake_bytes;         /* the socket becomes readable from this many bytes on */
 } connection_state;
 
 typedef struct load_run {
@@ -156,7 +156,7 @@ static void count_request(load_run *run, int64_t now) {
     }
 }
 
-/* Sends what is due. Small frames are gathered; a large one goes from its own memory, one at a time. */
+/* Sends due requests. Small frames are gathered; a large one goes from its own memory, one at a time. */
 static int pump(load_run *run, kf_load_connection *connection, int64_t now) {
     connection_state *state = connection->state;
     bool large = connection->frame_bytes > COPY_BYTES_MAX;
@@ -189,14 +189,14 @@ static int pump(load_run *run, kf_load_connection *connection, int64_t now) {
     return state->out_end > 0 ? flush_out(run, connection) : 0;
 }
 
-/* What a batch's header says: where to read on. Gives the batch's size. */
+/* Reads a batch's header: the offset after it. Returns the batch's size. */
 static size_t take_batch_header(load_run *run, connection_state *state, const uint8_t *batch) {
     state->next_offset = (int64_t)load_be64(batch) + (int32_t)load_be32(batch + BATCH_LAST_OFFSET_DELTA) + 1;
     run->result->records += load_be32(batch + BATCH_RECORD_COUNT);
     return LENGTH_OF_BATCH_END + (size_t)load_be32(batch + BATCH_LENGTH);
 }
 
-/* The records of a reply of `size` bytes, of which at least those up to the records are there. */
+/* Begins with the records of a reply of `size` bytes, which has arrived at least up to the records. */
 static int begin_records(load_run *run, kf_load_connection *connection, const uint8_t *reply, size_t size,
                          size_t *records_bytes) {
     size_t position = (size_t)connection->shape->records + 4;
@@ -215,7 +215,7 @@ static int begin_records(load_run *run, kf_load_connection *connection, const ui
     return 0;
 }
 
-/* Walks the batches of a Fetch reply: where to read on, and how long ago each was due. */
+/* Walks the batches of a Fetch reply: finds where to read on, and how long ago each was due. */
 static int take_records(load_run *run, kf_load_connection *connection, const uint8_t *reply, size_t size, int64_t now) {
     const kf_load_shape *shape = connection->shape;
     size_t left;
@@ -238,7 +238,7 @@ static int take_records(load_run *run, kf_load_connection *connection, const uin
     return status;
 }
 
-/* Notes that the oldest request was answered. */
+/* Records that the oldest request was answered. */
 static void count_reply(load_run *run, kf_load_connection *connection, int64_t now) {
     connection_state *state = connection->state;
     int64_t due = state->due[state->answered % connection->in_flight];
@@ -249,7 +249,7 @@ static void count_reply(load_run *run, kf_load_connection *connection, int64_t n
     }
 }
 
-/* Whether a reply of `size` bytes comes in its turn. 1 when it has an error code, which is counted; else 0. */
+/* Checks that a reply of `size` bytes is the next one. 1 when it has an error code, which is counted; else 0. */
 static int check_reply(load_run *run, kf_load_connection *connection, const uint8_t *reply, size_t size) {
     const connection_state *state = connection->state;
     const kf_load_shape *shape = connection->shape;
@@ -321,7 +321,8 @@ static int take_replies(load_run *run, kf_load_connection *connection, int64_t n
     return 0;
 }
 
-/* Begins with the reply at `at`, of which `have` bytes are there: 0 when that is too little, else what to go past. */
+/* Begins with the reply at `at`, of which `have` bytes have arrived: 0 when that is too little, else the bytes to skip.
+ * */
 static ssize_t begin_scan(load_run *run, kf_load_connection *connection, const uint8_t *at, size_t have) {
     connection_state *state = connection->state;
     size_t records = (size_t)connection->shape->records + 4;
@@ -346,8 +347,8 @@ static ssize_t begin_scan(load_run *run, kf_load_connection *connection, const u
     return status < 0 ? status : (ssize_t)(LENGTH_BYTES + head);
 }
 
-/* Consumes what is there of Fetch replies. Of a batch it looks at the header; `drop` tells what of it is still to come
- * and of no interest. */
+/* Consumes the arrived part of Fetch replies. Of a batch it reads the header; `drop` is the part of the batch that is
+ * still to come and of no interest. */
 static int scan_replies(load_run *run, kf_load_connection *connection) {
     connection_state *state = connection->state;
     size_t position = 0;
@@ -393,7 +394,7 @@ static int scan_replies(load_run *run, kf_load_connection *connection) {
     return 0;
 }
 
-/* While a reply comes in, sleeps on: waking a client that copies nothing, for each segment, costs the server much. */
+/* Sleeps on while a reply arrives: waking a client that copies nothing, for each segment, costs the server much. */
 static void set_wake(kf_load_connection *connection) {
     connection_state *state = connection->state;
     size_t left = state->in_reply ? state->drop + state->reply_left - state->in_end : 1;
@@ -404,7 +405,7 @@ static void set_wake(kf_load_connection *connection) {
     }
 }
 
-/* Fetch replies without a look into their batches. Most of them is discarded where it lies: on loopback a copy of it
+/* Receives Fetch replies without reading their batches. Most bytes are discarded in place: on loopback a copy of them
  * would cost as much as the server's part. */
 static int receive_scanned(load_run *run, kf_load_connection *connection) {
     connection_state *state = connection->state;
@@ -493,7 +494,7 @@ static void end_connection(kf_load_connection *connection) {
     }
 }
 
-/* Nanoseconds until the next request is due or the run ends, whichever is first. */
+/* Nanoseconds until the next request is due or the run ends, whichever comes first. */
 static int64_t time_to_wait(const load_run *run, int64_t now, int64_t deadline) {
     int64_t until = now < run->end ? run->end : deadline;
     for (int i = 0; now < run->end && i < run->count; i++) {

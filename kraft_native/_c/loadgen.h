@@ -1,16 +1,20 @@
-/* A load generator: one thread, many connections, one request each sent again and again.
+/* A load generator: one thread, many connections, each with one request that is sent repeatedly.
  *
  * Closed loop: every connection keeps `in_flight` requests in progress. Open loop: every connection has a request due
- * every `interval_ns`, and latency counts from the moment a request was due, not from when it could be sent, so that
- * a server that stalls cannot hide the requests it kept from being sent.
+ * every `interval_ns`. Latency counts from the moment a request was due, not from when it could be sent. So a server
+ * that stalls cannot hide the requests that it kept from being sent.
  *
- * The core knows frames (int32 length, replies in order, correlation id first) and the few positions it is told: where
- * the error code stands, where a Fetch has its offset and its answer the records, where a batch carries the time at
- * which it was due. Which API that is, its caller knows.
+ * The core handles frames (int32 length, replies in order, correlation id first) and some positions from its caller:
  *
- * Of Fetch replies it looks at the batches' headers. What lies between them is received without being copied
- * (MSG_TRUNC), and of a large one in pieces of 256 KiB (SO_RCVLOWAT), unless their stamps are to be read: so a figure
- * of Fetch is the server's and not the core's own copying and waking.
+ * - of the error code in a reply,
+ * - of the offset in a Fetch, and of the records in its reply,
+ * - of the time in a batch at which it was due.
+ *
+ * The caller knows which API that is.
+ *
+ * Of Fetch replies it reads only the batches' headers. The bytes between them are received without being copied
+ * (MSG_TRUNC). A large reply is received in pieces of 256 KiB (SO_RCVLOWAT), unless its stamps are to be read. So a
+ * figure of Fetch is the server's and not the core's own copying and waking.
  */
 #ifndef KRAFT_LOADGEN_H
 #define KRAFT_LOADGEN_H
@@ -23,7 +27,7 @@ enum { KF_LOAD_SUB_BITS = 10, KF_LOAD_BUCKETS = (64 - KF_LOAD_SUB_BITS + 1) << K
 
 typedef uint32_t (*kf_load_crc_fn)(uint32_t seed, const uint8_t *data, size_t size);
 
-/* Positions count from the frame's first byte after its length; -1: there is none. */
+/* Positions count from the frame's first byte after its length; -1: none. */
 typedef struct kf_load_shape {
     int64_t error;          /* in the reply: int16 error code */
     int64_t fetch_offset;   /* in the request: int64 */
@@ -42,7 +46,7 @@ typedef struct kf_load_connection {
     bool reads_stamps;      /* a consumer: the latency of what it receives goes to `end_to_end` */
     int in_flight;
     int64_t interval_ns;    /* 0: closed loop */
-    int64_t first_offset;   /* of a Fetch: where reading begins again at the log's end */
+    int64_t first_offset;   /* of a Fetch: where reading starts again at the log's end */
     bool wrap;              /* a Fetch that returns nothing starts again there */
     void *state;            /* the core's */
 } kf_load_connection;
@@ -60,11 +64,11 @@ typedef struct kf_load_result {
     uint64_t *latency;      /* given: KF_LOAD_BUCKETS counters */
     uint64_t *end_to_end;   /* given, likewise */
     int64_t slot_ns;        /* given: requests are counted per slot of this length, 0: not */
-    int64_t slots;          /* given: how many there are */
+    int64_t slots;          /* given: the number of slots */
     uint64_t *slot_requests;
 } kf_load_result;
 
-/* Loads for `duration_ns` or until `requests_max` were sent (0: no bound), then waits for what is in progress, at most
+/* Loads for `duration_ns` or until `requests_max` were sent (0: no bound), then waits for requests in progress, at most
  * `drain_ns`. `stop` ends it early. Counts are added to `result`. Returns 0 or -errno: -EPROTO for a reply out of order
  * or malformed, -ECONNRESET for a connection that was closed, -ETIMEDOUT when the drain took too long. */
 int kf_load_run(kf_load_connection *connections, int count, int64_t duration_ns, int64_t requests_max,
