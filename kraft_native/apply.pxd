@@ -1,4 +1,4 @@
-"""What a batch in the log means besides its bytes: epochs, producers, transactions. Used by append and replay."""
+"""State that follows from a batch in the log: epochs, producers, transactions. Used by append and replay."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -12,11 +12,11 @@ cdef struct ControlMark:
     int32_t kind
     int32_t coordinator_epoch
 
-# Reads it from a whole batch in memory. CorruptRecordError when the record cannot be understood.
+# Reads it from a whole batch in memory. CorruptRecordError when the record is malformed.
 cdef int read_control(const uint8_t* batch, const BatchHeader* h, ControlMark* mark) except -1
 
-# Takes a written batch over into the producers' state; an abort also goes to the transaction index of `segment`, unless
-# that is None.
+# Applies a written batch to the producers' state; an abort also goes to the transaction index of `segment`, unless that
+# is None.
 cdef int apply_batch(ProducerStates producers, Segment segment, const BatchHeader* h, const ControlMark* mark) except -1
 
 # Walks the sound batches of `segment` whose last offset is >= `from_offset`, and applies each to the producers. Returns

@@ -1,8 +1,8 @@
-"""What a batch in the log means besides its bytes.
+"""State that follows from a batch in the log.
 
 Three pieces of state follow from the batches of a log and could be rebuilt from them: the leader epochs (epochs.pyx),
 the producers (producers.pyx) and the aborted transactions (txnindex.pyx). The append path and the replay after an open
-or a truncation go through the same functions, so they cannot drift apart.
+or a truncation use the same functions, so they cannot drift apart.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -25,7 +25,7 @@ cdef int read_control(const uint8_t* batch, const BatchHeader* h, ControlMark* m
 
 
 cdef int append_aborted(Segment segment, const AbortedTxn* aborted) except -1:
-    """An index of an earlier owner that cannot be read is begun anew, and made right when it is next checked."""
+    """Append to the index. An unreadable one of an earlier owner is started again, and corrected at its next check."""
     try:
         segment.txn_index.append(aborted)
     except CorruptFileError:

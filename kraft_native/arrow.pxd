@@ -1,4 +1,4 @@
-"""The Arrow C data interface: columns that we own and give away, and arrays that somebody gave us."""
+"""The Arrow C data interface: columns that we own and export, and arrays that others export."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -48,7 +48,7 @@ cdef class ArrowColumn:
     cdef tuple children            # of ArrowColumn
 
 cdef ArrowColumn new_column(str name, bytes format, bint nullable, bint offsets, bint data)
-# New capsules, as __arrow_c_schema__ and __arrow_c_array__ give them.
+# New capsules, as __arrow_c_schema__ and __arrow_c_array__ return them.
 cdef object schema_capsule(ArrowColumn column)
 cdef object array_capsule(ArrowColumn column)
 
@@ -59,9 +59,9 @@ cdef class ScratchView:
 
 
 cdef class ImportedArray:
-    """Somebody's Arrow array, held until this object goes."""
+    """An imported Arrow array, held for the life of this object."""
     cdef ArrowSchema schema
     cdef ArrowArray array
 
-# Takes over what `source.__arrow_c_array__()` gives. InvalidArgumentError, naming `what`, when that is no Arrow array.
+# Imports the result of `source.__arrow_c_array__()`. InvalidArgumentError, naming `what`, when that is no Arrow array.
 cdef ImportedArray import_array(object source, str what)

@@ -11,4 +11,4 @@ class ScratchView:
 
 @final
 class ImportedArray:
-    """Somebody's Arrow array, held until this object goes."""
+    """An imported Arrow array, held for the life of this object."""

@@ -1,10 +1,10 @@
 """The Arrow C data interface, without any Arrow library: https://arrow.apache.org/docs/format/CDataInterface.html
 
-Giving away: an `ArrowColumn` owns its buffers as `Scratch` objects (so `buffer.counters()` shows what lives). Each
-exported array holds a reference to its column, each child its own, because a consumer may move a child out and release
-the parent first. Release callbacks may come from any thread; the one of an array takes the GIL to drop the reference.
+Export: an `ArrowColumn` owns its buffers as `Scratch` objects (so `buffer.counters()` shows what lives). Each exported
+array holds a reference to its column, each child its own, because a consumer may move a child out and release the
+parent first. Release callbacks may come from any thread; the one of an array acquires the GIL to drop the reference.
 
-Taking over: the consumer moves the structures out of the capsules and releases them in its own time.
+Import: the consumer moves the structures out of the capsules and releases them in its own time.
 """
 
 from libc.stdlib cimport calloc, free, malloc
@@ -45,7 +45,7 @@ cdef class ScratchView:
         PyBuffer_FillInfo(view, self, self.scratch.data, self.scratch.size, True, flags)
 
 
-# --- giving away
+# --- export
 
 cdef void release_schema(ArrowSchema* schema) noexcept nogil:
     cdef int64_t i
@@ -85,7 +85,7 @@ cdef char* copy_text(bytes text) except NULL:
 
 
 cdef int fill_schema(ArrowColumn column, ArrowSchema* schema) except -1:
-    """Fills a zeroed schema. On failure what was made stays in it, for its release."""
+    """Fill a zeroed schema. After a failure its release frees the parts that were created."""
     cdef Py_ssize_t i
     cdef Py_ssize_t count = len(column.children)
     schema.release = release_schema
@@ -106,7 +106,7 @@ cdef int fill_schema(ArrowColumn column, ArrowSchema* schema) except -1:
 
 
 cdef int fill_array(ArrowColumn column, ArrowArray* array) except -1:
-    """Fills a zeroed array. On failure what was made stays in it, for its release."""
+    """Fill a zeroed array. After a failure its release frees the parts that were created."""
     cdef Py_ssize_t i
     cdef Py_ssize_t count = len(column.children)
     array.release = release_array
@@ -179,7 +179,7 @@ cdef object array_capsule(ArrowColumn column):
         raise
 
 
-# --- taking over
+# --- import
 
 @cython.final
 cdef class ImportedArray:

@@ -8,7 +8,7 @@ from kraft_native.validate cimport PreparedBatch
 
 
 cdef class BatchCheck:
-    """One batch of a client, on its way through a helper thread. Whoever makes it keeps `data` where it is."""
+    """One batch of a client, on its way through a helper thread. Its creator keeps `data` in place."""
     cdef const uint8_t* data
     cdef Py_ssize_t size
     cdef object owner              # of the bytes
@@ -18,9 +18,9 @@ cdef class BatchCheck:
     cdef PreparedBatch prepared
     cdef object refusal            # what `validate_batch` raised
     cdef readonly bint done
-    cdef readonly unsigned long thread_id      # who did it; 0 before
+    cdef readonly unsigned long thread_id      # the thread that ran it; 0 before
 
-    # Takes the outcome over, or raises what was found.
+    # Passes the outcome on, or raises the fault found.
     cdef int give(self, PreparedBatch* out) except -1
 
 

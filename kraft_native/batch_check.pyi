@@ -8,8 +8,8 @@ class BatchCheck:
 
     done: bool
     thread_id: int
-    """Of the thread that ran it; 0 before."""
+    """Identity of the thread that ran it; 0 before."""
 
     def __init__(self, *args: object, **kwargs: object) -> None: ...
     def run(self) -> None:
-        """Decompresses, checks, and encodes again if need be. What it finds is raised when the batch is appended."""
+        """Decompress, check, and encode again if need be. Faults are raised when the batch is appended."""

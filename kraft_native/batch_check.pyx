@@ -1,7 +1,7 @@
-"""A batch that is checked away from its log's thread, because decompressing it would hold up everybody else.
+"""A batch that is checked away from its log's thread, because decompressing it would hold up all other connections.
 
-Checking needs nothing of the log but its settings, so any thread can do it. Offsets, epochs and sequences are the
-append's, which the owner does afterwards with the outcome. Settings that changed meanwhile make the outcome worthless.
+Checking needs only the settings of the log, so any thread can do it. Offsets, epochs and sequences are the append's,
+which the owner does afterwards with the outcome. A change of settings meanwhile invalidates the outcome.
 """
 
 import threading
@@ -19,7 +19,7 @@ cdef class BatchCheck:
         raise TypeError("the appends that need one make it")
 
     def run(self) -> None:
-        """Decompresses, checks, and encodes again if need be. What it finds is raised when the batch is appended."""
+        """Decompress, check, and encode again if need be. Faults are raised when the batch is appended."""
         cdef ValidateOptions options = self.config.validation
         options.now_ms = self.now_ms
         options.origin = ORIGIN_CLIENT

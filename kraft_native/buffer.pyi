@@ -6,13 +6,13 @@ from weakref import WeakSet
 mappings: WeakSet[Mapping]
 
 def counters() -> dict[str, int]:
-    """Live objects by kind and mapped bytes; the difference between two moments is a leak or a use."""
+    """Live objects by kind and mapped bytes; the difference between two moments is a leak or current use."""
 
 def idle_bytes() -> int:
-    """Scratch memory that nobody uses and that is kept for the next user; at most 64 MiB."""
+    """Bytes of unused scratch memory that is kept for the next user; at most 64 MiB."""
 
 def release_idle() -> None:
-    """Gives idle scratch memory back to the system."""
+    """Return idle scratch memory to the system."""
 
 @final
 class Scratch:
@@ -23,7 +23,7 @@ class Scratch:
 
 @final
 class Mapping:
-    """A read-only shared mapping of a file. Unmapped when the last slice and owner are gone."""
+    """A read-only shared mapping of a file. Unmapped when the last slice and owner are freed."""
 
 @final
 class Slice:
@@ -35,7 +35,7 @@ class Slice:
 
     @property
     def next_offset(self) -> int:
-        """Where to read on."""
+        """Offset at which to continue reading."""
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __bytes__(self) -> bytes: ...

@@ -1,8 +1,8 @@
 """Memory with a visible owner.
 
-`Scratch` grows and belongs to one user. `Mapping` is a mapped file, or a copy of one. `Slice` is what readers get:
+`Scratch` grows and belongs to one user. `Mapping` is a mapped file, or a copy of one. `Slice` is the result of a read:
 read-only bytes that pin their mapping. Live objects are counted (`counters()`), and tests assert that every count
-returns to where it was.
+returns to its old value.
 """
 
 import os
@@ -47,7 +47,7 @@ cdef extern from *:
     """
     bint kn_sanitized
 
-# Every mapping alive, so that whoever is to shrink a file finds those of other owners, of an earlier log for one.
+# Every mapping alive, so that a caller about to shrink a file finds those of other owners, such as an earlier log.
 mappings = weakref.WeakSet()
 
 cdef int64_t live_scratches = 0
@@ -64,7 +64,7 @@ cdef enum:
 
 
 def counters() -> dict[str, int]:
-    """Live objects by kind and mapped bytes; the difference between two moments is a leak or a use."""
+    """Live objects by kind and mapped bytes; the difference between two moments is a leak or current use."""
     return {
         "scratches": live_scratches,
         "mappings": live_mappings,
@@ -76,8 +76,8 @@ def counters() -> dict[str, int]:
 
 # --- idle blocks
 #
-# Large blocks of scratch space are kept for the next user instead of going back to the system: a page touched for the
-# first time costs as much as copying several. What is kept is bounded, and only the GIL's holder comes here.
+# Large blocks of scratch space are kept for the next user instead of going back to the system. A page touched for the
+# first time costs as much as copying several. The total is bounded, and only the GIL's holder comes here.
 
 cdef enum:
     IDLE_BLOCK_BYTES_MIN = 128 * 1024
@@ -94,7 +94,7 @@ cdef Py_ssize_t idle_total = 0
 
 
 cdef inline Py_ssize_t rounded(Py_ssize_t count) noexcept:
-    """At most an eighth more, so that needs that differ a little find each other's blocks."""
+    """Round up by an eighth at most, so that similar needs find each other's blocks."""
     cdef Py_ssize_t step = IDLE_BLOCK_BYTES_MIN >> 3
     if count > IDLE_BYTES_MAX:
         return count
@@ -104,7 +104,7 @@ cdef inline Py_ssize_t rounded(Py_ssize_t count) noexcept:
 
 
 cdef void* take_idle(Py_ssize_t* size) noexcept:
-    """The smallest idle block of `size` to twice `size` bytes, whose size is then told; NULL when there is none."""
+    """The smallest idle block of `size` to twice `size` bytes, whose size is then set; NULL when none fits."""
     global idle_count, idle_total
     cdef int best = -1
     cdef int i
@@ -123,7 +123,7 @@ cdef void* take_idle(Py_ssize_t* size) noexcept:
 
 
 cdef void drop_block(void* data, Py_ssize_t size) noexcept:
-    """Keeps the block for later, or frees it. Sanitizers see every free."""
+    """Keep the block for later, or free it. Sanitizers see every free."""
     global idle_count, idle_total
     if (size < IDLE_BLOCK_BYTES_MIN or idle_count == IDLE_BLOCKS_MAX or idle_total + size > IDLE_BYTES_MAX
             or kn_sanitized):
@@ -136,12 +136,12 @@ cdef void drop_block(void* data, Py_ssize_t size) noexcept:
 
 
 def idle_bytes() -> int:
-    """Scratch memory that nobody uses and that is kept for the next user; at most 64 MiB."""
+    """Bytes of unused scratch memory that is kept for the next user; at most 64 MiB."""
     return idle_total
 
 
 def release_idle() -> None:
-    """Gives idle scratch memory back to the system."""
+    """Return idle scratch memory to the system."""
     global idle_count, idle_total
     while idle_count > 0:
         idle_count -= 1
@@ -278,7 +278,7 @@ cdef Mapping copy_file(int fd, Py_ssize_t size, Py_ssize_t start, object path):
         error = errno
     if address == MAP_FAILED:
         raise StorageError(os.fsdecode(path), error, "taking memory")
-    # Half of the time to copy much would go into faults of small pages. Only advice: a refusal changes nothing.
+    # Half of the time of a large copy would go into faults of small pages. Only advice: a refusal changes nothing.
     if size - start >= HUGE_COPY_BYTES_MIN:
         madvise(address, <size_t>size, MADV_HUGEPAGE)
     mapping.data = <const uint8_t*>address
@@ -309,15 +309,15 @@ cdef bint file_is_pinned(int fd) except -1:
     return False
 
 
-# no_gc_clear: the collector empties whatever hangs on a dead cycle before it frees it, and a slice without its owner
-# could not take its pin back. An owner never leads back to its slice, so no cycle depends on being emptied here.
+# no_gc_clear: the collector clears the members of a dead cycle before it frees them, and a slice without its owner
+# could not release its pin. An owner never refers to its slice, so no cycle depends on being cleared here.
 @cython.final
 @cython.freelist(256)
 @cython.no_gc_clear
 cdef class Slice:
     """Read-only bytes of the log, pinned. `memoryview(slice)` is zero-copy, `bytes(slice)` copies.
 
-    `first_offset` is the base offset of its first batch (-1 when empty), `next_offset` where to read on.
+    `first_offset` is the base offset of its first batch (-1 when empty), `next_offset` where to continue reading.
     """
 
     def __cinit__(self):

@@ -1,4 +1,4 @@
-"""How this core was compiled. `kraft` refuses to start on a core of another version."""
+"""Build facts of this core. `kraft` refuses to start on a core of another version."""
 
 def version() -> str:
     """The version of the sources that this core was compiled from."""

@@ -1,25 +1,29 @@
-"""How this core was compiled. `kraft` refuses to start on a core of another version."""
+"""Build facts of this core. `kraft` refuses to start on a core of another version."""
 
 cdef extern from *:
     """
     #ifndef KRAFT_VERSION
     #error "KRAFT_VERSION comes from setup.py"
     #endif
+
     #ifdef KRAFT_DEBUG
     #define KN_DEBUG 1
     #else
     #define KN_DEBUG 0
     #endif
+
     #ifdef __SANITIZE_ADDRESS__
     #define KN_SANITIZE 1
     #else
     #define KN_SANITIZE 0
     #endif
+
     #ifdef CYTHON_TRACE_NOGIL
     #define KN_COVERAGE CYTHON_TRACE_NOGIL
     #else
     #define KN_COVERAGE 0
     #endif
+
     #ifdef __clang__
     #define KN_COMPILER __VERSION__
     #else

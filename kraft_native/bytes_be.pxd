@@ -8,6 +8,7 @@ cdef extern from *:
     static inline uint16_t kn_swap16(uint16_t v) { return __builtin_bswap16(v); }
     static inline uint32_t kn_swap32(uint32_t v) { return __builtin_bswap32(v); }
     static inline uint64_t kn_swap64(uint64_t v) { return __builtin_bswap64(v); }
+
     #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
     #error "kraft_native supports little-endian machines only"
     #endif

@@ -1,10 +1,10 @@
-"""Files that compaction has replaced: closed beside its work.
+"""Files that compaction has replaced: closed in parallel to its work.
 
-When the last descriptor of a removed file is closed the system frees its pages and blocks, and with the mount option
-`discard` it tells the device: a tenth of a second and more for 256 MiB, most of it waiting. Compaction therefore keeps
-its sources open while it removes their names, and gives the descriptors to a thread that does nothing but close them.
-Closing cannot fail, and nobody depends on it: the names are gone, durably, before. The next compaction waits for it, so
-that descriptors do not pile up, and so does the end of the log.
+When the last descriptor of a removed file is closed, the system frees its pages and blocks. With the mount option
+`discard` it also informs the device: a tenth of a second and more for 256 MiB, most of it waiting. Compaction therefore
+keeps its sources open while it removes their names, and gives the descriptors to a thread that only closes them.
+Closing cannot fail, and nothing depends on it: the names were removed, durably, before. The next compaction waits for
+it, so that descriptors do not pile up, and so does the end of the log.
 """
 
 import threading
@@ -15,7 +15,7 @@ from kraft_native.fileio cimport file_close
 
 
 def close_files(list descriptors not None) -> None:
-    """Closes descriptors that nobody else uses, without the interpreter lock."""
+    """Close descriptors that nothing else uses, without the interpreter lock."""
     cdef int fd
     for descriptor in descriptors:
         fd = descriptor

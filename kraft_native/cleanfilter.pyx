@@ -8,7 +8,7 @@ is marked by attribute bit 6 and stored in place of the base timestamp; all time
 time on a later compaction drops the batch's tombstones. Markers of transactions that have nothing left are dropped the
 same way.
 
-A batch of which everything stays is kept byte for byte. A message of format v0 or v1 is not: the rest of such a
+A batch of which everything stays is kept byte for byte. A message of format v0 or v1 is not. The rest of such a
 message becomes a batch of v2, for v0 with CreateTime and no time (Kafka does the same since 4.0). A rebuilt batch keeps
 base offset, last offset, sequence, epochs, attributes and codec. Its largest timestamp is that of the records left, or
 stays if it is the LogAppendTime. A batch of which nothing stays is dropped, unless
@@ -202,8 +202,8 @@ cdef class RecordFilter:
         return True
 
     cdef bint converts(self, const BatchHeader* h) noexcept nogil:
-        """True when a batch of which everything stays is converted to v2. That holds for messages of v0 and v1, as long as that does
-        not make the segment larger than a segment may be."""
+        """True when a batch of which everything stays is converted to v2. Messages of v0 and v1 are, as long as that
+        does not make the segment too large."""
         return batch_is_legacy(h) and BATCH_HEADER_BYTES + h.batch_length // 8 <= self.growth_left
 
     cdef bint stays_if_empty(self, const BatchHeader* h) noexcept nogil:

@@ -1,8 +1,8 @@
 """Transactions along a walk of a log (Kafka's CleanedTransactionMetadata).
 
-A walk goes from the log's first batch upwards. Aborted records may go at once. A marker may go once the walk met no
-batch of its transaction, which also holds for batches that an earlier compaction emptied and kept for their producer's
-sequence. An aborted transaction stays in the transaction index as long as its marker must stay.
+A walk goes from the log's first batch upwards. Aborted records may be dropped at once. A marker may be dropped once the
+walk met no batch of its transaction. That also holds for batches that an earlier compaction emptied and kept for their
+producer's sequence. An aborted transaction stays in the transaction index as long as its marker must stay.
 
 Per batch of a transaction, not per record; plain batches do not come here.
 """
@@ -29,10 +29,10 @@ cdef class CleanedTransactions:
         return 0
 
     cdef int pass_to(self, const BatchHeader* h) except -1:
-        """Begins the aborted transactions whose first offset the walk has reached."""
+        """Begin the aborted transactions whose first offset the walk has reached."""
         while self.waiting and self.waiting[0][0] <= batch_last_offset(h):
             entry = heapq.heappop(self.waiting)[2]
-            # A transaction whose marker the walk has passed is over: it came up again with the segment after it.
+            # A transaction whose marker the walk has passed is over: the segment after it named it again.
             if entry[2] >= h.base_offset:
                 self.aborted.setdefault(entry[0], [entry, False])
         return 0

@@ -1,4 +1,4 @@
-"""Compaction's output: a segment under other names, and the swap that puts it in place of its sources."""
+"""Compaction's output: a segment under other names, and the swap that replaces its sources."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -10,7 +10,7 @@ cdef enum:
     INDEX_MARKS_MAX = 256
 
 
-# An index entry to be made, with the GIL, later.
+# An index entry to be added later, with the GIL.
 cdef struct IndexMark:
     int64_t last_offset
     int64_t position
@@ -26,11 +26,12 @@ cdef class SegmentWriter:
     cdef int fd
     cdef readonly int64_t size         # bytes of batches given
     cdef int64_t written               # of them in the file
-    cdef int64_t sent                  # of these on their way to the device
+    cdef int64_t sent                  # of these being sent to the device
     cdef int64_t reserved_to           # 0: no space was reserved
-    cdef int64_t source_bytes          # what the output can come to
-    cdef Scratch buffer                # those that follow
-    cdef const uint8_t* run            # and those after these, still where the caller has them
+    cdef int64_t source_bytes          # upper bound of the output
+
+    cdef Scratch buffer                # the batches after these
+    cdef const uint8_t* run            # and those after these, still in the caller's memory
     cdef Py_ssize_t run_bytes
     cdef int64_t bytes_since_index
     cdef int64_t max_timestamp
@@ -40,13 +41,13 @@ cdef class SegmentWriter:
     cdef IndexMark marks[INDEX_MARKS_MAX]
     cdef int mark_count                # at INDEX_MARKS_MAX: call `index` before the next `put`
 
-    # Begins the files; what an earlier attempt left under their names goes. `source_bytes`: of what it is made from.
+    # Begins the files; leftovers of an earlier attempt are removed. `source_bytes`: of its sources.
     cdef int begin(self, bytes directory, int64_t base_offset, int64_t index_interval_bytes,
                    int64_t source_bytes) except -1
     # Adds one batch. Its memory must stay until `settle`. 0 or -errno.
     cdef int put(self, const uint8_t* batch, Py_ssize_t size, int64_t last_offset,
                  int64_t max_timestamp) noexcept nogil
-    # Takes over what was put: its memory may then change. 0 or -errno.
+    # Copies or writes what was put: its memory may then change. 0 or -errno.
     cdef int settle(self) noexcept nogil
     cdef int index(self) except -1
     # Completes the files and makes them durable. `aborted`: entries of the transaction index; `modified_ns`: the time
@@ -60,6 +61,6 @@ cdef class SegmentWriter:
     cdef void close(self) noexcept
 
 
-# Puts a finished output in place of `sources`, neighbours in the log. From the first rename on any failure makes the
-# log read-only; the next open drops the output or completes the swap.
+# Replaces `sources`, neighbours in the log, by a finished output. From the first rename on any failure makes the log
+# read-only; the next open drops the output or completes the swap.
 cdef int swap_segments(LogCore core, SegmentWriter writer, list sources) except -1

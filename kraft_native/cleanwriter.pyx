@@ -1,15 +1,15 @@
-"""Compaction's output, and the swap that puts it in place of its sources.
+"""Compaction's output, and the swap that replaces its sources.
 
-The swap is Kafka's (LocalLog.replaceSegments), with every step durable before the next, so that a crash at any point,
-or a power loss, leaves the sources or the output whole:
+The swap is Kafka's (LocalLog.replaceSegments), with every step durable before the next. So a crash at any point, or a
+power loss, leaves the sources or the output whole:
 
     1  <base>.log.cleaned and its indexes are written and flushed   open drops them: the sources are there
     2  .cleaned becomes .swap, the directory is flushed             from here on the output counts
     3  the sources go, the directory is flushed                     open removes what is left of them
     4  .swap goes from the names, the directory is flushed          open does the rest of it
 
-Opening does what is left (`tidy_directory` in recovery). In memory the output takes the sources' place between 2 and 3,
-with its file mapped, so reading works even when 3 or 4 fails. Slices of the sources keep what they see.
+Opening does the remaining steps (`tidy_directory` in recovery). In memory the output takes the sources' place between 2
+and 3, with its file mapped, so reading works even when 3 or 4 fails. Slices of the sources stay readable.
 """
 
 import os
@@ -34,13 +34,13 @@ cdef enum:
     BUFFER_BYTES = 1 << 20
     # Runs of untouched batches from this size on are written from where they are.
     DIRECT_BYTES_MIN = 128 * 1024
-    # So much is sent to the device at a time, while the walk goes on. The flush then has little to wait for.
+    # Bytes sent to the device at a time, while the walk continues. The flush then has little to wait for.
     WRITE_BACK_BYTES = 8 * 1024 * 1024
-    # Space is found for so much at a time: as `SegmentFile.reserve`, and sending finds its blocks too.
+    # Space is reserved in this size, like `SegmentFile.reserve`; sending allocates its blocks too.
     RESERVED_BYTES = 64 * 1024 * 1024
 
-# To `.swap` in this order: a `.log.swap` says that all of its output is there. To the final names the other way
-# round: a `.log.swap` says that the files under the final names are the sources'.
+# To `.swap` in this order: a `.log.swap` means that all of its output exists. To the final names in reverse: a
+# `.log.swap` means that the files under the final names are the sources'.
 SUFFIXES: tuple[bytes, ...] = (b".index", b".timeindex", b".txnindex", b".log")
 
 
@@ -71,7 +71,7 @@ cdef class SegmentWriter:
             unlink(segment_path(directory, base_offset, suffix + b".cleaned"), missing_ok=True)
         name = self.path
         self.fd = <int>check(file_open(name, O_RDWR | O_CREAT | O_EXCL, 0o644), name)
-        # Without a limit of entries: these indexes ask for no roll.
+        # Without a limit of entries: these indexes request no roll.
         self.offset_index = OffsetIndex.create(segment_path(directory, base_offset, b".index.cleaned"), base_offset,
                                                INT32_MAX_VALUE)
         self.time_index = TimeIndex.create(segment_path(directory, base_offset, b".timeindex.cleaned"), base_offset,
@@ -87,7 +87,7 @@ cdef class SegmentWriter:
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
-        # As `Segment.count_batch`.
+        # Like `Segment.count_batch`.
         if self.bytes_since_index > self.index_interval_bytes:
             mark = &self.marks[self.mark_count]
             mark.last_offset = last_offset
@@ -146,16 +146,16 @@ cdef class SegmentWriter:
         return result
 
     cdef int reserve(self, int64_t end) noexcept nogil:
-        """Reserves space to `end` and beyond, but no more than the sources have. Where that is not possible a plain
+        """Reserve space to `end` and beyond, but no more than the sources have. Where that is not possible a plain
         write must do."""
         cdef int result
         end = max(end, min(self.written + RESERVED_BYTES, self.source_bytes))
         result = file_allocate(self.fd, self.written, end - self.written)
-        self.reserved_to = end         # also after a failure: the next write need not ask
+        self.reserved_to = end         # also after a failure: no next try
         return 0 if result == -EOPNOTSUPP or result == -ENOSPC or result == -EDQUOT else result
 
     cdef int index(self) except -1:
-        """Makes the index entries that are due."""
+        """Add the pending index entries."""
         cdef int i
         for i in range(self.mark_count):
             self.offset_index.append(self.marks[i].last_offset, self.marks[i].position)
@@ -219,13 +219,13 @@ cdef Segment take_over(LogCore core, SegmentWriter writer, list sources):
                                         core.config.index_interval_bytes, core.config.index_bytes_max)
     # Each batch was checked as it was read, and written from there.
     segment.checked.add(0, writer.size)
-    # Its transaction index is as right as those that it was made from.
+    # Its transaction index is as right as those of its sources.
     segment.txn_checked = True
     for source in sources:
         segment.txn_checked = segment.txn_checked and source.txn_checked
     segment.unstable_after = last.unstable_after
     segment.durable = True
-    # Read in now, under the names they have now: nothing that fails later takes look-ups away.
+    # Loaded now, under the present names: no later failure prevents look-ups.
     segment.offset_index = take_index(writer.offset_index, segment.offset_index)
     segment.time_index = take_index(writer.time_index, segment.time_index)
     segment.indexes_ready = True
@@ -253,13 +253,13 @@ cdef int swap_segments(LogCore core, SegmentWriter writer, list sources) except 
         output = take_over(core, writer, sources)
         core.live.segments_change()
         core.segments[slot:slot + len(sources)] = [output]
-        for segment in sources:        # all of them, before anything can fail: nobody knows them any longer
+        for segment in sources:        # all of them, before anything can fail: no list has them any longer
             core.forget_segment(segment)
             segment.close_file()
         for segment in sources:
             segment.delete()
             if segment.base_offset != writer.base_offset:
-                # As Kafka: no segment starts there any longer.
+                # As in Kafka: no segment starts there any longer.
                 unlink(segment_path(core.directory, segment.base_offset, b".snapshot"), missing_ok=True)
         check(file_sync_dir(core.directory), core.directory)
         rename_all(core, writer.base_offset, b".swap", b"")

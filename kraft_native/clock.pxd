@@ -1,10 +1,10 @@
-"""What time it is, for compiled code. Nothing that decides which records are kept asks the monotonic clocks."""
+"""Clocks for compiled code. Decisions about which records are kept never use the monotonic clocks."""
 
 from libc.stdint cimport int64_t
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_THREAD_CPUTIME_ID, clock_gettime, timespec
 
 
-# Milliseconds since the epoch: what records are stamped with.
+# Milliseconds since the epoch: the time stamp of records.
 cdef inline int64_t clock_ms() noexcept nogil:
     cdef timespec now
     clock_gettime(CLOCK_REALTIME, &now)
@@ -18,7 +18,7 @@ cdef inline int64_t monotonic_ns() noexcept nogil:
     return now.tv_sec * 1_000_000_000 + now.tv_nsec
 
 
-# Processor time of this thread: what it waited for others is not in it.
+# Processor time of this thread, without the time in which it waited.
 cdef inline int64_t thread_ns() noexcept nogil:
     cdef timespec now
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now)

@@ -11,7 +11,7 @@ cdef struct DecompressLimits:
 
 cdef enum:
     DECOMPRESS_BYTES_MAX_DEFAULT = 128 * 1024 * 1024
-    DECOMPRESS_RATIO_MAX_DEFAULT = 32768       # what zstd can reach: by default only the size limits
+    DECOMPRESS_RATIO_MAX_DEFAULT = 32768       # zstd's largest ratio: by default only the size limits
 
 
 cdef inline DecompressLimits decompress_limits_default() noexcept nogil:
@@ -20,18 +20,17 @@ cdef inline DecompressLimits decompress_limits_default() noexcept nogil:
     limits.ratio_max = DECOMPRESS_RATIO_MAX_DEFAULT
     return limits
 
-# Decompresses into out (out.size is set). Refuses what Kafka's Java client refuses (`wire.md` 2.3).
-# CorruptRecordError: undecodable; MessageTooLargeError: past a limit, with at most bytes_max + 64 KiB ever allocated.
+# Decompresses into out (out.size is set). Refuses what Kafka's Java client refuses (`wire.md` 2.3). CorruptRecordError:
+# undecodable; MessageTooLargeError: past a limit, with at most bytes_max + 64 KiB ever allocated.
 cdef int decompress_into(int codec, const uint8_t* data, Py_ssize_t size, const DecompressLimits* limits,
                          Scratch out) except -1
 
-# The same for lz4 in a message of format v0, whose frame descriptor has a wrong checksum (KAFKA-3160): it is not looked
-# at.
+# The same for lz4 in a message of format v0, whose frame descriptor has a wrong checksum (KAFKA-3160): it is ignored.
 cdef int decompress_lz4_v0_into(const uint8_t* data, Py_ssize_t size, const DecompressLimits* limits,
                                 Scratch out) except -1
 
-# Compresses as Kafka's Java producer writes it, appending to out (after out.size). level: the codec's own scale;
-# CODEC_LEVEL_DEFAULT takes Kafka's default.
+# Compresses in the form of Kafka's Java producer, appending to out (after out.size). level: the codec's own scale;
+# CODEC_LEVEL_DEFAULT means Kafka's default.
 cdef enum:
     CODEC_LEVEL_DEFAULT = -0x80000000
 cdef int compress_into(int codec, int level, const uint8_t* data, Py_ssize_t size, Scratch out) except -1

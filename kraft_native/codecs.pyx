@@ -1,12 +1,11 @@
-"""Compression codecs of record batches: what Kafka's Java client writes, and no more than it reads.
+"""Compression codecs of record batches: they write what Kafka's Java client writes, and accept no more than it reads.
 
 The libraries do the work (zlib; cramjam for snappy and for reading lz4 blocks; lz4; xxhash; zstandard). The framing
-around their blocks is parsed here, so that they write straight into the scratch space and no announced size is
-believed before it is checked.
-Levels follow Kafka: lz4's default, 9, means the fast compressor; every other lz4 level is the high-compression one
-(Kafka's Lz4BlockOutputStream does the same).
+around their blocks is parsed here. So they write straight into the scratch space, and no announced size is trusted
+before it is checked. Levels follow Kafka: lz4's default, 9, means the fast compressor; every other lz4 level is the
+high-compression one (Kafka's Lz4BlockOutputStream does the same).
 
-Any thread that holds the GIL may call; compressor contexts are taken out of a pool, never shared.
+Any thread that holds the GIL may call; compressor contexts come from a pool and are never shared.
 """
 
 import zlib
@@ -50,9 +49,9 @@ cdef object LZ4_BLOCK_64_KIB = lz4.frame.BLOCKSIZE_MAX64KB
 cdef object zstd_error = zstandard.ZstdError
 cdef object inflate_error = cramjam.DecompressionError
 
-# What stands for a null pointer.
+# Stands for a null pointer.
 cdef uint8_t no_bytes = 0
-# Idle contexts. A call takes one out and puts it back, so that threads never meet in one.
+# Idle contexts. A call removes one and puts it back, so that threads never share one.
 cdef list zstd_decompressors = []
 cdef dict zstd_compressors = {}
 # The scratch that `compress` and `decompress` use when called from Python.
@@ -82,7 +81,7 @@ cdef int too_large(Py_ssize_t size, Py_ssize_t room) except -1:
 
 
 cdef Py_ssize_t output_room(Py_ssize_t size, const DecompressLimits* limits) noexcept nogil:
-    """The most bytes that `size` compressed ones may become."""
+    """Largest decompressed size of `size` compressed bytes."""
     cdef int64_t room = limits.bytes_max
     if limits.ratio_max < INT32_MAX_VALUE:
         room = min(room, max(<int64_t>RATIO_FREE_BYTES, size * limits.ratio_max))
@@ -142,7 +141,7 @@ cdef int put_bytes(Scratch out, bytes data) except -1:
 
 
 cdef int gzip_decompress(const uint8_t* data, Py_ssize_t size, Py_ssize_t room, Scratch out) except -1:
-    """Members one after the other. What follows a member and is no gzip header is ignored, as Java ignores it."""
+    """Decompress members one after the other. Bytes after a member that are no gzip header are ignored, as in Java."""
     cdef Py_ssize_t at = 0
     while True:
         at += gzip_member(data + at, size - at, size if at == 0 else 4096, room, out)
@@ -152,8 +151,8 @@ cdef int gzip_decompress(const uint8_t* data, Py_ssize_t size, Py_ssize_t room, 
 
 cdef Py_ssize_t gzip_member(const uint8_t* data, Py_ssize_t size, Py_ssize_t piece, Py_ssize_t room,
                             Scratch out) except -1:
-    """Appends one member; gives its length. Feeds `piece` bytes first, then twice as many each time: the library copies
-    what a member leaves over, which must not happen to all the rest for each of many small members."""
+    """Append one member; return its length. Feeds `piece` bytes first, then twice as many each time. The library copies
+    the bytes that a member leaves over, and must not copy all the rest for each of many small members."""
     cdef object member = inflater(31)
     cdef Py_ssize_t fed = 0
     cdef Py_ssize_t before = out.size
@@ -169,8 +168,8 @@ cdef Py_ssize_t gzip_member(const uint8_t* data, Py_ssize_t size, Py_ssize_t pie
                 source = view_read(data + fed, piece)
                 fed += piece
                 piece *= 2
-            # One byte more than may be is enough to know. The first guess is 8:1, then what is there doubles, up to
-            # pieces that the library's copy of them does not matter for.
+            # One byte more than allowed is enough to detect it. The first guess is 8:1, then the output doubles, up to
+            # pieces for which the library's copy does not matter.
             plain = member.decompress(source, min(
                 room - out.size + 1, <Py_ssize_t>PIECE_BYTES_MAX,
                 max(8 * size, 2 * (out.size - before), <Py_ssize_t>GROWTH_BYTES_MIN)))
@@ -194,16 +193,16 @@ cdef int snappy_decompress(const uint8_t* data, Py_ssize_t size, Py_ssize_t room
 
 
 cdef bytes snappy_plain(const uint8_t* data, Py_ssize_t size, Py_ssize_t room):
-    """As `snappy_decompress`, straight into the answer: to copy it there would cost a tenth of the time."""
+    """Run `snappy_decompress` straight into the result: a copy would cost a tenth of the time."""
     cdef Py_ssize_t plain_bytes = snappy_walk(data, size, room, NULL)
     cdef bytes plain = PyBytes_FromStringAndSize(NULL, plain_bytes)
-    # The room is now exact, so that bytes which somebody changes meanwhile can do no harm.
+    # The room is now exact, so that bytes which another thread changes meanwhile do no harm.
     snappy_walk(data, size, plain_bytes, <uint8_t*>PyBytes_AS_STRING(plain))
     return plain
 
 
 cdef Py_ssize_t snappy_walk(const uint8_t* data, Py_ssize_t size, Py_ssize_t room, uint8_t* out) except -1:
-    """Goes from block to block; gives how many bytes they become. Decodes them into `out` unless that is NULL."""
+    """Walk from block to block; return their decompressed size. Decodes them into `out` unless that is NULL."""
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t plain_bytes = 0
     cdef int32_t length
@@ -233,7 +232,7 @@ cdef Py_ssize_t snappy_walk(const uint8_t* data, Py_ssize_t size, Py_ssize_t roo
 
 cdef Py_ssize_t snappy_block(const uint8_t* data, Py_ssize_t size, Py_ssize_t room, Py_ssize_t used,
                              uint8_t* out) except -1:
-    """Gives how many bytes the block becomes, behind the `used` ones of `out`; decodes it unless `out` is NULL."""
+    """Return the block's decompressed size, after the `used` bytes of `out`; decode it unless `out` is NULL."""
     cdef Py_ssize_t at = 0
     cdef int64_t plain_bytes = 0
     while at < 5:
@@ -243,7 +242,7 @@ cdef Py_ssize_t snappy_block(const uint8_t* data, Py_ssize_t size, Py_ssize_t ro
         at += 1
         if data[at - 1] < 0x80:
             break
-    # A copy of three bytes makes at most 64: a larger claim is not worth allocating for.
+    # A copy of three bytes yields at most 64: a larger claim is not worth allocating for.
     if plain_bytes > 64 * <int64_t>size:
         return corrupt(f"snappy: {size} bytes cannot become {plain_bytes}")
     if plain_bytes > room - used:
@@ -257,7 +256,7 @@ cdef Py_ssize_t snappy_block(const uint8_t* data, Py_ssize_t size, Py_ssize_t ro
 
 
 cdef int snappy_compress(const uint8_t* data, Py_ssize_t size, Scratch out) except -1:
-    """Xerial's framing with its default blocks of 32 KiB, as snappy-java writes it."""
+    """Compress in xerial's framing with its default blocks of 32 KiB, as snappy-java writes it."""
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t plain_bytes
     cdef Py_ssize_t bound
@@ -278,7 +277,7 @@ cdef int snappy_compress(const uint8_t* data, Py_ssize_t size, Scratch out) exce
 
 
 cdef Py_ssize_t lz4_header(const uint8_t* data, Py_ssize_t size, bint checked) except -1:
-    """Checks the frame descriptor as Kafka's Lz4BlockInputStream does; gives where the first block starts."""
+    """Check the frame descriptor like Kafka's Lz4BlockInputStream; return the start of the first block."""
     cdef uint8_t flags
     cdef Py_ssize_t end
     if size < 7 or load_le32(data) != <uint32_t>0x184D2204:
@@ -324,7 +323,7 @@ cdef int lz4_decompress(const uint8_t* data, Py_ssize_t size, bint checked, Py_s
         else:
             lz4_block(data + at, block_bytes, block_bytes_max, room, out)
         at += block_bytes + (4 if block_checksum else 0)
-    # The content checksum is stepped over, and what follows the frame is ignored, as Kafka does: the batch has its own.
+    # The content checksum is skipped, and bytes after the frame are ignored, as in Kafka: the batch has its own.
     if data[4] & 0x04 and size - at < 4:
         return corrupt("lz4: cut off")
     return 0
@@ -332,7 +331,7 @@ cdef int lz4_decompress(const uint8_t* data, Py_ssize_t size, bint checked, Py_s
 
 cdef int lz4_block(const uint8_t* data, Py_ssize_t size, Py_ssize_t block_bytes_max, Py_ssize_t room,
                    Scratch out) except -1:
-    # One byte of a block makes at most 255.
+    # One byte of a block yields at most 255.
     cdef Py_ssize_t space = min(block_bytes_max, 255 * size)
     cdef bint limited = space > room - out.size
     cdef Py_ssize_t plain_bytes
@@ -352,8 +351,8 @@ cdef int lz4_block(const uint8_t* data, Py_ssize_t size, Py_ssize_t block_bytes_
 
 
 cdef int lz4_compress(int level, const uint8_t* data, Py_ssize_t size, Scratch out) except -1:
-    """Kafka's frame: independent blocks of 64 KiB, no checksums, no size. The library's levels 3 to 12 are the high
-    ones (it takes more as 12); Kafka's two below them become the lowest of those."""
+    """Write Kafka's frame: independent blocks of 64 KiB, no checksums, no size. The library's levels 3 to 12 are the
+    high ones (it treats more as 12); Kafka's two below them become the lowest of those."""
     return put_bytes(out, lz4_deflate(view_read(data, size), compression_level=0 if level == 9 else max(level, 3),
                                       block_size=LZ4_BLOCK_64_KIB, block_linked=False, store_size=False))
 
@@ -362,8 +361,8 @@ cdef int lz4_compress(int level, const uint8_t* data, Py_ssize_t size, Scratch o
 
 
 cdef int64_t zstd_frame(const uint8_t* data, Py_ssize_t size, Py_ssize_t* frame_bytes, bint* sized) noexcept nogil:
-    """Measures one frame (RFC 8878, 3.1) without decoding it: -1 when it is malformed or cut off, else the most bytes
-    it can become. The library does not tell a cut-off frame from an empty one, and believes announced sizes."""
+    """Measure one frame (RFC 8878, 3.1) without decoding it: -1 when it is malformed or cut off, else its largest
+    decoded size. The library does not distinguish a cut-off frame from an empty one, and trusts announced sizes."""
     cdef int64_t bound = 0
     cdef Py_ssize_t at
     cdef uint32_t block
@@ -431,7 +430,7 @@ cdef int zstd_decompress(const uint8_t* data, Py_ssize_t size, Py_ssize_t room, 
 
 cdef int zstd_small(object context, const uint8_t* data, Py_ssize_t size, int64_t bound, Py_ssize_t room,
                     Scratch out) except -1:
-    """The library's one-call form costs half of a stream where the output is small. 0: use the stream."""
+    """Decompress in one call: a stream costs twice as much where the output is small. 0: use the stream."""
     cdef bytes plain
     try:
         plain = context.decompress(view_read(data, size), min(bound, 8 * size, room))
@@ -443,7 +442,7 @@ cdef int zstd_small(object context, const uint8_t* data, Py_ssize_t size, int64_
 
 cdef int zstd_stream(object context, const uint8_t* data, Py_ssize_t size, int64_t bound, Py_ssize_t room,
                      Scratch out) except -1:
-    # One byte more than may be is enough to know.
+    # One byte more than allowed is enough to detect it.
     cdef int64_t space_max = min(bound, <int64_t>room + 1)
     cdef int64_t space = min(space_max, max(<int64_t>8 * size, <int64_t>out.capacity, <int64_t>GROWTH_BYTES_MIN))
     cdef object stream = context.stream_reader(view_read(data, size), read_across_frames=True, closefd=False)
@@ -460,7 +459,7 @@ cdef int zstd_stream(object context, const uint8_t* data, Py_ssize_t size, int64
         if space == space_max:
             break
         space = min(space_max, 2 * space)
-    # As full as the frames can make it; a checksum may still be unread.
+    # As full as the frames can fill it; a checksum may still be unread.
     cdef uint8_t spare
     if stream.readinto(view_write(&spare, 1)) != 0:
         return corrupt("zstd: more bytes than its blocks can hold")
@@ -517,9 +516,9 @@ cdef int scratch_give(Scratch scratch) except -1:
 
 
 def compress(codec, data, level=None) -> bytes:
-    """`data`, any contiguous buffer, as Kafka's Java producer compresses a batch's records.
+    """Compress `data`, any contiguous buffer, as Kafka's Java producer compresses a batch's records.
 
-    `codec` is none, gzip, snappy, lz4 or zstd; `level` None takes Kafka's default. InvalidArgumentError for others.
+    `codec` is none, gzip, snappy, lz4 or zstd; `level` None means Kafka's default. InvalidArgumentError for others.
     """
     cdef Scratch out
     cdef Py_buffer view
@@ -537,10 +536,11 @@ def compress(codec, data, level=None) -> bytes:
 
 
 def decompress(codec, data, *, max_bytes=DECOMPRESS_BYTES_MAX_DEFAULT, max_ratio=DECOMPRESS_RATIO_MAX_DEFAULT) -> bytes:
-    """What `compress` was given, from `data`, any contiguous buffer. Accepts what Kafka's Java consumer accepts.
+    """The input of `compress`, from its result `data`, any contiguous buffer. Accepts what Kafka's Java consumer
+    accepts.
 
     CorruptRecordError when it cannot be decoded. MessageTooLargeError when it would become more than `max_bytes`, or
-    more than 1 MiB and `max_ratio` times its size; never more than `max_bytes` is allocated to find out.
+    more than 1 MiB and `max_ratio` times its size; never more than `max_bytes` is allocated to detect that.
     """
     cdef Scratch out
     cdef DecompressLimits limits

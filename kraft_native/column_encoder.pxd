@@ -13,7 +13,7 @@ cdef enum BytesKind:
     BYTES_PADDED = 4               # the same without the zeros at its end (numpy's 'S')
 
 
-# Somebody's column of byte strings. The encoder holds what owns the memory.
+# An imported column of byte strings. The encoder holds the owner of the memory.
 cdef struct BytesSource:
     BytesKind kind
     int64_t length
@@ -39,16 +39,16 @@ cdef struct EncodeState:
     int64_t ticks_per_ms           # of `timestamps`; 0: they are seconds
     int64_t batch_bytes_max
     int32_t batch_records_max
-    # of the batch being made
+    # of the current batch
     int32_t count
     int64_t base_timestamp
     int64_t max_timestamp
-    Py_ssize_t record_bytes        # of the record that found no room
+    Py_ssize_t record_bytes        # of the record that did not fit
 
 
 cdef class ColumnEncoder:
     cdef readonly int64_t next_offset
-    cdef bint counts_on            # base offsets go on from batch to batch
+    cdef bint counts_on            # base offsets continue from batch to batch
     cdef EncodeState state
     cdef BatchBuilder builder
     cdef int codec
@@ -56,7 +56,7 @@ cdef class ColumnEncoder:
     cdef int16_t attributes
     cdef list owners
 
-    # The next batch; None when there are no more rows.
+    # The next batch; None when no rows are left.
     cdef bytes next_batch(self)
     cdef int take_bytes(self, object source, BytesSource* out, str what) except -1
     cdef int take_arrow(self, object source, BytesSource* out, str what) except -1

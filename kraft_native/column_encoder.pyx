@@ -1,13 +1,16 @@
 """Columns to record batches, without an object per record.
 
-What a column may be, for keys and values: anything with `__arrow_c_array__` of type binary, large_binary, string,
-large_string, fixed_size_binary or null; a numpy array of dtype S (zeros at the end are padding) or V, or a
-two-dimensional uint8 array; a pair (offsets, data) of an int32 or int64 array and bytes, optionally with a third
-member, a bool array that is False for nulls (as `Columns.numpy` gives them). Timestamps: an Arrow timestamp or int64
-array, a numpy datetime64 or int64 array (int64 is ms), one int for all, or None for now. Headers: an Arrow list,
-large_list or map of (key, value) structs.
+Forms of a column of keys or values:
 
-All columns are checked before the first batch is made: offsets that do not rise, nulls where none may be, lengths that
+- anything with `__arrow_c_array__` of type binary, large_binary, string, large_string, fixed_size_binary or null;
+- a numpy array of dtype S (zeros at the end are padding) or V, or a two-dimensional uint8 array;
+- a pair (offsets, data) of an int32 or int64 array and bytes, optionally with a third member, a bool array that is
+  False for nulls (the form of `Columns.numpy`).
+
+Timestamps: an Arrow timestamp or int64 array, a numpy datetime64 or int64 array (int64 is ms), one int for all, or None
+for now. Headers: an Arrow list, large_list or map of (key, value) structs.
+
+All columns are checked before the first batch is built: offsets that do not rise, nulls where none may be, lengths that
 differ. So no batch comes from columns that are wrong further on.
 """
 
@@ -98,7 +101,7 @@ cdef inline int64_t timestamp_at(const EncodeState* st, int64_t i) noexcept nogi
 
 
 cdef inline int64_t timestamp_of(const EncodeState* st, int64_t i) noexcept nogil:
-    """As it was given, in its own unit."""
+    """The timestamp of row i in its own unit."""
     return st.timestamp if st.timestamps == NULL else st.timestamps[i]
 
 
@@ -128,7 +131,7 @@ cdef inline int64_t value_size(int64_t count) noexcept nogil:
 
 
 cdef int64_t headers_size(const EncodeState* st, int64_t row) noexcept nogil:
-    """Bytes of the record's headers, their count included."""
+    """Byte count of the record's headers, their count included."""
     cdef int64_t i
     cdef int64_t first = start_at(&st.header_starts, row)
     cdef int64_t end = start_at(&st.header_starts, row + 1)
@@ -163,7 +166,7 @@ cdef uint8_t* put_headers(uint8_t* p, const EncodeState* st, int64_t row) noexce
 
 
 cdef EncodeStep encode_rows(EncodeState* st, uint8_t* start, Py_ssize_t* size, Py_ssize_t capacity) noexcept nogil:
-    """Appends records at start + size until the batch is full; counts and times go to `st`."""
+    """Append records at start + size until the batch is full; counts and times go to `st`."""
     cdef uint8_t* p = start + size[0]
     cdef const uint8_t* key = NULL
     cdef const uint8_t* value = NULL
@@ -214,9 +217,9 @@ cdef EncodeStep encode_rows(EncodeState* st, uint8_t* start, Py_ssize_t* size, P
 
 @cython.final
 cdef class ColumnEncoder:
-    """Iterator over the batches made from columns, as bytes that `Log.append` or a Produce request takes.
+    """Iterator over the batches built from columns, as bytes that `Log.append` or a Produce request accepts.
 
-    Made by `encode_columns`. The columns must not change until the last batch was taken. One thread at a time.
+    Created by `encode_columns`. The columns must not change until the last batch was read. One thread at a time.
     """
 
     def __init__(self):
@@ -236,7 +239,7 @@ cdef class ColumnEncoder:
         return self.state.length - self.state.row
 
     cdef bytes next_batch(self):
-        """None when no row is left."""
+        """Build the next batch; None when no row is left."""
         cdef EncodeState* st = &self.state
         cdef BatchBuilder builder = self.builder
         cdef bytes batch
@@ -264,10 +267,10 @@ cdef class ColumnEncoder:
         self.next_offset += st.count
         return batch
 
-    # --- taking columns
+    # --- importing columns
 
     cdef int take_bytes(self, object source, BytesSource* out, str what) except -1:
-        """Any form of a column of byte strings, checked."""
+        """Import any form of a column of byte strings, checked."""
         if hasattr(source, "__arrow_c_array__"):
             self.take_arrow(source, out, what)
         elif isinstance(source, tuple):
@@ -421,14 +424,14 @@ cdef int require_no_nulls(const ArrowArray* array, str what) except -1:
 
 
 cdef void arrow_starts(const ArrowArray* array, bint wide, BytesSource* out) noexcept:
-    """Offsets and validity of a binary or list array."""
+    """Set offsets and validity of a binary or list array."""
     out.kind = BYTES_STARTS_64 if wide else BYTES_STARTS_32
     out.length = array.length
     if array.buffers[0] != NULL and array.null_count != 0:
         out.validity = <const uint8_t*>array.buffers[0]
         out.validity_start = array.offset
     if array.length == 0:
-        # There may be no offsets at all; no value is ever asked for.
+        # The offsets may be missing; no value is ever read.
         out.kind = BYTES_NULL
     elif wide:
         out.starts_64 = <const int64_t*>array.buffers[1] + array.offset
@@ -437,7 +440,7 @@ cdef void arrow_starts(const ArrowArray* array, bint wide, BytesSource* out) noe
 
 
 cdef int arrow_bytes(const ArrowArray* array, const char* format, BytesSource* out, str what) except -1:
-    """Any Arrow type of byte strings, checked."""
+    """Import any Arrow type of byte strings, checked."""
     cdef bytes form = format
     cdef int64_t fall
     if form in (b"z", b"u", b"Z", b"U"):
@@ -464,7 +467,7 @@ cdef int arrow_bytes(const ArrowArray* array, const char* format, BytesSource* o
 
 
 cdef int arrow_child(ImportedArray imported, Py_ssize_t index, BytesSource* out, str what) except -1:
-    """A member of the structs in a list. A struct's own offset counts for its members too."""
+    """Import a member of the structs in a list. A struct's own offset counts for its members too."""
     cdef ArrowArray* pairs = imported.array.children[0]
     cdef ArrowArray moved = pairs.children[index][0]
     if imported.schema.children[0].children[index].dictionary != NULL:
@@ -496,12 +499,12 @@ cdef int64_t numpy_ticks(object dtype) except -1:
 def encode_columns(values, *, keys=None, timestamps=None, headers=None, codec="none", level=None,
                    batch_bytes_max=1_048_576, batch_records_max=2**31 - 1, base_offset=None,
                    transactional=False) -> ColumnEncoder:
-    """Batches of the records in these columns, in order; see the head of this module for what a column may be.
+    """Build batches of the records in these columns, in order; the head of this module lists the forms of a column.
 
     A batch is closed before it would exceed `batch_bytes_max` uncompressed bytes, header included, or
     `batch_records_max` records; a larger record gets a batch of its own. Every batch counts from 0, as a producer sends
-    it; with `base_offset` they count on from there. Null values are tombstones. InvalidArgumentError: a column is of
-    the wrong kind or length, or inconsistent.
+    it; with `base_offset` they are numbered on from there. Null values are tombstones. InvalidArgumentError: a column
+    is of the wrong kind or length, or inconsistent.
     """
     cdef ColumnEncoder encoder = ColumnEncoder.__new__(ColumnEncoder)
     cdef EncodeState* st = &encoder.state

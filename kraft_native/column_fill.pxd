@@ -12,17 +12,17 @@ cdef enum:
     UTF8_GROWTH_MAX = 3            # an invalid byte becomes the three bytes of U+FFFD
 
 
-# Where the values of a binary column go. The memory belongs to an ArrowColumn.
+# Target for the values of a binary column. The memory belongs to an ArrowColumn.
 cdef struct BytesSink:
-    int32_t* offsets               # one more than there are rows
+    int32_t* offsets               # one more than the number of rows
     uint8_t* data
-    uint8_t* validity              # all ones from the first null on; not looked at before
+    uint8_t* validity              # all ones from the first null on; unused before
     int64_t size                   # of data
     int64_t capacity
     int64_t null_count
 
 
-# Where rows go; NULL for columns that are not wanted.
+# Targets for rows; NULL for columns that are not wanted.
 cdef struct Sinks:
     int64_t rows
     int64_t row_capacity
@@ -46,7 +46,7 @@ cdef struct AbortedRange:
     int64_t last_offset            # of its marker; -1: until a marker of this producer is met
 
 
-# Where a read stands.
+# State of a read.
 cdef struct ReadState:
     const uint8_t* data
     Py_ssize_t size
@@ -67,11 +67,13 @@ cdef struct ReadState:
 
 cdef enum ReadStep:
     STEP_END = 0                   # no more whole batches, or a limit is reached
+
     STEP_COMPRESSED = 1            # decompress or convert the batch in `h` into `span`, set `loaded`, run again
     STEP_ROOM = 2                  # make room for h.record_count rows and the bytes of `span`, run again
-    STEP_FAULT = 3                 # `fault` tells; the sinks hold what precedes the batch
 
-# Reads batches until one needs what only the caller can do.
+    STEP_FAULT = 3                 # `fault` has the cause; the sinks hold what precedes the batch
+
+# Reads batches until one needs the caller.
 cdef ReadStep run(ReadState* st, Sinks* s) noexcept nogil
-# Rows and record bytes of the uncompressed batches ahead, as their headers tell: the first guess at room.
+# Rows and record bytes of the uncompressed batches ahead, by their headers: the first estimate of room.
 cdef void survey(const ReadState* st, int64_t* rows, int64_t* size) noexcept nogil

@@ -1,7 +1,7 @@
 """The loop that turns batches into columns: over batches, over records, over headers.
 
-Room for all that a batch could hold is made before it is read, so the loop over records checks nothing but the records
-themselves. Nothing here makes a Python object.
+Room for all that a batch could hold is allocated before it is read, so the loop over records checks nothing but the
+records themselves. Nothing here creates a Python object.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
@@ -28,10 +28,10 @@ cdef inline void put_null(BytesSink* sink, int64_t row, int64_t row_capacity) no
 
 cdef inline void put_bytes(BytesSink* sink, int64_t row, int64_t row_capacity, const uint8_t* p, int32_t count,
                            const uint8_t* end) noexcept nogil:
-    """Appends one value; p[:count] lies before `end`, up to which bytes may be read."""
+    """Append one value; p[:count] lies before `end`, up to which bytes may be read."""
     cdef uint8_t* target = sink.data + sink.size
     if count > 0:
-        # Two copies of constant size beat a call for what most keys and small values are.
+        # Two copies of constant size beat a call for most keys and small values.
         if count <= 32 and end - p >= 32:
             memcpy(target, p, 32)
         elif count <= 64 and end - p >= 64:
@@ -45,7 +45,7 @@ cdef inline void put_bytes(BytesSink* sink, int64_t row, int64_t row_capacity, c
 
 
 cdef int utf8_step(const uint8_t* p, Py_ssize_t left) noexcept nogil:
-    """Bytes of the valid UTF-8 sequence at p, 0 when there is none."""
+    """Bytes of the valid UTF-8 sequence at p, 0 when it is invalid."""
     cdef uint8_t lead = p[0]
     cdef uint8_t low = 0x80
     cdef uint8_t high = 0xBF
@@ -74,7 +74,7 @@ cdef int utf8_step(const uint8_t* p, Py_ssize_t left) noexcept nogil:
 
 
 cdef void put_text(BytesSink* sink, int64_t row, const uint8_t* p, int32_t count) noexcept nogil:
-    """Appends a header key, made valid UTF-8."""
+    """Append a header key, corrected to valid UTF-8."""
     cdef uint8_t* target = sink.data + sink.size
     cdef const uint8_t* end = p + count
     cdef int step
@@ -110,7 +110,7 @@ cdef int put_headers(Sinks* s, const RecordView* r) noexcept nogil:
 # --- one batch
 
 cdef int fill(Sinks* s, ReadState* st) noexcept nogil:
-    """Appends the batch's records; room was made. 0: all, 1: stopped at rows_max or end_offset, -1: malformed."""
+    """Append the batch's records; room exists. 0: all, 1: stopped at rows_max or end_offset, -1: malformed."""
     cdef RecordView r
     cdef Span span = st.span
     cdef int64_t base_offset = st.h.base_offset
@@ -135,7 +135,7 @@ cdef int fill(Sinks* s, ReadState* st) noexcept nogil:
             if s.offset != NULL:
                 s.offset[row] = offset
             if s.timestamp != NULL:
-                # Wraps as Java does: what a hostile producer wrote must not be undefined here.
+                # Wraps like Java: a hostile producer's values must not cause undefined behaviour here.
                 s.timestamp[row] = time if append_time else <int64_t>(
                     <uint64_t>st.h.base_timestamp + <uint64_t>r.timestamp_delta)
             if s.timestamp_type != NULL:
@@ -166,9 +166,9 @@ cdef inline void close_gap(AbortedRange* to, Py_ssize_t count) noexcept nogil:
 
 
 cdef bint is_aborted(ReadState* st) noexcept nogil:
-    """Whether the batch in `h` is data of an aborted transaction. Also forgets transactions that ended before it.
+    """True when the batch in `h` is data of an aborted transaction. Also drops transactions that ended before it.
 
-    Called for every batch, in order: transactions that began are the first entries of the array.
+    Called for every batch, in order: transactions that have begun are the first entries of the array.
     """
     cdef Py_ssize_t i = 0
     cdef Py_ssize_t count = st.aborted_count
@@ -193,7 +193,7 @@ cdef bint is_aborted(ReadState* st) noexcept nogil:
 
 
 cdef bint has_room(const Sinks* s, const ReadState* st) noexcept nogil:
-    """Whether all that the batch could hold fits. Sizes of wanted columns only; the others have room for nothing."""
+    """True when all that the batch could hold fits. Sizes of wanted columns only; the others have room for nothing."""
     cdef int64_t size = span_left(&st.span) + COPY_SLACK_BYTES
     if s.rows + st.h.record_count > s.row_capacity:
         return False
@@ -207,7 +207,7 @@ cdef bint has_room(const Sinks* s, const ReadState* st) noexcept nogil:
 
 
 cdef bint fits_offsets(const Sinks* s, const ReadState* st) noexcept nogil:
-    """Whether no 32-bit offset can overflow in this batch."""
+    """True when no 32-bit offset can overflow in this batch."""
     cdef int64_t size = span_left(&st.span)
     return (s.key.size + size <= INT32_MAX_VALUE and s.value.size + size <= INT32_MAX_VALUE
             and s.header_key.size + UTF8_GROWTH_MAX * size <= INT32_MAX_VALUE
@@ -215,7 +215,7 @@ cdef bint fits_offsets(const Sinks* s, const ReadState* st) noexcept nogil:
 
 
 cdef ReadStep next_batch(ReadState* st, const Sinks* s) noexcept nogil:
-    """Goes to the next batch that is to be read and looks at it. STEP_ROOM stands for: `span` is its records."""
+    """Advance to the next batch to be read, and inspect it. STEP_ROOM means: `span` is its records."""
     cdef BatchLook look
     while True:
         look = batch_look(st.data + st.at, st.size - st.at, False, &st.h, &st.fault)
@@ -238,7 +238,7 @@ cdef ReadStep next_batch(ReadState* st, const Sinks* s) noexcept nogil:
 
 
 cdef ReadStep run(ReadState* st, Sinks* s) noexcept nogil:
-    """Reads batches until one needs what only the caller can do."""
+    """Read batches until one needs the caller."""
     cdef Sinks before
     cdef ReadStep step
     cdef int filled
@@ -273,7 +273,7 @@ cdef ReadStep run(ReadState* st, Sinks* s) noexcept nogil:
 
 
 cdef void survey(const ReadState* st, int64_t* rows, int64_t* size) noexcept nogil:
-    """Rows and record bytes of the uncompressed batches ahead, as their headers tell: the first guess at room."""
+    """Estimate room: rows and record bytes of the uncompressed batches ahead, by their headers."""
     cdef BatchHeader h
     cdef Py_ssize_t at = st.at
     rows[0] = 0

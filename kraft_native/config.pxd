@@ -1,4 +1,4 @@
-"""Settings of one log, typed and checked. Immutable; a running log is given a whole new one."""
+"""Settings of one log, typed and checked. Immutable; a running log gets a whole new one."""
 
 from libc.stdint cimport int8_t, int32_t, int64_t
 
@@ -41,7 +41,7 @@ cdef class LogConfig:
     cdef readonly int64_t decompress_ratio_max
     cdef readonly int64_t producer_id_expiration_ms
     # Derived once.
-    cdef int64_t index_bytes_max   # segment_index_bytes, or the least that an index can do with
+    cdef int64_t index_bytes_max   # segment_index_bytes, or the minimum of an index
     cdef Durability durability_kind
     cdef bint compact              # cleanup.policy contains `compact`: keys required, offset gaps are normal
     cdef bint delete               # cleanup.policy contains `delete`

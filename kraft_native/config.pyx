@@ -1,8 +1,8 @@
 """Settings of one log.
 
-One line per setting in `FIELDS`: name, unit, default, allowed values, what it does. Names are Kafka's topic settings
-with `_` for `.`; settings without a Kafka name are the engine's own. Defaults and ranges of Kafka's settings are read
-from `log_settings.json`, which the node and its controller read too: a value that one of them accepts, all accept. The
+One line per setting in `FIELDS`: name, unit, default, allowed values, effect. Names are Kafka's topic settings with `_`
+for `.`; settings without a Kafka name are the engine's own. Defaults and ranges of Kafka's settings are read from
+`log_settings.json`, which the node and its controller read too: a value that one of them accepts, all accept. The
 documentation and the checks both come from this table.
 """
 
@@ -43,7 +43,7 @@ class Field(NamedTuple):
 
 
 cdef dict read_facts():
-    """Kafka's facts about the settings of logs, by name."""
+    """Read Kafka's facts about the settings of logs, by name."""
     with open(os.path.join(os.path.dirname(__file__), "log_settings.json"), "rb") as file:
         sections = json.load(file)
     return {fact["name"]: fact for section in sections.values() for fact in section}
@@ -53,7 +53,7 @@ cdef dict FACTS = read_facts()
 
 
 def _kafka(name, unit, doc, smallest=None, largest=None) -> Field:
-    """`smallest` and `largest`: where the engine's range is wider than that of Kafka's setting of that name."""
+    """Define a Kafka setting. `smallest` and `largest`: where the engine's range is wider than Kafka's."""
     fact = FACTS[name.replace("_", ".")]
     default, text = fact["default"], fact.get("range", "")
     if fact["type"] == "list":
@@ -124,7 +124,7 @@ cdef dict DURABILITIES = {"page-cache": DURABILITY_PAGE_CACHE, "group-commit": D
 
 
 cdef object checked(object field, object value):
-    """The value in the field's type, or an error that names field, value and range."""
+    """Convert the value to the field's type, or raise an error that names field, value and range."""
     allowed = field.allowed
     unit = f" {field.unit}" if field.unit else ""
     if isinstance(field.default, str):
@@ -185,7 +185,7 @@ cdef class LogConfig:
         self.derive()
 
     cdef int derive(self) except -1:
-        """Fills what follows from the settings, and checks those that depend on each other."""
+        """Fill the derived values, and check the settings that depend on each other."""
         if self.max_compaction_lag_ms < self.min_compaction_lag_ms:
             raise InvalidArgumentError(f"max_compaction_lag_ms: {self.max_compaction_lag_ms} ms is below "
                                        f"min_compaction_lag_ms, {self.min_compaction_lag_ms} ms")
@@ -221,8 +221,8 @@ cdef class LogConfig:
 
     @staticmethod
     def from_kafka(settings) -> LogConfig:
-        """From Kafka's topic settings as strings: `{"segment.bytes": "1048576"}`. The engine's own settings may be
-        among them under their own names. Raises `InvalidArgumentError` for names it does not know."""
+        """Convert Kafka's topic settings given as strings: `{"segment.bytes": "1048576"}`. The engine's own settings
+        may be among them under their own names. Raises `InvalidArgumentError` for unknown names."""
         values = {}
         for name, text in settings.items():
             field = BY_KAFKA_NAME.get(name) or BY_NAME.get(name)

@@ -1,4 +1,4 @@
-"""Control records: transaction markers, leader changes and what else Raft writes between the data (`wire.md` 2.4)."""
+"""Control records: transaction markers, leader changes and other records that Raft writes (`wire.md` 2.4)."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -14,7 +14,7 @@ cdef enum:
 # epoch (else -1). 0, or -1 when it is malformed: a short key or value, a negative version.
 cdef int control_record(const RecordView* r, int32_t* type, int32_t* coordinator_epoch) noexcept nogil
 
-# The same for the first record of an uncompressed control batch that was looked at already. 1: filled; 0: the batch has
+# The same for the first record of an uncompressed control batch that was checked already. 1: filled; 0: the batch has
 # no records (compaction); -1: malformed, or compressed, which Kafka never writes.
 cdef int control_parse(const uint8_t* batch, const BatchHeader* h, int32_t* type,
                        int32_t* coordinator_epoch) noexcept nogil

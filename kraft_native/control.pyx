@@ -75,7 +75,7 @@ cdef class ControlRecord:
 
     @property
     def coordinator_epoch(self) -> int | None:
-        """Of an abort or commit marker; None for other types."""
+        """Coordinator epoch of an abort or commit marker; None for other types."""
         return self.coordinator if self.type == CONTROL_ABORT or self.type == CONTROL_COMMIT else None
 
     def __repr__(self) -> str:
@@ -100,9 +100,9 @@ cdef ControlRecord control_object(Batch batch, const RecordView* r):
 
 
 def control_records(source, *, bint check_crc=True) -> list[ControlRecord]:
-    """The control records in `source`, a Batch or any buffer of whole batches, in order; data batches are passed over.
+    """The control records in `source`, a Batch or any buffer of whole batches, in order; data batches are skipped.
 
-    CorruptRecordError at damage, as `records` raises it.
+    CorruptRecordError at damage, like `records`.
     """
     cdef list found = []
     cdef Scratch scratch = Scratch()
@@ -124,7 +124,7 @@ def control_records(source, *, bint check_crc=True) -> list[ControlRecord]:
 
 def marker(*, bint commit, producer_id, producer_epoch, coordinator_epoch, timestamp_ms, base_offset=0,
            leader_epoch=-1) -> bytes:
-    """The batch that ends a transaction: one commit or abort marker, as a Kafka leader appends it."""
+    """Build the batch that ends a transaction: one commit or abort marker, as a Kafka leader appends it."""
     if producer_id < 0 or producer_epoch < 0 or coordinator_epoch < 0:
         raise InvalidArgumentError(f"producer_id {producer_id}, producer_epoch {producer_epoch}, coordinator_epoch "
                                    f"{coordinator_epoch}: 0 or more")
@@ -136,8 +136,8 @@ def marker(*, bint commit, producer_id, producer_epoch, coordinator_epoch, times
 
 
 def control_batch(entries, *, timestamp_ms, base_offset=0, leader_epoch=-1) -> bytes:
-    """A control batch of Raft: `entries` are (type, value) pairs, type 2 (leader change) to 6 (voters), value the bytes
-    of Kafka's message of that name."""
+    """Build a control batch of Raft: `entries` are (type, value) pairs, type 2 (leader change) to 6 (voters), value the
+    bytes of Kafka's message of that name."""
     builder = BatchBuilder(control=True)
     for kind, value in entries:
         if kind not in TYPES or kind < CONTROL_LEADER_CHANGE:

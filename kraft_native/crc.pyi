@@ -15,7 +15,7 @@ def kernels() -> tuple[str, ...]:
     """The kernels that run on this machine, slowest first; the last one is `kernel_name()`."""
 
 def checksum_with(kernel: str, data: Buffer, seed: int = 0) -> int:
-    """`checksum` by the kernel of that name, to test and to compare them."""
+    """Compute `checksum` by the kernel of that name, to test and to compare them."""
 
 def self_test(kernel: str) -> None:
-    """Compares the kernel with the table kernel: every length from 0 to 4096 at every offset within a cache line."""
+    """Compare the kernel with the table kernel: every length from 0 to 4096 at every offset within a cache line."""

@@ -25,7 +25,7 @@ cdef extern from "crc32c.h" nogil:
     uint32_t combine_with "crc32c_combine"(const Kernel* kernel, uint32_t crc_a, uint32_t crc_b, uint64_t bytes_b)
 
 cdef enum:
-    # From here on the work outweighs giving up the GIL and taking it again (a microsecond or more).
+    # From here on the work outweighs releasing the GIL and acquiring it again (a microsecond or more).
     GIL_FREE_BYTES_MIN = 64 * 1024
     # `self_test` tries every length up to this at every offset within a cache line.
     TEST_BYTES_MAX = 4096
@@ -76,8 +76,8 @@ cdef uint32_t checksum_of(crc32c_fn function, object data, uint32_t seed) except
 def checksum(data, seed=0) -> int:
     """The CRC-32C of a contiguous buffer of bytes, continuing from `seed` (0 to 2^32 - 1).
 
-    The buffer may be read-only. From 64 KiB on the GIL is released; nobody may change the buffer meanwhile.
-    Raises `TypeError` for what is no buffer, `BufferError` for one that is not contiguous, `InvalidArgumentError`
+    The buffer may be read-only. From 64 KiB on the GIL is released; no thread may change the buffer meanwhile. Raises
+    `TypeError` for an object that is no buffer, `BufferError` for one that is not contiguous, `InvalidArgumentError`
     for a seed out of range.
     """
     return checksum_of(crc32c_chosen, data, crc_argument(seed, "seed"))
@@ -104,12 +104,12 @@ def kernels() -> tuple[str, ...]:
 
 
 def checksum_with(str kernel not None, data, seed=0) -> int:
-    """`checksum` by the kernel of that name, to test and to compare them."""
+    """Compute `checksum` by the kernel of that name, to test and to compare them."""
     return checksum_of(kernel_named(kernel).checksum, data, crc_argument(seed, "seed"))
 
 
 def self_test(str kernel not None) -> None:
-    """Compares the kernel with the table kernel: every length from 0 to 4096 at every offset within a cache line.
+    """Compare the kernel with the table kernel: every length from 0 to 4096 at every offset within a cache line.
 
     Raises `AssertionError` with the first length and offset that differ. Takes a fraction of a second.
     """

@@ -1,4 +1,4 @@
-"""Compaction: what of a log there is to clean, and in which groups of segments."""
+"""Compaction: the part of a log to clean, and its groups of segments."""
 
 from libc.stdint cimport int64_t
 
@@ -21,7 +21,7 @@ cdef class Dirty:
 cdef Dirty find_dirty(LogCore core, int64_t now_ms)
 # Whether Kafka would pick the log for cleaning.
 cdef bint due(LogCore core, Dirty dirty) noexcept
-# Where the dirty part began when the log was last open, -1 when nothing is noted. `shared` as for `read_marks`.
+# Start of the dirty part when the log was last open, -1 without a record. `shared` as for `read_marks`.
 cdef int64_t noted_first_dirty(bytes directory, object shared) except? -2
 # Neighbours of `segments`, sealed ones, that together stay within the limits of one. Any thread.
 cdef list group_segments(LogConfig config, list segments)

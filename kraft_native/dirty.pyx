@@ -1,6 +1,6 @@
-"""Compaction: what of a log there is to clean, and in which groups of segments (Kafka's LogCleanerManager).
+"""Compaction: the part of a log to clean, and its groups of segments (Kafka's LogCleanerManager).
 
-The owner's thread, but for `group_segments`.
+The owner's thread, except for `group_segments`.
 """
 
 import os
@@ -43,7 +43,7 @@ cdef Dirty find_dirty(LogCore core, int64_t now_ms):
         if core.config.min_compaction_lag_ms > 0 and segment.base_offset < limit:
             if segment.largest_timestamp() > now_ms - core.config.min_compaction_lag_ms:
                 limit = segment.base_offset
-        # Not asked for what cannot be: it reads the segment's first batch.
+        # Only evaluated where it can be true: it reads the segment's first batch.
         if not dirty.overdue and core.config.max_compaction_lag_ms < now_ms and segment.size > 0:
             dirty.overdue = 0 < segment.rolling_timestamp() < now_ms - core.config.max_compaction_lag_ms
     segment = core.segments[core.slot_of(max(limit, dirty.first))]
@@ -61,8 +61,8 @@ cdef bint due(LogCore core, Dirty dirty) noexcept:
 
 
 cdef int64_t noted_first_dirty(bytes directory, object shared) except? -2:
-    """Our own note, else that of a Kafka broker in the directory above. One that cannot be understood counts as none:
-    all is dirty then, which only costs time."""
+    """Offset of our own record, else of a Kafka broker's in the directory above. A malformed one counts as missing: all
+    is dirty then, which only costs time."""
     try:
         state = read_log_state(directory)
         if state is not None and STATE_KEY in state.extra:

@@ -1,4 +1,4 @@
-"""The leader epochs of batches, against what the log's epoch cache says. The epoch lies outside a batch's CRC."""
+"""Comparison of batches' leader epochs with the log's epoch cache. The epoch lies outside a batch's CRC."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -39,8 +39,8 @@ cdef int64_t check_epochs(LeaderEpochCache epochs, const uint8_t* data, int64_t 
 
 cdef bint contradicts_neighbours(const uint8_t* batch, int64_t size, const BatchHeader* h,
                                  int32_t epoch_before) noexcept nogil:
-    """Whether a batch of another epoch than the cache says is damaged, though the cache may be what is wrong: its epoch
-    is above, or below, those of the batch before and the batch behind. Epochs never fall."""
+    """Return whether a batch with another epoch than the cache's is damaged, though the cache may be wrong instead. It
+    is if its epoch is above, or below, those of the batches before and after it. Epochs never fall."""
     cdef BatchHeader behind
     return (
         epoch_before >= 0

@@ -1,1 +1,1 @@
-"""Nothing here is for Python."""
+"""Nothing for Python callers."""

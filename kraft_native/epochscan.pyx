@@ -1,4 +1,4 @@
-"""The leader epochs of a log, as its batches have them: for when their file cannot be used."""
+"""The leader epochs of a log by its batches: for when their file is unusable."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -9,9 +9,9 @@ from kraft_native.segment cimport STEP_BATCH, Segment
 cdef list epoch_starts(list segments, Py_ssize_t first):
     """(epoch, start offset) of the batches of segments[first:], ascending.
 
-    The epoch of a batch lies outside its CRC. Epochs never fall, so one that a single batch has and the next is below
-    is an error of the disk, and so is one below that of several batches before it. A segment whose first two batches
-    have the epoch that the next one begins with has no other.
+    The epoch of a batch lies outside its CRC, and epochs never fall. Two cases are errors of the disk. One is an epoch
+    that a single batch has and that is above the next one. The other is an epoch below that of several batches before
+    it. A segment whose first two batches have the epoch that the next one begins with has no other.
     """
     cdef list found = []               # [epoch, start offset, batches]
     cdef Segment segment
@@ -56,6 +56,6 @@ cdef int note_epoch(list found, int32_t epoch, int64_t offset) except -1:
 
 
 cdef int32_t first_epoch(Segment segment) except? -2:
-    """Of its first batch; -1 when that is not sound."""
+    """Epoch of the segment's first batch; -1 when that is not sound."""
     cdef BatchHeader h
     return h.leader_epoch if segment.step(0, segment.base_offset, &h) == STEP_BATCH else -1

@@ -1,4 +1,4 @@
-"""Error codes and the way from nogil code to an exception."""
+"""Error codes, and the conversion of a nogil fault to an exception."""
 
 from libc.stdint cimport int64_t
 
@@ -36,7 +36,7 @@ cdef enum:
     ERROR_FETCH_SESSION_TOPIC_ID_ERROR = 106
     ERROR_TRANSACTION_ABORTABLE = 120
 
-# What nogil code found wrong. `what` is a static printf pattern with at most two %lld, filled from a and b.
+# A fault found by nogil code. `what` is a static printf pattern with at most two %lld, filled from a and b.
 cdef struct Fault:
     int code
     const char* what
@@ -45,7 +45,7 @@ cdef struct Fault:
 
 
 cdef inline int fault_set(Fault* fault, int code, const char* what, int64_t a, int64_t b) noexcept nogil:
-    """Fills `fault` and returns -1, so that a checker can end with `return fault_set(...)`."""
+    """Fill `fault` and return -1, so that a checker can end with `return fault_set(...)`."""
     fault.code = code
     fault.what = what
     fault.a = a
@@ -53,8 +53,8 @@ cdef inline int fault_set(Fault* fault, int code, const char* what, int64_t a, i
     return -1
 
 
-# The pattern filled in.
+# The filled pattern.
 cdef str fault_text(const Fault* fault)
 
-# Raises the exception class that stands for fault.code (see `errors.pyx`); always returns -1.
+# Raises the exception class for fault.code (see `errors.pyx`); always returns -1.
 cdef int raise_fault(const Fault* fault) except -1

@@ -1,8 +1,8 @@
-"""Exceptions of the engine, in three families, each carrying the Kafka error code to answer with.
+"""Exceptions of the engine, in three families, each with the Kafka error code to answer with.
 
-`ProtocolError`: the bytes or arguments that somebody sent are wrong. `OperationError`: expected refusals (an offset
-that is gone, a sequence out of order, a read-only log). Anything else of ours is an assertion: a bug. After a
-`ProtocolError` or an `OperationError` other than `StorageError` nothing has changed. All survive pickle and copy.
+`ProtocolError`: received bytes or arguments are wrong. `OperationError`: expected refusals (a deleted offset, a
+sequence out of order, a read-only log). Anything else of ours is an assertion: a bug. After a `ProtocolError` or an
+`OperationError` other than `StorageError` nothing has changed. All survive pickle and copy.
 """
 
 import os
@@ -11,13 +11,13 @@ from libc.stdio cimport snprintf
 
 
 class KraftError(Exception):
-    """Base of all errors. `code` is the Kafka error code that stands for it on the wire."""
+    """Base of all errors. `code` is the Kafka error code for it on the wire."""
 
     code = -1
 
 
 class ProtocolError(KraftError):
-    """What was sent is wrong; nothing was changed."""
+    """Invalid input; nothing was changed."""
 
 
 class OperationError(KraftError):
@@ -25,7 +25,7 @@ class OperationError(KraftError):
 
 
 class InvalidArgumentError(KraftError, ValueError):
-    """An argument is outside what is allowed; the message names the argument, the value and the range."""
+    """An argument is outside the allowed range; the message names the argument, the value and the range."""
 
     code = 42
 
@@ -66,13 +66,13 @@ class UnsupportedVersionError(ProtocolError):
 
 
 class MalformedMessageError(ProtocolError):
-    """The bytes are not what the message's schema says: cut off, a wrong length, null where it must not be."""
+    """The bytes do not match the message's schema: cut off, a wrong length, null where it must not be."""
 
     code = 42
 
 
 class UnsupportedForMessageFormatError(ProtocolError):
-    """The batch uses something its format version cannot carry."""
+    """The batch uses a feature that its format version lacks."""
 
     code = 43
 
@@ -142,15 +142,15 @@ class UnknownLeaderEpochError(OperationError):
 
 
 class NotLeaderOrFollowerError(OperationError):
-    """This node does not lead the partition, or the request is for a replica that it has not."""
+    """This node does not lead the partition, or does not have the requested replica."""
 
     code = 6
 
 
 class StorageError(OperationError):
-    """A file operation failed. Where it was a write or a flush, the log is read-only from then on.
+    """A file operation failed. If it was a write or a flush, the log is read-only from then on.
 
-    `path` is the file, `errno` the system's error number, `doing` what was being done.
+    `path` is the file, `errno` the system's error number, `doing` the operation.
     """
 
     code = 56
@@ -196,14 +196,14 @@ class WrongThreadError(OperationError):
 
 
 class BufferPinnedError(OperationError):
-    """The memory is still being read by somebody."""
+    """The memory is still being read."""
 
 
 class CorruptLogError(OperationError):
-    """Damage inside a stored log. Reading may go on at `next_offset`.
+    """Damage inside a stored log. Reading may continue at `next_offset`.
 
-    `path` and `position` say where the first damaged byte may be, `offset` is the first offset that cannot be read,
-    `next_offset` the first readable one after the damage (-1: none is known).
+    `path` and `position`: the place where the first damaged byte may be. `offset`: the first offset that cannot be
+    read. `next_offset`: the first readable one after the damage (-1: none is known).
     """
 
     code = 56
@@ -228,7 +228,7 @@ class CorruptFileError(OperationError):
 
 
 class TimestampWarning(UserWarning):
-    """A record's time that is most likely no time in milliseconds: it lies before the year 2000."""
+    """A record's time that is most likely not in milliseconds: it lies before the year 2000."""
 
 
 BY_CODE = {

@@ -1,4 +1,4 @@
-"""What a follower's driver does with answers of which the core hears later."""
+"""A follower's handling of answers that its core learns of later."""
 
 from libc.stdint cimport int64_t
 

@@ -1,7 +1,7 @@
 """Fields of Kafka's messages: bounded reads from a span, writes into reserved memory (KIP-482 for the compact forms).
 
 Readers return 0 and advance, or -1 when the bytes cannot be such a field; the caller then refuses the request. Writers
-return the place after what they wrote; the caller has reserved the room.
+return the place after the written bytes; the caller has reserved the room.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
@@ -18,7 +18,7 @@ cdef enum:
 
 
 cdef inline bint is_utf8(const uint8_t* data, Py_ssize_t size) noexcept nogil:
-    """Whether these bytes are whole characters: no overlong forms, no surrogates, nothing above U+10FFFF."""
+    """True for whole characters: no overlong forms, no surrogates, nothing above U+10FFFF."""
     cdef Py_ssize_t i = 0, tail, k
     cdef uint8_t first, low, high
     while i < size:
@@ -53,8 +53,8 @@ cdef inline bint is_utf8(const uint8_t* data, Py_ssize_t size) noexcept nogil:
 
 
 cdef inline int read_string(Span* s, bint flexible, const uint8_t** data, Py_ssize_t* size) noexcept nogil:
-    """A nullable string; null gives NULL and -1. What is no UTF-8 is refused, as by the readers of `wire`: it must not
-    be sent back, where a client could not read it."""
+    """A nullable string; null sets NULL and size -1. Invalid UTF-8 is refused, as by the readers of `wire`: a client
+    could not read it if it were sent back."""
     cdef int16_t short_size
     cdef uint32_t compact
     if flexible:
@@ -88,8 +88,8 @@ cdef inline int read_blob(Span* s, bint flexible, const uint8_t** data, Py_ssize
 
 
 cdef inline int read_count(Span* s, bint flexible, Py_ssize_t item_bytes_min, int32_t* count) noexcept nogil:
-    """Number of items of an array, each of at least `item_bytes_min` bytes; -1 stands for null. A count whose items
-    could not be in what is left is refused."""
+    """Number of items of an array, each of at least `item_bytes_min` bytes; -1 stands for null. A count whose items do
+    not fit into the rest is refused."""
     cdef uint32_t compact
     if flexible:
         if span_uvarint(s, &compact) < 0 or compact > 0x7FFFFFFF:
@@ -112,7 +112,7 @@ cdef inline int read_tag(Span* s, uint32_t* tag, Span* value) noexcept nogil:
 
 
 cdef inline int skip_tags(Span* s, bint flexible) noexcept nogil:
-    """Passes over tagged fields, none of which is of interest."""
+    """Skip tagged fields, none of which is of interest."""
     cdef uint32_t count, tag
     cdef Span value
     if not flexible:

@@ -1,1 +1,1 @@
-"""Batches of a format younger than ours at the end of a segment; for compiled callers only."""
+"""Batches of a format newer than ours at the end of a segment; for compiled callers only."""

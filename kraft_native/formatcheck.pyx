@@ -1,4 +1,4 @@
-"""Batches of a format younger than ours at the end of a segment."""
+"""Batches of a format newer than ours at the end of a segment."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The request header, and what every request of a flexible version has at its end.
+"""The request header, and the end of every request of a flexible version.
 
 | field | version 1 | version 2 |
 |---|---|---|
@@ -8,8 +8,8 @@
 | client id | nullable string, int16 length | the same, not a compact string |
 | tagged fields | | uvarint count; each uvarint tag, uvarint size, bytes |
 
-The first three say by api key and version which header follows, so it is read in two steps. Both return 0, or -1 when
-the bytes end too soon or contradict themselves.
+The first three determine by api key and version which header follows, so it is read in two steps. Both return 0, or -1
+when the bytes end too soon or are inconsistent.
 """
 
 from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t
@@ -26,7 +26,7 @@ cdef struct RequestHeader:
 
 
 cdef inline int span_skip_tags(Span* s) noexcept nogil:
-    """Steps over a set of tagged fields. Every one takes at least two bytes, so a large count ends at once."""
+    """Skip a set of tagged fields. Every one has at least two bytes, so a large count ends at once."""
     cdef uint32_t count, tag, size
     if span_uvarint(s, &count) < 0:
         return -1
@@ -48,7 +48,7 @@ cdef inline int request_header_begin(Span* s, RequestHeader* header) noexcept no
 
 
 cdef inline int request_header_rest(Span* s, RequestHeader* header, bint flexible) noexcept nogil:
-    """Client id and, in version 2 (`flexible`), tagged fields; `s` then stands at the body."""
+    """Client id and, in version 2 (`flexible`), tagged fields; `s` is then at the body."""
     cdef int16_t count
     if span_i16(s, &count) < 0 or count < -1:
         return -1

@@ -1,4 +1,4 @@
-"""Nothing here is for Python."""
+"""Nothing for Python callers."""
 
 from typing import final
 

@@ -1,4 +1,4 @@
-"""The names in a log's directory: segments, and what interrupted work left there.
+"""The names in a log's directory: segments, and leftovers of interrupted work.
 
     .deleted            files of a segment that was being deleted: removed
     .tmp, .cut          half-written replacements of a file: removed
@@ -6,11 +6,11 @@
     .swap               output of a compaction that finished: takes the place of the segments it was made from
     directories         with the name of an index or a snapshot, which is made again: renamed
 
-The swap is Kafka's (LogLoader). Compaction writes `<base>.log.cleaned` and its indexes, makes them durable, and
-renames them to `.swap` in descending order of base offsets; then it removes the source segments and the suffix. So a
-`.swap` at or above the lowest `.cleaned` belongs to a set that is not complete: both go, the sources are still there.
-Otherwise the swap is finished: segments that begin within its offsets go, and the suffix goes. One thing Kafka does
-not: a `.log.swap` is checked first, and dropped when it is not sound while its source is still there.
+The swap is Kafka's (LogLoader). Compaction writes `<base>.log.cleaned` and its indexes, makes them durable, and renames
+them to `.swap` in descending order of base offsets; then it removes the source segments and the suffix. So a `.swap` at
+or above the lowest `.cleaned` belongs to an incomplete set: both are removed, the sources still exist. Otherwise the
+swap is finished: segments that begin within its offsets are removed, then the suffix. One step Kafka does not have: a
+`.log.swap` is checked first, and dropped when it is not sound while its source still exists.
 """
 
 import os
@@ -43,7 +43,7 @@ cdef int64_t offset_of(bytes name) except? -2:
 
 @cython.final
 cdef class Names:
-    """What a directory holds, by kind."""
+    """The content of a directory, by kind."""
     cdef list segments                 # (base offset, size)
     cdef list swaps
     cdef list cleaned
@@ -81,7 +81,7 @@ cdef int64_t tidy_directory(bytes directory, list found, list removed) except -2
     if not (names.swaps or names.cleaned or names.dropped):
         found += names.segments
         return -1
-    # The swaps first: without a `.cleaned` beside it a half-made set would look complete.
+    # The swaps first: without a `.cleaned` beside it an incomplete set would look complete.
     for name in names.dropped + sorted(names.cleaned, reverse=True):
         drop(directory, name, removed)
     check(file_sync_dir(directory), directory)
@@ -129,7 +129,7 @@ cdef list swap_ranges(bytes directory, list swaps, bint apart, list unsound):
 
 
 cdef bint replaced(int64_t base, list ranges) except -1:
-    """Whether a segment is one of the sources. That of the same name is, even when nothing of it is left."""
+    """Return whether a segment is one of the sources. That of the same name is, even when nothing of it is left."""
     cdef int64_t first, end
     for first, end in ranges:
         if first <= base < max(end, first + 1):

@@ -1,4 +1,4 @@
-"""Message sets of formats v0 and v1: one message, and what a compressed one holds."""
+"""Message sets of formats v0 and v1: one message, and the content of a compressed one."""
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 
@@ -27,8 +27,8 @@ cdef struct LegacyMessage:
     int8_t attributes                  # codec and timestamp type, at the bits that v2 has them at
 
 
-# Reads the message at p[0:left]: 1 when it is whole and its lengths fit; 0 when the bytes end inside it, with those
-# fields set that need no more than the first 26 bytes, if so many are there; -1 when it is malformed.
+# Reads the message at p[0:left]: 1 when it is whole and its lengths fit; -1 when it is malformed. 0 when the bytes end
+# inside it; then those fields are set that need no more than the first 26 bytes, if so many are present.
 cdef int legacy_message(const uint8_t* p, Py_ssize_t left, LegacyMessage* m) noexcept nogil
 
 # The CRC-32 of a whole message, to be compared with its `crc`.
@@ -42,9 +42,9 @@ cdef struct LegacySet:
     int32_t count
 
 
-# Finds out what a whole message with a right CRC holds: itself, or the messages compressed in it, for which the
-# interpreter lock is acquired. A set that cannot be read (undecodable, over the default limits, no memory) counts as
-# one record at the message's offset; reading the records then says what is wrong.
+# Finds the content of a whole message with a right CRC: itself, or the messages compressed in it, for which the
+# interpreter lock is acquired. An unreadable set (undecodable, over the default limits, no memory) counts as one record
+# at the message's offset; reading the records then raises the cause.
 cdef void legacy_survey(const LegacyMessage* m, LegacySet* found) noexcept nogil
 
 # Writes the records of a whole message in the form of v2's records, for a batch with these base values. Raises

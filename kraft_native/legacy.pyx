@@ -2,19 +2,19 @@
 
 A message (all integers big-endian; v0 has no timestamp):
 
-    0 offset int64 | 8 length int32, of what follows | 12 crc uint32 (CRC-32 of IEEE 802.3, of byte 16 to the end)
-    16 magic int8 | 17 attributes int8 | v1: 18 timestamp int64
-    key length int32 (-1: null), key | value length int32 (-1: null), value
+    0 offset int64  |  8 length int32, of the rest  |  12 crc uint32 (CRC-32 of IEEE 802.3, of byte 16 to the end)
+    16 magic int8  |  17 attributes int8  |  v1: 18 timestamp int64
+    key length int32 (-1: null), key  |  value length int32 (-1: null), value
 
 Attributes: bits 0 to 2 the codec, bit 3 (v1) LogAppendTime. The value of a message with a codec is a compressed message
 set. Its own offset is that of the last message inside. The messages inside have absolute offsets in v0 and relative
 ones in v1, where only the distance to the last one counts. With LogAppendTime the time of the outer message is that of
 all inside, else each has its own; the outer one has the largest.
 
-The rest of the engine sees a message as a batch: `batch.pyx` fills a batch's header from it, and `records.pyx` reads
-its records after `legacy_records` has written them in v2's form. So the base offset of a compressed message has to be
-known, and only its content tells it. What was found inside is kept in a table, so that a message is decompressed once
-to be checked, and not each time that a walk passes it.
+The rest of the engine sees a message as a batch: `batch.pyx` fills a batch's header from it. `records.pyx` reads its
+records after `legacy_records` has written them in v2's form. So the base offset of a compressed message must be known,
+and only its content has it. A table keeps what was found inside. So a message is decompressed once to be checked, and
+not each time that a walk passes it.
 """
 
 from libc.stdint cimport uint64_t
@@ -34,13 +34,13 @@ from kraft_native.errors import CorruptRecordError, MessageTooLargeError
 cdef enum:
     MESSAGE_V0_LENGTH_MIN = 14
     MESSAGE_V1_LENGTH_MIN = 22
-    # What is known of so many compressed messages is kept: of about 64 MB of them, in 200 KB.
+    # The table covers this many compressed messages: about 64 MB of them, in 200 KB.
     KNOWN_SETS = 4096
     # A scratch for decompressing that is larger than this is not kept.
     IDLE_BYTES_MAX = 4 * 1024 * 1024
 
 
-# What was found in a compressed message, by what identifies it. `length` 0: a free place.
+# The content of a compressed message, by its identifying fields. `length` 0: a free place.
 cdef struct KnownSet:
     int64_t offset
     uint32_t crc
@@ -48,7 +48,7 @@ cdef struct KnownSet:
     LegacySet found
 
 
-# A place follows from the checksum. Read and written under the interpreter lock.
+# The checksum selects the place. Read and written under the interpreter lock.
 cdef KnownSet known_sets[KNOWN_SETS]
 cdef list idle_scratches = [Scratch()]
 # CRC-32 eight bytes at a time: table k is for a byte that k others follow.
@@ -89,7 +89,7 @@ cdef uint32_t legacy_crc(const uint8_t* p, int32_t length) noexcept nogil:
 
 
 cdef inline int sized_field(Span* s, const uint8_t** field, int32_t* size) noexcept nogil:
-    """A length and so many bytes; -1 is null."""
+    """Read a length and that many bytes; -1 is null."""
     if span_i32(s, size) < 0 or size[0] < -1:
         return -1
     field[0] = s.p
@@ -125,7 +125,7 @@ cdef int legacy_message(const uint8_t* p, Py_ssize_t left, LegacyMessage* m) noe
 
 
 cdef int unpack(const LegacyMessage* m, const DecompressLimits* limits, Scratch plain) except -1:
-    """Decompresses the message set that is the value of `m`."""
+    """Decompress the message set that is the value of `m`."""
     cdef int codec = m.attributes & ATTR_CODEC_MASK
     if m.value_bytes < 0:
         raise CorruptRecordError(f"compressed message at offset {m.offset} without a value")
@@ -137,7 +137,7 @@ cdef int unpack(const LegacyMessage* m, const DecompressLimits* limits, Scratch 
 
 
 cdef int inner_message(Span* s, const LegacyMessage* outer, LegacyMessage* inner) except -1:
-    """Steps to the next message inside: 1, or 0 at the end. A last one that is cut off is not there, as for Kafka."""
+    """Step to the next message inside: 1, or 0 at the end. A last one that is cut off is ignored, as in Kafka."""
     cdef int found = legacy_message(s.p, span_left(s), inner)
     if found < 0 or (found > 0 and (inner.attributes & ATTR_CODEC_MASK) != CODEC_NONE):
         raise CorruptRecordError(f"compressed message at offset {outer.offset}: a message inside is malformed")
@@ -147,7 +147,7 @@ cdef int inner_message(Span* s, const LegacyMessage* outer, LegacyMessage* inner
 
 
 cdef int survey_plain(const LegacyMessage* m, Scratch plain, LegacySet* found) except -1:
-    """Count, first offset and first time of the messages in a decompressed set."""
+    """Find count, first offset and first time of the messages in a decompressed set."""
     cdef Span s = span_of(plain.data, plain.size)
     cdef LegacyMessage inner
     cdef int64_t last_offset = -1
@@ -212,7 +212,7 @@ cdef void survey_compressed(const LegacyMessage* m, LegacySet* found) noexcept w
         survey_single(m, found)
         return
     except (CorruptRecordError, MessageTooLargeError):
-        # Its checksum is right: what cannot be read is not absent.
+        # Its checksum is right: unreadable content is not absent content.
         survey_single(m, found)
     known.offset = m.offset
     known.crc = m.crc
@@ -231,7 +231,7 @@ cdef void legacy_survey(const LegacyMessage* m, LegacySet* found) noexcept nogil
 
 
 cdef int put_record(Scratch out, const LegacyMessage* m, int64_t offset_delta, int64_t timestamp_delta) except -1:
-    """Appends the message as a record of v2 (`records.pxd`)."""
+    """Append the message as a record of v2 (`records.pxd`)."""
     cdef Py_ssize_t body_bytes = (
         2 + varlong_bytes(timestamp_delta) + varlong_bytes(offset_delta) + varlong_bytes(m.key_bytes)
         + max(m.key_bytes, 0) + varlong_bytes(m.value_bytes) + max(m.value_bytes, 0))
@@ -258,7 +258,7 @@ cdef int put_record(Scratch out, const LegacyMessage* m, int64_t offset_delta, i
 
 cdef int put_records(const LegacyMessage* m, Scratch plain, int64_t base_offset, int64_t base_timestamp,
                      Scratch out) except -1:
-    """Appends the messages of a decompressed set."""
+    """Append the messages of a decompressed set."""
     cdef Span s = span_of(plain.data, plain.size)
     cdef LegacyMessage inner
     cdef LegacySet found
@@ -271,7 +271,7 @@ cdef int put_records(const LegacyMessage* m, Scratch plain, int64_t base_offset,
         if first_inside < 0:
             first_inside = inner.offset
         timestamp = m.timestamp if m.attributes & ATTR_LOG_APPEND_TIME else inner.timestamp
-        # Wraps as Java's subtraction does; the reader's addition wraps back.
+        # Wraps like Java's subtraction; the reader's addition wraps back.
         put_record(out, &inner, inner.offset - first_inside,
                    <int64_t>(<uint64_t>timestamp - <uint64_t>base_timestamp))
     return 0

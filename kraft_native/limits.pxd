@@ -16,7 +16,7 @@ cdef enum:
     BATCH_BASE_SEQUENCE = 53
     BATCH_RECORD_COUNT = 57
     BATCH_HEADER_BYTES = 61
-    # Base offset and length: what precedes the bytes that `batch_length` counts.
+    # Base offset and length: the bytes before those that `batch_length` counts.
     LOG_OVERHEAD_BYTES = 12
     # The smallest batch length any magic may carry (Kafka's LegacyRecord.RECORD_OVERHEAD_V0).
     BATCH_LENGTH_MIN_ANY_MAGIC = 14

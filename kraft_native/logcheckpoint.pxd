@@ -9,18 +9,18 @@ cdef class LogCheckpoint:
     cdef LogCore core
     cdef readonly str path
     cdef list indexes                  # of IndexFile, sealed, not durable yet
-    cdef object state                  # what the state file will say
+    cdef object state                  # the new content of the state file
     cdef bytes content
-    cdef uint64_t state_writes         # how often the state had been written at the beginning
-    cdef int64_t gaps_end              # as noted in `state`
+    cdef uint64_t state_writes         # number of writes of the state at the beginning
+    cdef int64_t gaps_end              # as recorded in `state`
     cdef uint64_t generation           # of truncations, likewise
     cdef object failure                # of `write`
-    cdef bint stale                    # an index was taken away meanwhile
+    cdef bint stale                    # an index was removed meanwhile
 
     cdef int flush(self, bytes path) except -1
     cdef int write_state(self) except -1
     cdef int drop(self) except -1
 
 
-# None where there is nothing to note. The owner's thread.
+# None where there is nothing to record. The owner's thread.
 cdef LogCheckpoint begin_checkpoint(LogCore core)

@@ -4,7 +4,7 @@
     write     any thread    flushes the indexes and a new state file under a temporary name
     finish    owner         gives that file its name, unless the state was written by somebody else meanwhile
 
-The new name is not flushed. After a power loss the old state may be there: its recovery point is lower, which costs the
+The new name is not flushed. After a power loss the old state may be back: its recovery point is lower, which costs the
 next opening time and nothing else.
 """
 
@@ -23,7 +23,7 @@ from kraft_native.checkpoints import log_state_bytes, log_state_path
 from kraft_native.errors import StorageError
 from kraft_native.fileio import rename, unlink
 
-# Opening removes what ends so.
+# Opening removes files with this suffix.
 cdef str TEMPORARY = ".next.tmp"
 cdef int errno_no_file = errno.ENOENT
 
@@ -70,7 +70,7 @@ cdef LogCheckpoint begin_checkpoint(LogCore core):
 @cython.final
 cdef class LogCheckpoint:
     def write(self) -> None:
-        """Waits for the device. Whatever fails is told by `finish`."""
+        """Wait for the device. `finish` reports any failure."""
         cdef IndexFile index
         try:
             for index in self.indexes:
@@ -110,7 +110,7 @@ cdef class LogCheckpoint:
         return check(result, path)
 
     def finish(self) -> bool:
-        """Puts the checkpoint in force; False when the log went on so that it no longer holds: the next one will.
+        """Apply the checkpoint; return False when changes of the log made it invalid: the next one will hold.
 
         A failure of `write` makes the log read-only and is raised.
         """

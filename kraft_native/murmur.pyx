@@ -17,7 +17,7 @@ cdef uint32_t murmur2(const uint8_t* p, int64_t size) noexcept nogil:
     cdef uint32_t k
     cdef int64_t left = size
     while left >= 4:
-        memcpy(&k, p, 4)               # little-endian machines only, as all that the build allows
+        memcpy(&k, p, 4)               # little-endian machines only, which the build enforces
         k = k * MIXER
         k ^= k >> ROTATION
         h = (h * MIXER) ^ (k * MIXER)
@@ -36,9 +36,9 @@ cdef uint32_t murmur2(const uint8_t* p, int64_t size) noexcept nogil:
 
 def murmur2_partitions(const int32_t[::1] offsets not None, const uint8_t[::1] data not None, int32_t partitions,
                        int32_t[::1] out not None) -> None:
-    """Writes to `out` the partition of each key: key i is data[offsets[i]:offsets[i + 1]], of `partitions` partitions.
+    """Write to `out` the partition of each key: key i is data[offsets[i]:offsets[i + 1]], of `partitions` partitions.
 
-    InvalidArgumentError when the lengths do not fit, offsets do not rise within `data`, or there is no partition.
+    InvalidArgumentError when the lengths do not fit, offsets do not rise within `data`, or `partitions` is below 1.
     """
     cdef int64_t i, rows = out.shape[0]
     cdef const uint8_t* start = &data[0] if data.shape[0] > 0 else NULL

@@ -1,4 +1,4 @@
-"""What the engine keeps per producer and per transaction, and the queue that holds transactions."""
+"""Entries per producer and per transaction, and the queue that holds transactions."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
 from libc.stdlib cimport realloc
@@ -47,7 +47,7 @@ cdef struct TxnQueue:
 
 
 cdef inline int queue_reserve(TxnQueue* q, Py_ssize_t more) noexcept nogil:
-    """Room for `more` pushes. -1 when memory is refused."""
+    """Make room for `more` pushes. -1 when memory is refused."""
     cdef Py_ssize_t capacity
     cdef TxnRange* grown
     if q.head + q.count + more <= q.capacity:
@@ -77,7 +77,7 @@ cdef inline void queue_pop_front(TxnQueue* q) noexcept nogil:
 
 
 cdef inline void queue_push(TxnQueue* q, int64_t first_offset, int64_t last_offset, int64_t producer_id) noexcept nogil:
-    """Appends; the room was reserved."""
+    """Append; the room was reserved."""
     cdef TxnRange* t = q.items + q.head + q.count
     t.first_offset = first_offset
     t.last_offset = last_offset
@@ -86,7 +86,7 @@ cdef inline void queue_push(TxnQueue* q, int64_t first_offset, int64_t last_offs
 
 
 cdef inline void queue_remove(TxnQueue* q, int64_t first_offset, int64_t producer_id) noexcept nogil:
-    """Removes one entry of a queue ordered by first offset, if it is there."""
+    """Remove one entry of a queue ordered by first offset, if it is present."""
     cdef TxnRange* items = q.items + q.head
     cdef Py_ssize_t low = 0
     cdef Py_ssize_t high = q.count
@@ -120,7 +120,7 @@ cdef inline int32_t last_sequence(const ProducerEntry* e) noexcept nogil:
 
 
 cdef inline void set_epoch(ProducerEntry* e, int16_t producer_epoch) noexcept nogil:
-    """Batches of another epoch cannot be repeated any more."""
+    """Set the epoch; batches of another epoch cannot be repeated any more."""
     if e.producer_epoch != producer_epoch:
         e.producer_epoch = producer_epoch
         e.batch_count = 0

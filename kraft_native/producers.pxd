@@ -37,7 +37,7 @@ cdef class ProducerStates:
 
     # Before an append by the leader: checks epoch and sequence of an idempotent or transactional batch. Raises
     # OutOfOrderSequenceError, InvalidProducerEpochError, InvalidTxnStateError. Changes nothing. Without `client_origin`
-    # (a coordinator's write) sequences are not looked at.
+    # (a coordinator's write) sequences are not checked.
     cdef int verify(self, const BatchHeader* h, bint client_origin, KeptBatch* duplicate) except -1
     # The same for a transaction marker; also raises TransactionCoordinatorFencedError.
     cdef int verify_marker(self, const BatchHeader* h, int32_t coordinator_epoch) except -1
@@ -51,7 +51,7 @@ cdef class ProducerStates:
     cdef int64_t first_unstable(self, int64_t high_watermark) noexcept nogil
     cdef int advance(self, int64_t map_end_offset) noexcept nogil       # the map covers up to here
     cdef ProducerEntry* find(self, int64_t producer_id) noexcept nogil  # NULL when unknown; valid until the next update
-    cdef ProducerStates copy_of_batches(self)   # for `find` only: it knows of no transactions
+    cdef ProducerStates copy_of_batches(self)   # for `find` only: it has no transactions
     # Writes `<offset>.snapshot` unless one was taken there already; True when a file was written.
     cpdef bint write_snapshot(self, object directory, int64_t offset, bint durable=*) except -1
     # Replaces the state by that of a snapshot file; CorruptFileError leaves it empty.

@@ -1,7 +1,7 @@
 """Producer-id state of one log (Kafka's ProducerStateManager and ProducerAppendInfo; KIP-98, KIP-360).
 
 For each producer id: the epoch, the last five batches (for duplicates), the first offset of its open transaction. The
-table is an open-addressing hash table over a dense array; one update makes no Python object. Slots are seeded per
+table is an open-addressing hash table over a dense array; one update creates no Python object. Slots are seeded per
 table, because producer ids come from clients. Snapshot files are `producer_snapshots`.
 
 Used by the thread that owns the log.
@@ -50,7 +50,7 @@ cdef int compare_ranges(const void* a, const void* b) noexcept nogil:
 cdef class ProducerStates:
     """The producers of one log.
 
-    `expiration_ms` is `producer.id.expiration.ms`: a producer without an open transaction is forgotten when its last
+    `expiration_ms` is `producer.id.expiration.ms`: a producer without an open transaction is dropped when its last
     write is that old. Life of a batch: `verify`, write, `update`, `advance`. Life of the object: `truncate_and_reload`,
     then the log replays its batches from `map_end_offset` on.
 
@@ -80,7 +80,7 @@ cdef class ProducerStates:
 
     @property
     def open_transactions(self) -> int:
-        """How many transactions are open."""
+        """Number of open transactions."""
         return self.open_txns.count
 
     # --- the table
@@ -113,7 +113,7 @@ cdef class ProducerStates:
         return copied
 
     cdef int resize_slots(self, uint32_t slot_count) noexcept nogil:
-        """A new slot array of a power of two. -1 when memory is refused; the old one is kept then."""
+        """Create a slot array of a power of two. -1 when memory is refused; the old one is kept then."""
         cdef ProducerSlot* fresh = <ProducerSlot*>malloc(<size_t>slot_count * sizeof(ProducerSlot))
         cdef uint32_t slot
         cdef int32_t i
@@ -161,7 +161,7 @@ cdef class ProducerStates:
         return e
 
     cdef int remove_at(self, int32_t index) noexcept nogil:
-        """Forgets entries[index]; the last entry takes its place."""
+        """Remove entries[index]; the last entry takes its place."""
         cdef uint32_t hole = self.slot_of(self.entries[index].producer_id)
         cdef uint32_t slot = hole
         cdef ProducerSlot moving
@@ -170,7 +170,7 @@ cdef class ProducerStates:
         if index != last:
             self.entries[index] = self.entries[last]
         self.entry_count = last
-        # What follows the hole without a gap may have been pushed on by it: put each back where it is looked for.
+        # The hole may have pushed the entries after it: put each one back where it is searched for.
         while True:
             slot = (slot + 1) & self.slot_mask
             if self.slots[slot].index < 0:
@@ -183,7 +183,7 @@ cdef class ProducerStates:
         return 0
 
     cdef int clear(self) noexcept nogil:
-        """Forgets all producers and transactions."""
+        """Remove all producers and transactions."""
         cdef uint32_t slot
         for slot in range(self.slot_mask + 1):
             self.slots[slot].index = -1
@@ -195,7 +195,8 @@ cdef class ProducerStates:
     # --- one batch
 
     cdef int verify(self, const BatchHeader* h, bint client_origin, KeptBatch* duplicate) except -1:
-        """Whether the leader may append the batch: PRODUCER_APPEND, or PRODUCER_DUPLICATE with the batch it repeats.
+        """Decide whether the leader may append the batch: PRODUCER_APPEND, or PRODUCER_DUPLICATE with the batch it
+        repeats.
 
         A batch without a producer id, and any sequence of an unknown producer id, passes.
         """
@@ -263,7 +264,7 @@ cdef class ProducerStates:
         return result
 
     cdef int apply_data(self, const BatchHeader* h) noexcept nogil:
-        """Takes over what was written, even where `verify` would have refused it: the log is right by definition."""
+        """Apply a written batch, even one that `verify` would have refused: the log is right by definition."""
         cdef ProducerEntry* e
         cdef KeptBatch* kept
         if queue_reserve(&self.open_txns, 1) < 0:
@@ -308,8 +309,8 @@ cdef class ProducerStates:
         if first_offset < 0:
             return TXN_NONE
         queue_remove(&self.open_txns, first_offset, h.producer_id)
-        # A transaction that began later and ended earlier can never be the oldest unstable one again: drop it, and the
-        # front of the queue is always the oldest.
+        # A transaction that began later and ended earlier can never be the oldest unstable one again: drop it, so that
+        # the front of the queue is always the oldest.
         while ended.count > 0 and ended.items[ended.head + ended.count - 1].first_offset >= first_offset:
             ended.count -= 1
         queue_push(ended, first_offset, h.base_offset, h.producer_id)
@@ -322,9 +323,9 @@ cdef class ProducerStates:
         return TXN_ABORTED if control_type == CONTROL_ABORT else TXN_COMMITTED
 
     cdef int64_t first_unstable(self, int64_t high_watermark) noexcept nogil:
-        """Readers with read_committed see offsets below this (and below the high watermark); -1: no such limit.
+        """Limit of what read_committed readers see (below the high watermark); -1: no such limit.
 
-        Also forgets transactions whose marker lies below `high_watermark`, which must not go back between calls.
+        Also drops transactions whose marker lies below `high_watermark`, which must not go back between calls.
         """
         cdef TxnQueue* ended = &self.ended_txns
         cdef int64_t first = -1
@@ -341,7 +342,7 @@ cdef class ProducerStates:
         return 0
 
     cpdef int remove_expired(self, int64_t now_ms) except -1:
-        """Forgets producers that are silent for `expiration_ms` and have no open transaction. Returns their count."""
+        """Remove producers idle for `expiration_ms` without an open transaction. Return their count."""
         cdef int32_t i = 0
         cdef int32_t before = self.entry_count
         with nogil:
@@ -355,7 +356,7 @@ cdef class ProducerStates:
     # --- snapshots
 
     cpdef bint write_snapshot(self, object directory, int64_t offset, bint durable=True) except -1:
-        """Writes `<offset>.snapshot` into `directory`. False, and no file, when `offset` is that of the last one.
+        """Write `<offset>.snapshot` into `directory`. False, and no file, when `offset` is that of the last one.
 
         `offset` is the log end: `map_end_offset`, or more when a segment was rolled to a higher base offset; the state
         then covers that. With `durable=False` the file may be lost or empty after a power loss, which `load` notices:
@@ -371,7 +372,7 @@ cdef class ProducerStates:
         return True
 
     cpdef int load(self, object path, int64_t offset, int64_t now_ms) except -1:
-        """Replaces the state by that of the snapshot file, which was taken at `offset`; expired producers are left out.
+        """Replace the state by that of the snapshot file, which was taken at `offset`; expired producers are left out.
 
         CorruptFileError: not a whole, valid snapshot; the state is empty then.
         """
@@ -387,7 +388,7 @@ cdef class ProducerStates:
         return 0
 
     cdef int decode(self, object path, bytes data, int64_t now_ms) except -1:
-        """Fills the empty table."""
+        """Fill the empty table."""
         cdef ProducerEntry entry
         cdef ProducerEntry* e
         cdef KeptBatch kept
@@ -421,12 +422,12 @@ cdef class ProducerStates:
 
     cpdef list truncate_and_reload(self, object directory, int64_t log_start, int64_t log_end, int64_t now_ms,
                                    bint apart=False):
-        """Makes the state fit a log that now covers [log_start, log_end). Called at open and after every truncation.
+        """Make the state fit a log that now covers [log_start, log_end). Called at open and after every truncation.
 
-        Removes snapshots outside that range. When the state does not end at `log_end`, replaces it by the latest usable
-        snapshot, or an empty state at `log_start`; the caller then replays its batches from `map_end_offset` to the log
-        end. Snapshots that cannot be understood are removed, and returned as (path, reason). `apart`: the directory is
-        not ours, nothing is removed.
+        Removes snapshots outside that range. A state that does not end at `log_end` is replaced by the latest usable
+        snapshot, or an empty state at `log_start`. The caller then replays its batches from `map_end_offset` to the log
+        end. Malformed snapshots are removed, and returned as (path, reason). `apart`: the directory is not ours,
+        nothing is removed.
         """
         cdef list corrupt = []
         cdef list offsets = list_snapshots(directory)
@@ -454,7 +455,7 @@ cdef class ProducerStates:
         return corrupt
 
     cpdef int truncate_fully(self, object directory, int64_t offset) except -1:
-        """Forgets everything, snapshots too: the log is empty and starts at `offset`."""
+        """Remove everything, snapshots too: the log is empty and starts at `offset`."""
         self.clear()
         self.map_end_offset = offset
         self.snapshot_offset = offset
@@ -462,11 +463,11 @@ cdef class ProducerStates:
         return 0
 
     cpdef int log_start_incremented(self, object directory, int64_t log_start) except -1:
-        """The log now starts at `log_start`: transactions that ended below it no longer hold readers back."""
+        """Apply a new log start: transactions that ended below it no longer hold readers back."""
         return self.begin_at(log_start, list_snapshots(directory))
 
     cdef int begin_at(self, int64_t log_start, list offsets) except -1:
-        """The same, with the snapshots that there are."""
+        """Apply a new log start, with the existing snapshots."""
         while self.ended_txns.count > 0 and queue_front(&self.ended_txns).last_offset < log_start:
             queue_pop_front(&self.ended_txns)
         if self.map_end_offset < log_start:
@@ -488,7 +489,8 @@ cdef class ProducerStates:
         return found
 
     def verify_header(self, const uint8_t[::1] header not None, *, bint client_origin=True, coordinator_epoch=None):
-        """What an append of a batch with this header (its first 61 bytes) would meet: None when it may be appended.
+        """Result that an append of a batch with this header (its first 61 bytes) would have: None when it may be
+        appended.
 
         A duplicate gives (base offset, last offset, timestamp) of the batch it repeats. A refusal raises
         OutOfOrderSequenceError, InvalidProducerEpochError, InvalidTxnStateError, and for a marker, whose
@@ -506,7 +508,7 @@ cdef class ProducerStates:
 
     def update_header(self, const uint8_t[::1] header not None, *, int32_t control_type=-1,
                       int32_t coordinator_epoch=-1):
-        """Takes over a written batch by its header and advances to its end.
+        """Apply a written batch by its header and advance to its end.
 
         Returns None, or for a marker that ended a transaction (aborted, producer id, first offset, marker's offset,
         last stable offset after it).
@@ -524,7 +526,7 @@ cdef class ProducerStates:
     def first_unstable_offset(self, int64_t high_watermark) -> int:
         """The oldest first offset of a transaction that is open, or whose marker is not below `high_watermark`.
 
-        -1 when there is none. `high_watermark` must not go back between calls.
+        -1 without one. `high_watermark` must not go back between calls.
         """
         return self.first_unstable(high_watermark)
 

@@ -1,7 +1,7 @@
 """A set of half-open integer ranges.
 
-A segment keeps one of the bytes whose checksum was verified. It is one range nearly always (a log is appended to, or
-read from front to back); reads at random places make a few more.
+A segment keeps one for the bytes whose checksum was verified. It nearly always has one range (a log is appended to, or
+read from front to back); random reads add a few more.
 """
 
 from libc.stdint cimport int64_t
@@ -91,9 +91,9 @@ cdef class RangeSet:
         return [(self.ranges[i].start, self.ranges[i].end) for i in range(self.count)]
 
     def insert(self, start: int, end: int) -> None:
-        """Adds [start, end)."""
+        """Add [start, end)."""
         self.add(start, end)
 
     def truncate(self, end: int) -> None:
-        """Drops all at or after `end`."""
+        """Drop all at or after `end`."""
         self.cut(end)

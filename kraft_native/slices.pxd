@@ -1,4 +1,4 @@
-"""Shares of the loop's time: what is longer than a slice is resumed in a later iteration, in a fair queue."""
+"""Shares of the loop's time: work longer than a slice is resumed in a later iteration, in a fair queue."""
 
 from libc.stdint cimport int64_t
 
@@ -10,18 +10,19 @@ cdef class Steps:
     """One request's work as a generator."""
     cdef Reply reply
     cdef object work
-    cdef int slices                # that it has used up
-    cdef bint outlives             # its work is done though the connection of `reply` is gone
+    cdef int slices                # number of slices used up
+    cdef bint outlives             # its work is finished even if the connection of `reply` is closed
 
 
 cdef class SliceQueue:
-    """All work of one loop that is resumed in slices. Loop thread only."""
+    """Work of one loop that is resumed in slices. Loop thread only."""
     cdef object call_soon
     cdef object on_failure
     cdef object fresh              # deque: endpoints that had no slice since they were read from
     cdef object waiting            # deque: endpoints and Steps that used up a slice
+
     cdef object crowd              # deque: long Steps beyond `LONG_MAX`, until others are done
-    cdef Steps current             # what is worked on; None: nothing
+    cdef Steps current             # the work in progress; None: none
     cdef readonly int64_t long_count   # long Steps in `waiting`, or having their slice from there
     cdef readonly int64_t turn_ns      # the slice that an endpoint has now
     cdef bint due                  # `run` will be called
@@ -36,18 +37,18 @@ cdef class SliceQueue:
 
     # Whether an endpoint that was read from must wait for `run`: others used up the iteration.
     cdef bint is_spent(self) noexcept
-    # The endpoint's `take_slice` is called in one of the next iterations.
+    # Has the endpoint's `take_slice` called in one of the next iterations.
     cdef int add(self, Endpoint endpoint, bint fresh) except -1
     # Has `work`, a generator, done from a later iteration on.
     cdef int later(self, Reply reply, object work, bint outlives) except -1
-    # There is more to do after a slice.
+    # Queues it again: there is more to do after a slice.
     cdef int keep(self, Steps steps) except -1
-    # Of one with a long wait behind it the others of its kind share the iteration.
+    # Slice of a fresh endpoint: after a long wait all of its kind share the iteration.
     cdef int64_t fresh_turn_ns(self) noexcept
     # Counts time that an endpoint worked outside of `run`.
     cdef int spend(self, int64_t time_ns) except -1
-    # Counts a long step. Where the thread's clock was read before it, what the machine gave to others does not count.
+    # Counts a long step. If the thread's clock was read before it, time that the machine gave to others does not count.
     cdef int note(self, int key, int64_t time_ns, int64_t thread_began_ns) except -1
-    # Works until `until_ns`; whether more is to be done.
+    # Works until `until_ns`; returns whether more is to be done.
     cdef bint advance(self, Steps steps, int64_t until_ns) except -1
     cdef int schedule(self) except -1

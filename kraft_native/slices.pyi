@@ -1,4 +1,4 @@
-"""Shares of the loop's time: what is longer than a slice is resumed in a later iteration, in a fair queue."""
+"""Shares of the loop's time: work longer than a slice is resumed in a later iteration, in a fair queue."""
 
 from collections.abc import Callable, Generator
 from typing import Any, final
@@ -7,15 +7,15 @@ from kraft_native.reply import Reply
 
 @final
 class Steps:
-    """One request's work as a generator; the queue makes it."""
+    """One request's work as a generator; the queue creates it."""
 
 @final
 class SliceQueue:
-    """All work of one loop that is resumed in slices: pipelined requests of connections, requests with very many
-    elements. Loop thread only; counters may be read at any time.
+    """Work of one loop that is resumed in slices: pipelined requests of connections, requests with very many elements.
+    Loop thread only; counters may be read at any time.
 
-    `call_soon` is the loop's. `on_failure(exception)` gets what work raises: a fault of our own. A slice is the time
-    that one connection or one request has before others have theirs; an iteration is the time that all slices have
+    `call_soon` is the loop's. `on_failure(exception)` gets exceptions of the work: internal errors. A slice is the time
+    that one connection or one request has before others have theirs. An iteration is the time that all slices have
     before the loop serves sockets and timers again.
     """
 
@@ -24,16 +24,16 @@ class SliceQueue:
     spent_ns: int
     iterations: int
     long_count: int
-    """Requests with many slices that are worked on; others of that kind wait."""
+    """Requests with many slices that are in progress; others of that kind wait."""
     turn_ns: int
-    """The slice of the connection that is being served."""
+    """The slice of the connection in progress."""
     deferred: int
-    """Slices that connections used up."""
+    """Count of slices that connections used up."""
     used_up: dict[int, int]
-    """By api key: requests that used up their slice."""
+    """Count of requests that used up their slice, by api key."""
     longest_ns: dict[int, int]
-    """By api key the longest step that was longer than a slice: nothing else was served meanwhile. -1: the longest
-    slice of a connection."""
+    """Longest step above a slice, by api key: nothing else was served meanwhile. -1: the longest slice of a
+    connection."""
 
     def __init__(
         self,
@@ -45,16 +45,15 @@ class SliceQueue:
     ) -> None: ...
     @property
     def waiting_count(self) -> int:
-        """Connections and requests that wait for their next slice."""
+        """Number of connections and requests that wait for their next slice."""
 
     def start(self, reply: Reply, work: Generator[None]) -> None:
-        """Runs `work` for a slice now, and the rest of it in later iterations. It gives way after each step of well
-        below a millisecond; what it raises is a fault of our own. It is closed when the connection of `reply` is gone
-        before the answer."""
+        """Run `work` for a slice now, and the rest of it in later iterations. It yields after each step of well below a
+        millisecond; an exception of it is an internal error. It is closed when the connection of `reply` closes before
+        the answer."""
 
     def work(self, api_key: int, work: Generator[None]) -> None:
-        """The same for work on a request of that API that does not end with its connection; all of it in later
-        iterations."""
+        """Run work on a request of that API that does not end with its connection; all of it in later iterations."""
 
     def run(self) -> None:
-        """One iteration. The loop calls it."""
+        """Run one iteration. The loop calls it."""

@@ -1,19 +1,18 @@
-"""Shares of the loop's time: what is longer than a slice is resumed in a later iteration, in a fair queue.
+"""Shares of the loop's time: work longer than a slice is resumed in a later iteration, in a fair queue.
 
 Two kinds of work have no natural end within one iteration of the loop: the requests that a connection has pipelined,
-and a request with very many elements. A connection dispatches requests until its slice is used up; a long request is a
-generator that gives way after each step of a few dozen elements. Both then wait here, and each iteration gives slices
-to the front of the queue until the iteration's time is used up. Whoever is left continues in the next one.
+and a request with very many elements. A connection dispatches requests until its slice is used up. A long request is a
+generator that yields after each step of a few dozen elements. Both then wait here, and each iteration gives slices to
+the front of the queue until the iteration's time is used up. The rest continues in the next one.
 
-A connection that was just read from has its slice at once, in the read. When those of one iteration together have used
-up its time, the following ones wait in a queue of their own, which takes turns with the queue of those that already
-used up a slice: each queue has half of the time. Those that were just read from share an iteration, however many they
-are. So a client that sends one request at a time waits for about two iterations, and never for what others have
-pipelined.
+A connection that was just read from has its slice at once, in the read. When such connections have used up the time of
+an iteration, the following ones wait in a queue of their own. It alternates with the queue of those that already used
+up a slice: each queue has half of the time. All that were just read from share an iteration. So a client that sends one
+request at a time waits for about two iterations, and never for requests that others have pipelined.
 
-A request that has used up `LONG_SLICES` is long. At most `LONG_MAX` of these are worked on at the same time; the others
-wait until one of them is done. So the memory of answers in the making hardly grows with the number of clients. Work
-that a long request begins for the same reply, its answer, is long too, and does not wait.
+A request that has used up `LONG_SLICES` is long. At most `LONG_MAX` of these are processed at the same time; the others
+wait until one of them is done. So the memory of unfinished answers hardly grows with the number of clients. Work that a
+long request begins for the same reply, its answer, is long too, and does not wait.
 """
 
 from collections import deque
@@ -35,7 +34,7 @@ cdef enum:
 
 @cython.final
 cdef class Steps:
-    """One request's work as a generator; the queue makes it."""
+    """One request's work as a generator; the queue creates it."""
 
 
 @cython.final
@@ -107,7 +106,7 @@ cdef class SliceQueue:
         cdef int64_t thread_began_ns = thread_ns()
         cdef bint more = False
         cdef Steps outer = self.current
-        if reply.sink is None and reply.state == REPLY_OPEN and not steps.outlives:    # its connection is gone
+        if reply.sink is None and reply.state == REPLY_OPEN and not steps.outlives:    # its connection is closed
             steps.work.close()
             return False
         self.current = steps
@@ -170,7 +169,7 @@ cdef class SliceQueue:
         return max(self.slice_ns // FRESH_SHARES_MAX, min(self.slice_ns, self.iteration_ns // (1 + len(self.fresh))))
 
     def run(self) -> None:
-        """One iteration. The loop calls it."""
+        """Run one iteration. The loop calls it."""
         cdef int64_t now_ns = monotonic_ns()
         cdef int64_t end_ns = now_ns + self.iteration_ns
         cdef int64_t before_ns

@@ -102,7 +102,7 @@ cdef inline int span_uvarint(Span* s, uint32_t* out) noexcept nogil:
 
 
 cdef inline int span_varint(Span* s, int32_t* out) noexcept nogil:
-    """Zig-zag varint, int32. The one-byte case, nearly all of them, is taken first."""
+    """Zig-zag varint, int32. The one-byte case, nearly all of them, comes first."""
     cdef uint32_t v
     cdef uint8_t b
     if s.p < s.end:

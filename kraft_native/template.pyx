@@ -1,4 +1,4 @@
-"""Bytes in which some numbers change: messages that are alike but for those, without encoding or decoding the rest."""
+"""Messages that differ only in some numbers, written and read without encoding or decoding the rest."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp
@@ -19,7 +19,7 @@ cdef enum:
 cdef struct Place:
     Py_ssize_t at
     Py_ssize_t size                # 4 or 8
-    Py_ssize_t behind              # of the bytes up to the next place
+    Py_ssize_t behind              # bytes up to the next place
 
 
 @cython.final

@@ -1,4 +1,4 @@
-"""Whether a segment's transaction index says what its markers say; made right where it does not."""
+"""Comparison of a segment's transaction index with its markers; the index is corrected where it differs."""
 
 from libc.stdint cimport int64_t
 
@@ -9,7 +9,7 @@ from kraft_native.txnindex cimport TransactionIndex
 
 cdef class TxnChecker:
     cdef bytes directory
-    cdef int64_t snapshots_end         # snapshots behind it are not believed
+    cdef int64_t snapshots_end         # later snapshots are not trusted
     cdef ProducerStates producers      # as they were at its map_end_offset; None before the first check
 
     # Checks the index of segments[slot], once per segment. `log_end` ends the last segment.

@@ -1,14 +1,14 @@
-"""Transaction indexes, checked before they are believed.
+"""Transaction indexes, checked before they are trusted.
 
-A segment without aborted transactions has no index file, so a lost file looks like none was needed, and a wrong one
-has no checksum. Either would show aborted records to read_committed readers, or hide committed ones. So the first time
-that a range with transactional batches is asked for, the index of each segment that matters is compared with what
-follows from its batches: the producers at its base, from the snapshot that every roll leaves, and the markers in it.
-Ranges without transactional batches, those of most logs, cost nothing.
+A segment without aborted transactions has no index file. So a lost file looks like none was needed, and a wrong one has
+no checksum. Either would show aborted records to read_committed readers, or hide committed ones. The first read of
+a range with transactional batches therefore compares the index of each relevant segment with its batches. It uses the
+producers at the segment's base, from the snapshot that every roll leaves, and the markers in the segment. Ranges without transactional
+batches, those of most logs, cost nothing.
 
-Where a marker is in the segment, the batches decide; an entry of the file that the batches do not explain is kept only
-if its marker is there too (compaction removes the batches of a transaction before its marker), or lies in damage. An
-entry without a marker goes.
+Where a marker is in the segment, the batches decide. An entry of the file that the batches do not explain is kept only
+if its marker exists too, or lies in damage: compaction removes the batches of a transaction before its marker. An entry
+without a marker is dropped.
 """
 
 import os
@@ -33,7 +33,7 @@ from kraft_native.producer_snapshots import snapshot_path
 
 @cython.final
 cdef class TxnChecker:
-    """Checks indexes of one log, best in ascending order: it keeps the producers as they were after the last
+    """Checker of the indexes of one log, best in ascending order: it keeps the producers as they were after the last
     segment."""
 
     def __init__(self, bytes directory):
@@ -51,7 +51,7 @@ cdef class TxnChecker:
         return 0
 
     cdef Py_ssize_t load_producers(self, list segments, Py_ssize_t slot) except -1:
-        """Brings the producers to the base of the nearest segment at or before segments[slot]; gives its slot."""
+        """Bring the producers to the base of the nearest segment at or before segments[slot]; return its slot."""
         cdef Segment segment = segments[slot]
         if self.producers is not None and self.producers.map_end_offset == segment.base_offset:
             return slot
@@ -65,14 +65,14 @@ cdef class TxnChecker:
                     self.producers.load(path, segment.base_offset, 0)
                     return slot
                 except CorruptFileError:
-                    pass               # an older one does as well
+                    pass               # an older one serves as well
             slot -= 1
         segment = segments[0]
         self.producers.advance(segment.base_offset)
         return 0
 
     cdef int check_segment(self, Segment segment, int64_t end) except -1:
-        """Replays the segment, which ends at offset `end`; makes its index right."""
+        """Replay the segment, which ends at offset `end`; correct its index."""
         cdef list markers = self.replay(segment)
         cdef list kept = [], stored = []
         cdef bint unreadable = False
@@ -97,7 +97,7 @@ cdef class TxnChecker:
         return 0
 
     cdef int correct(self, TransactionIndex index, list entries) except -1:
-        """Writes the entries; where the disk is full, or something failed before, they are kept in memory."""
+        """Write the entries; where the disk is full, or an earlier write failed, they are kept in memory."""
         if index.failure is not None:
             return index.answer_from(entries, index.failure)
         try:

@@ -11,7 +11,9 @@ cdef class TransactionIndex:
     cdef list entries              # of (producer_id, first_offset, last_offset, last_stable_offset), file order
     cdef bint loaded
     cdef bint created              # the file's directory entry may not be durable
+
     cdef bint unsynced             # written since the last flush
+
     cdef Py_ssize_t tail_bytes     # of an incomplete entry at the end of the file as it was loaded
     cdef object failure            # the first failed write or flush; no other is tried after it
 
@@ -21,7 +23,7 @@ cdef class TransactionIndex:
     cpdef bint collect(self, int64_t fetch_offset, int64_t upper_bound, list found) except -1
     cpdef int truncate_to(self, int64_t offset) except -1           # drops entries with last_offset >= the target
     cpdef int flush(self) except -1                                 # makes the entries durable, and the file's name
-    cpdef int reset(self) except -1                                 # drops all entries and what the file holds
+    cpdef int reset(self) except -1                                 # drops all entries and the file's content
 
     # Answers with these entries; the file is left as it is and never written again, because of `failure`.
     cdef int answer_from(self, list entries, object failure) except -1

@@ -3,9 +3,9 @@
     34 bytes, big-endian: int16 version 0, int64 producer id, int64 first offset, int64 last offset (of the marker),
     int64 last stable offset when the marker was appended
 
-A segment without aborted transactions has no file. So unlike the other indexes a missing one says something, and a
-loss would show aborted records to read_committed readers: `flush` makes the file's name durable as well as its bytes.
-Entries are few; all are kept in memory once asked for. Used by the thread that owns the log.
+A segment without aborted transactions has no file. So unlike with the other indexes a missing file has a meaning, and a
+loss would show aborted records to read_committed readers. Therefore `flush` makes the file's name durable as well as
+its bytes. Entries are few; all are kept in memory after the first use. Used by the thread that owns the log.
 """
 
 import errno
@@ -39,12 +39,12 @@ cdef void store_entry(uint8_t* entry, const AbortedTxn* aborted) noexcept nogil:
 
 @cython.final
 cdef class TransactionIndex:
-    """Aborted transactions, by the offset of their marker. The file is not touched before the first question.
+    """Aborted transactions, by the offset of their marker. The file is not touched before the first query.
 
-    Iterating gives (producer_id, first_offset, last_offset, last_stable_offset) in file order. Invariant: last offsets
+    Iteration yields (producer_id, first_offset, last_offset, last_stable_offset) in file order. Invariant: last offsets
     strictly increase and are at least `base_offset`. A file that breaks it, or has an entry of an unknown version,
-    raises `CorruptFileError` from every question; `reset` and append again. An incomplete entry at the end, what a
-    crash may leave, is not read, and overwritten by the next append.
+    raises `CorruptFileError` from every query; `reset` and append again. An incomplete entry at the end, which a crash
+    may leave, is ignored, and overwritten by the next append.
     """
 
     def __init__(self, path, int64_t base_offset):
@@ -62,7 +62,7 @@ cdef class TransactionIndex:
         except StorageError as error:
             if is_unreadable(error):
                 if self.failure is None:
-                    set_aside(self.path)           # it is made again
+                    set_aside(self.path)           # it is created again
                 raise CorruptFileError(str(error)) from error
             if error.errno != errno.ENOENT:
                 raise
@@ -96,8 +96,8 @@ cdef class TransactionIndex:
         return 0
 
     cdef int append(self, const AbortedTxn* aborted) except -1:
-        """`InvalidArgumentError` when the last offset does not follow on the last entry's, or lies below the base or
-        the first offset. `StorageError`: nothing was added, and nothing more will be written."""
+        """Append an entry. `InvalidArgumentError` when the last offset does not follow the last entry's, or lies below
+        the base or the first offset. `StorageError`: nothing was added, and nothing more will be written."""
         cdef uint8_t entry[TXN_INDEX_ENTRY_BYTES]
         cdef int fd
         cdef int64_t size
@@ -124,7 +124,7 @@ cdef class TransactionIndex:
         return 0
 
     def add(self, int64_t producer_id, int64_t first_offset, int64_t last_offset, int64_t last_stable_offset) -> None:
-        """Appends one aborted transaction; see the class for the order of last offsets."""
+        """Append one aborted transaction; see the class for the order of last offsets."""
         cdef AbortedTxn aborted
         aborted.producer_id = producer_id
         aborted.first_offset = first_offset
@@ -133,7 +133,7 @@ cdef class TransactionIndex:
         self.append(&aborted)
 
     cpdef bint collect(self, int64_t fetch_offset, int64_t upper_bound, list found) except -1:
-        """Adds to `found` the entries that overlap [fetch_offset, upper_bound). True when later segments cannot hold
+        """Add to `found` the entries that overlap [fetch_offset, upper_bound). True when later segments cannot hold
         another: an entry's last stable offset reaches `upper_bound`, so every transaction open below it has ended."""
         self.load()
         for entry in self.entries:
@@ -144,7 +144,7 @@ cdef class TransactionIndex:
         return False
 
     cpdef int truncate_to(self, int64_t offset) except -1:
-        """Drops the entries whose last offset is >= `offset`, here and in the file, durably. Returns how many."""
+        """Drop the entries whose last offset is >= `offset`, here and in the file, durably. Return their number."""
         cdef Py_ssize_t before, kept
         self.load()
         before = kept = len(self.entries)
@@ -155,7 +155,8 @@ cdef class TransactionIndex:
         return <int>(before - kept)
 
     cpdef int reset(self) except -1:
-        """Drops all entries, and whatever the file holds, durably: the start of a rebuild. An absent file stays so."""
+        """Drop all entries, and whatever the file holds, durably: the start of a rebuild. An absent file stays
+        absent."""
         self.require_usable()
         if os.path.exists(self.path):
             self.replace([])
@@ -192,7 +193,7 @@ cdef class TransactionIndex:
         return 0
 
     def check(self) -> None:
-        """Raises `CorruptFileError`, with what is wrong and where, when the file breaks the class's invariant or ends
+        """Raise `CorruptFileError`, with the fault and its place, when the file breaks the class's invariant or ends
         within an entry. A missing file is right."""
         self.load()
         if self.tail_bytes != 0:
@@ -200,8 +201,8 @@ cdef class TransactionIndex:
                                    f"entry {len(self.entries)}")
 
     def repair(self) -> int:
-        """Drops an incomplete entry at the end of the file; returns the bytes dropped. Anything else that `check`
-        raises cannot be repaired, only rebuilt from the log."""
+        """Drop an incomplete entry at the end of the file; return the bytes dropped. Anything else that `check` raises
+        cannot be repaired, only rebuilt from the log."""
         cdef Py_ssize_t dropped
         self.load()
         dropped = self.tail_bytes
@@ -210,7 +211,7 @@ cdef class TransactionIndex:
         return dropped
 
     cdef int replace(self, list entries) except -1:
-        """A new file with these entries over the old one, durable. A failure leaves everything as it was."""
+        """Replace the file by a new one with these entries, durably. A failure leaves everything as it was."""
         cdef AbortedTxn aborted
         cdef bytearray data = bytearray(len(entries) * TXN_INDEX_ENTRY_BYTES)
         cdef uint8_t* entry = <uint8_t*>PyByteArray_AS_STRING(data)
@@ -240,7 +241,7 @@ cdef class TransactionIndex:
         return 0
 
     cdef int written(self, int64_t result) except -1:
-        """Raises for a negative result of a write or flush, and remembers it."""
+        """Raise for a negative result of a write or flush, and remember it."""
         if result < 0:
             self.failure = StorageError(os.fsdecode(self.path), <int>-result, "writing the transaction index")
             check_errno(result, self.path)

@@ -1,6 +1,6 @@
 """Writing the varints that `span.pxd` reads: unsigned ones, and zig-zag ones.
 
-Whoever writes has made room; ten bytes do for every value. The byte after what was written is given back.
+The caller has reserved the room; ten bytes suffice for every value. Each function returns the place after its bytes.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -16,7 +16,7 @@ cdef inline uint8_t* put_uvarint(uint8_t* p, uint64_t value) noexcept nogil:
 
 
 cdef inline Py_ssize_t uvarint_bytes(uint64_t value) noexcept nogil:
-    """How many bytes `put_uvarint` writes."""
+    """Byte count that `put_uvarint` writes."""
     cdef Py_ssize_t count = 1
     while value >= 0x80:
         count += 1
@@ -33,5 +33,5 @@ cdef inline uint8_t* put_varlong(uint8_t* p, int64_t value) noexcept nogil:
 
 
 cdef inline Py_ssize_t varlong_bytes(int64_t value) noexcept nogil:
-    """How many bytes `put_varlong` writes."""
+    """Byte count that `put_varlong` writes."""
     return uvarint_bytes(zigzag(value))

@@ -1,4 +1,4 @@
-"""The primitives that Kafka's messages are made of, in both encodings (KIP-482)."""
+"""The primitives of Kafka's messages, in both encodings (KIP-482)."""
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
@@ -32,7 +32,7 @@ cdef class WireWriter:
     cdef Py_ssize_t used
     cdef Py_ssize_t capacity
     cdef readonly bint flexible
-    cdef list later                # None: nothing is left for later
+    cdef list later                # None: everything is written at once
 
     # Room for `size` more bytes, which the caller fills; they count as written.
     cdef uint8_t* reserve(self, Py_ssize_t size) except NULL

@@ -1,8 +1,8 @@
-"""The primitives that Kafka's messages are made of, in both encodings (KIP-482, `docs/internals/wire.md`).
+"""The primitives of Kafka's messages, in both encodings (KIP-482, `docs/internals/wire.md`).
 
-A reader or writer is made for one message at one version and knows whether that version is `flexible`; the same call
-then reads or writes the old or the compact form. Every refusal of a reader is `MalformedMessageError`, every refusal of
-a writer `InvalidArgumentError`. Any thread, one at a time.
+A reader or writer serves one message at one version and knows whether that version is `flexible`. The same call then
+reads or writes the old or the compact form. Every refusal of a reader is `MalformedMessageError`, every refusal of a
+writer `InvalidArgumentError`. Any thread, one at a time.
 """
 
 from collections.abc import Callable, Collection
@@ -18,9 +18,9 @@ class _Writable(Protocol):
 
 @final
 class WireReader:
-    """Reads one message from `data`, which must not change meanwhile. The end of `data` is the end of the message, at
-    most; what is left over is the caller's business (`finish`, `rest`). A message with more than `elements_max` array
-    elements and tags, at all levels together, is refused.
+    """Reader of one message from `data`, which must not change meanwhile. The message ends at the end of `data` or
+    before; the caller handles the rest (`finish`, `rest`). A message with more than `elements_max` array elements and
+    tags, at all levels together, is refused.
     """
 
     flexible: bool
@@ -59,7 +59,7 @@ class WireReader:
 
 @final
 class WireWriter:
-    """Writes one message. After a refusal the writer is of no further use.
+    """Writer of one message. After a refusal the writer is of no further use.
 
     With a list `later` the elements of long arrays of structs are put there, each with its position, and not written:
     see `wire_steps`.

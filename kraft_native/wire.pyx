@@ -1,12 +1,12 @@
-"""The primitives that Kafka's messages are made of, in both encodings (KIP-482, `docs/internals/wire.md`).
+"""The primitives of Kafka's messages, in both encodings (KIP-482, `docs/internals/wire.md`).
 
-A reader or writer is made for one message at one version and knows whether that version is `flexible`; the same call
-then reads or writes the old or the compact form. The generated code of `kraft.protocol.messages` is the caller.
+A reader or writer serves one message at one version and knows whether that version is `flexible`. The same call then
+reads or writes the old or the compact form. The generated code of `kraft.protocol.messages` is the caller.
 
-Reading trusts nothing: a length or count is compared with the bytes that are left before anything is made of it. An
-element of an array takes at least one byte (the generator refuses schemas where it would not), so a count above the
-bytes that are left is refused at once, and lists grow only as elements are really read. An object of a few bytes on the
-wire takes about a hundred in memory, so the elements of one message have a limit of their own.
+Reading trusts nothing: a length or count is compared with the bytes that are left before it is used. An element of an
+array has at least one byte (the generator refuses schemas where it would not). So a count above the bytes that are left
+is refused at once, and lists grow only as elements are really read. An object of a few bytes on the wire needs about a
+hundred in memory, so the elements of one message have a limit of their own.
 
 Every refusal of a reader is `MalformedMessageError`, every refusal of a writer `InvalidArgumentError`.
 Any thread, one at a time.
@@ -49,7 +49,7 @@ cdef object UNKNOWN_SAFETY = SafeUUID.unknown
 
 
 cdef object new_uuid(uint64_t high, uint64_t low):
-    """`UUID(int=...)` without its checks of arguments, which take long: the two attributes that it sets."""
+    """Create `UUID(int=...)` without its slow checks of arguments: the two attributes that it sets."""
     value = UUID.__new__(UUID)
     PyObject_GenericSetAttr(value, "int", (<object>high << 64) | low)
     PyObject_GenericSetAttr(value, "is_safe", UNKNOWN_SAFETY)
@@ -58,9 +58,9 @@ cdef object new_uuid(uint64_t high, uint64_t low):
 
 @cython.final
 cdef class WireReader:
-    """Reads one message from `data`, which must not change meanwhile. The end of `data` is the end of the message, at
-    most; what is left over is the caller's business (`finish`, `rest`). A message with more than `elements_max` array
-    elements and tags, at all levels together, is refused.
+    """Reader of one message from `data`, which must not change meanwhile. The message ends at the end of `data` or
+    before; the caller handles the rest (`finish`, `rest`). A message with more than `elements_max` array elements and
+    tags, at all levels together, is refused.
     """
 
     def __cinit__(self, data=None, bint flexible=False, Py_ssize_t elements_max=ELEMENTS_MAX):
@@ -123,7 +123,7 @@ cdef class WireReader:
         return length
 
     cdef Py_ssize_t next_count(self) except -2:
-        """As a length: an element has at least one byte."""
+        """Read a count like a length: an element has at least one byte."""
         cdef Py_ssize_t count = self.next_length()
         if count > 0:
             self.charge(count)
@@ -219,7 +219,7 @@ cdef class WireReader:
         return data
 
     def nullable_array(self, read) -> list | None:
-        """A list of what `read`, a bound method of this reader, gives per element."""
+        """A list of the results of `read`, a bound method of this reader, per element."""
         cdef Py_ssize_t count = self.next_count()
         cdef list values
         if count == -1:
@@ -237,7 +237,7 @@ cdef class WireReader:
         return values
 
     def nullable_structs(self, read, version) -> list | None:
-        """A list of what `read(self, version)`, a struct's class method, gives per element."""
+        """A list of the results of `read(self, version)`, a struct's class method, per element."""
         cdef Py_ssize_t count = self.next_count()
         cdef list values
         if count == -1:
@@ -255,13 +255,14 @@ cdef class WireReader:
         return values
 
     def nullable_struct(self, read, version):
-        """One byte, negative for null, then what `read(self, version)` gives."""
+        """One byte, negative for null, then the result of `read(self, version)`."""
         if <int8_t>self.take(1)[0] < 0:
             return None
         return read(self, version)
 
     def tagged_struct(self, read, version):
-        """A nullable struct as the value of a tag: one uvarint, 0 for null, then what `read(self, version)` gives."""
+        """A nullable struct as the value of a tag: one uvarint, 0 for null, then the result of `read(self,
+        version)`."""
         if self.next_uvarint() == 0:
             return None
         return read(self, version)
@@ -317,14 +318,14 @@ cdef class WireReader:
         return PyBytes_FromStringAndSize(<const char*>self.take(size), size)
 
     def finish(self) -> None:
-        """Refuses bytes that are left over."""
+        """Refuse bytes that are left over."""
         if self.remaining:
             raise MalformedMessageError(f"{self.remaining} bytes are left over after byte {self.position}")
 
 
 @cython.final
 cdef class WireWriter:
-    """Writes one message. After a refusal the writer is of no further use."""
+    """Writer of one message. After a refusal the writer is of no further use."""
 
     def __cinit__(self, bint flexible=False, list later=None):
         self.buffer = NULL
@@ -472,7 +473,7 @@ cdef class WireWriter:
         self.nullable_blob(value)
 
     def nullable_array(self, write, values) -> None:
-        """`write` is a bound method of this writer, called once per element."""
+        """Write an array: `write`, a bound method of this writer, is called once per element."""
         if values is None:
             self.put_length(-1)
             return
@@ -486,7 +487,7 @@ cdef class WireWriter:
         self.nullable_array(write, values)
 
     def nullable_structs(self, values, version) -> None:
-        """Calls `write(self, version)` of each element."""
+        """Write an array: call `write(self, version)` of each element."""
         if values is None:
             self.put_length(-1)
             return
@@ -519,7 +520,7 @@ cdef class WireWriter:
 
     def tags(self, tags) -> None:
         """The tag section that ends a struct: (tag, bytes of its value), in any order. A version that is not flexible
-        has none, so that no tag may be set there.
+        has none, so no tag may be set there.
         """
         cdef uint32_t tag
         cdef int64_t before = -1

@@ -1,8 +1,8 @@
 """Long messages read and written in steps, so that a loop can serve others between them.
 
-A step is a few dozen elements of an array, some 50 microseconds. All functions are generators that give way after each
-step; what the readers return is what `WireReader`'s methods of the same names return. A writer leaves the elements of
-long arrays for later, and `write_steps` puts them between what stands before and behind them.
+A step is a few dozen elements of an array, some 50 microseconds. All functions are generators that yield after each
+step. The readers return the results of `WireReader`'s methods of the same names. A writer leaves the elements of long
+arrays for later, and `write_steps` inserts them at their places.
 """
 
 from collections.abc import Callable, Generator, Iterable
@@ -32,11 +32,11 @@ def nullable_nested_steps(
 def write_steps(
     w: WireWriter, parts: list[bytes | bytearray], values: Iterable[_Writable], version: int
 ) -> Generator[None]:
-    """Writes `values`, structs of that version, to the end of `parts`. The writer is empty and has a list `later`."""
+    """Write `values`, structs of that version, to the end of `parts`. The writer is empty and has a list `later`."""
 
 def write_later(w: WireWriter, parts: list[bytes | bytearray], version: int) -> Generator[None]:
-    """Writes each array that was left for later, between what stands before it and behind it."""
+    """Write each array that was left for later at its place."""
 
 def free_steps(held: list[object]) -> Generator[None]:
-    """Frees the messages in `held`, and the long lists inside of them, a few hundred elements at a time: all at once
-    takes tens of milliseconds. What others refer to is left to them."""
+    """Free the messages in `held`, and the long lists inside of them, a few hundred elements at a time: all at once
+    takes tens of milliseconds. Objects with other references stay alive."""

@@ -1,8 +1,8 @@
 """Long messages read and written in steps, so that a loop can serve others between them.
 
-A step is a few dozen elements of an array, some 50 microseconds. All functions are generators that give way after each
-step; what the readers return is what `WireReader`'s methods of the same names return. A writer leaves the elements of
-long arrays for later, and `write_steps` puts them between what stands before and behind them.
+A step is a few dozen elements of an array, some 50 microseconds. All functions are generators that yield after each
+step. The readers return the results of `WireReader`'s methods of the same names. A writer leaves the elements of long
+arrays for later, and `write_steps` inserts them at their places.
 """
 
 from cpython.ref cimport PyObject
@@ -27,7 +27,7 @@ cdef enum:
 
 
 def nullable_array_steps(WireReader r not None, read):
-    """As `WireReader.nullable_array`."""
+    """Run `WireReader.nullable_array` in steps."""
     cdef Py_ssize_t count = r.next_count()
     cdef Py_ssize_t step
     cdef list values
@@ -45,12 +45,12 @@ def nullable_array_steps(WireReader r not None, read):
 
 
 def array_steps(WireReader r not None, read):
-    """As `WireReader.array`."""
+    """Run `WireReader.array` in steps."""
     return present(r, (yield from nullable_array_steps(r, read)))
 
 
 def nullable_structs_steps(WireReader r not None, read, version):
-    """As `WireReader.nullable_structs`."""
+    """Run `WireReader.nullable_structs` in steps."""
     cdef Py_ssize_t count = r.next_count()
     cdef Py_ssize_t step
     cdef list values
@@ -68,12 +68,12 @@ def nullable_structs_steps(WireReader r not None, read, version):
 
 
 def structs_steps(WireReader r not None, read, version):
-    """As `WireReader.structs`."""
+    """Run `WireReader.structs` in steps."""
     return present(r, (yield from nullable_structs_steps(r, read, version)))
 
 
 def nullable_nested_steps(WireReader r not None, read_steps, version):
-    """As `WireReader.nullable_structs`, for structs that are read in steps themselves: by a generator."""
+    """Run `WireReader.nullable_structs` in steps, for structs that are read in steps themselves: by a generator."""
     cdef Py_ssize_t count = r.next_count()
     cdef list values
     if count == -1:
@@ -88,7 +88,7 @@ def nullable_nested_steps(WireReader r not None, read_steps, version):
 
 
 def nested_steps(WireReader r not None, read_steps, version):
-    """As `WireReader.structs`, for structs that are read in steps themselves."""
+    """Run `WireReader.structs` in steps, for structs that are read in steps themselves."""
     return present(r, (yield from nullable_nested_steps(r, read_steps, version)))
 
 
@@ -99,7 +99,7 @@ cdef object present(WireReader r, object values):
 
 
 def write_steps(WireWriter w not None, list parts not None, values, version):
-    """Writes `values`, structs of that version, to the end of `parts`. The writer is empty and has a list `later`."""
+    """Write `values`, structs of that version, to the end of `parts`. The writer is empty and has a list `later`."""
     cdef Py_ssize_t left = STEP_STRUCTS
     for value in values:
         value.write(w, version)
@@ -116,7 +116,7 @@ def write_steps(WireWriter w not None, list parts not None, values, version):
 
 
 def write_later(WireWriter w, list parts, version):
-    """Writes each array that was left for later, between what stands before it and behind it."""
+    """Write each array that was left for later at its place."""
     cdef list later = w.later
     cdef Py_ssize_t begin = 0
     cdef Py_ssize_t position
@@ -131,7 +131,7 @@ def write_later(WireWriter w, list parts, version):
 
 
 cdef int add_part(list parts, const uint8_t* data, Py_ssize_t size) except -1:
-    """Appends bytes to the last part, or as a new one when that has its size."""
+    """Append bytes to the last part, or as a new one when that has its size."""
     cdef bytearray last = parts[len(parts) - 1] if len(parts) > 0 else None
     cdef Py_ssize_t before
     if size == 0 and last is not None:
@@ -146,8 +146,8 @@ cdef int add_part(list parts, const uint8_t* data, Py_ssize_t size) except -1:
 
 
 def free_steps(list held not None):
-    """Frees the messages in `held`, and the long lists inside of them, a few hundred elements at a time: all at once
-    takes tens of milliseconds. What others refer to is left to them."""
+    """Free the messages in `held`, and the long lists inside of them, a few hundred elements at a time: all at once
+    takes tens of milliseconds. Objects with other references stay alive."""
     cdef list values
     cdef Py_ssize_t left = STEP_FREED
     while held:
@@ -171,7 +171,7 @@ def free_steps(list held not None):
 
 
 cdef int add_lists(list held, object struct) except -1:
-    """The long lists among the fields of a struct that nobody else refers to."""
+    """Add the long lists among the fields of a struct that nothing else refers to."""
     cdef object names = getattr(type(struct), "__slots__", None)
     if names is None or Py_REFCNT(<PyObject*>struct) > 1:
         return 0

@@ -1,4 +1,4 @@
-/* What the kernels share: the polynomial, and constants to move a checksum over bytes that follow.
+/* Common part of the kernels: the polynomial, and constants to move a checksum over bytes that follow.
  *
  * Bit order. CRC-32C is reflected: the lowest bit of a word is its highest power of x. In a 32-bit word bit i stands
  * for x^(31-i), in a 64-bit word for x^(63-i), and so on. P is x^32 plus POLYNOMIAL.
@@ -8,9 +8,9 @@
  * register of B alone, where plus is exclusive or.
  *
  * The one trick behind all constants here. The carry-less product of two 32-bit words a and b, read as a 64-bit word,
- * is a * b * x (the product has 63 bits, and the spare one is at the low end). Feeding that word to a zero register
- * multiplies by x^32 and reduces. A multiplication and one crc32 instruction together thus give a * b * x^33 mod P:
- * a constant meant to multiply by x^n is stored as x^(n-33) mod P.
+ * is a * b * x. The product has 63 bits, and the spare one is at the low end. Feeding that word to a zero register
+ * multiplies by x^32 and reduces. So a multiplication and one crc32 instruction together compute a * b * x^33 mod P: a
+ * constant meant to multiply by x^n is stored as x^(n-33) mod P.
  */
 #ifndef KRAFT_CRC32C_FIELD_H
 #define KRAFT_CRC32C_FIELD_H

@@ -35,7 +35,7 @@ static inline uint32_t load32(const uint8_t *p) {
 static uint32_t checksum(uint32_t seed, const uint8_t *data, size_t size) {
     uint32_t crc = ~seed;
     for (; size >= SLICES; data += SLICES, size -= SLICES) {
-        /* Twelve of the bytes do not wait for the register: they are looked up ahead. */
+        /* Twelve of the bytes do not wait for the register: their entries are read ahead. */
         uint32_t ahead = look_up(load32(data + 4), 8) ^ look_up(load32(data + 8), 4) ^ look_up(load32(data + 12), 0);
         crc = look_up(load32(data) ^ crc, 12) ^ ahead;
     }

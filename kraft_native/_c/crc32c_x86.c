@@ -1,11 +1,11 @@
 /* Kernels for x86-64.
  *
- * The crc32 instruction takes 8 bytes, has a latency of 3 cycles and can start every cycle: three independent streams
- * keep it busy (`sse42`). Carry-less multiplication runs on other execution ports at the same time, so the larger
+ * The crc32 instruction reads 8 bytes, has a latency of 3 cycles and can start every cycle: three independent streams
+ * keep it busy (`sse42`). Carry-less multiplication runs on other execution ports at the same time. So the larger
  * kernels also fold a part of the input with it, in the same loop: 128 bits wide (`pclmul`), 256 (`vpclmul`) or 512
  * (`avx512`). Short input is a matter of latency, not of throughput, and goes through one stream.
  *
- * Instruction sets are enabled per function, never for the file: nothing here runs before `runs_here` said so.
+ * Instruction sets are enabled per function, never for the file: nothing here runs before `runs_here` returned true.
  */
 #if defined(__x86_64__)
 
@@ -24,8 +24,8 @@ SCALAR_TARGET static inline uint32_t one_stream(uint32_t crc, const uint8_t *p, 
     if (p == end) return crc;
     uint64_t wide = crc;
     for (; end - p > 8; p += 8) wide = _mm_crc32_u64(wide, crc32c_load64(p));
-    /* 1 to 8 bytes are left. Leading zeros do not change a zero register, so the last bytes are fed as a whole word,
-     * moved to its end; what they do not reach of the old register is shifted out below them. */
+    /* 1 to 8 bytes are left. Leading zeros do not change a zero register. So the last bytes are fed as a whole word,
+     * shifted to its end; the part of the old register that they do not reach is shifted out below them. */
     int bits = (int)(end - p) * 8;
     uint64_t last = crc32c_load64(end - 8) >> (64 - bits);
     uint64_t rest = (wide >> (bits - 1)) >> 1;

@@ -2,10 +2,10 @@
  * inclusion and undefined at the end of this file.
  *
  * A block of the message is cut in two parts. The first is folded: four vectors walk over it, each moved over the
- * distance of all four by two multiplications and added to what stands there, until four vectors are left that have
- * the remainder of the whole part. The second part is three streams for the crc32 instruction. Both advance in the
- * same loop, STREAM_WORDS words per stream for one step of the fold. With 4 or less the multiplier is the bottleneck,
- * with 7 or more the instruction; measured where a vector multiplication can start every other cycle.
+ * distance of all four by two multiplications and added to the bytes there. At the end four vectors are left that have
+ * the remainder of the whole part. The second part is three streams for the crc32 instruction. Both advance in the same
+ * loop, STREAM_WORDS words per stream for one step of the fold. With 4 or less the multiplier is the bottleneck, with 7
+ * or more the instruction; measured where a vector multiplication can start every other cycle.
  */
 
 #define VECTOR_BYTES (16u << VECTOR_LOG)

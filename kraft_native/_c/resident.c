@@ -11,7 +11,7 @@
 #endif
 
 #define PAGES_PER_LOOK 1024
-/* From this many pages on, cachestat and two looks are cheaper than a look at every page. */
+/* From this many pages on, cachestat and two checks are cheaper than a check of every page. */
 #define PAGES_COUNTED_MIN 16
 
 struct range {
@@ -22,7 +22,7 @@ struct counts {
     uint64_t cached, dirty, writeback, evicted, recently_evicted;
 };
 
-/* Whether `count` pages from `at` on are there and complete. A page that is not mapped costs up to 200 ns. */
+/* Whether `count` pages from `at` on are present and complete. A page that is not mapped costs up to 200 ns. */
 static int all_there(uintptr_t at, size_t count, uintptr_t page) {
     unsigned char pages[PAGES_PER_LOOK];
     while (count > 0) {
@@ -45,6 +45,6 @@ int kf_resident(int fd, int64_t position, const void *data, size_t size) {
     if (count < PAGES_COUNTED_MIN || syscall(SYS_cachestat, fd, &range, &counts, 0) < 0)
         return all_there(start, count, page);
     if (counts.cached < count) return 0;
-    /* It counts a page that is just being read as there. Files are read forward: the last page comes last. */
+    /* It counts a page that is just being read as present. Files are read forward: the last page comes last. */
     return all_there(start, 1, page) && all_there(start + (count - 1) * page, 1, page);
 }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* `data` is where the file's bytes from `position` on are mapped; they are not touched. A part that cannot be judged
- * counts as being there: asking must never be what keeps a reader from its data. */
+ * counts as present: the check must never be what keeps a reader from its data. */
 int kf_resident(int fd, int64_t position, const void *data, size_t size);
 
 #endif

@@ -1,9 +1,9 @@
 /* SipHash with one compression round and three finalisation rounds, 128-bit output (Aumasson and Bernstein, 2012).
  *
- * For tables that tell keys apart by their hash alone. With a random key that never leaves the process it behaves as a
- * pseudorandom function: who chooses the inputs cannot choose outputs, so nobody can make two keys collide. A hash
- * without a secret (CRC, xxHash, MD5) gives no such promise whatever its width. 1-3 is the variant that Python's own
- * str hash uses.
+ * For tables that identify keys by their hash alone. With a random key that never leaves the process it behaves as a
+ * pseudorandom function. An adversary that chooses the inputs cannot choose outputs, and so cannot make two keys
+ * collide. A hash without a secret (CRC, xxHash, MD5) gives no such promise whatever its width. 1-3 is the variant that
+ * Python's own str hash uses.
  */
 #ifndef KRAFT_SIPHASH_H
 #define KRAFT_SIPHASH_H

@@ -1,13 +1,13 @@
 /* Small appends through a mapped window at the end of a file.
  *
- * A pwrite of one 100-byte record costs about a microsecond of kernel work; a copy into a mapped page costs a quarter
+ * A pwrite of one 100-byte record costs about a microsecond of kernel work. A copy into a mapped page costs a quarter
  * of that, page faults included, and a tenth where the pages were brought into the cache beforehand (`kf_populate`).
- * The bytes are in the page cache as soon as the copy is done, so they survive the end of this process at any
+ * The bytes are in the page cache as soon as the copy is done. So they survive the end of this process at any
  * instruction just as written ones do, and fdatasync flushes them like any others.
  *
  * The window's blocks are reserved first (fallocate), so a full disk is an error code here and never a SIGBUS later.
- * The price: the file is longer than its content, with zeros behind, until it is cut to size at the roll or the close;
- * after a crash recovery takes those zeros for the torn tail that they are.
+ * The price: the file is longer than its content, with zeros at its end, until it is cut to size at the roll or the
+ * close. After a crash recovery treats those zeros as the torn tail that they are.
  */
 #ifndef KRAFT_WINDOW_H
 #define KRAFT_WINDOW_H
