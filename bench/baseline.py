@@ -4,7 +4,7 @@
     python -m bench.baseline --save          # make that run the baseline of this kind of machine
 
 A baseline is the median time of every benchmark, with machine, commit and date: `bench/baselines/<processor>.json`.
-The report gives the ratio of medians, run to baseline, and names every benchmark beyond `--notable`. It judges nothing:
+The report has the ratio of medians, run to baseline, and names every benchmark beyond `--notable`. It does not judge:
 shared machines differ by a fifth from hour to hour, so the exit code is 0 whatever the ratios are.
 """
 
@@ -30,7 +30,7 @@ SECONDS_TO_MICROSECONDS = 1e6
 
 @dataclass(frozen=True)
 class Medians:
-    """Median seconds of each benchmark, by its full name, and what they were measured on."""
+    """Median seconds of each benchmark, by its full name, and the machine of the measurement."""
 
     machine: str
     commit: str
@@ -39,7 +39,7 @@ class Medians:
 
     @classmethod
     def of_run(cls, report: dict[str, Any]) -> Medians:
-        """From the report that pytest-benchmark writes with `--benchmark-json`."""
+        """Read the report that pytest-benchmark writes with `--benchmark-json`."""
         return cls(describe(), str(report["commit_info"].get("id", ""))[:12], str(report["datetime"])[:10],
                    {each["fullname"].rpartition("/")[2]: each["stats"]["median"] for each in report["benchmarks"]})
 
@@ -67,12 +67,12 @@ class Ratio:
 
 
 def baseline_path(machine: str) -> Path:
-    """The file of the baseline for machines with that processor."""
+    """Return the file of the baseline for machines with that processor."""
     return BASELINES / (re.sub(r"[^a-z0-9]+", "-", machine.partition(",")[0].lower()).strip("-") + ".json")
 
 
 def ratios(run: Medians, baseline: Medians) -> list[Ratio]:
-    """The benchmarks that both have, the one that became slowest first."""
+    """Return the benchmarks that both have, the largest slowdown first."""
     both = run.seconds.keys() & baseline.seconds.keys()
     found = [Ratio(name, run.seconds[name], baseline.seconds[name]) for name in both]
     return sorted(found, key=lambda each: (-each.ratio, each.name))

@@ -3,9 +3,9 @@
     python -m bench.engine [--quick] [--only TEXT] [--directory DIR]
 
 Prints a table and writes it as JSON and SVG to bench/out. Every row is the median of several turns in which the limit
-and the engine alternate, because shared machines change their speed from second to second; the ratio is the median of
-the ratios turn by turn. Most of the free memory is touched once first: a fresh virtual machine pays many times over
-for the first touch of a page, and without this the first rows would carry that cost for all.
+and the engine alternate, because shared machines change their speed from second to second. The ratio is the median of
+the ratios turn by turn. First, most of the free memory is touched once. In a fresh virtual machine the first touch of a
+page costs many times more, and without this the first rows would bear that cost for all.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""What the machine can do, measured by the small C programs in `bench/c`: the limits that our figures stand beside.
-And what every program of figures begins with."""
+"""Limits of the machine, measured by the small C programs in `bench/c`, with which our figures are compared.
+
+Also the common start of every program of figures.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,11 @@ HERE = Path(__file__).parent
 OUT = HERE / "out"
 REPORTED_ORDER = Path("/sys/module/page_reporting/parameters/page_reporting_order")
 NEVER_REPORTED_ORDER = 11              # blocks have orders up to 10
-LEFT_ALONE_BYTES = 512 << 20            # free memory that is not touched: whoever else runs here needs some
+LEFT_ALONE_BYTES = 512 << 20            # free memory that is not touched: other processes need some
 
 
 def kernel(block: bytes) -> float:
-    """How fast the CRC kernel in use goes over the block, again and again, in GB/s."""
+    """Measure the CRC kernel in use on the block, repeatedly, in GB/s."""
     times = (64 << 20) // len(block)
     begun = time.perf_counter()
     deque(map(crc.checksum, repeat(block, times)), maxlen=0)
@@ -49,7 +51,7 @@ def compiler() -> str:
 
 
 def compiled(source: str, *flags: str) -> Path:
-    """The program made from bench/c/<source>, compiled when it is older than its source."""
+    """Return the program of bench/c/<source>, compiled if it is older than its source."""
     path = HERE / "c" / source
     program = OUT / path.stem
     if not program.exists() or program.stat().st_mtime < path.stat().st_mtime:
@@ -59,7 +61,7 @@ def compiled(source: str, *flags: str) -> Path:
 
 
 def native(name: str) -> ModuleType:
-    """The module made from bench/native/<name>.pyx: loops over calls of the engine that Python cannot make."""
+    """Return the module of bench/native/<name>.pyx: loops over calls of the engine that Python cannot make."""
     source, generated = HERE / "native" / f"{name}.pyx", OUT / f"{name}.c"
     module = OUT / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
     OUT.mkdir(exist_ok=True)
@@ -76,7 +78,7 @@ def native(name: str) -> ModuleType:
 
 
 def limit(*arguments: object, source: str = "limits.c") -> dict[str, float]:
-    """One measurement of a program of `bench/c` (see its head for the arguments)."""
+    """Run one measurement of a program of `bench/c` (see its head for the arguments)."""
     command = [str(compiled(source)), *map(str, arguments)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     result: dict[str, float] = json.loads(done.stdout)
@@ -84,11 +86,11 @@ def limit(*arguments: object, source: str = "limits.c") -> dict[str, float]:
 
 
 def keep_memory() -> bool:
-    """Has a virtual machine keep its free memory until this process ends; whether it does.
+    """Let a virtual machine keep its free memory until this process ends. Return whether it does.
 
-    Linux tells the host of free blocks from a certain order on, two seconds after they became free (free page
-    reporting), and the host takes them: whoever gets such a page next pays 1.5 s a gigabyte for it, six times what the
-    write itself costs. To raise that order above all that there are takes root.
+    Linux reports free blocks from a certain order on to the host, two seconds after they became free (free page
+    reporting), and the host reclaims them. The next user of such a page pays 1.5 s a gigabyte for it, six times the
+    cost of the write itself. Only root can raise that order above all existing ones.
     """
     try:
         before = REPORTED_ORDER.read_text()
@@ -103,12 +105,12 @@ def keep_memory() -> bool:
 
 
 def touch_memory(at_most: int | None = None) -> int:
-    """Touches the free memory once, but for `LEFT_ALONE_BYTES`, in another process; gives the bytes touched.
+    """Touch the free memory once, except `LEFT_ALONE_BYTES`, in another process; return the touched bytes.
 
     A fresh virtual machine gets its memory page by page at the first touch, at more than ten times the cost of a
-    later one. Without this the first benchmark would pay for all that follow. Where the machine gives freed memory back
-    to its host, and may not be kept from that, the same is true of every turn that fills memory: touch as much as it
-    needs before it, `at_most`.
+    later one. Without this the first benchmark would pay for all that follow. The same holds for every turn that fills
+    memory on a machine that returns freed memory to its host and cannot be kept from it. Before such a turn touch
+    `at_most` as many bytes as it needs.
     """
     return _touch_once() if keep_memory() else _touch(at_most)
 
@@ -127,8 +129,8 @@ def _touch(at_most: int | None) -> int:
 
 
 def settle(filled_bytes: int) -> None:
-    """Before a turn of one side: nothing that another one wrote is left to be written to the disk, and the memory that
-    this one fills, so many bytes, is not the host's to give."""
+    """Prepare a turn of one side. Write all dirty pages of the other side to the disk. Touch the `filled_bytes` of
+    memory that this side fills, so that the host need not provide them."""
     os.sync()
     if filled_bytes:
         touch_memory(at_most=filled_bytes)
@@ -136,10 +138,10 @@ def settle(filled_bytes: int) -> None:
 
 @contextmanager
 def awake() -> Iterator[None]:
-    """Keeps every processor from idling, by a process for each that gives way to all others.
+    """Keep every processor from idling, with one process each that yields to all others.
 
-    A virtual machine's processor that has nothing to do is given back to the host. To wake it from another one costs
-    each side 10 to 20 us, on a machine of two as much again as the whole of a request that is waited for.
+    A virtual machine's idle processor is returned to the host. Waking it from another one costs each side 10 to 20 us.
+    On a machine of two processors that doubles the time of a request that a client waits for.
     """
     program = compiled("limits.c")
     spinners = [subprocess.Popen([program, "spin", str(processor)]) for processor in os.sched_getaffinity(0)]
@@ -154,7 +156,7 @@ def awake() -> Iterator[None]:
 
 
 def begin(console: Console, directory: Path, name: str, *, touch: bool) -> Path:
-    """The head of a report: what was built, on what it runs; memory is touched. Gives a directory of this run's own."""
+    """Print the head of a report (build and machine), and touch memory. Return a directory for this run only."""
     console.print(version_text(), highlight=False)
     console.print(describe(), highlight=False)
     if touch:
@@ -167,7 +169,7 @@ def begin(console: Console, directory: Path, name: str, *, touch: bool) -> Path:
 
 
 def describe() -> str:
-    """Processor, cores, memory, kernel: one line for the head of a report."""
+    """Return processor, cores, memory and kernel as one line for the head of a report."""
     model = "unknown processor"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

@@ -1,4 +1,4 @@
-"""The batches that the benchmarks write: records of 100 bytes with contents of their own."""
+"""Batches that the benchmarks write: records of 100 bytes with distinct contents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VALUE_BYTES = 100
 
 @functools.cache
 def batch_of(size: int, codec: str = "none", value_bytes: int = VALUE_BYTES) -> bytes:
-    """One batch of just under `size` bytes before compression."""
+    """Return one batch of just under `size` bytes before compression."""
     source = random.Random(size)
     builder = BatchBuilder(codec)
     while builder.size_in_bytes + value_bytes + 16 < size:

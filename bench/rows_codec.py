@@ -20,14 +20,14 @@ from kraft_native.codecs import compress, decompress
 
 SIZE = 256 << 10
 TURNS = 140
-"""Many and short: what a shared machine does for a second meets both sides."""
+"""Many and short, so that a disturbance of a second on a shared machine affects both sides."""
 _zstd_in = zstandard.ZstdCompressor(level=3, write_content_size=False)
 _zstd_out = zstandard.ZstdDecompressor()
 
 Call = Callable[[bytes], object]
 Data = TypeVar("Data")
 
-# codec -> (encode, decode) by its library alone, with the settings that Kafka's format asks for
+# codec -> (encode, decode) by its library alone, with the settings that Kafka's format requires
 LIBRARY: dict[str, tuple[Call, Call]] = {
     "gzip": (lambda data: zlib.compress(data, -1, 31), lambda data: zlib.decompress(data, 31)),
     "snappy": (cramjam.snappy.compress_raw, cramjam.snappy.decompress_raw),
@@ -38,7 +38,7 @@ LIBRARY: dict[str, tuple[Call, Call]] = {
 
 
 def text(size: int) -> bytes:
-    """Words: bytes that compress about as well as log lines do."""
+    """Return words: bytes that compress about as well as log lines do."""
     source = random.Random(7)
     vocabulary = [source.randbytes(source.randint(2, 5)).hex().encode() for _ in range(300)]
     return b" ".join(source.choice(vocabulary) for _ in range(size // 4))[:size]
@@ -82,7 +82,8 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 def mapped_rows(bench: Bench, plain: bytes) -> Iterator[Row]:
-    """lz4 both ways over the pages of a mapped file: the library reads them in place, beside a copy made before."""
+    """Measure lz4 both ways over the pages of a mapped file: the library reads them in place, beside an earlier copy.
+    """
     for what, call, data in (("decode", decompress, compress("lz4", plain)), ("encode", compress, plain)):
         title = f"{what} lz4, 256 KiB of text in mapped memory"
         if bench.wants(title):

@@ -1,5 +1,7 @@
-"""Compaction beside the least that its input and its output cost, and its memory beside the bound that it was given
-(`bench/micro/bench_cleaner.py` says what that is, and how the two sides get equal conditions)."""
+"""Compaction beside the least cost of its input and output, and its memory beside its bound.
+
+`bench/micro/bench_cleaner.py` defines that bound and the equal conditions of the two sides.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ def rows(bench: Bench) -> Iterator[Row]:
         title = f"compaction of {mib:,} MiB, 1 M keys per GiB, {name}"
         if not bench.wants(title):
             continue
-        # The promise is for the larger records; for the small ones the keys' share of the work is told. An even number
-        # of turns: each side goes first in half of them.
+        # The promise is for the larger records; the small ones show the keys' share of the work. The number of turns is
+        # even: each side goes first in half of them.
         promised = name == "1 KiB values"
         done = variant_turns(bench.home, name, mib, 1 if bench.scale < 1 else 6 if promised else 2)
         row = Row.of_runs(title, "s", [(figures["seconds"], figures["seconds_bare"]) for figures in done],

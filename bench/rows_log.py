@@ -1,4 +1,4 @@
-"""Writing: appends by size, one record at a time, group commit; opening, recovery, compaction."""
+"""Writing: appends by size, appends of one record at a time, group commit. Also opening, recovery and compaction."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 def append_batches(bench: Bench, size: int, name: str, target: float) -> Row:
-    """Validated, checked, assigned and indexed batches, beside plain writes of as many bytes into a new file."""
+    """Measure validated, checked, assigned and indexed batches, beside plain writes of the same size to a new file."""
     batch = batch_of(size)
     count = bench.count((1 << 30) // len(batch))
 
@@ -97,8 +97,8 @@ def group_commit_program() -> Path:
 
 
 def group_commit(bench: Bench) -> Row:
-    """Durable records through the whole log, beside the least C program that does as much. Both files grow, both sides
-    write the next record as soon as less than the window is not durable."""
+    """Measure durable records through the whole log, beside a minimal C program that does the same. Both files grow.
+    Both sides write the next record as soon as less than the window is not durable."""
     program = group_commit_program()
     count = bench.count(200_000)
     record = os.urandom(GROUP_COMMIT_RECORD_BYTES - 80)
@@ -146,10 +146,10 @@ def open_clean(bench: Bench) -> Row:
 
 
 def recovery(bench: Bench) -> Row:
-    """A log whose owner was killed before its first checkpoint: every batch is checked, every index is written anew.
+    """Measure the open of a log whose owner was killed before its first checkpoint: every batch is checked, every index
+    rewritten.
 
-    What it wrote is on the disk and in the page cache: a scan waits for the flush of what is not, and that is the
-    disk's figure.
+    The log is on the disk and in the page cache. Otherwise the scan would wait for its flush and measure the disk.
     """
     size = bench.count(1 << 30)
     batch = batch_of(16 << 10)

@@ -1,4 +1,4 @@
-"""Looking up: offsets and times in an index of 1.3 million entries, one at a time and many in one call."""
+"""Look-ups of offsets and times in an index of 1.3 million entries, one at a time and many in one call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Int64s = NDArray[np.int64]
 def rows(bench: Bench) -> Iterator[Row]:
     entries = bench.count(ENTRIES)
     source = np.random.default_rng(1)
-    # As real batches leave them: not evenly, or interpolation would find each at once.
+    # Uneven, as in real batches; otherwise interpolation would find each at once.
     keys = np.cumsum(source.integers(1, 300, entries)).astype(np.int64)
     wanted = source.integers(0, keys[-1], bench.count(LOOKUPS))
     one_by_one = native("lookups")

@@ -51,7 +51,7 @@ def read_all(log: Log) -> int:
 
 
 def checked_read(bench: Bench, path: Path) -> Row:
-    """The first read after an open: every batch's structure and checksum is checked, from page cache."""
+    """Measure the first read after an open, from page cache: structure and checksum of every batch are checked."""
     files = sorted(path.glob("*.log"))
 
     def ours() -> float:
@@ -78,7 +78,7 @@ def checked_read(bench: Bench, path: Path) -> Row:
 
 
 def walk_again(bench: Bench, log: Log) -> Row:
-    """A later read: headers are walked in the mapped file, nothing is copied or checked again."""
+    """Measure a later read: headers are walked in the mapped file, nothing is copied or checked again."""
     pieces = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
@@ -92,7 +92,7 @@ def walk_again(bench: Bench, log: Log) -> Row:
 
 
 def arrow(bench: Bench, log: Log) -> Row:
-    """All columns, 100-byte values, 4 MiB of batches per record batch, each given back before the next is made."""
+    """Measure all columns of 100-byte values, 4 MiB of batches per record batch, each released before the next."""
     reader = ColumnReader(check_crc=False)
     pieces: list[Slice] = []
     offset = log.log_start_offset

@@ -1,4 +1,4 @@
-"""Figures beside their limits: measuring in pairs, the table, and its plot."""
+"""Figures beside their limits: measurement in pairs, the table, and its plot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.table import Table
 class Row:
     """One figure. `ours` and `limit` are medians in `unit`; `target` is a ratio to the limit, or an absolute value.
 
-    `better` says which way is good: "more" (a rate) or "less" (a time). `note`: what else is to be known.
+    `better` is the good direction: "more" (a rate) or "less" (a time). `note` is a remark.
     """
 
     name: str
@@ -35,25 +35,25 @@ class Row:
     @classmethod
     def of_runs(cls, name: str, unit: str, runs: list[tuple[float, float]], *, limit_name: str,
                 target: float | None = None, better: str = "more") -> Row:
-        """From pairs of (ours, limit)."""
+        """Create a row from pairs of (ours, limit)."""
         return cls(name, unit, statistics.median(run[0] for run in runs), statistics.median(run[1] for run in runs),
                    limit_name, target, True, better, runs)
 
     @property
     def ratio(self) -> float | None:
-        """The median of the ratios pair by pair, which holds when the machine's speed drifts."""
+        """Return the median of the ratios pair by pair, which is robust when the machine's speed drifts."""
         if self.runs:
             return statistics.median(ours / limit for ours, limit in self.runs)
         return self.ours / self.limit if self.limit else None
 
     def summary(self) -> str:
-        """The row in one line, for the time until the table is there."""
+        """Return the row as one line, which is printed before the table exists."""
         beside = "" if self.limit is None else f"; {self.limit_name}: {number(self.limit)}, ratio {self.ratio:.2f}"
         return f"{self.name}: {number(self.ours)} {self.unit}{beside}" + (f" ({self.note})" if self.note else "")
 
     @property
     def share(self) -> float | None:
-        """What a plot shows: the ratio to the limit, or to a target that is an absolute value; None without either."""
+        """Return the value for the plot: the ratio to the limit, or to an absolute target; None without either."""
         return self.ratio if self.relative or not self.target else self.ours / self.target
 
     @property
@@ -68,7 +68,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Bench:
-    """What a group of rows needs: a directory of its own, how much to do, how often, and which rows are wanted."""
+    """Settings of a group of rows: its directory, the amount of work, the repeats, and the wanted rows."""
 
     home: Path
     scale: float
@@ -82,7 +82,7 @@ class Bench:
         return max(1, int(full * self.scale))
 
     def fresh(self, name: str) -> Path:
-        """A path in the run's directory where nothing stands."""
+        """Return an unused path in the run's directory."""
         path = self.home / name
         shutil.rmtree(path, ignore_errors=True)
         path.unlink(missing_ok=True)
@@ -91,7 +91,7 @@ class Bench:
 
 def paired(name: str, unit: str, ours: Callable[[], float], limit: Callable[[], float], *, limit_name: str,
            target: float | None = None, repeats: int = 5, better: str = "more") -> Row:
-    """Measures the limit and ours in turns, `repeats` times each after one uncounted pair."""
+    """Measure the limit and ours alternately, `repeats` times each after one uncounted pair."""
     limit(), ours()
     runs = []
     for _ in range(repeats):
@@ -102,20 +102,20 @@ def paired(name: str, unit: str, ours: Callable[[], float], limit: Callable[[], 
 
 def absolute(name: str, unit: str, ours: Callable[[], float], *, target: float | None = None, repeats: int = 5,
              better: str = "more", limit: float | None = None, limit_name: str = "") -> Row:
-    """Measures a figure whose target is a value of its own."""
+    """Measure a figure whose target is an absolute value."""
     ours()
     return Row(name, unit, statistics.median(ours() for _ in range(repeats)), limit, limit_name, target, False, better)
 
 
 def seconds(action: Callable[[], object]) -> float:
-    """Wall time of one call."""
+    """Return the wall time of one call."""
     begun = time.perf_counter()
     action()
     return time.perf_counter() - begun
 
 
 def show(rows: list[Row], title: str) -> None:
-    """Prints the table."""
+    """Print the table."""
     table = Table(title=title, title_justify="left")
     for heading, justify in (("what", "left"), ("ours", "right"), ("unit", "left"), ("limit", "right"),
                              ("of", "left"), ("ratio", "right"), ("target", "right"), ("", "left")):
@@ -135,19 +135,19 @@ def show(rows: list[Row], title: str) -> None:
 
 
 def number(value: float) -> str:
-    """Three significant digits, thousands grouped."""
+    """Format with three significant digits, thousands grouped."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def _beside(row: Row) -> str:
-    """What a plot shows the row's share of."""
+    """Return the name of the value with which the plot compares the row."""
     return f"limit: {row.limit_name}" if row.relative or not row.target else f"target: {number(row.target)} {row.unit}"
 
 
 def save(rows: list[Row], path: Path, title: str) -> None:
-    """Writes the rows as JSON and as a bar plot (SVG) of their shares."""
+    """Write the rows as JSON and as a bar plot (SVG) of their shares."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_suffix(".json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     import matplotlib as mpl
@@ -163,7 +163,7 @@ def save(rows: list[Row], path: Path, title: str) -> None:
         if row.target is not None:
             target = row.target if row.relative else 1.0
             axes.plot([target, target], [position - 0.4, position + 0.4], color="#b03030", linewidth=2)
-    # Some rows pass their target a hundred times over.
+    # Some rows exceed their target a hundredfold.
     axes.set_xscale("log")
     axes.set_xlim(left=min([row.share or 1.0 for row in related], default=1.0) / 2)
     axes.set_yticks(list(positions), [f"{row.name}\n({_beside(row)}; {row.better} is better)" for row in related],

@@ -1,11 +1,11 @@
-/* How many small records per second one file takes when each must be durable, in C alone.
+/* Durable small records per second in one file, in C alone.
  *
  *   group_commit <plain|kraft|lockstep> <append|recycled> <file> <records> <record bytes> <in flight>
  *
  * A writer keeps up to <in flight> records between its pwrite and their fdatasync.
- *   plain     a second thread flushes whenever something is pending, with one lock, two conditions and nothing else
- *   kraft     the same, with the engine's flusher (_c/flusher.c) as the second thread
- *   lockstep  one thread: <in flight> pwrites, one fdatasync, and so on
+ *   plain     a second thread flushes whenever records are pending, with one lock, two conditions and nothing else.
+ *   kraft     the same, with the engine's flusher (_c/flusher.c) as the second thread.
+ *   lockstep  one thread: <in flight> pwrites, one fdatasync, and so on.
  * append: the file grows. recycled: its blocks were written before, as when an old segment's file is used again.
  * Prints one line of JSON.
  */
@@ -37,7 +37,7 @@ static void need(int ok, const char *what) {
     exit(1);
 }
 
-/* ---- plain: the least that can be called group commit ---- */
+/* ---- plain: the minimum of group commit ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, moved = PTHREAD_COND_INITIALIZER;

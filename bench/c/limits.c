@@ -1,11 +1,11 @@
-/* What this machine can do, for the figures of bench/engine.py to stand beside. One measurement per call:
+/* Limits of this machine, with which bench/engine.py compares its figures. One measurement per call:
  *
- *   limits touch BYTES                          touches that much memory once (a fresh virtual machine pays for it)
- *   limits memcpy BLOCK SECONDS
- *   limits write PATH BLOCK BYTES new|over      page-cache writes into a new file, or over an existing one
- *   limits direct PATH BLOCK BYTES              O_DIRECT writes over preallocated space
- *   limits sync PATH BLOCK COUNT append|over    write + fdatasync, one at a time
- *   limits spin PROCESSOR                       keeps a processor from idling until the caller ends; gives way to all
+ *   limits touch BYTES                          touches that much memory once (a fresh virtual machine pays for it).
+ *   limits memcpy BLOCK SECONDS.
+ *   limits write PATH BLOCK BYTES new|over      page-cache writes into a new file, or over an existing one.
+ *   limits direct PATH BLOCK BYTES              O_DIRECT writes over preallocated space.
+ *   limits sync PATH BLOCK COUNT append|over    write + fdatasync, one at a time.
+ *   limits spin PROCESSOR                       keeps a processor from idling until the caller ends; yields to all.
  *
  * Prints one JSON object: bytes or operations per second, CPU seconds, and for `sync` the median and p99 in
  * microseconds.
@@ -126,12 +126,12 @@ static void sync_blocks(const char *path, size_t block, int count, int over) {
 }
 
 static void spin(int processor) {
-    /* Where sessions share the processor with each other, one of its own must give way as well. */
+    /* Where sessions share the processor (autogroup), this process's session must yield as well. */
     setsid();
     int share = open("/proc/self/autogroup", O_WRONLY);
     while (share >= 0 && write(share, "19", 2) < 0) {
         if (errno != EAGAIN) die("/proc/self/autogroup");
-        usleep(100000);                /* one such change at a time, for who is not root */
+        usleep(100000);                /* without root only one such change at a time is permitted */
     }
     cpu_set_t only;
     CPU_ZERO(&only);

@@ -1,12 +1,12 @@
-/* What consensus costs in C alone: the appends, flushes and loopback messages of a quorum, and nothing else.
+/* Cost of consensus in C alone: the appends, flushes and loopback messages of a quorum, and nothing else.
  *
  *   quorum_commit DIRECTORY REPLICAS RECORD_BYTES IN_FLIGHT SECONDS
  *
- * One process for each replica. The leader keeps IN_FLIGHT records between their append and their commit. A turn's new
- * records are appended by one write, flushed by a second thread, and sent while they are flushed. A follower asks with
- * its log end, which is its acknowledgement; the leader answers when it has more. A follower appends what came, calls
- * fdatasync and asks again. A record is committed when a majority has it durably. Epochs, elections, checks and what a
- * record means are left out. Prints one line of JSON.
+ * One process for each replica. The leader keeps IN_FLIGHT records between their append and their commit. The new
+ * records of an iteration are appended by one write, flushed by a second thread, and sent during the flush. A follower
+ * requests with its log end, which is its acknowledgement; the leader answers when it has more. A follower appends the
+ * received records, calls fdatasync and requests again. A record is committed when a majority has it durably. Epochs,
+ * elections, checks and the meaning of records are omitted. Prints one line of JSON.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -165,7 +165,7 @@ static int64_t majority_end(void) {
     return sorted[replicas / 2];
 }
 
-/* The number of records that became committed now. */
+/* Returns the number of records that became committed now. */
 static int64_t commit(void) {
     int64_t now = now_ns(), count = 0;
     committed = majority_end();

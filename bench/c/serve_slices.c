@@ -1,11 +1,11 @@
-/* What serving a file's pages over loopback costs in C alone: the limit beside the Fetch rows of bench/macro.
+/* Cost of serving a file's pages over loopback in C alone: the limit beside the Fetch rows of bench/macro.
  *
  *   serve_slices FILE CONNECTIONS REPLY_BYTES SECONDS
  *
- * One thread answers each request of 80 bytes with REPLY_BYTES of the file by sendfile, around and around. The
- * client is a process of its own that receives as kraft_native/_c/loadgen.c does: what comes is discarded in the
- * kernel, and it is woken for 256 KiB at once. Prints one JSON object: bytes per second, and CPU seconds per gigabyte
- * of the serving process and of the client.
+ * One thread answers each request of 80 bytes with REPLY_BYTES of the file by sendfile, cyclically. The client is a
+ * separate process that receives as kraft_native/_c/loadgen.c does: the kernel discards the received bytes, and wakes
+ * it once per 256 KiB. Prints one JSON object: bytes per second, and CPU seconds per gigabyte of the serving process
+ * and of the client.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -102,7 +102,7 @@ static void client(const struct sockaddr_in *address, double seconds) {
     exit(0);
 }
 
-/* Sends what a peer awaits; gives the bytes. */
+/* Sends the bytes that a peer awaits; returns their number. */
 static size_t answer(int epoll, peer *each, int file, size_t size) {
     char request[REQUEST_BYTES];
     size_t sent = 0;

@@ -1,7 +1,7 @@
-"""Clients that keep a number of proposals under way, of our bench's replicas, of controllers and of etcd.
+"""Clients of our bench's replicas, of controllers and of etcd that keep a number of proposals in flight.
 
-One thread, several connections, no library between: what is written for a turn's proposals leaves in one call, so that
-the client is not what is measured. etcd gets its own Put over gRPC; the HTTP/2 here is the least that it needs.
+They have one thread, several connections and no library. All proposals of a turn leave in one call, so that the client
+is not what is measured. For etcd they send its own Put over gRPC; the HTTP/2 here is the minimum for it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KEYS: Final = 100_000
 
 
 class Client(Protocol):
-    """One connection. `receive` gives how many proposals were answered, and notes how long each took."""
+    """One connection. `receive` returns the number of answered proposals, and records the latency of each."""
 
     socket: socket.socket
 
@@ -42,7 +42,7 @@ class Client(Protocol):
 
 def run(connect: Callable[[], Client], in_flight: int, seconds: float,
         connections_max: int = CONNECTIONS_MAX) -> dict[str, float]:
-    """Keeps `in_flight` proposals under way for that time; gives rate and latencies."""
+    """Keep `in_flight` proposals in flight for that time; return rate and latencies."""
     clients = [connect() for _ in range(min(in_flight, connections_max))]
     latencies = Latencies()
     try:
@@ -80,7 +80,7 @@ def _received(connection: socket.socket) -> bytes:
 
 
 class FramedClient:
-    """Of `bench.commit.replica`'s `Front`."""
+    """Client of `bench.commit.replica`'s `Front`."""
 
     def __init__(self, port: int, payload: bytes) -> None:
         self.socket = _connected(port)
@@ -93,7 +93,7 @@ class FramedClient:
         self.socket.sendall(self._frame * count)
 
     def receive(self, latencies: Latencies) -> int:
-        """Answers come in order: eight bytes each."""
+        """Receive answers, which come in order: eight bytes each."""
         count, self._rest = divmod(self._rest + len(_received(self.socket)), 8)
         now_ns, left = time.perf_counter_ns(), count
         while left:
@@ -107,10 +107,10 @@ class FramedClient:
 
 
 class EtcdClient:
-    """Put of a value under one key after the other, each call on a stream of its own.
+    """Client that puts a value under one key after the other, each call on a stream of its own.
 
-    What is in flight must fit the server's window of 64 KiB for a connection; it gives each byte back when it has read
-    it.
+    The data in flight must fit the server's window of 64 KiB for a connection; the server returns each byte of the
+    window when it has read it.
     """
 
     def __init__(self, port: int, value: bytes) -> None:
@@ -133,7 +133,7 @@ class EtcdClient:
         return _frame(WINDOW_UPDATE, 0, 0, count.to_bytes(4, "big"))
 
     def send(self, count: int) -> None:
-        """What does not fit the server's window is sent when that has grown."""
+        """Send proposals. Those that exceed the server's window are sent when that has grown."""
         out, now_ns = [], time.perf_counter_ns()
         self._waiting += count
         while self._waiting:
@@ -186,7 +186,7 @@ class EtcdClient:
         elif kind == PING and not flags & ACKNOWLEDGED:
             self.socket.sendall(_frame(PING, ACKNOWLEDGED, 0, body))
         elif kind == RESET and stream not in self._sent and not int.from_bytes(body, "big"):
-            pass                  # the answer was there before the server had seen the request's end: RFC 9113, 8.1
+            pass                  # the answer arrived before the server had seen the request's end: RFC 9113, 8.1
         elif kind in (RESET, GO_AWAY):
             raise RuntimeError(f"etcd ended a stream or the connection: frame {kind}, {body!r}")
 
@@ -196,7 +196,7 @@ def _frame(kind: int, flags: int, stream: int, body: bytes) -> bytes:
 
 
 def _text(text: bytes) -> bytes:
-    """A string of HPACK, shorter than 127 bytes, as it is."""
+    """Encode a string shorter than 127 bytes for HPACK, uncompressed."""
     return bytes([len(text)]) + text
 
 

@@ -1,20 +1,20 @@
-"""What a commit costs: controllers in processes of their own, beside C, etcd, Kafka and the disk, in one run.
+"""Cost of a commit: controllers in processes of their own, beside C, etcd, Kafka and the disk, in one run.
 
     python -m bench.commit.commit [--quick] [--replicas 3 --replicas 5] [--only TEXT] [--directory DIR]
 
 Two figures of ours, for two comparisons:
 
-- `inside`: the leader's process proposes, as its state machine does: consensus alone, beside a C program that does the
-  same appends, flushes and loopback messages (bench/c/quorum_commit.c), and beside one fdatasync of 4 KiB.
-- `client`: a client proposes over loopback and waits for each answer, as etcd's do. etcd (defaults; snapshots outlast
-  the run) serves Put over gRPC and puts what is committed into its store; our state machine keeps nothing. Both clients
-  are the same loop over as many connections.
+- `inside`: the leader's process proposes, as its state machine does. This is consensus alone, beside a C program with
+  the same appends, flushes and loopback messages (bench/c/quorum_commit.c), and beside one fdatasync of 4 KiB.
+- `client`: a client proposes over loopback and waits for each answer, as etcd's do. The server etcd (defaults, no
+  snapshot within the run) serves Put over gRPC and stores committed values; our state machine keeps nothing. Both
+  clients are the same loop over as many connections.
 
 `durable` is on DIR's disk. `page cache` is the same, files and flushes included, on /dev/shm, where a flush costs
-nothing. Everything runs at the same time and is loaded in turns, so a ratio is the median of ratios turn by turn.
+nothing. All processes run at the same time and are loaded alternately, so a ratio is the median of ratios turn by turn.
 
 Kafka's metadata log is measured with whole controllers around it, theirs and ours: `controllers.py`. Its
-`TestRaftServer` is not here: it ignores its options, paces 20,000 records of 256 B a second, and has no window.
+`TestRaftServer` is unsuitable: it ignores its options, paces 20,000 records of 256 B a second, and has no window.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Setting:
 
 
 def rows(setting: Setting) -> Iterator[Row]:
-    """Starts the quorums of one size and measures every load on them."""
+    """Start the quorums of one size and measure every load on them."""
     with ExitStack() as stack:
         ours = KraftQuorum(setting.home / "kraft", setting.replicas)
         stack.callback(ours.stop)
@@ -89,7 +89,7 @@ def _load_rows(setting: Setting, ours: KraftQuorum, etcd: EtcdQuorum | None, nam
     for _ in range(setting.turns):
         if is_durable and in_flight == 1:
             syncs.append(limit("sync", setting.home / "sync", 4096, SYNCS, "append")["p50_us"])
-        touch_memory(at_most=TOUCHED_BYTES)      # for all logs of this turn: C's file is the same at each turn
+        touch_memory(at_most=TOUCHED_BYTES)      # for all logs of this turn; C uses the same file in each turn
         in_c.append(_in_c(setting, size, in_flight))
         inside.append(ours.measure(size, in_flight, setting.seconds))
         client.append(clients.run(partial(clients.FramedClient, ours.leader_port, payload), in_flight,
@@ -183,7 +183,7 @@ def main(quick: bool, replicas: tuple[int, ...], only: str, directory: Path, sec
 
 
 def _in_home(base: Path, action: Callable[[Path], None]) -> None:
-    """Does it with a directory of its own, which is removed."""
+    """Run the action with a directory of its own, which is removed."""
     home = Path(tempfile.mkdtemp(prefix="commit-", dir=base))
     try:
         action(home)

@@ -1,14 +1,13 @@
-"""Three controllers of ours beside three of Apache Kafka 4.3.1: what a request costs whose one record goes through the
-metadata log.
+"""Cost of a request with one record in the metadata log: three controllers of ours beside three of Apache Kafka 4.3.1.
 
-Each sets one user's quota to another value, over the wire, and is answered when that is committed. Both sides are whole
-controllers with their defaults, 1 GiB of heap and these settings: no snapshot within a run, and for Kafka no
-`controller.quorum.append.linger.ms`. With its default of 25 ms each commit waits that long for more records; ours is
-written at once whatever that setting says.
+Each request sets one user's quota to another value, over the wire, and is answered when that is committed. Both sides
+are whole controllers with their defaults, 1 GiB of heap and two settings: no snapshot within a run, and for Kafka no
+`controller.quorum.append.linger.ms`. With its default of 25 ms each commit of Kafka waits that long for more records;
+ours is written at once whatever that setting says.
 
 Both flush what they append, and neither has a setting for it. Kafka's (`KafkaRaftClient`) flush on the thread that
-does everything else: a follower before its next Fetch, the leader after it has counted itself. Ours flush on a thread
-beside, and the leader counts itself when its flush has ended.
+does everything else: a follower before its next Fetch, the leader after it has counted itself. Ours flush on a separate
+thread, and the leader counts itself when its flush has ended.
 """
 
 from __future__ import annotations
@@ -40,17 +39,17 @@ from tests.peer.quorum import JAVA, OURS, JavaController, MixedQuorum, mixed_quo
 CONTROLLERS: Final = 3
 IN_FLIGHT: Final = (1, 16, 64)
 WARM_UP_TURNS: Final = 10
-"""Java compiles meanwhile."""
+"""Turns during which Java compiles."""
 SETTINGS: Final = {"metadata_log_max_record_bytes_between_snapshots": str(1 << 40),
                    "controller_quorum_append_linger_ms": "0"}
 FLUSHES: Final = "ours and Kafka's flush every append on every controller; Kafka without its 25 ms of linger"
 
 _VALUES: Final = itertools.count(1)
-"""Never the value that is set already: that would need no record."""
+"""Values that are never set already: a repeated value would need no record."""
 
 
 class QuotaClient:
-    """One connection, one request at a time: Kafka reads the next when it has answered the last."""
+    """One connection with one request at a time: Kafka reads the next one after it has answered the last."""
 
     def __init__(self, port: int) -> None:
         self._connection = Connection("127.0.0.1", port, timeout=clients.REPLY_SECONDS)
@@ -75,7 +74,7 @@ class QuotaClient:
 
 
 def rows(home: Path, seconds: float, turns: int, only: str) -> Iterator[Row]:
-    """Starts both quorums and loads them in turns."""
+    """Start both quorums and load them alternately."""
     names = {in_flight: f"{CONTROLLERS} controllers, {in_flight} in flight, durable" for in_flight in IN_FLIGHT}
     wanted = {in_flight: name for in_flight, name in names.items() if only in name}
     if not wanted:
@@ -95,11 +94,11 @@ def rows(home: Path, seconds: float, turns: int, only: str) -> Iterator[Row]:
 
 def _started(home: Path, kind: str, stack: ExitStack) -> MixedQuorum:
     home.mkdir()
-    with redirect_stdout(io.StringIO()):    # what `kraft storage format` prints
+    with redirect_stdout(io.StringIO()):    # output of `kraft storage format`
         quorum = stack.enter_context(mixed_quorum(home, kind * CONTROLLERS, voters=None, **SETTINGS))
     for node in quorum.nodes.values():
         if isinstance(node, JavaController):
-            node.heap, node.java_options = HEAP, ()  # what they have there is for processes that live for seconds
+            node.heap, node.java_options = HEAP, ()  # the options there are for short-lived processes
     quorum.launch()
     quorum.commit(1)
     return quorum

@@ -1,4 +1,4 @@
-"""How long a quorum commits nothing when its leader goes: from the signal to the first commit of the next leader."""
+"""Time without commits when a quorum's leader ends: from the signal to the first commit of the next leader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STOPPED_MS: Final = 100
 
 
 def handovers(quorum: KraftQuorum, number: signal.Signals, times: int) -> list[float]:
-    """Ends the leader so often, and starts it again each time; milliseconds."""
+    """End the leader that many times, and start it again each time; return the times in milliseconds."""
     taken = []
     for _ in range(times):
         old = quorum.leader
@@ -32,7 +32,7 @@ def handovers(quorum: KraftQuorum, number: signal.Signals, times: int) -> list[f
 
 
 def rows(home: Path, kills: int) -> list[Row]:
-    """With the time-outs that a controller has by default: 1 s for elections, 2 s for fetches."""
+    """Measure with a controller's default time-outs: 1 s for elections, 2 s for fetches."""
     quorum = KraftQuorum(home / "failover", 3)
     try:
         quorum.start()

@@ -1,10 +1,10 @@
-"""What one load did: how many, how fast, and how long each took."""
+"""Results of one load: count, rate and latencies."""
 
 from __future__ import annotations
 
 
 class Latencies:
-    """Times in nanoseconds with how often each occurred."""
+    """Times in nanoseconds with their frequencies."""
 
     def __init__(self) -> None:
         self._times: list[tuple[int, int]] = []
@@ -15,7 +15,7 @@ class Latencies:
         self.count += count
 
     def percentile_us(self, share: float) -> float:
-        """What `share` of the times do not exceed, in microseconds; 0 of none."""
+        """Return the value in microseconds that `share` of the times do not exceed; 0 without times."""
         left = share * self.count
         for time_ns, count in sorted(self._times):
             left -= count

@@ -78,13 +78,13 @@ class Replica:
         self._process.stdin.flush()
 
     def signal(self, number: int) -> None:
-        """Ends it, in the way of that signal."""
+        """Send it a signal that ends it."""
         assert self._process is not None
         self.is_ending = True
         self._process.send_signal(number)
 
     def await_end(self) -> None:
-        """It was signalled."""
+        """Wait for its end after a signal."""
         assert self._process is not None
         self._process.wait(START_SECONDS)
 
@@ -94,7 +94,7 @@ class Replica:
         return self._process.pid
 
     def log_tail(self) -> str:
-        """What it wrote to its log last."""
+        """Return the last lines of its log."""
         return self._directory.with_suffix(".log").read_text("utf-8", "replace")[-LOG_TAIL_CHARS:]
 
     def end(self) -> None:
@@ -107,7 +107,7 @@ class Replica:
 
 
 class KraftQuorum:
-    """Controllers of ours. `leader` is known when `start` returns, and after each `await_leader`."""
+    """Our controllers. `leader` is known when `start` returns, and after each `await_leader`."""
 
     name = "kraft"
 
@@ -151,29 +151,29 @@ class KraftQuorum:
             self.leader = self.replicas[event["node"]]
         elif event["event"] == "ended":
             ended = self.replicas[event["node"]]
-            if event["life"] == ended.lives and not ended.is_ending:    # else it was ended, and may live again by now
+            if event["life"] == ended.lives and not ended.is_ending:    # else it was ended on purpose or restarted
                 raise RuntimeError(f"replica {event['node']} ended by itself:\n{ended.log_tail()}")
         return event
 
     def await_event(self, name: str, node_id: int | None = None, timeout: float = START_SECONDS) -> Event:
-        """The next event of that name, of that node where one is told."""
+        """Wait for the next event of that name, from that node if one is given."""
         while True:
             event = self._next(timeout)
             if event["event"] == name and node_id in (None, event["node"]):
                 return event
 
     def await_leader(self) -> Event:
-        """Waits for the first commit of a new leader."""
+        """Wait for the first commit of a new leader."""
         return self.await_event("leads")
 
     def measure(self, size: int, in_flight: int, seconds: float) -> Event:
-        """The leader proposes itself."""
+        """Let the leader itself propose, and return its result."""
         self.leader.order(bytes=size, in_flight=in_flight, seconds=seconds)
         return self.await_event("measured", self.leader.node_id, seconds + START_SECONDS)
 
     @property
     def leader_port(self) -> int:
-        """Where clients propose."""
+        """Port at which clients propose."""
         return self.leader.port
 
     @property
@@ -186,7 +186,7 @@ class KraftQuorum:
 
 
 class EtcdQuorum:
-    """etcd with its defaults, no snapshot within a run aside."""
+    """etcd with its defaults, except that no snapshot falls into a run."""
 
     name = "etcd"
 
@@ -201,7 +201,7 @@ class EtcdQuorum:
 
     @staticmethod
     def missing() -> str | None:
-        """Why there is none, or None."""
+        """Return the reason why etcd is unavailable; None if it is available."""
         return None if shutil.which("etcd") else "etcd is not installed (Debian: etcd-server)"
 
     def start(self) -> None:
@@ -243,7 +243,7 @@ class EtcdQuorum:
 
 
 def cpu_seconds(pids: Sequence[int]) -> float:
-    """User and system time of these processes so far."""
+    """Return the user and system time of these processes so far."""
     total = 0
     for pid in pids:
         fields = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()

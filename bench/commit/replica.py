@@ -1,13 +1,13 @@
-"""One controller as `kraft server start` runs it, whose state machine is the bench's: it proposes opaque records.
+"""One controller as `kraft server start` runs it, with the bench's state machine, which proposes opaque records.
 
     python -m bench.commit.replica --data DIR --set name=value ...
 
-Listener, peers, core, log, flusher and files are those of the product, formatted by `kraft storage format`; only what
-would decide about topics and replay their records is taken out, so that consensus is measured and nothing else.
+Listener, peers, core, log, flusher and files are those of the product, formatted by `kraft storage format`. Only the
+parts that decide about topics and replay their records are removed, so that only consensus is measured.
 
 Standard output has a line of JSON for each event: `ready` with the port for proposals, `leads` at the first commit of
-an epoch, `measured`. Standard input takes orders, one line of JSON each: {"bytes", "in_flight", "seconds"}; the leader
-then keeps as many proposals under way and tells how it went. Clients may propose as well, see `Front`.
+an epoch, `measured`. Standard input accepts orders, one line of JSON each: {"bytes", "in_flight", "seconds"}. The
+leader then keeps that many proposals in flight and reports the result. Clients may propose as well, see `Front`.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ LENGTH: Final = struct.Struct(">I")
 
 
 def tell(**fields: object) -> None:
-    """One event. Times are of the monotonic clock, which all processes share."""
+    """Print one event. Times are of the monotonic clock, which all processes share."""
     print(json.dumps({**fields, "at": time.monotonic()}), flush=True)
 
 
 class Proposer:
-    """The state machine: counts what is committed, answers clients, and keeps a window of its own proposals full."""
+    """State machine that counts committed records, answers clients, and keeps a window of its own proposals full."""
 
     def __init__(self, node: ControllerNode) -> None:
         self.driver = node.quorum.driver
@@ -55,8 +55,8 @@ class Proposer:
         self._leading: Leadership | None = None
         self._high_watermark = 0
         self._established = False
-        self._waiting: deque[tuple[int, Front, int]] = deque()   # end offset, who proposed, how many
-        self._own: deque[tuple[int, int, int]] = deque()         # end offset, how many, when
+        self._waiting: deque[tuple[int, Front, int]] = deque()   # end offset, proposer, count
+        self._own: deque[tuple[int, int, int]] = deque()         # end offset, count, time
         self._payload = b""
         self._latencies = Latencies()
         self._began_ns = self._until_ns = 0
@@ -99,7 +99,8 @@ class Proposer:
             tell(event="leads", node=self._node_id, epoch=leading.epoch)
 
     def propose(self, payloads: list[bytes]) -> int:
-        """The log end behind them. `NotLeaderError` when this node does not lead."""
+        """Propose the payloads and return the log end behind them. Raises `NotLeaderError` on a node that does not
+        lead."""
         if self._leading is None:
             raise NotLeaderError("this node does not lead")
         return self.driver.propose(Proposal(payloads, time.time_ns() // 1_000_000), self._leading.epoch)
@@ -110,7 +111,7 @@ class Proposer:
     # --- a window of its own
 
     def order(self, size: int, in_flight: int, seconds: float) -> None:
-        """Keeps `in_flight` proposals under way for that time, then tells rate and latencies."""
+        """Keep `in_flight` proposals in flight for that time, then report rate and latencies."""
         self._payload = os.urandom(size)
         self._latencies = Latencies()
         self._measures = True
@@ -138,8 +139,8 @@ class Proposer:
 
 
 class Front(asyncio.Protocol):
-    """Where clients propose: a record is its length in four bytes and itself; the answer is its offset in eight bytes,
-    in order, when it is committed. The connection is closed when this node does not lead."""
+    """Protocol for clients that propose. A record is its length in four bytes and its content. The answer is its offset
+    in eight bytes, in order, once it is committed. The connection is closed when this node does not lead."""
 
     def __init__(self, proposer: Proposer) -> None:
         self._proposer = proposer
@@ -166,11 +167,11 @@ class Front(asyncio.Protocol):
         except NotLeaderError:
             self.close()
 
-    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - whatever it was, it is gone
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
         self._transport = None
 
     def committed(self, end_offset: int, count: int) -> None:
-        """`count` of its records, the oldest without an answer, end at `end_offset`."""
+        """Answer the client's `count` oldest unanswered records, which end at `end_offset`."""
         if self._transport is not None:
             self._transport.write(struct.pack(f">{count}q", *range(end_offset - count, end_offset)))
 
@@ -180,7 +181,7 @@ class Front(asyncio.Protocol):
 
 
 class Orders:
-    """Reads standard input; the process ends with it."""
+    """Reader of standard input; the process ends with it."""
 
     def __init__(self, proposer: Proposer, node: AnyNode) -> None:
         self._proposer = proposer

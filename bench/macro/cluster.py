@@ -2,15 +2,15 @@
 
     python -m bench.macro.cluster [--quick] [--ours] [--only TEXT] [--directory DIR]
 
-The clusters are loaded in turns, the other one's processes stopped; processor time and memory are those of all three
+The clusters are loaded alternately, the other one's processes stopped. Processor time and memory are those of all three
 processes of a cluster together. Kafka is measured at three ages, because its figures differ by ten times between them:
 
 - `first`: librdkafka's first records in a new cluster, then batches of 1 MiB, of several clusters;
-- `fresh`: one turn of every load, after one another;
+- `fresh`: one turn of every load, one after the other;
 - then it is warmed until its compilers rest, which takes minutes, and everything is measured.
 
-`--ours` runs no peer and needs no Java. The table is written as JSON to bench/out, too. What restarts and moves is in
-`operations`, what is killed in `failover`.
+`--ours` runs no peer and needs no Java. The table is written as JSON to bench/out, too. `operations` measures restarts
+and moves, `failover` kills.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ from tests.peer.kafka import missing
 
 FIRST_CLUSTERS: Final = 3
 FIRST_BYTES: Final = 30_000_000, 100_000_000
-"""Of 100 B and of 1 KiB records, after which Kafka shows what the aims of these rows were set beside: 192 k/s at 80 s
-of processor time a gigabyte, and 64 k/s at 26; batches of 1 MiB came to 142 MB/s at 12.2."""
+"""Bytes of 100 B and of 1 KiB records, after which Kafka shows the figures on which these rows' aims are based.
+
+They are 192 k/s at 80 s of processor time a gigabyte, and 64 k/s at 26; 142 MB/s at 12.2 for batches of 1 MiB.
+"""
 
 
 def clients(small_bytes: int, large_bytes: int) -> Iterator[Row]:
-    """librdkafka with so much data of records of 100 B and of 1 KiB."""
+    """Yield the rows of librdkafka with that much data of records of 100 B and of 1 KiB."""
     for record_bytes, data_bytes, rate_aim in ((100, small_bytes, 2.0), (1024, large_bytes, 3.0)):
         yield f"librdkafka, {record_bytes} B", partial(
             client_rows, record_bytes=record_bytes, data_bytes=data_bytes, produce_aim=0.3, consume_aim=None,
@@ -43,20 +45,20 @@ def clients(small_bytes: int, large_bytes: int) -> Iterator[Row]:
 
 
 def loads() -> Iterator[Row]:
-    """What is produced, by name."""
+    """Yield the produce loads, by name."""
     for load in CLUSTER_LOADS:
         yield load[0], partial(load_rows, load=load)
     yield from clients(300_000_000, 600_000_000)
 
 
 def firsts() -> Iterator[Row]:
-    """What a new cluster's first clients bring, and then batches of 1 MiB."""
+    """Yield the loads of a new cluster's first clients, and then batches of 1 MiB."""
     yield from clients(*FIRST_BYTES)
     yield from chosen(loads(), (LARGE[0],))
 
 
 def rows() -> Iterator[Row]:
-    """By name, in the order in which they are run."""
+    """Yield the rows by name, in the order in which they are run."""
     yield from loads()
     yield "memory after the load", partial(memory_row, aim=0.2, absolute=False)
     yield "CreateTopics", partial(topic_rows, one_ms=8.0, many_seconds=1.0)

@@ -1,4 +1,4 @@
-"""Three combined nodes (broker and controller) on loopback, ours and Kafka's, started and asked as one server."""
+"""Three combined nodes (broker and controller) on loopback, ours and Kafka's, started and queried as one server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.peer.kafka import KafkaProcess
 from tests.ports import free_ports
 
 NODES: Final = 3
-# For clusters that are stopped while others are measured: nobody there is to think that the others are gone.
+# For clusters that are stopped while others are measured: their nodes must not consider each other dead.
 PATIENT: Final[Mapping[str, str]] = {
     "broker.session.timeout.ms": "600000", "controller.quorum.fetch.timeout.ms": "600000",
     "replica.lag.time.max.ms": "600000",
@@ -36,8 +36,8 @@ SETTINGS: Final[Mapping[str, str]] = {
 
 
 class _Cluster(ABC):
-    """`start` gives the seconds from the launch of all to the moment when each node lists all three. `settings` are for
-    all nodes."""
+    """Cluster whose `start` returns the seconds from the launch of all nodes until each lists all three. `settings` are
+    for all nodes."""
 
     name: str
 
@@ -79,23 +79,23 @@ class _Cluster(ABC):
             self.kill_node(node_id)
 
     def kill_node(self, node_id: int) -> None:
-        """As if its machine had failed; `restart_node` brings it back."""
+        """Kill the node, as if its machine had failed; `restart_node` starts it again."""
         process = self._processes.pop(node_id)
         process.kill()
         process.wait(STOP_SECONDS)
 
     def stop_node(self, node_id: int) -> None:
-        """In good order, if it runs."""
+        """Stop the node gracefully, if it runs."""
         if (process := self._processes.pop(node_id, None)) is not None:
             terminate(process)
 
     def restart_node(self, node_id: int) -> None:
-        """In good order, if it runs. It is launched when this returns, and need not serve yet."""
+        """Restart the node, gracefully if it runs. When this returns it is launched but need not serve yet."""
         self.stop_node(node_id)
         self._processes[node_id] = self._launch(node_id)
 
     def await_node(self, node_id: int) -> None:
-        """Until it serves and lists all three, after a restart."""
+        """Wait, after a restart, until the node serves and lists all three."""
         await_brokers([self.addresses[node_id - 1]], [self._processes[node_id]], NODES, time.monotonic())
 
     def stop(self) -> None:
@@ -104,7 +104,7 @@ class _Cluster(ABC):
 
 
 class KraftCluster(_Cluster):
-    """Ours, as `kraft storage format` and `kraft server start` make it."""
+    """Our cluster, as `kraft storage format` and `kraft server start` create it."""
 
     name = "kraft"
 
@@ -127,7 +127,7 @@ class KraftCluster(_Cluster):
 
 
 class KafkaCluster(_Cluster):
-    """Kafka's with their defaults and 1 GiB of heap each. Their directories are formatted beforehand."""
+    """Kafka's nodes with their defaults and 1 GiB of heap each. Their directories are formatted beforehand."""
 
     name = "kafka"
 

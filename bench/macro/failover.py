@@ -1,19 +1,20 @@
-"""How long a producer waits when nodes are killed, or restarted in good order; beside Apache Kafka 4.3.1.
+"""Waiting times of a producer when nodes are killed or gracefully restarted, beside Apache Kafka 4.3.1.
 
     python -m bench.macro.failover [--kills 50] [--peer-kills 5] [--restarts 1] [--set NAME=VALUE] [--ours]
 
 Three nodes of both roles, topics with three replicas and min.insync.replicas 2, and idempotent producers with
-acks=all, all with their defaults; topics and producers are new for each kill and each round. There are two kinds of
-kills (-9), as many of each, in turns: of the active controller, and of a node that is not. The victim leads a
-partition to which one producer sends alone; another producer sends to a partition of each node. Restarts (SIGTERM,
-wait, start) go round all nodes. A gap is the longest time for which one of the partitions acknowledged nothing. At the
-end everything is read back and compared with what was acknowledged. Kafka's three nodes come after ours, alone on the
-machine too, under the same load; a kill of theirs costs half a minute, so there are fewer. `operations` has the
-rolling restart of both.
+acks=all, all with their defaults. Topics and producers are new for each kill and each round.
 
-A kill that finds a producer without a connection to any other node has a row of its own, without an aim: the producer's
-timer of a second decides that gap (tests.integration.failover.Gap). A kill like that is repeated, so the other rows
-have the full number.
+There are two kinds of kills (-9), equally many and alternating: of the active controller, and of another node. The
+victim leads a partition to which one producer sends alone; another producer sends to a partition of each node. Restarts
+(SIGTERM, wait, start) visit all nodes. A gap is the longest time for which one of the partitions acknowledged nothing.
+At the end everything is read back and compared with the acknowledged records.
+
+Kafka's three nodes run after ours, also alone on the machine, under the same load. A kill of theirs costs half a
+minute, so there are fewer. `operations` has the rolling restart of both.
+
+A kill of a producer's only connection has a row of its own, without an aim: the producer's timer of a second decides
+that gap (tests.integration.failover.Gap). Such a kill is repeated, so the other rows have the full number.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ AnyCluster = KraftCluster | KafkaCluster
 
 
 class Node:
-    """One of three, of either kind."""
+    """One of three nodes, of either kind."""
 
     def __init__(self, cluster: AnyCluster, node_id: int) -> None:
         self.node_id = node_id
@@ -64,7 +65,7 @@ class Node:
 
 
 class Nodes:
-    """All three."""
+    """All three nodes."""
 
     def __init__(self, cluster: AnyCluster) -> None:
         self.nodes = {node_id: Node(cluster, node_id) for node_id in cluster.homes}
@@ -78,7 +79,7 @@ class Nodes:
 
 @contextmanager
 def running(make: type[KraftCluster | KafkaCluster], home: Path, settings: Mapping[str, str]) -> Iterator[Failover]:
-    """A new cluster with its defaults but for `settings`."""
+    """Start a new cluster with its defaults except `settings`."""
     with tempfile.TemporaryDirectory(dir=home) as directory:
         cluster = make(Path(directory), settings)
         try:
@@ -91,16 +92,16 @@ def running(make: type[KraftCluster | KafkaCluster], home: Path, settings: Mappi
 KINDS: Final = {True: "the leader that is the active controller", False: "a leader that is not the controller"}
 
 Gaps = dict[bool, list[Gap]]
-"""Of each kill, by whether it hit the active controller."""
+"""Gaps of each kill, by whether it hit the active controller."""
 
 
 def connected(gaps: list[Gap]) -> list[float]:
-    """Those of producers that had another connection, in seconds."""
+    """Return the gaps of producers that had another connection, in seconds."""
     return [gap.seconds for gap in gaps if gap.is_connected]
 
 
 def kills(console: Console, name: str, cluster: Failover, count: int) -> Gaps:
-    """So many of each kind, and those of producers without another connection."""
+    """Execute `count` kills of each kind; kills of producers without another connection are in addition."""
     gaps: Gaps = {kind: [] for kind in KINDS}
     for number in range(1, count + 1):
         for kind, victim in KINDS.items():
@@ -125,7 +126,7 @@ def restarts(console: Console, name: str, cluster: Failover, rounds: int) -> Non
 
 
 def outcome(console: Console, name: str, cluster: Failover) -> Outcome:
-    """What was sent, and what was wrong with it."""
+    """Return the number of sent records and the errors among them."""
     found = Outcome(*map(sum, zip(*cluster.outcomes(), strict=True)))
     console.print(f"{name}: {found}")
     return found
@@ -140,7 +141,7 @@ def outcome(console: Console, name: str, cluster: Failover) -> Outcome:
 @click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
               help="Where all nodes keep their data.")
 def main(count: int, peer_kills: int, rounds: int, settings: tuple[str, ...], ours: bool, directory: Path) -> None:
-    """Measure what a producer notices of dying and restarting nodes."""
+    """Measure the gaps of a producer when nodes die and restart."""
     with reported("failover", directory, quick=False) as (console, home, report):
         theirs: Gaps = {kind: [] for kind in KINDS}
         with running(KraftCluster, home, dict(each.split("=", 1) for each in settings)) as cluster:
@@ -157,7 +158,7 @@ def main(count: int, peer_kills: int, rounds: int, settings: tuple[str, ...], ou
 
 
 def figures(gaps: Gaps, theirs: Gaps, found: Outcome) -> list[Figure]:
-    """The two have not the same number of kills: each figure is of all of them."""
+    """Return the figures. The two sides differ in the number of kills, so each figure covers all of its side's."""
     made = [gap_figure(f"{victim} is killed", take, connected(gaps[kind]), connected(theirs[kind]), aim)
             for kind, victim in KINDS.items() for take, aim in (("median", 0.3), ("longest", 0.5))]
     alone, theirs_alone = ([gap.seconds for kind in KINDS for gap in each[kind] if not gap.is_connected]
@@ -169,7 +170,7 @@ def figures(gaps: Gaps, theirs: Gaps, found: Outcome) -> list[Figure]:
 
 
 def gap_figure(row: str, take: str, ours: list[float], peers: list[float], aim: float | None = None) -> Figure:
-    """The median gap or the longest one."""
+    """Return the figure of the median gap or of the longest one."""
     of: Callable[[list[float]], float] = statistics.median if take == "median" else max
     return Figure(row, f"gap, {take}", "s", aim, absolute=True,
                   ours=[of(ours)] if ours else [], peers=[of(peers)] if peers else [])

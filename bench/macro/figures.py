@@ -1,4 +1,4 @@
-"""Figures of two servers that are loaded in turns, and their table."""
+"""Figures of two servers that are loaded alternately, and their table."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ T = TypeVar("T")
 WARM_SECONDS = 3.0
 WARM_SECONDS_MAX = 240.0
 COMPILED_SHARE = 0.08
-"""Of a warm server's processor time its compilers take less."""
+"""Largest share of a warm server's processor time that its compilers take."""
 
 
 @dataclass
 class Figure:
-    """One figure of a row, by turn. `aim` is a ratio to the peer's, or with `absolute` a value in `unit`; None: the
-    figure only explains another. Without a peer a ratio is not known."""
+    """One figure of a row, by turn. `aim` is a ratio to the peer's, or with `absolute` a value in `unit`. None means
+    that the figure only explains another. Without a peer the ratio is unknown."""
 
     row: str
     name: str
@@ -46,14 +46,14 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """The median of the ratios turn by turn, which holds when the machine's speed drifts."""
+        """Return the median of the ratios turn by turn, which is robust when the machine's speed drifts."""
         if not self.peers:
             return None
         return statistics.median(a / b if b else float("inf") for a, b in zip(self.ours, self.peers, strict=True))
 
     @property
     def met(self) -> bool | None:
-        """None: it has no aim, or no peer to reach it beside."""
+        """Return whether the aim is met; None without an aim, or without a peer for it."""
         value = statistics.median(self.ours) if self.absolute else self.ratio
         if self.aim is None or value is None:
             return None
@@ -62,8 +62,8 @@ class Figure:
 
 @dataclass
 class Pair:
-    """The two servers, the peer may be missing, and how long and how often to measure; `fresh`: once, whatever a row
-    asks for, because a second turn would find a warmer peer."""
+    """The two servers, whose peer may be missing, and the length and number of measurements. With `fresh` each row has
+    one turn, because a second one would find a warmer peer."""
 
     ours: Server
     peer: Server | None
@@ -78,7 +78,8 @@ class Pair:
 
     def alternate(self, action: Callable[[Server], tuple[float, ...]],
                   figures: tuple[Figure, ...], turns: int | None = None) -> list[Figure]:
-        """Does it to both in turns; who begins changes. The action gives the figures' values in their order."""
+        """Apply the action to both alternately; the first one changes with each turn. The action returns the figures'
+        values in their order."""
         for turn in range(1 if self.fresh else turns or self.turns):
             for server in self.servers if turn % 2 == 0 else reversed(self.servers):
                 with self._alone(server):
@@ -89,7 +90,7 @@ class Pair:
 
     @contextmanager
     def _alone(self, server: Server) -> Iterator[None]:
-        """The other one is stopped meanwhile: three nodes of Kafka with nothing to do take an eighth of a processor."""
+        """Stop the other one meanwhile: three idle nodes of Kafka take an eighth of a processor."""
         others = [each for each in self.servers if each is not server and each.pids]
         pids = [pid for each in others for pid in each.pids]
         signal_all(pids, signal.SIGSTOP)
@@ -106,7 +107,7 @@ class Pair:
 
 
 class Report:
-    """All figures of a run: printed as they come, then as a table, and written as JSON."""
+    """All figures of a run: printed one by one, then as a table, and written as JSON."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -139,17 +140,17 @@ class Report:
 
 
 Row = tuple[str, Callable[[Pair], list[Figure]]]
-"""A name, and what measures the figures."""
+"""A name, and the function that measures the figures."""
 
 
 def chosen(rows: Iterable[tuple[str, T]], only: tuple[str, ...]) -> list[tuple[str, T]]:
-    """The rows whose name contains one of these texts; without any, all."""
+    """Return the rows whose name contains one of these texts; all rows without texts."""
     return [row for row in rows if not only or any(text in row[0] for text in only)]
 
 
 @dataclass
 class Comparison:
-    """A run under way. `new_pair` makes two servers with no data yet; the name is for their directories."""
+    """A run in progress. `new_pair` creates two servers without data; the name is for their directories."""
 
     console: Console
     pair: Pair
@@ -157,7 +158,7 @@ class Comparison:
     new_pair: Callable[[str], Pair]
 
     def measure_first(self, rows: Iterable[Row], starts: int) -> None:
-        """Each row once on new servers that were just started, `starts` times: what their first clients find."""
+        """Measure each row once on newly started servers, `starts` times: the figures of their first clients."""
         rows = list(rows)
         rounds = []
         for cluster in range(starts if rows else 0):
@@ -174,15 +175,14 @@ class Comparison:
             for same in zip(*rounds, strict=True)])
 
     def measure_fresh(self, rows: Iterable[Row]) -> None:
-        """One turn of each row on both as their start left them, which is what whoever tries them sees. The rows warm
-        the peer for each other."""
+        """Measure one turn of each row on both right after their start, as in a first trial. The rows warm the peer for
+        each other."""
         for _, row in rows:
             figures = row(replace(self.pair, turns=1, fresh=True))
             self.report.add([replace(figure, row=f"fresh: {figure.row}") for figure in figures])
 
     def warm(self, rows: Iterable[Row]) -> None:
-        """Does to both what the rows do, and forgets the figures; to the peer again and again, until what compiles its
-        code has little left to do."""
+        """Run the rows on both and drop the figures; repeat on the peer until its compilers have little left to do."""
         rows = list(rows)
         begun = time.monotonic()
         warm = Pair(self.pair.ours, self.pair.peer, 1, WARM_SECONDS, 0.2)
@@ -192,7 +192,7 @@ class Comparison:
             for _, row in rows:
                 row(warm)
             compiled, used = compiler_seconds(self._peer_pids) - before[0], cpu_seconds(self._peer_pids) - before[1]
-            share = max(0.0, compiled / used) if used else 0.0     # threads that have nothing to do may end
+            share = max(0.0, compiled / used) if used else 0.0     # idle compiler threads may end
             if self.pair.peer is not None:
                 warm = Pair(self.pair.peer, None, 1, WARM_SECONDS, 0.2)
         self.console.print(f"warm after {time.monotonic() - begun:.0f} s: the peer's compilers take {share:.0%} of its "
@@ -210,8 +210,8 @@ class Comparison:
 @contextmanager
 def comparison(name: str, directory: Path, ours: Callable[[Path], Server], peer: Callable[[Path], Server] | None, *,
                quick: bool) -> Iterator[Comparison]:
-    """A `reported` run of two servers, which are made with directories that are theirs, and stopped; `quick`: one short
-    turn of each row."""
+    """Start a `reported` run of two servers, each with a directory of its own, and stop them at the end. With `quick`
+    each row has one short turn."""
     with reported(name, directory, quick=quick) as (console, home, report):
         if quick:
             console.print("quick: nothing is warmed, so the peer's figures mean little")
@@ -228,8 +228,8 @@ def comparison(name: str, directory: Path, ours: Callable[[Path], Server], peer:
 
 @contextmanager
 def reported(name: str, directory: Path, *, quick: bool) -> Iterator[tuple[Console, Path, Report]]:
-    """A run from the first print to the table, which is shown and saved whatever happens, with a directory of its own
-    that goes in the end."""
+    """Set up a run from the first print to the table, which is shown and saved in every case. Its directory is removed
+    at the end."""
     console = Console(width=150)
     home = begin(console, directory, name, touch=not quick)
     begun = time.monotonic()

@@ -1,9 +1,10 @@
-"""Three nodes restarted in turn under load, replicas moved under load, and ten thousand partitions on three nodes:
-ours, then those of Apache Kafka 4.3.1, replication 3, min.insync.replicas 2; what is moved has two replicas.
+"""Three nodes restarted in turn under load, replicas moved under load, and ten thousand partitions on three nodes.
+
+First ours, then those of Apache Kafka 4.3.1; replication 3, min.insync.replicas 2; moved partitions have two replicas.
 
     python -m bench.macro.operations [--quick] [--ours] [--only TEXT] [--directory DIR]
 
-Each row has clusters of its own with their defaults, one after the other: nothing else runs meanwhile. The table is
+Each row has clusters of its own with their defaults, one after the other; nothing else runs meanwhile. The table is
 written as JSON to bench/out, too.
 """
 
@@ -57,7 +58,7 @@ CHANGES: Final = 15
 
 @contextmanager
 def running(make: Make, home: Path) -> Iterator[AnyCluster]:
-    """A new cluster with its defaults, stopped in the end."""
+    """Start a new cluster with its defaults; stop it at the end."""
     cluster = make(home / uuid.uuid4().hex[:8], {})
     try:
         cluster.start()
@@ -75,7 +76,7 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 
 
 def topics_at(address: str, names: list[str]) -> list[MetadataResponseTopic]:
-    """As one node tells of them; none while it is not there."""
+    """Return the topics as one node describes them; none while it is offline."""
     try:
         with Cluster(address, timeout=10.0) as cluster:
             return list(cluster.metadata(names).topics)
@@ -91,7 +92,7 @@ def in_sync(address: str, name: str) -> bool:
 # --- restarts
 
 def restart_gaps(make: Make, home: Path) -> tuple[float, ...]:
-    """The longest gap of an idempotent producer with acks=all and librdkafka's defaults, and the errors it got."""
+    """Return the longest gap of an idempotent producer with acks=all and librdkafka's defaults, and its errors."""
     with running(make, home) as cluster:
         name = "restarts"
         with Cluster(cluster.bootstrap) as client:
@@ -110,7 +111,7 @@ def restart_gaps(make: Make, home: Path) -> tuple[float, ...]:
 
 
 def await_flow(cluster: AnyCluster, stream: Stream) -> None:
-    """Until all replicas are in sync, as all nodes know, and records flow; and then a little longer."""
+    """Wait until all replicas are in sync according to all nodes, and records flow; and then a little longer."""
     wait_for(lambda: all(in_sync(address, stream.topic) for address in cluster.addresses), "in sync")
     now = time.monotonic()
     wait_for(lambda: stream.flows_since(now), "acknowledged")
@@ -120,8 +121,8 @@ def await_flow(cluster: AnyCluster, stream: Stream) -> None:
 # --- moving replicas
 
 def move(make: Make, home: Path, data_bytes: int) -> tuple[float, ...]:
-    """Each of three partitions with two replicas, of so many bytes together, gets one replica elsewhere, while a
-    producer goes on: seconds until the controller knows of no move any more, its longest gap, its errors."""
+    """Move one replica of each of three partitions with two replicas and that many bytes together, while a producer
+    runs. Return the seconds until the controller lists no move any more, and the producer's longest gap and errors."""
     with running(make, home) as cluster, Cluster(cluster.bootstrap) as client:
         name = "moved"
         create_topic(client, name, NODES, 2)
@@ -152,8 +153,8 @@ def move(make: Make, home: Path, data_bytes: int) -> tuple[float, ...]:
 # --- many partitions
 
 def many_partitions(make: Make, home: Path, count: int) -> tuple[float, ...]:
-    """Seconds to create them, milliseconds from a change to when all three tell of it, seconds in which a killed
-    broker's partitions have other leaders, and memory."""
+    """Return the seconds to create them, the milliseconds from a change until all three nodes report it, the seconds
+    until a killed broker's partitions have other leaders, and the memory."""
     with running(make, home) as cluster:
         names = [f"many-{number}" for number in range(TOPICS)]
         began = time.monotonic()
@@ -170,7 +171,7 @@ def many_partitions(make: Make, home: Path, count: int) -> tuple[float, ...]:
 
 
 def change(cluster: AnyCluster) -> float:
-    """One more topic; seconds until every node tells of its leader."""
+    """Create one more topic; return the seconds until every node reports its leader."""
     name = f"change-{uuid.uuid4().hex[:8]}"
     clients = [Cluster(address) for address in cluster.addresses]
     try:
@@ -190,7 +191,7 @@ def change(cluster: AnyCluster) -> float:
 
 
 def fail_over(cluster: AnyCluster, names: list[str]) -> float:
-    """Kills a broker that is not the active controller; seconds until another one tells that all are led."""
+    """Kill a broker that is not the active controller; return the seconds until another one reports leaders for all."""
     with Cluster(cluster.bootstrap) as client:
         active = QuorumClient(client).describe().leader
     victim = next(node_id for node_id in cluster.homes if node_id != active)
@@ -211,7 +212,7 @@ def fail_over(cluster: AnyCluster, names: list[str]) -> float:
 
 def rows(home: Path, count: int, data_bytes: int, *, with_peer: bool) -> Iterator[
         tuple[str, Callable[[], list[Figure]]]]:
-    """By name: ours first, then the peer's."""
+    """Yield the rows by name: ours first, then the peer's."""
     def beside(action: Callable[[Make, Path], tuple[float, ...]], figures: tuple[Figure, ...]) -> list[Figure]:
         for figure, value in zip(figures, action(KraftCluster, home), strict=True):
             figure.ours.append(value)

@@ -1,4 +1,4 @@
-"""The tail of a paced producer, while another client reads what is not in memory and the cleaner runs."""
+"""Tail latency of a paced producer, while another client reads data that is not in memory and the cleaner runs."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ FORGET_TIMES: Final = 10
 FORGET_SECONDS: Final = 0.2
 TOPIC: Final = 2
 SET: Final = 0
-# The cleaner leaves alone what is younger: so it waits until the measurement begins.
+# The cleaner ignores younger records: so it waits until the measurement begins.
 LAG_MS: Final = "min.compaction.lag.ms"
 
 
 class PacedRun:
-    """One measurement of one server. It makes its topics, and removes them in `close`."""
+    """One measurement of one server. It creates its topics, and removes them in `close`."""
 
     def __init__(self, server: Server, scale: float) -> None:
         self.server = server
@@ -66,7 +66,7 @@ class PacedRun:
         self.requests = int(COLD_BYTES * scale) // (FETCH_BYTES // 2)
 
     def prepare(self) -> None:
-        """Fills the topics, writes everything to the disk and has the kernel forget what the client will read."""
+        """Fill the topics, write everything to the disk and drop the pages that the client will read."""
         with Cluster(self.server.bootstrap) as cluster:
             create_topic(cluster, self.paced.topic, 1)
             create_topic(cluster, self.cold.topic, 1)
@@ -94,7 +94,8 @@ class PacedRun:
             raise RuntimeError(f"{self.server.name}: {left} records were not acknowledged")
 
     def measure(self) -> tuple[float, float, float]:
-        """p50 and p99.9 in milliseconds from when each record was due; MB/s of what was read meanwhile."""
+        """Return p50 and p99.9 in milliseconds from the time at which each record was due, and the MB/s of the reader.
+        """
         with Cluster(self.server.bootstrap) as cluster:
             before = self._compacted_bytes(cluster)
             opened = parts.partitions_of(self.paced, cluster) + parts.partitions_of(self.cold, cluster)
@@ -113,7 +114,7 @@ class PacedRun:
                     connection.close()
 
     def _run(self, cluster: Cluster, paced: Load, cold: Load, before: int) -> tuple[float, float, float]:
-        """Paces until the other client has read everything and the cleaner has been there."""
+        """Run the paced load until the other client has read everything and the cleaner has run."""
         _alter(cluster, self.compacted, LAG_MS, "0")
         rates: list[float] = []
         failures: list[BaseException] = []
@@ -154,10 +155,10 @@ class PacedRun:
 
 
 def _guarded(work: Callable[[], None], failures: list[BaseException], load: Load) -> None:
-    """A thread's work; when it fails the load ends, too."""
+    """Run a thread's work; a failure ends the load, too."""
     try:
         work()
-    except BaseException as error:  # noqa: BLE001 - raised by whoever waits for the thread
+    except BaseException as error:  # noqa: BLE001 - raised by the caller that waits for the thread
         failures.append(error)
         load.stop()
 
@@ -172,7 +173,7 @@ def _alter(cluster: Cluster, topic: str, name: str, value: str) -> None:
 
 
 def percentile(pairs: list[tuple[int, int]], share: float) -> int:
-    """The value that `share` of the counted ones do not exceed; `pairs` of (value, count) ascend."""
+    """Return the value that `share` of the counted ones do not exceed; `pairs` of (value, count) ascend."""
     left = share * sum(count for _, count in pairs)
     for value, count in pairs:
         left -= count
@@ -182,15 +183,15 @@ def percentile(pairs: list[tuple[int, int]], share: float) -> int:
 
 
 def forget(path: Path) -> None:
-    """Has the kernel drop a file's pages. RuntimeError when it keeps more than a few: a reader would find them."""
+    """Let the kernel drop a file's pages. Raises RuntimeError when more than a few stay, which a reader would find."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
         size = os.fstat(descriptor).st_size
-        for _ in range(FORGET_TIMES):  # pages that somebody holds at that moment stay
+        for _ in range(FORGET_TIMES):  # pages that are in use at the moment stay
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             warm = sum(_in_memory(descriptor, size * number // SAMPLES) for number in range(SAMPLES))
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)  # what the questions themselves brought in
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)  # pages that the check itself loaded
             if size <= FETCH_BYTES or SAMPLES - warm >= COLD_SHARE_MIN * SAMPLES:
                 return
             time.sleep(FORGET_SECONDS)

@@ -2,10 +2,10 @@
 
     python -m bench.macro.peer [--quick] [--only TEXT] [--directory DIR]
 
-Both nodes are loaded in turns, the other one stopped, because shared machines change their speed from second to
-second; a ratio is the median of the ratios turn by turn. Every load is measured once as the start left both (`fresh`),
-then Kafka is warmed with every kind of load until its compilers rest, and all is measured. Needs Java and Maven. The
-table is written as JSON to bench/out, too.
+Both nodes are loaded alternately, the other one stopped, because shared machines change their speed from second to
+second. A ratio is the median of the ratios turn by turn. Every load is measured once right after the start (`fresh`).
+Then Kafka is warmed with every kind of load until its compilers rest, and everything is measured. Needs Java and Maven.
+The table is written as JSON to bench/out, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.peer.kafka import missing
 
 
 def loads() -> Iterator[Row]:
-    """What is produced, fetched and asked, by name; librdkafka with its defaults."""
+    """Yield the loads of produce, fetch and metadata requests, by name; librdkafka with its defaults."""
     for load in LOADS:
         yield load[0], partial(load_rows, load=load)
     yield "librdkafka, 100 B", partial(client_rows, record_bytes=100, data_bytes=300_000_000, produce_aim=0.35,
@@ -34,7 +34,7 @@ def loads() -> Iterator[Row]:
 
 
 def rows() -> Iterator[Row]:
-    """By name, in the order in which they are run."""
+    """Yield the rows by name, in the order in which they are run."""
     yield from loads()
     yield "paced", paced_rows
     yield "memory after the load", partial(memory_row, aim=200, absolute=True)

@@ -1,4 +1,4 @@
-"""The rows of the comparisons: what is done to both servers, and what each figure of it should be."""
+"""Rows of the comparisons: the actions on both servers, and the aim of each figure."""
 
 from __future__ import annotations
 
@@ -26,9 +26,12 @@ WARMUP_SECONDS: Final = 1.0
 FILLING_SECONDS: Final = 0.3
 FILLING_WARMUP_SECONDS: Final = 0.2
 FILLING_TURNS: Final = 4
-"""Of a turn that fills the page cache, and how many for one of another kind: three copies of what comes in so long are
-less than a tenth of the memory, with which the system begins to write to its disk. Once it does, a server waits for
-that disk at every few megabytes (the map of free blocks is read behind the writes), the faster the sooner."""
+"""Duration and warm-up of one turn of a load that fills the page cache, and its turns for each turn of other loads.
+
+Three copies of the data of such a turn are less than a tenth of the memory, the limit at which the system begins to
+write to its disk. Once it does, a server waits for that disk at every few megabytes (the map of free blocks is read
+behind the writes). A faster server reaches that point sooner.
+"""
 CLIENT_TURNS: Final = 2
 FILL_BYTES: Final = 1 << 28
 LOAD_BYTES_MAX: Final = 2 << 30
@@ -37,8 +40,8 @@ MANY_TOPICS: Final = 1_300
 
 
 def start_rows(pair: Pair, elapsed: Figure, memory: Figure, *, file_pages: bool = True) -> list[Figure]:
-    """The first start of each, which every run needs. A node of ours alone makes its directory in it, the peer's was
-    formatted."""
+    """Return the rows of the first start of each, which every run needs. A single node of ours creates its directory in
+    it; the peer's is formatted beforehand."""
     def start(server: Server) -> tuple[float, ...]:
         seconds = server.start()
         time.sleep(0.5)
@@ -47,7 +50,7 @@ def start_rows(pair: Pair, elapsed: Figure, memory: Figure, *, file_pages: bool 
 
 
 Wanted = tuple[str, str, Callable[[Measurement], float | None], float, str]
-"""A figure of a measurement: name, unit, value, aim, what is better."""
+"""A figure of a measurement: name, unit, value, aim, better direction."""
 Load = tuple[str, Workload, tuple[Wanted, ...]]
 
 
@@ -96,8 +99,8 @@ CLUSTER_LOADS: Final[tuple[Load, ...]] = tuple((f"{name}, acks=all", replace(wor
 
 
 def load_rows(pair: Pair, load: Load) -> list[Figure]:
-    """One workload on both; one that waits for each answer also while the processors are kept awake. The topics go
-    afterwards, so that no row pays for another one's data."""
+    """Measure one workload on both. One that waits for each answer also runs while the processors are kept awake. The
+    topics are deleted afterwards, so that no row pays for another one's data."""
     row, workload, wanted = load
     workload = replace(workload, topic=f"load-{uuid.uuid4().hex[:8]}")
     for server in pair.servers:
@@ -136,7 +139,7 @@ def load_rows(pair: Pair, load: Load) -> list[Figure]:
 
 
 def _serving_limit(row: str, pair: Pair, workload: Workload) -> list[Figure]:
-    """What one thread in C reaches that sends slices of the same file to as many connections."""
+    """Measure one thread in C that sends slices of the same file to as many connections."""
     rate_in_c, cpu_in_c = Figure(row, "rate in C", "MB/s", None, "more"), Figure(row, "CPU in C", "s/GB", None)
     segment = max((pair.ours.data / f"{workload.topic}-0").glob("*.log"), key=lambda path: path.stat().st_size)
     for _ in range(pair.turns):
@@ -148,7 +151,7 @@ def _serving_limit(row: str, pair: Pair, workload: Workload) -> list[Figure]:
 
 def client_rows(pair: Pair, record_bytes: int, data_bytes: int, produce_aim: float, consume_aim: float | None,
                 rate_aim: float | None = None) -> list[Figure]:
-    """librdkafka with its defaults, acks=all among them; what the server's processor pays for a gigabyte of values."""
+    """Measure librdkafka with its defaults, acks=all among them: the server's processor time per gigabyte of values."""
     row = f"librdkafka, {record_bytes} B"
     figures = (Figure(row, "produce", "k/s", rate_aim, "more"),
                Figure(row, "produce, server CPU", "s/GB", produce_aim),
@@ -187,8 +190,8 @@ def _consume(server: Server, topic: str, count: int) -> None:
 
 
 def paced_rows(pair: Pair) -> list[Figure]:
-    """A paced producer while another client reads what is not in memory and the cleaner works. New topics each time:
-    what a server has mapped the kernel does not forget."""
+    """Measure a paced producer while another client reads data that is not in memory and the cleaner works. Topics are
+    new each time, because the kernel does not drop pages that a server has mapped."""
     row = "paced, 5 k/s of 100 B, cold reader, cleaner"
     figures = (Figure(row, "p50", "ms", None), Figure(row, "p99.9", "ms", 1.0),
                Figure(row, "the cold reader", "MB/s", None, "more"))
@@ -204,13 +207,13 @@ def paced_rows(pair: Pair) -> list[Figure]:
 
 
 def memory_row(pair: Pair, aim: float, *, absolute: bool) -> list[Figure]:
-    """After the load: whoever ran more rows before has more to show."""
+    """Measure memory after the load. It grows with the number of rows that ran before."""
     figure = Figure("memory after the load", "resident, without file pages", "MB", aim, absolute=absolute)
     return pair.alternate(lambda server: (resident_megabytes(server.pids, file_pages=False),), (figure,), turns=1)
 
 
 def topic_rows(pair: Pair, one_ms: float, many_seconds: float) -> list[Figure]:
-    """Creating topics one by one, and many in a request."""
+    """Measure the creation of topics one by one, and many in a request."""
     one = Figure("CreateTopics one by one", "p50", "ms", one_ms, absolute=True)
     many = Figure("1,000 topics in 20 requests", "in all", "s", many_seconds, absolute=True)
 
@@ -225,7 +228,7 @@ def topic_rows(pair: Pair, one_ms: float, many_seconds: float) -> list[Figure]:
 
 
 def restart_row(pair: Pair) -> list[Figure]:
-    """Starts with many topics after kill -9."""
+    """Measure starts with many topics after kill -9."""
     figure = Figure("start, 1,300 topics after kill -9", "to the first Metadata reply", "s", 2.0, absolute=True)
 
     def run(server: Server) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""The servers that are compared: each can be started, killed, started again, and asked for its processor time."""
+"""The servers that are compared. Each can be started, killed and started again, and reports its processor time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 ASK_PAUSE_SECONDS = 0.005
 HEAP = "1g"
-# Not the default of 15 s: the cleaner is to begin within the time of one measurement.
+# Not the default of 15 s: the cleaner must begin within the time of one measurement.
 CLEANER_BACKOFF_MS = 1000
 INITIAL_DELAY_MS = 30_000      # Kafka's default, which the peer tests change
 
@@ -31,8 +31,8 @@ Process = subprocess.Popen[bytes] | subprocess.Popen[str]
 
 
 class Server(Protocol):
-    """One node on loopback, or several; without `pids` before the first start. `start` gives the seconds from the
-    launch to the first Metadata reply with all of them in it."""
+    """One node on loopback, or several; without `pids` before the first start. `start` returns the seconds from the
+    launch to the first Metadata reply that lists all of them."""
 
     name: str
     bootstrap: str
@@ -46,7 +46,7 @@ class Server(Protocol):
 
 
 class KraftServer:
-    """Our node as `kraft server start` runs it."""
+    """Our node, as `kraft server start` runs it."""
 
     name = "kraft"
 
@@ -80,7 +80,7 @@ class KraftServer:
 
 
 class KafkaServer:
-    """Apache Kafka with its defaults, the cleaner's pause aside, and 1 GiB of heap. Its directory is formatted
+    """Apache Kafka with its defaults, except the cleaner's pause, and 1 GiB of heap. Its directory is formatted
     beforehand."""
 
     name = "kafka"
@@ -109,12 +109,12 @@ class KafkaServer:
 
 
 def compile_kraft() -> None:
-    """As an installed package is; some environments have Python compile its modules again at each start."""
+    """Compile the Python modules, as in an installed package. Some environments recompile them at each start."""
     compileall.compile_dir(Path(kraft.__file__).parent, quiet=1)
 
 
 def launch_kraft(home: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
-    """`kraft server start` with these options; what it prints goes to a file in `home`."""
+    """Run `kraft server start` with these options; its output goes to a file in `home`."""
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with open(home / "output.log", "ab") as output:
         return subprocess.Popen([sys.executable, "-m", "kraft", "server", "start", *options], stdout=output,
@@ -122,20 +122,20 @@ def launch_kraft(home: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def terminate(process: Process) -> None:
-    """SIGTERM, unless it has ended already."""
+    """Send SIGTERM, unless the process has already ended."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         process.wait(STOP_SECONDS)
 
 
 def signal_all(pids: Sequence[int], number: signal.Signals) -> None:
-    """SIGSTOP and SIGCONT, mostly."""
+    """Send a signal to all processes, mostly SIGSTOP and SIGCONT."""
     for pid in pids:
         os.kill(pid, number)
 
 
 def compiler_seconds(pids: Sequence[int]) -> float:
-    """Processor time that Java's compilers in these processes have taken so far."""
+    """Return the processor time that Java's compilers in these processes have used so far."""
     ticks = 0
     for pid in pids:
         for path in Path(f"/proc/{pid}/task").glob("*/stat"):
@@ -146,8 +146,8 @@ def compiler_seconds(pids: Sequence[int]) -> float:
 
 
 def await_brokers(addresses: Sequence[str], processes: Sequence[Process], count: int, begin: float) -> float:
-    """Asks each address until it lists `count` brokers; the seconds since `begin`. A new connection each time, because
-    a node that starts drops some."""
+    """Query each address until it lists `count` brokers; return the seconds since `begin`. Each query has a new
+    connection, because a starting node drops some."""
     left = list(addresses)
     while time.monotonic() - begin < START_SECONDS:
         if ended := [each for each in processes if each.poll() is not None]:
@@ -168,7 +168,7 @@ def _brokers(address: str) -> int:
 
 
 def resident_megabytes(pids: Sequence[int], *, file_pages: bool) -> float:
-    """Resident memory of these processes; without `file_pages` only what is their own."""
+    """Return the resident memory of these processes; without `file_pages` only their anonymous memory."""
     name = "VmRSS:" if file_pages else "RssAnon:"
     found = [int(line.split()[1]) * 1024 / 1e6 for pid in pids
              for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith(name)]

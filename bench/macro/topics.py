@@ -1,4 +1,4 @@
-"""Making topics: one by one, many in a request, and a start with many of them."""
+"""Creation of topics: one by one, many in a request, and a start with many of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IN_SERVICE_PAUSE_SECONDS: Final = 0.1
 
 
 def create_topics(cluster: Cluster, names: list[str], partitions: int = 1) -> float:
-    """Creates topics of so many partitions in one request; seconds until the controller has answered."""
+    """Create topics of that many partitions in one request; return the seconds until the controller has answered."""
     topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1) for name in names]
     request = CreateTopicsRequest(topics=topics, timeout_ms=120_000)
     begin = time.perf_counter()
@@ -34,7 +34,7 @@ def create_topics(cluster: Cluster, names: list[str], partitions: int = 1) -> fl
 
 
 def create_up_to(server: Server, count: int) -> None:
-    """Makes topics until there are that many."""
+    """Create topics until that many exist."""
     with Cluster(server.bootstrap) as cluster:
         there = len(cluster.metadata().topics)
         for first in range(there, count, BATCH):
@@ -42,8 +42,8 @@ def create_up_to(server: Server, count: int) -> None:
 
 
 def await_in_service(server: Server) -> None:
-    """Waits until topics can be created: brokers that were stopped for longer than their session are fenced when they
-    go on, until their next heartbeat."""
+    """Wait until topics can be created: brokers that were paused for longer than their session are fenced until their
+    next heartbeat."""
     name = f"ready-{uuid.uuid4().hex[:8]}"
     deadline = time.monotonic() + IN_SERVICE_SECONDS
     with Cluster(server.bootstrap) as cluster:
@@ -59,7 +59,7 @@ def await_in_service(server: Server) -> None:
 
 
 def delete_topics(server: Server, names: list[str]) -> None:
-    """Asks for it; files may go later."""
+    """Request the deletion; files may be removed later."""
     with Cluster(server.bootstrap) as cluster:
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names], topic_names=names,
                                       timeout_ms=30_000)

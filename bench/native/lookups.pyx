@@ -1,4 +1,4 @@
-"""Look-ups one at a time, through the calls that the log itself makes (`lookup.pyx`, `segment.pyx`)."""
+"""Look-ups one at a time, through the same calls as the log (`lookup.pyx`, `segment.pyx`)."""
 
 from libc.stdint cimport int64_t
 
@@ -6,7 +6,8 @@ from kraft_native.index cimport OffsetIndex, TimeIndex
 
 
 def find_offsets(OffsetIndex index not None, const int64_t[::1] offsets not None) -> int:
-    """Looks up one after the other, as callers that know all they ask for. Gives the sum of the positions."""
+    """Perform independent look-ups one after the other, whose targets are known beforehand. Return the sum of the
+    positions."""
     cdef int64_t positions = 0
     cdef Py_ssize_t i
     index.load()
@@ -17,19 +18,19 @@ def find_offsets(OffsetIndex index not None, const int64_t[::1] offsets not None
 
 
 def find_offsets_in_turn(OffsetIndex index not None, const int64_t[::1] offsets not None) -> int:
-    """As `find_offsets`, but each waits for the answer before it, so that none hides another's time. Gives the last
-    position."""
+    """Perform dependent look-ups: each waits for the previous result, so that none hides another's time. Return the
+    last position."""
     cdef int64_t position = 0
     cdef Py_ssize_t i
     index.load()
     with nogil:
         for i in range(offsets.shape[0]):
-            position = index.lookup(offsets[i] + (position >> 62), NULL)       # positions are small: nothing is added
+            position = index.lookup(offsets[i] + (position >> 62), NULL)       # positions are small: this adds 0
     return position
 
 
 def find_times_in_turn(TimeIndex index not None, const int64_t[::1] timestamps not None) -> int:
-    """As `find_offsets_in_turn`. Gives the last offset."""
+    """Perform dependent look-ups as `find_offsets_in_turn`. Return the last offset."""
     cdef int64_t offset = 0
     cdef Py_ssize_t i
     index.load()

@@ -3,11 +3,11 @@
     python -m bench.spark [--part NAME]... [--megabytes 1024] [--value-bytes 100] [--turns 3]
                           [--no-connector]
 
-The same records are read from the log directory of a node of ours, from that node, from a node of Kafka's, exported
-and audited, and read by the core without Spark. Where Java and Maven are there (`peer.py`), Spark's own connector reads
-the same topic in turns with ours: Kafka's node, where that runs, for what reads directories. A ratio is the median of
-those of the turns. Reads go to Spark's `noop` sink; medians, after turns that do not count
-(`cost.py`). Before each part memory is touched: else the first ones, which are ours, pay for pages of the host.
+The same records are read from the log directory of a node of ours, from that node and from a node of Kafka. They are
+exported and audited, and read by the core without Spark. Where Java and Maven exist (`peer.py`), Spark's own connector
+reads the same topic alternately with ours. For parts that read directories it reads Kafka's node, if that runs. Reads
+go to Spark's `noop` sink. Figures are medians, ratios medians of the turns' ratios, after uncounted turns (`cost.py`).
+Before each part memory is touched: otherwise the first parts, which are ours, pay for pages of the host.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PARTS = ("core", "directory", "node", "kafka", "export", "audit")
 
 @dataclass
 class Setup:
-    """Everything that is running, with the topic in it. `kafka` is None where no part needs it."""
+    """All running servers, with the topic in them. `kafka` is None where no part needs it."""
 
     bench: Bench
     spark: SparkSession
@@ -51,13 +51,13 @@ class Setup:
 
     @property
     def path(self) -> str:
-        """The node's log directory."""
+        """Log directory of the node."""
         return str(self.node.data)
 
 
 @contextmanager
 def prepared(shape: Shape, turns: int, parts: Sequence[str]) -> Iterator[Setup]:
-    """Started, filled, and stopped in the end."""
+    """Start and fill the servers; stop them at the end."""
     with tempfile.TemporaryDirectory(prefix="bench-spark-", ignore_cleanup_errors=True) as name:
         top = Path(name)
         node = KraftServer(top / "node")
@@ -78,7 +78,7 @@ def prepared(shape: Shape, turns: int, parts: Sequence[str]) -> Iterator[Setup]:
 
 
 def run_part(setup: Setup, part: str, connector: Connector | None) -> Iterator[list[Result]]:
-    """The results of one part, each with the connector's beside it where that does the same."""
+    """Yield the results of one part, each with the connector's beside it where that does the same."""
     server = setup.kafka if part in ("kafka", "directory", "export") and setup.kafka else setup.node
     with ExitStack() as stack:
         bench = setup.bench

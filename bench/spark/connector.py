@@ -1,10 +1,10 @@
-"""Reads a topic with Spark's own Kafka connector: a program for an environment with the PySpark that its jars fit.
+"""Program that reads a topic with Spark's own Kafka connector, in an environment whose PySpark fits its jars.
 
     python bench/spark/connector.py JARS BOOTSTRAP TOPIC DIRECTORY
 
-Prints the number of rows. Then each line that comes is a read, `all columns`, `offset, timestamp` or
-`to Parquet (zstd)`, which writes to DIRECTORY; it is done, and seconds and processor time are printed as a list in
-JSON. It stands alone, as that environment has neither kraft nor this directory as a package.
+Prints the number of rows. Then each line of input is a read: `all columns`, `offset, timestamp` or `to Parquet (zstd)`,
+which writes to DIRECTORY. The program executes it and prints seconds and processor time as a list in JSON. It imports
+nothing of ours, because that environment has neither kraft nor this directory as a package.
 """
 
 import importlib.util

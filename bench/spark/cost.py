@@ -1,15 +1,15 @@
-"""Processor time of a process and all that it started, of Linux; and how long a session warms up for each read."""
+"""Processor time of a process and its descendants on Linux, and the warm-up time of a session for each read."""
 
 import os
 from pathlib import Path
 
-# By turns that do not count, so that Java's compilers rest: a fast read would else be measured in a colder Java.
+# Uncounted turns let Java's compilers rest: otherwise a fast read would be measured in a colder Java.
 WARM_SECONDS = 10.0
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time so far of a process and its descendants, ended ones that were waited for included."""
+    """Return the user and system time so far of a process and its descendants, including reaped ones."""
     stats = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

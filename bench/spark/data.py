@@ -16,14 +16,14 @@ from kraft_native.column_encoder import encode_columns
 TOPIC = "bench"
 PARTITIONS = 2
 KEY_BYTES = 16
-# What a record takes in a batch beside its key and value, about.
+# Approximate bytes of a record in a batch besides its key and value.
 FRAME_BYTES = 10
 CHUNK = 100_000
 SECONDS = 60.0
 
 
 class Shape(NamedTuple):
-    """How many records there are, and of which size."""
+    """Number and size of the records."""
 
     records: int
     value_bytes: int
@@ -43,7 +43,7 @@ def batches(shape: Shape) -> Iterator[bytes]:
 
 
 def fill(bootstrap: str, shape: Shape) -> None:
-    """Makes the topic and produces its records; they are old, and are to stay all the same."""
+    """Create the topic, without retention because its records are old, and produce them."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
     for made in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1, config={"retention.ms": "-1"})]).values():
         made.result(SECONDS)

@@ -1,4 +1,4 @@
-"""Turns of pieces of work that take turns with each other: rows per second, and processor time per row."""
+"""Measurement of works that alternate turn by turn: rows per second, and processor time per row."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from bench.spark.cost import WARM_SECONDS, cpu_seconds
 
 
 class Turn(NamedTuple):
-    """What one turn took."""
+    """Cost of one turn."""
 
     seconds: float
     cpu_seconds: float
 
 
 class Work(NamedTuple):
-    """`take` does it once."""
+    """A work to measure; `take` executes it once."""
 
     name: str
     rows: int
@@ -27,7 +27,7 @@ class Work(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Of all turns of one work."""
+    """Result of all turns of one work."""
 
     name: str
     rows: int
@@ -39,11 +39,12 @@ class Result(NamedTuple):
 
     @property
     def cpu_us(self) -> float:
-        """Processor time per row."""
+        """Return the processor time per row."""
         return statistics.median(turn.cpu_seconds for turn in self.turns) / self.rows * 1e6
 
     def beside(self, other: Result) -> tuple[float, float]:
-        """Rows per second and processor time per row as multiples of the other's: medians of those turn by turn."""
+        """Return rows per second and processor time per row as multiples of the other's: medians of the turns' ratios.
+        """
         share = other.rows / self.rows
         pairs = list(zip(self.turns, other.turns, strict=True))
         return (statistics.median(theirs.seconds / ours.seconds for ours, theirs in pairs) / share,
@@ -51,7 +52,8 @@ class Result(NamedTuple):
 
 
 def timed(work: Callable[[], object], others: Sequence[int] = ()) -> Callable[[], Turn]:
-    """Does it, in this process and its children. `others`: children whose processor time is not the work's."""
+    """Return a function that executes the work in this process and its children. `others` are children whose processor
+    time does not belong to the work."""
     def take() -> Turn:
         began, cpu = time.monotonic(), _cpu(others)
         work()
@@ -61,7 +63,7 @@ def timed(work: Callable[[], object], others: Sequence[int] = ()) -> Callable[[]
 
 
 def measured(works: Sequence[Work], turns: int) -> list[Result]:
-    """After turns that do not count."""
+    """Measure the works, after uncounted turns."""
     for work in works:
         warmed = time.monotonic() + WARM_SECONDS
         while time.monotonic() < warmed:

@@ -1,5 +1,5 @@
-"""What Spark's own connector needs: PySpark of its jars' version in an environment of its own, and the jars, by Maven.
-Made once for each checkout."""
+"""Requirements of Spark's own connector: PySpark of its jars' version in an environment of its own, and the jars, by
+Maven. They are installed once for each checkout."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ PYSPARK: Final = "pyspark==4.0.0"
 
 
 class Connector(NamedTuple):
-    """A Python that has PySpark, and the jars with commas between them."""
+    """A Python that has PySpark, and the jars, separated by commas."""
 
     python: str
     jars: str
 
 
 def missing() -> str | None:
-    """Why it cannot be had here, or None."""
+    """Return the reason why it is unavailable here; None if it is available."""
     absent = [name for name in ("java", "mvn") if shutil.which(name) is None]
     return f"{', '.join(absent)}: not installed" if absent else None
 
 
 def connector(directory: Path = DIRECTORY) -> Connector:
-    """Makes it, unless it is there. `CalledProcessError` when Maven or pip fails."""
+    """Install it unless it exists. Raises `CalledProcessError` when Maven or pip fails."""
     python, jars = directory / "environment" / "bin" / "python", directory / "jars"
     if not jars.exists():
         subprocess.run([sys.executable, "-m", "venv", directory / "environment"], check=True)

@@ -1,4 +1,4 @@
-"""What is measured: each function gives the results of one part, all of the same topic."""
+"""Measurements: each function returns the results of one part, all of the same topic."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ THREADS = 2
 
 
 class Beside:
-    """Spark's own connector in a process of its own, which takes turns with ours."""
+    """Spark's own connector in a process of its own, which alternates with ours."""
 
     def __init__(self, process: subprocess.Popen[str], where: str) -> None:
         self.pid = process.pid
@@ -76,7 +76,7 @@ def of_connector(connector: Connector, where: str, bootstrap: str, directory: Pa
 
 @dataclass
 class Bench:
-    """What all parts need. `servers` are processes whose time is not counted; `beside` is None without the
+    """Common needs of all parts. `servers` are processes whose time is not counted; `beside` is None without the
     connector."""
 
     shape: Shape
@@ -86,14 +86,14 @@ class Bench:
     beside: Beside | None = None
 
     def measured(self, where: str, name: str, do: Callable[[], object], rows: int | None = None) -> list[Result]:
-        """Ours and, where there is one, the connector's of that name."""
+        """Measure ours and, if it exists, the connector's read of that name."""
         others = [*self.servers, *([self.beside.pid] if self.beside else [])]
         works = [Work(f"{where}: {name}", rows or self.shape.records, timed(do, others))]
         return measured([*works, *([self.beside.work(name)] if self.beside else [])], self.turns)
 
 
 def without_spark(bench: Bench, path: str) -> Iterator[list[Result]]:
-    """The core alone, on one thread."""
+    """Measure the core alone, on one thread."""
     for name, columns in (("all columns", ("key", "value", "offset", "timestamp", "timestamp_type")),
                           ("offset, timestamp", ("offset", "timestamp"))):
 
@@ -108,7 +108,7 @@ def without_spark(bench: Bench, path: str) -> Iterator[list[Result]]:
 
 
 def in_spark(bench: Bench, spark: SparkSession, where: str, options: dict[str, str]) -> Iterator[list[Result]]:
-    """Every row to Spark's `noop` sink."""
+    """Measure reads of every row to Spark's `noop` sink."""
     for name, schema in COLUMNS.items():
         reader = spark.read.format("kraft").options(**options, subscribe=TOPIC)
         frame = (reader if schema is None else reader.schema(schema)).load()
@@ -122,7 +122,7 @@ def check_count(bench: Bench, where: str, count: int) -> None:
 
 
 def exports(bench: Bench, path: str, where: str, workers: Workers) -> list[Result]:
-    """To a new table each time."""
+    """Measure exports, to a new table each time."""
 
     def export() -> None:
         with tempfile.TemporaryDirectory(dir=bench.top) as directory:
@@ -145,7 +145,7 @@ def export_in_spark(bench: Bench, path: str, spark: SparkSession) -> list[Result
 
 
 def audits(bench: Bench, path: str) -> list[Result]:
-    """Two replicas; both count."""
+    """Measure audits of two replicas; both count."""
     copy = bench.top / "replica"
     shutil.copytree(path, copy, copy_function=os.link)
 

@@ -1,10 +1,11 @@
-"""Log directories of small segments, of many partitions, and without a clean stop: what reading and planning cost.
+"""Cost of reading and planning log directories of small segments, of many partitions, and without a clean stop.
 
     python -m bench.spark.small [--megabytes 256]
 
-Processor time per row of the same records in segments of 128 MB, of 1 MB, and in 256 partitions; the ratio to the first
-is the figure. Beside it the processor time of planning, per partition. Then the time and the peak of memory of planning
-a directory that nobody closed, and of planning it again in the same query. Figures count on an idle machine only.
+It prints the processor time per row of the same records in segments of 128 MB, of 1 MB, and in 256 partitions. The
+ratio to the first is the figure. Beside it stands the processor time of planning, per partition. Then it prints the
+time and the peak memory of planning a directory without a clean stop, and of planning it again in the same query.
+Figures count on an idle machine only.
 """
 
 import argparse
@@ -29,14 +30,14 @@ COLUMNS: Final = ("offset", "timestamp", "key", "value")
 
 
 def write(path: Path, rows: int, segment_bytes: int, partitions: int) -> None:
-    """The records, in batches, spread over the partitions."""
+    """Write the records in batches, spread over the partitions."""
     with LogDir(path, config=LogConfig(segment_bytes=segment_bytes)) as directory:
         for batch in range(rows // BATCH_RECORDS):
             directory.log("rows", batch % partitions).append_records([RECORD] * BATCH_RECORDS)
 
 
 def read(path: Path) -> tuple[float, float, int]:
-    """Processor seconds of planning and of reading, and rows."""
+    """Return the processor seconds of planning and of reading, and the rows."""
     options = read_options({"path": str(path)}, streaming=False)
     source = Directories(options)
     began = time.process_time()
@@ -50,7 +51,8 @@ def read(path: Path) -> tuple[float, float, int]:
 
 
 def plan_unclosed(path: Path) -> tuple[float, float, float]:
-    """Seconds of planning without the files that a clean stop leaves, of planning again, and megabytes at the peak."""
+    """Return the seconds of planning without the files of a clean stop, of planning again, and the peak in megabytes.
+    """
     for name in ("clean-shutdown.json", ".kafka_cleanshutdown"):
         for found in path.rglob(name):
             found.unlink()

@@ -37,7 +37,7 @@ def shell(master: str | None, settings: tuple[str, ...], text: str | None) -> No
     try:
         console = code.InteractiveConsole({"spark": found})
         if text is not None:
-            exec(compile(text, "<command>", "exec"), console.locals)  # noqa: S102 - that is what was asked for
+            exec(compile(text, "<command>", "exec"), console.locals)  # noqa: S102 - the purpose of the option
             return
         console.interact(BANNER.format(version=found.version, master=found.sparkContext.master), exitmsg="")
     finally:
