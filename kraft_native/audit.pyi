@@ -8,7 +8,7 @@ EVENT_NAMES: tuple[str, ...]
 
 @final
 class SegmentAudit:
-    """Walks a segment's batches from the front, in stretches: sound batches that lie back to back in the file."""
+    """Walk over a segment's batches from the front, in stretches: sound batches that lie back to back in the file."""
 
     def __new__(
         cls,

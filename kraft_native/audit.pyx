@@ -56,7 +56,7 @@ cdef enum EventKind:
 
 @cython.final
 cdef class SegmentAudit:
-    """Walks a segment's batches from the front, in stretches: sound batches that lie back to back in the file.
+    """Walk over a segment's batches from the front, in stretches: sound batches that lie back to back in the file.
 
     A batch is sound when its structure and its CRC are right and its offsets neither go back nor leave the segment.
     `step` examines the next stretch. `damage` lists the bytes between two stretches, as (position, end position, first

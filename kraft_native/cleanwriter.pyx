@@ -3,10 +3,10 @@
 The swap is Kafka's (LocalLog.replaceSegments), with every step durable before the next. So a crash at any point, or a
 power loss, leaves the sources or the output whole:
 
-    1  <base>.log.cleaned and its indexes are written and flushed   open drops them: the sources are there
+    1  <base>.log.cleaned and its indexes are written and flushed   open drops them: the sources exist
     2  .cleaned becomes .swap, the directory is flushed             from here on the output counts
-    3  the sources go, the directory is flushed                     open removes what is left of them
-    4  .swap goes from the names, the directory is flushed          open does the rest of it
+    3  the sources are removed, the directory is flushed            open removes the rest of them
+    4  the suffix .swap is removed, the directory is flushed        open removes the rest
 
 Opening does the remaining steps (`tidy_directory` in recovery). In memory the output takes the sources' place between 2
 and 3, with its file mapped, so reading works even when 3 or 4 fails. Slices of the sources stay readable.

@@ -53,7 +53,7 @@ cdef class Warming:
 
 
 cdef class LogWarming(Warming):
-    """Loads one part after the other, because each one decides the next. It ends even when memory is short."""
+    """Load of one part after the other, because each one decides the next. It ends even when memory is short."""
 
     cdef Slice next_part(self):
         raise AssertionError(f"{type(self).__name__} does not say what it looks at")

@@ -89,7 +89,7 @@ cdef class Event:
 
 @cython.final
 cdef class Trace:
-    """Records mutating file operations of the whole process, in the order in which they took effect.
+    """Record of mutating file operations of the whole process, in the order in which they took effect.
 
     `under`: only those on paths that start with it (a rename counts by its source). A write is recorded with its bytes
     when it returned. A flush is recorded twice, when it began and when it returned: it covers what was written before

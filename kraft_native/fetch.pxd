@@ -15,7 +15,7 @@ from kraft_native.table cimport PartitionTable
 
 
 cdef class FetchHandler(RequestHandler):
-    """Serves Fetch for one listener."""
+    """Handler of Fetch for one listener."""
     cdef readonly PartitionTable table
     cdef readonly SessionCache sessions
     cdef readonly ColdReader cold_reader   # None: reads wait for the disk

@@ -57,7 +57,7 @@ cdef enum:
 
 @cython.final
 cdef class FetchHandler(RequestHandler):
-    """Serves Fetch from `table`. One per listener; `sessions` and `cold_reader` are the node's.
+    """Handler of Fetch from `table`. One per listener; `sessions` and `cold_reader` are the node's.
 
     `bytes_max` bounds a reply (fetch.max.bytes), except for one larger batch. Fetches with together more than
     `waiting_entries_max` partitions do not wait: further ones are answered with the available data.
@@ -399,7 +399,7 @@ cdef class ParkedFetch(Parked):
         return self.reply.finish(encode_fetch(self.reply, self.handler.table, error, session_id, [], self.handler.out))
 
     cdef int begin(self) except -1:
-        """Begin a session, if there is room for one. What this reply sends is known to its client."""
+        """Begin a session, if there is room for one. Its client then knows the content of this reply."""
         cdef FetchEntry entry
         self.session = self.handler.sessions.create(self.entries, self.reply.api_version >= FETCH_BY_ID_FROM,
                                                     self.params.replica_id >= 0, self.handler.by_rack, monotonic_ms())

@@ -72,7 +72,7 @@ cdef inline int read_string(Span* s, bint flexible, const uint8_t** data, Py_ssi
 
 
 cdef inline int read_blob(Span* s, bint flexible, const uint8_t** data, Py_ssize_t* size) noexcept nogil:
-    """Nullable bytes or records; null gives NULL and -1."""
+    """Nullable bytes or records; null sets NULL and size -1."""
     cdef int32_t long_size
     cdef uint32_t compact
     if flexible:

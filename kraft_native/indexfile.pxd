@@ -15,7 +15,7 @@ cdef extern from *:
     bint kn_unpredictable(bint condition) noexcept nogil
 
 
-# What the scan of `check` found; the messages are in indexfile.pyx.
+# Findings of the scan of `check`; the messages are in indexfile.pyx.
 cdef enum EntryFault:
     ENTRY_GOOD = 0
     ENTRY_BELOW_BASE

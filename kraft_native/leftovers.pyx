@@ -3,8 +3,8 @@
     .deleted            files of a segment that was being deleted: removed
     .tmp, .cut          half-written replacements of a file: removed
     .cleaned            output of a compaction that did not finish: removed
-    .swap               output of a compaction that finished: takes the place of the segments it was made from
-    directories         with the name of an index or a snapshot, which is made again: renamed
+    .swap               output of a compaction that finished: replaces its source segments
+    directories         with the name of an index or a snapshot, which is created again: renamed
 
 The swap is Kafka's (LogLoader). Compaction writes `<base>.log.cleaned` and its indexes, makes them durable, and renames
 them to `.swap` in descending order of base offsets; then it removes the source segments and the suffix. So a `.swap` at

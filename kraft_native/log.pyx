@@ -47,7 +47,7 @@ cdef int EAGAIN_RESULT = -11
 
 
 cdef object borrow(object data, const uint8_t** start, Py_ssize_t* size):
-    """Start and size of a bytes-like object; the returned object keeps them valid. None gives (NULL, -1)."""
+    """Start and size of a bytes-like object; the returned object keeps them valid. None is (NULL, -1)."""
     cdef HeldBuffer held
     if PyBytes_CheckExact(data):
         start[0] = <const uint8_t*>PyBytes_AS_STRING(data)

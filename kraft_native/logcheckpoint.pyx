@@ -1,8 +1,8 @@
 """The checkpoint of one log in three steps, so that only the first and the last need the owner.
 
-    begin     owner         what has to be flushed, what the state file will say
+    begin     owner         collects what to flush and the new content of the state file
     write     any thread    flushes the indexes and a new state file under a temporary name
-    finish    owner         gives that file its name, unless the state was written by somebody else meanwhile
+    finish    owner         renames that file into place, unless the state was written by another call meanwhile
 
 The new name is not flushed. After a power loss the old state may be back: its recovery point is lower, which costs the
 next opening time and nothing else.

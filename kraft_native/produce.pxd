@@ -37,7 +37,7 @@ cdef struct PartitionData:
 
 
 cdef class ProduceHandler(RequestHandler):
-    """Serves Produce for one listener."""
+    """Handler of Produce for one listener."""
     cdef readonly PartitionTable table
     cdef TopicData* topics
     cdef PartitionData* parts

@@ -84,7 +84,7 @@ cdef bytes ADMIN_CLIENT_ID = b"__admin_client"
 
 @cython.final
 cdef class ProduceHandler(RequestHandler):
-    """Serves Produce from `table`. One per listener, so that each replies with its own endpoints.
+    """Handler of Produce from `table`. One per listener, so that each replies with its own endpoints.
 
     `slices` shares the loop's time between long requests; without it each is processed in one go. `offload(deferred)`
     has another thread call its `run`, then the loop's thread its `resume`; without it all is done at once. `quotas`:

@@ -492,7 +492,7 @@ cdef class ProducerStates:
         """Result that an append of a batch with this header (its first 61 bytes) would have: None when it may be
         appended.
 
-        A duplicate gives (base offset, last offset, timestamp) of the batch it repeats. A refusal raises
+        A duplicate returns (base offset, last offset, timestamp) of the batch it repeats. A refusal raises
         OutOfOrderSequenceError, InvalidProducerEpochError, InvalidTxnStateError, and for a marker, whose
         `coordinator_epoch` must be given, TransactionCoordinatorFencedError.
         """

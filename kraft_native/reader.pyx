@@ -66,7 +66,7 @@ cdef list numbered_files(bytes directory, bytes suffix):
 
 
 cdef class LogReader:
-    """Attaches to the log in `directory`, which must exist. One thread at a time (WrongThreadError).
+    """Reader attached to the log in `directory`, which must exist. One thread at a time (WrongThreadError).
 
     Isolations are "high_watermark" (or "read_uncommitted", the same) and "read_committed". `cleanup_policy` is the
     log's, as in `LogConfig`. It matters only where no owner with this engine recorded how far offsets may be missing:

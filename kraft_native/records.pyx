@@ -459,7 +459,7 @@ def values_batch(values, int64_t timestamp_ms, *, int64_t base_offset, int32_t l
 
 
 cdef int view_of(object data, Py_buffer* view, str what) except -1:
-    """A held buffer; None gives an empty one with length -1."""
+    """Hold a buffer; None is an empty one with length -1."""
     if data is None:
         memset(view, 0, sizeof(Py_buffer))
         view.len = -1

@@ -76,7 +76,7 @@ cdef class Reply:
 
 
 cdef class RequestHandler:
-    """Serves one api key. Exceptions: `ProtocolError` counts as a malformed request and closes the connection; all
+    """Handler of one api key. Exceptions: `ProtocolError` counts as a malformed request and closes the connection; all
     others are internal errors, are reported, and stop the node."""
     cdef int64_t[160] errors       # by Kafka's code; other codes under the first
 

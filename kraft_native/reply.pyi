@@ -78,7 +78,7 @@ class Reply:
 
 @disjoint_base
 class RequestHandler:
-    """Serves one api key, in compiled code."""
+    """Handler of one api key, in compiled code."""
 
     def handle_bytes(self, reply: Reply, body: bytes) -> None:
         """Answer `reply` before returning, or keep it and answer later."""

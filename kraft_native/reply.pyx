@@ -121,7 +121,7 @@ cdef int settle(Reply reply, int state, list parts, str reason) except -1:
 
 
 cdef class RequestHandler:
-    """Serves one api key, in compiled code. `handle_bytes` does the same for callers that have the body as an
+    """Handler of one api key, in compiled code. `handle_bytes` does the same for callers that have the body as an
     object."""
 
     cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1:

@@ -1,6 +1,6 @@
 """Removal of records: from a log's end (truncation), from its front (retention, record deletion).
 
-What a crash may leave. From the end: segments are removed last to first, each removal durable before the next. So the
+Effects of a crash. From the end: segments are removed last to first, each removal durable before the next. So the
 rest is always a log without a hole, at worst longer than requested. From the front: the new log start is made durable
 first; segments below it that come back after a power loss are removed again by the next open.
 

@@ -1,13 +1,13 @@
 """Transaction indexes, checked before they are trusted.
 
 A segment without aborted transactions has no index file. So a lost file looks like none was needed, and a wrong one has
-no checksum. Either would show aborted records to read_committed readers, or hide committed ones. The first read of
-a range with transactional batches therefore compares the index of each relevant segment with its batches. It uses the
-producers at the segment's base, from the snapshot that every roll leaves, and the markers in the segment. Ranges without transactional
-batches, those of most logs, cost nothing.
+no checksum. Either would show aborted records to read_committed readers, or hide committed ones. The first read of a
+range with transactional batches therefore compares the index of each relevant segment with its batches. It uses the
+producers at the segment's base, from the snapshot that every roll leaves, and the markers in the segment. Ranges
+without transactional batches, those of most logs, cost nothing.
 
 Where a marker is in the segment, the batches decide. An entry of the file that the batches do not explain is kept only
-if its marker exists too, or lies in damage: compaction removes the batches of a transaction before its marker. An entry
+if its marker exists too, or lies in damage. Compaction removes the batches of a transaction before its marker. An entry
 without a marker is dropped.
 """
 

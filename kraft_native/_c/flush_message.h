@@ -1,4 +1,4 @@
-/* What the flusher sends for one log when a flush has ended. The caller holds the flusher's lock. So a caller that
+/* The message of the flusher for one log when a flush has ended. The caller holds the flusher's lock. So a caller that
  * withdraws a message knows whether it has left: it is small, and a socket accepts it at once or not at all. */
 #ifndef KRAFT_FLUSH_MESSAGE_H
 #define KRAFT_FLUSH_MESSAGE_H

@@ -1,4 +1,4 @@
-/* What the flusher still has to make durable for one log, in order. The caller holds the flusher's lock. */
+/* The flusher's remaining steps for one log, in order. The caller holds the flusher's lock. */
 #ifndef KRAFT_FLUSH_STEPS_H
 #define KRAFT_FLUSH_STEPS_H
 
