@@ -273,7 +273,8 @@ cdef ArrowColumn binary_column(str name, bytes format, bint nullable):
 
 @cython.final
 cdef class ColumnReader:
-    """Converter of batches into columns; keep one to reuse its settings and its decompression memory. One thread at a time.
+    """Converter of batches into columns; keep one to reuse its settings and its decompression memory. One thread at a
+    time.
 
     `columns` names what to read, in the order of the result. With `control`, records of control batches are read too.
     `check_crc=False` is for bytes that were checked before. `max_bytes` and `max_ratio` limit what one batch may

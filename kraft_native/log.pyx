@@ -472,7 +472,7 @@ cdef class Log:
 
         `now_ms` (None: the clock) is the time for lags and delete horizons. `buffer_bytes` of memory hold the keys,
         some 27 bytes each; more distinct keys than fit take several rounds. Every 16 MiB `throttle(bytes)` gets the
-        bytes read and written since its last call, then `progress(done, total)` the round's. Exceptions end it.
+        bytes read and written since its last call, then `progress(done, total)` the round's. Exceptions end the work.
 
         With `on_owner` a thread other than the owner's may call. `on_owner(step)` runs `step()` on the owner's thread,
         and returns its result or raises its exception. A step takes about as long as renaming some files. Meanwhile the

@@ -29,7 +29,7 @@ cdef enum:
     TAIL_BYTES = 1 << 20
     # Data read for the first time is checked in pieces of this size.
     CHECKED_BYTES = 256 << 10
-    # Residency is checked this far ahead, and the result is trusted for that range.
+    # Residency in memory is checked this far ahead, and the result is trusted for this long.
     LOOK_BYTES = 1 << 20
     RESIDENT_NS = 100_000_000
     # Few batches are larger: max.message.bytes.
