@@ -3,9 +3,11 @@
  *   group_commit <plain|kraft|lockstep> <append|recycled> <file> <records> <record bytes> <in flight>
  *
  * A writer keeps up to <in flight> records between its pwrite and their fdatasync.
- *   plain     a second thread flushes whenever records are pending, with one lock, two conditions and nothing else.
- *   kraft     the same, with the engine's flusher (_c/flusher.c) as the second thread.
- *   lockstep  one thread: <in flight> pwrites, one fdatasync, and so on.
+ *
+ * - plain     a second thread flushes whenever records are pending, with one lock, two conditions and nothing else
+ * - kraft     the same, with the engine's flusher (_c/flusher.c) as the second thread
+ * - lockstep  one thread: <in flight> pwrites, one fdatasync, and so on
+ *
  * append: the file grows. recycled: its blocks were written before, as when an old segment's file is used again.
  * Prints one line of JSON.
  */

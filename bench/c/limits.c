@@ -1,11 +1,11 @@
 /* Limits of this machine, with which bench/engine.py compares its figures. One measurement per call:
  *
- *   limits touch BYTES                          touches that much memory once (a fresh virtual machine pays for it).
- *   limits memcpy BLOCK SECONDS.
- *   limits write PATH BLOCK BYTES new|over      page-cache writes into a new file, or over an existing one.
- *   limits direct PATH BLOCK BYTES              O_DIRECT writes over preallocated space.
- *   limits sync PATH BLOCK COUNT append|over    write + fdatasync, one at a time.
- *   limits spin PROCESSOR                       keeps a processor from idling until the caller ends; yields to all.
+ * - limits touch BYTES                          touches that much memory once (a fresh virtual machine pays for it)
+ * - limits memcpy BLOCK SECONDS
+ * - limits write PATH BLOCK BYTES new|over      page-cache writes into a new file, or over an existing one
+ * - limits direct PATH BLOCK BYTES              O_DIRECT writes over preallocated space
+ * - limits sync PATH BLOCK COUNT append|over    write + fdatasync, one at a time
+ * - limits spin PROCESSOR                       keeps a processor from idling until the caller ends; yields to all
  *
  * Prints one JSON object: bytes or operations per second, CPU seconds, and for `sync` the median and p99 in
  * microseconds.

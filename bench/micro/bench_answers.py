@@ -1,4 +1,4 @@
-"""An answer to a follower's Fetch: received as any frame, and taken by the chain, with the next Fetch made."""
+"""Answer to a follower's Fetch: received as any frame, and processed by the chain, which builds the next Fetch."""
 
 from kraft_native.answers import AnswerReceiver
 from kraft_native.fetch_chain import FetchChain

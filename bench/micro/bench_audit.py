@@ -1,4 +1,4 @@
-"""Examining a segment file, every batch and index entry. `extra_info` has GB/s in the median round."""
+"""Audit of a segment file, every batch and index entry. `extra_info` has GB/s in the median round."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Checkpoint files of a broker with many partitions, and of one log; written without a crash in mind and with."""
+"""Checkpoint files of a broker with many partitions, and of one log; written with and without crash safety."""
 
 import uuid
 

@@ -1,25 +1,24 @@
-"""Compaction beside the least that its input and output cost: reading the log once, and writing what stays.
+"""Compaction beside the least cost of its input and output: reading the log once, and writing what stays.
 
 `measure` returns the figures of one log, for other benchmarks too. Both sides work in the page cache and flush what
-they wrote. The bare side has no keys to look at: it reads all segments by pread, computes CRC-32C over every byte,
+they wrote. The bare side has no keys to process. It reads all segments by pread, computes CRC-32C over every byte,
 writes as many bytes as compaction kept by pwrite, and flushes. Compaction reads the dirty part, here all of it, a
-second time, and removes its sources; that is on its account, but for the end of freeing the last one's blocks, which a
-thread does after `compact` has returned (`seconds_close`: how long closing the log took).
-`seconds_flush` is how much of the bare side was the flush, which says how far the disk rules; the ratio of processor
-times is less disturbed by others.
+second time, and removes its sources. Its time includes that, except the end of freeing the last source's blocks. A
+thread does that after `compact` has returned (`seconds_close` is the time of closing the log). `seconds_flush` is the
+bare side's flush, which shows the disk's share. The ratio of processor times is less disturbed by other processes.
 
-Equal conditions. Both sides get a log of their own, filled alike and not read before: what compaction reads is gone
-afterwards, and a copy of a file would lie in the page cache in larger pieces, which are cheaper to read. In a virtual
-machine that gives free memory back to its host, the first use of a page costs more than all else here: up to two
-seconds for what is written, and whoever comes second finds the pages that the first one freed. So before each side, in
-the same words, everything is synced and several times the memory that it needs is touched (`settle`). Whoever measures
-more than one log lets the sides take turns in going first (`kept_bytes`), and takes the median of the ratios.
+Equal conditions. Both sides get a log of their own, filled alike and not read before. The log that compaction reads
+does not exist afterwards. A copy of a file would lie in the page cache in larger pieces, which are cheaper to read.
+In a virtual machine that returns free memory to its host, the first use of a page costs more than all else here. It
+costs up to two seconds for the written bytes, and the second side finds the pages that the first one freed. So before
+each side everything is synced, and several times the memory that it needs is touched (`settle`). Measurements of more
+than one log alternate the side that goes first (`kept_bytes`), and use the median of the ratios.
 
-Memory: the largest growth of the resident set while `compact` ran (`resident_growth_bytes`), beside the map's
-`buffer_bytes` and what docs/internals/compaction.md says of the rest (`resident_bound_bytes`). `buffer_bytes` is just
-enough for the keys, so that the map fills it.
+Memory is the largest growth of the resident set while `compact` ran (`resident_growth_bytes`). It stands beside the
+map's `buffer_bytes` and the rest according to docs/internals/compaction.md (`resident_bound_bytes`). `buffer_bytes` is
+just enough for the keys, so that the map fills it.
 
-    python -m bench.micro.bench_cleaner [MiB]      the two variants at that size, 1024 MiB unless said otherwise
+    python -m bench.micro.bench_cleaner [MiB]      the two variants with logs of MiB, 1024 MiB by default
 """
 
 import ctypes
@@ -46,15 +45,15 @@ START_MS = 1_700_000_000_000
 CONFIG = LogConfig(cleanup_policy="compact", segment_bytes=256 << 20, segment_ms=1 << 50)
 # Room for 1.2 M keys.
 MAP_BYTES = 32 << 20
-# To read, to write; indexes of what is written, threads' stacks, a batch being rebuilt.
+# Read buffer; write buffer; indexes of the output, threads' stacks, a batch being rebuilt.
 OTHER_BYTES = (8 << 20) + (1 << 20) + (3 << 20)
-# The system hands out small pieces of free memory first, of which there may be two gigabytes; then those last freed.
+# The system first hands out small pieces of free memory, up to two gigabytes of them; then those last freed.
 TOUCHED_PER_LOG = 6
 
 
 def fill(directory: Path, records: int, keys: int, value_bytes: int) -> None:
-    """`records` records in batches of 16 KiB, each of `keys` keys at least once, in random order, and an empty active
-    segment."""
+    """Write `records` records in batches of 16 KiB, each of `keys` keys at least once, in random order, and an empty
+    active segment."""
     source = np.random.default_rng(1)
     value = source.bytes(value_bytes)
     numbers = iter(source.permutation(np.append(np.arange(keys), source.integers(keys, size=records - keys))).tolist())
@@ -71,7 +70,7 @@ def fill(directory: Path, records: int, keys: int, value_bytes: int) -> None:
 
 
 def bare(paths: list[Path], kept_bytes: int, target: Path) -> tuple[float, float, float]:
-    """Seconds to read and check the files and write and flush `kept_bytes`; of the processor; of the flush alone."""
+    """Return the seconds to read and check the files and write and flush `kept_bytes`; the processor's; the flush's."""
     buffer = bytearray(CHUNK_BYTES)
     view = memoryview(buffer)
     started, cpu = time.perf_counter(), time.process_time()
@@ -97,7 +96,7 @@ def bare(paths: list[Path], kept_bytes: int, target: Path) -> tuple[float, float
 
 
 def resident_bytes(which: str) -> int:
-    """`VmRSS`, the resident set now, or `VmHWM`, its largest since `clear_resident_peak`."""
+    """Return `VmRSS`, the current resident set, or `VmHWM`, its largest since `clear_resident_peak`."""
     for line in Path("/proc/self/status").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == which:
@@ -106,13 +105,13 @@ def resident_bytes(which: str) -> int:
 
 
 def clear_resident_peak() -> None:
-    """What the allocator kept of memory that was used before must not hide what is used now."""
+    """Reset the peak. Memory that the allocator kept from earlier use must not hide the current use."""
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def compacted(path: Path, buffer_bytes: int) -> tuple[CleanerStats, dict[str, float]]:
-    """Opens the log, settles, and compacts it once."""
+    """Open the log, settle, and compact it once."""
     with Log(path) as log:
         log.reconfigure(CONFIG)
         settle(TOUCHED_PER_LOG * log.size_bytes)
@@ -135,10 +134,10 @@ def compacted(path: Path, buffer_bytes: int) -> tuple[CleanerStats, dict[str, fl
 
 def measure(directory: Path, records: int, keys: int, value_bytes: int, *, buffer_bytes: int = MAP_BYTES,
             kept_bytes: int | None = None) -> dict[str, float]:
-    """Fills two logs below `directory`, compacts one, reads the other and writes as much; removes both again.
+    """Fill two logs below `directory`, compact one, read the other and write as much; remove both again.
 
-    `kept_bytes`: what compaction keeps of such a log, which an earlier measurement has told; the bare side goes first
-    then, and otherwise compaction.
+    `kept_bytes` is the size that compaction keeps of such a log, known from an earlier measurement. With it the bare
+    side goes first, otherwise compaction.
     """
     path, copy, kept = directory / "log", directory / "copy", directory / "kept"
     try:
@@ -175,7 +174,7 @@ def variant(directory: Path, name: str, mib: int, kept_bytes: int | None = None)
 
 
 def variant_turns(directory: Path, name: str, mib: int, turns: int) -> list[dict[str, float]]:
-    """`turns` measurements; compaction goes first in the first of them, the bare side in the second, and so on."""
+    """Return `turns` measurements; compaction goes first in the first one, the bare side in the second, and so on."""
     done: list[dict[str, float]] = []
     for turn in range(turns):
         kept_bytes = int(done[0]["bytes_written"]) if turn % 2 else None

@@ -1,4 +1,4 @@
-"""Each codec beside its library's own call on the same bytes: the difference is what our framing and limits cost."""
+"""Each codec beside its library's own call on the same bytes: the difference is the cost of our framing and limits."""
 
 import gzip
 import random

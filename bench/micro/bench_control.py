@@ -1,4 +1,4 @@
-"""Control batches: a transaction's marker made, and the records of a segment's worth of them."""
+"""Control batches: building a transaction's marker, and reading the records of a segment of them."""
 
 from kraft_native.control import control_records, marker
 

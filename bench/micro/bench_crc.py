@@ -12,7 +12,7 @@ DATA = bytes(range(256)) * (max(SIZES) // 256)
 
 
 def run(benchmark, size, function, *arguments):
-    """Rounds of about a millisecond, so that the clock's resolution and one disturbance do not matter."""
+    """Run rounds of about a millisecond, so that the clock's resolution and one disturbance do not matter."""
     iterations = max(1, 2_000_000 // (size + 2_000))
     benchmark.pedantic(function, arguments, iterations=iterations, rounds=50, warmup_rounds=2)
     if benchmark.stats:             # not with --benchmark-disable
@@ -22,7 +22,7 @@ def run(benchmark, size, function, *arguments):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kernel", crc.kernels())
 def test_checksum(benchmark, kernel, size):
-    """Through Python: short sizes show the call, long ones the kernel."""
+    """Measure through Python: short sizes show the cost of the call, long ones that of the kernel."""
     benchmark.group = f"crc {size:7} bytes"
     run(benchmark, size, crc.checksum_with, kernel, DATA[:size])
 

@@ -1,4 +1,4 @@
-"""The leader-epoch cache: which epoch an offset is of, where an epoch ended, and an epoch's beginning."""
+"""The leader-epoch cache: the epoch of an offset, the end of an epoch, and the beginning of an epoch."""
 
 import itertools
 
@@ -27,7 +27,7 @@ def test_end_offset_for(benchmark, cache):
 
 
 def test_assign_durable(benchmark, tmp_path):
-    """With the file, as a new leader does it."""
+    """Measure the assignment with its file, as by a new leader."""
     cache = LeaderEpochCache(tmp_path)
     epochs = itertools.count()
 

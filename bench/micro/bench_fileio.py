@@ -1,4 +1,4 @@
-"""What the engine's door to the file system adds, and what a file that is replaced whole costs."""
+"""Overhead of the engine's layer above the file system, and the cost of replacing a whole file."""
 
 import pytest
 

@@ -1,9 +1,9 @@
 """Group commit of small records with 256 in flight, beside the same pattern in C alone (`bench/c/group_commit.c`).
 
-The C program runs one writer in three ways: with the least second thread that can flush (`plain`), with the engine's
-flusher (`kraft`), and without a second thread (`lockstep`). They take turns, since the speed of a disk changes from
-second to second; `kraft/plain` is the median of the ratios. The other benchmarks go through Python: a writer that hands
-the flusher a window of records per call, and what one submission costs.
+The C program runs one writer in three ways: with a minimal second thread that flushes (`plain`), with the engine's
+flusher (`kraft`), and without a second thread (`lockstep`). They alternate, since the speed of a disk changes from
+second to second; `kraft/plain` is the median of the ratios. The other benchmarks go through Python: a writer that
+submits a window of records per call to the flusher, and the cost of one submission.
 """
 
 import json
@@ -34,7 +34,8 @@ def program(tmp_path_factory):
 
 @pytest.fixture
 def scratch_file():
-    """On the file system of the working copy: a temporary directory may be memory, where a flush costs nothing."""
+    """File in the file system of the working copy: a temporary directory may be in memory, where a flush costs nothing.
+    """
     directory = ROOT / "bench" / "out"
     directory.mkdir(exist_ok=True)
     path = directory / "group_commit.log"
@@ -44,7 +45,7 @@ def scratch_file():
 
 @pytest.mark.parametrize("blocks", ["append", "recycled"])
 def test_group_commit(benchmark, program, scratch_file, blocks):
-    """The time is that of all three together; look at the extra info."""
+    """Measure group commit. The time is that of all three together; the extra info has the single figures."""
     results: dict[str, list[dict[str, float]]] = {"plain": [], "kraft": [], "lockstep": []}
 
     def run():
@@ -63,7 +64,7 @@ def test_group_commit(benchmark, program, scratch_file, blocks):
 
 @pytest.mark.parametrize("blocks", ["append", "recycled"])
 def test_windows_from_python(benchmark, scratch_file, blocks):
-    """The owner writes half of what may be in flight per call, while the other half is being flushed."""
+    """Measure an owner that writes half of the permitted window per call, while the other half is being flushed."""
     half = IN_FLIGHT // 2
     window = [b"r" * RECORD_BYTES] * half
 
@@ -89,7 +90,7 @@ def test_windows_from_python(benchmark, scratch_file, blocks):
 
 
 def test_submit_while_the_log_gathers(benchmark, scratch_file):
-    """The price of one submission that joins others, from Python."""
+    """Measure one submission that joins others, from Python."""
     fd = os.open(scratch_file, os.O_RDWR | os.O_CREAT)
     with Flusher(linger_us=60_000_000, bytes_trigger=1 << 40) as flusher:
         handle = flusher.register(scratch_file.parent)

@@ -1,8 +1,8 @@
 """Look-ups in full indexes: `extra_info` has ns of one look-up, in the median round.
 
 1,310,720 entries are 10 MiB of offset index, `segment.index.bytes` by default; a time index of that size has 873,813.
-Targets: *random* over the whole segment, what a cold consumer or a seek by time asks for; *tail*, the last 1 %, what
-followers and consumers that keep up ask for.
+Targets are random over the whole segment, as for a cold consumer or a seek by time. Or they are in the tail, the last
+1 %, as for followers and consumers that keep up.
 """
 
 import statistics
@@ -23,7 +23,7 @@ def per_item_ns(benchmark, items):
 
 @pytest.fixture(scope="module")
 def entries():
-    """One entry for some 4 KiB of log: gaps vary as those of real batches do."""
+    """Return entries, one for about 4 KiB of log, with gaps that vary as those of real batches do."""
     generator = np.random.default_rng(5)
     return np.cumsum(generator.integers(1, 200, ENTRIES["offset"])).astype(np.int64)
 
@@ -52,7 +52,7 @@ def targets(last, where):
 @pytest.mark.parametrize("where", ["random", "tail"])
 @pytest.mark.parametrize("kind", ["offset", "time"])
 def test_look_up(benchmark, request, kind, where, entries):
-    """Native: one call from Python for all targets."""
+    """Measure look-ups in compiled code: one call from Python for all targets."""
     benchmark.group = "index look-up, native"
     index = request.getfixturevalue(f"{kind}_index")
     wanted = targets(int(entries[ENTRIES[kind] - 1]), where)
@@ -67,7 +67,7 @@ def test_look_up_through_python(benchmark, offset_index):
 
 
 def test_load(benchmark, offset_index):
-    """First use of a sealed index of 10 MiB in the page cache: map it and sample it."""
+    """Measure the first use of a sealed index of 10 MiB in the page cache: map it and sample it."""
     benchmark.group = "index load"
     benchmark.pedantic(lambda: len(OffsetIndex.open_sealed(offset_index.path, 0)), rounds=30)
 
@@ -79,7 +79,7 @@ def test_check(benchmark, offset_index):
 
 
 def test_append(benchmark, tmp_path):
-    """Through Python, with a write to the file for every 1,000 entries."""
+    """Measure appends through Python, with a write to the file for every 1,000 entries."""
     benchmark.group = "index append, per entry"
 
     def append():

@@ -1,4 +1,4 @@
-"""Lines of JSON objects: checked, with the places of two fields. `extra_info` has megabytes a second."""
+"""Check of lines of JSON objects, with the positions of two fields. `extra_info` has megabytes a second."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The page that tells readers in other processes what is visible: published, and looked at."""
+"""The page that shows readers in other processes what is visible: publishing and reading it."""
 
 import itertools
 

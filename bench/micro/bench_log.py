@@ -1,6 +1,6 @@
 """Appends to a log, beside plain writes of the same bytes. `extra_info` has GB/s or thousands per second, in the
-median round; compare within one run. Every append validates each record, checks the CRC, assigns offsets and keeps the
-indexes.
+median round; compare within one run. Every append validates each record, checks the CRC, assigns offsets and updates
+the indexes.
 """
 
 import os
@@ -19,7 +19,7 @@ SIZES = {"16 KiB": 16 << 10, "1 MiB": 1 << 20}
 
 
 def batch_of(size):
-    """Records of 100 bytes, each with its own content, in one batch of about `size` bytes."""
+    """Return one batch of about `size` bytes with distinct records of 100 bytes."""
     generator = random.Random(1)
     builder = BatchBuilder()
     while builder.size_in_bytes < size - 120:

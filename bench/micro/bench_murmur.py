@@ -1,4 +1,4 @@
-"""The partitions of a column of keys, as the default partitioner has them. `extra_info` has million keys a second."""
+"""Partitions of a column of keys by the default partitioner. `extra_info` has million keys a second."""
 
 import numpy as np
 

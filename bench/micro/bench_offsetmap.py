@@ -1,4 +1,4 @@
-"""The map of a compaction: 200,000 keys put in and asked for. `extra_info` has ns a key in the median round."""
+"""The map of a compaction: 200,000 keys inserted and found. `extra_info` has ns a key in the median round."""
 
 import statistics
 

@@ -1,4 +1,4 @@
-"""Producer state per call from Python: check and update of a header, with one and with 100,000 producers; snapshots."""
+"""Producer state, per call from Python: check and update of a header with one and with 100,000 producers; snapshots."""
 
 import itertools
 import struct

@@ -1,4 +1,4 @@
-"""Commits of a quorum whose messages arrive at once: the work of the consensus cores, without disk and network."""
+"""Commits of a quorum whose messages arrive at once: the work of the consensus cores without disk and network."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.raft.world import World
 
 @pytest.mark.parametrize("voters", [1, 3, 5])
 def test_commit(benchmark, voters):
-    """The leader proposes one record; every message that follows is delivered, until a majority has it."""
+    """Measure one proposal of one record: every resulting message is delivered, until a majority has the record."""
     world = World(tuple(range(1, voters + 1)))
     world.elect(1)
     leader = world.raft(1)
@@ -23,7 +23,7 @@ def test_commit(benchmark, voters):
 
 @pytest.mark.parametrize("records", [1, 100])
 def test_propose_many(benchmark, records):
-    """One batch of `records` records for each commit of three voters."""
+    """Measure one batch of `records` records for each commit of three voters."""
     world = World((1, 2, 3))
     world.elect(1)
     leader = world.raft(1)

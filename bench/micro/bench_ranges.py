@@ -1,4 +1,4 @@
-"""The set of byte ranges that were checked: one that grows at its end, as reads in order do, and one of gaps."""
+"""The set of checked byte ranges: one that grows at its end, as with reads in order, and one with gaps."""
 
 import pytest
 

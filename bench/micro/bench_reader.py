@@ -1,4 +1,4 @@
-"""Attaching to a log whose owner lives, and reading what it shows. `extra_info` has GB/s in the median round."""
+"""Attaching to a log with a live owner, and reading its visible part. `extra_info` has GB/s in the median round."""
 
 import os
 

@@ -34,7 +34,7 @@ def test_append(benchmark):
 
 
 def test_one_record_batch(benchmark):
-    """append and build of a single record, without compression."""
+    """Measure append and build of a single record, without compression."""
     benchmark.group = "records, one a batch"
     builder = BatchBuilder()
 

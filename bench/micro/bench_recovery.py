@@ -1,4 +1,4 @@
-"""Opening: a scan of 1 GiB after a crash beside the CRC kernel on the same bytes, and a clean log of 10,000 segments.
+"""Opens: a scan of 1 GiB after a crash beside the CRC kernel on the same bytes, and a clean log of 10,000 segments.
 
 `extra_info` has GB/s of the median round; for the clean open also milliseconds, microseconds and bytes of memory per
 segment. The files are in the page cache: they were just written.
@@ -31,7 +31,7 @@ def batch_of(records: int, base_offset: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory) -> Path:
-    """1 GiB of 16 KiB batches (147 records of 100 bytes) in four segments, all flushed."""
+    """Log of 1 GiB of 16 KiB batches (147 records of 100 bytes) in four segments, all flushed."""
     directory = tmp_path_factory.mktemp("recovery") / "log"
     with Log(directory, LogConfig(segment_bytes=SEGMENT_BYTES, segment_ms=1 << 60)) as log:
         data = batch_of(147, 0)
@@ -41,7 +41,7 @@ def large(tmp_path_factory) -> Path:
 
 
 def forget(directory: Path, logs: list[Log]) -> None:
-    """Closes the log of the round before; then nobody knows any more that it was closed in order."""
+    """Close the log of the previous round, and remove all records of that clean close."""
     if logs:
         logs.pop().close()
     (directory / "kraft-log-state").unlink()
@@ -50,7 +50,7 @@ def forget(directory: Path, logs: list[Log]) -> None:
 
 
 def test_scan(benchmark, large):
-    """Structure, CRC, indexes, epochs, producers; what was rebuilt is flushed."""
+    """Measure a scan of structure, CRC, indexes, epochs and producers, with a flush of the rebuilt files."""
     benchmark.group = "recovery 1 GiB"
     logs: list[Log] = []
 
@@ -67,7 +67,7 @@ def test_scan(benchmark, large):
 
 
 def test_crc_kernel(benchmark, large):
-    """The checksum alone, 16 KiB at a time, over fresh mappings of the same files."""
+    """Measure the checksum alone, 16 KiB at a time, over fresh mappings of the same files."""
     benchmark.group = "recovery 1 GiB"
     paths = sorted(large.glob("*.log"))
     size = sum(path.stat().st_size for path in paths)
@@ -89,7 +89,7 @@ def test_crc_kernel(benchmark, large):
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory) -> Path:
-    """10,000 segments of one batch, as a clean stop leaves them."""
+    """Log of 10,000 segments of one batch, as a clean stop leaves it."""
     directory = tmp_path_factory.mktemp("recovery") / "many"
     directory.mkdir()
     for base in range(SMALL_SEGMENTS):

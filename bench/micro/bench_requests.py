@@ -1,5 +1,5 @@
 """One request through its handler: Produce of one record, Fetch of 64 KiB and 1 MiB. `extra_info` has microseconds per
-request in the median round. The reply object and a sink written in Python are part of it; "reply alone" says how much.
+request in the median round. The reply object and a sink in Python are included; "reply alone" shows their share.
 """
 
 import statistics

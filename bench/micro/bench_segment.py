@@ -1,5 +1,5 @@
-"""Reading a segment: walking what is checked, checking what is not, finding one offset. `extra_info` has GB/s or ns, in
-the median round. The bytes are in the page cache."""
+"""Reading a segment: walking checked bytes, checking unchecked ones, finding one offset. `extra_info` has GB/s or ns,
+in the median round. The bytes are in the page cache."""
 
 import random
 import statistics
@@ -17,7 +17,7 @@ LOOK_UPS = 2_000
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
-    """One sealed segment of 16 KiB batches, and an active one behind it."""
+    """Log directory with one sealed segment of 16 KiB batches and an active one behind it."""
     path = tmp_path_factory.mktemp("segment") / "log"
     builder = BatchBuilder()
     for _ in range(150):

@@ -1,4 +1,4 @@
-"""A message of which only some numbers change: written, and read back."""
+"""Writing and reading a message in which only some numbers change."""
 
 from kraft_native.template import Template
 

@@ -1,4 +1,4 @@
-"""The transaction index: the aborted transactions that a read_committed Fetch is told, of ten thousand."""
+"""The transaction index: the aborted transactions that a read_committed Fetch receives, of ten thousand."""
 
 import itertools
 

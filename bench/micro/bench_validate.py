@@ -55,7 +55,7 @@ def test_crc_alone(benchmark, size):
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_compressed(benchmark, codec):
-    """Through Python: decompression decides."""
+    """Measure through Python: decompression dominates."""
     benchmark.group = "validate 16 KiB of records, compressed"
     data, _ = batch_of(16384, codec)
     benchmark(validate.validate, data, now_ms=NOW)

@@ -17,7 +17,7 @@ def test_majority_value(benchmark, voters):
 
 @pytest.mark.parametrize("followers", [1, 2, 4])
 def test_partition_commit(benchmark, tmp_path, followers):
-    """The leader appends one record, every in-sync follower fetches, the high watermark covers it."""
+    """Measure one commit: the leader appends a record, every in-sync follower fetches, the high watermark covers it."""
     node = Node(tmp_path)
     partition = node.partition(high_watermark="manual", leader=False)
     replicas = list(range(1, followers + 2))

@@ -1,4 +1,4 @@
-"""The primitives of Kafka's messages, as the messages that no compiled handler serves use them."""
+"""Primitives of Kafka's messages, as used by messages without a compiled handler."""
 
 import pytest
 

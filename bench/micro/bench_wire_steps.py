@@ -1,4 +1,4 @@
-"""Decoding and encoding a long message in steps, and at once: what giving way costs."""
+"""Decoding and encoding a long message in steps and at once: the difference is the cost of yielding."""
 
 from collections import deque
 
