@@ -4,7 +4,7 @@ All partitions are read, in order, while MaxBytes lasts. The first batch of the 
 whole, whatever the limits, so that a batch larger than a limit blocks no client. Later partitions may get nothing.
 Batches are never cut. The reply is encoded around pinned slices of the logs, which are not copied.
 
-A fetch is answered at once when there are MinBytes, or an error, or a diverging epoch, or no time to wait. Otherwise it
+A fetch is answered at once when it has MinBytes, or an error, or a diverging epoch, or no time to wait. Otherwise it
 waits in the purgatory. A waiting fetch adds up the bytes that its partitions report. Only when the sum could reach
 MinBytes does it read again, which gives the exact number.
 

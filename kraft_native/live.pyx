@@ -418,7 +418,7 @@ cdef class LiveView:
         cdef int64_t began, slept_ns
         cdef int64_t unchecked_ns = 0  # time since the last check of the owner
         cdef uint32_t seen
-        cdef bint asked = False  # set once the first read did not satisfy: most waits then cost the owner nothing
+        cdef bint asked = False  # set after the first check: a wait that ends at once costs the owner nothing
         cdef kf_live_state state
         while True:
             seen = self.wake_word()

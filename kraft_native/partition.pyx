@@ -6,6 +6,7 @@ log's thread calls this module.
 When an append is replicated. With page-cache durability: once it is in the log. With group commit: once the shared
 flush covered it. With per-append: when the call returns. acks=1 waits for that on this node. acks=all waits for the
 high watermark, the smallest such end of the in-sync replicas. With a single replica the two are the same.
+
 A log with high_watermark="auto" maintains the high watermark itself, by the same rule for a single replica. One that
 has followers needs "manual", and this module sets it.
 
