@@ -64,7 +64,7 @@ def up_command(nodes: int, controllers: int, data: Path | None, assignments: tup
 
 @contextmanager
 def _waiting_for_end() -> Iterator[tuple[signal.Signals, ...]]:
-    """Block Ctrl-C and SIGTERM from here on and wait for them, so that neither interrupts the shutdown."""
+    """Block Ctrl-C and SIGTERM inside the block, which waits for them, so that neither interrupts the shutdown."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield STOP_SIGNALS
