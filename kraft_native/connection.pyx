@@ -363,6 +363,10 @@ cdef class Connection(Endpoint):
             self.channel.wake(self)
         return 0
 
+    cdef object keep_body(self, const uint8_t** body, Py_ssize_t size):
+        cdef object kept = self.frames.detach(size)
+        return ReplySink.keep_body(self, body, size) if kept is None else kept
+
     cdef bint take_at_once(self, Reply reply, const uint8_t* data, Py_ssize_t size) except -1:
         """Encode a reply directly into the next write: while requests are dispatched nothing else fills its buffer."""
         if (not self.dispatching or reply is not self.head or reply.at.handed_ns != 0

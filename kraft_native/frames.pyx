@@ -300,6 +300,16 @@ cdef class FrameReader:
         self.recount()
         return True
 
+    cdef Scratch detach(self, Py_ssize_t size):
+        cdef Scratch kept = self.kept
+        if not self.direct or kept is None or self.p != self.end or kept.capacity > 2 * size:
+            return None
+        self.memory.adjust(-self.counted_bytes)
+        self.counted_bytes = 0
+        self.kept = None
+        self.kept_from = 0
+        return kept
+
     cdef bint has_partial(self) noexcept:
         """True while the end of a frame is awaited."""
         return self.kept is not None

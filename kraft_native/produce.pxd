@@ -83,7 +83,8 @@ cdef class DeferredProduce:
     read meanwhile, so order is kept; its partitions before that batch are appended to already."""
     cdef ProduceHandler handler
     cdef Reply reply
-    cdef bytes body                # a copy; all pointers refer to it
+    cdef object owner              # keeps the request's body
+    cdef const uint8_t* body       # its place; all pointers refer to it
     cdef int16_t acks
     cdef int32_t timeout_ms
     cdef TopicData* topics

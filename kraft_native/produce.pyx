@@ -153,7 +153,8 @@ cdef class ProduceHandler(RequestHandler):
                 deferred.peer_host = getattr(reply.sink, "peer_host", "")
                 deferred.acks = acks
                 deferred.timeout_ms = timeout_ms
-                deferred.body = PyBytes_FromStringAndSize(<const char*>body, body_bytes)
+                deferred.body = body
+                deferred.owner = reply.sink.keep_body(&deferred.body, body_bytes)
                 reply.alone = True
                 reply.held_bytes = body_bytes
                 deferred.save(body)
@@ -502,19 +503,18 @@ cdef class DeferredProduce:
 
     cdef int save(self, const uint8_t* body) except -1:
         cdef ProduceHandler handler = self.handler
-        cdef const uint8_t* copy = <const uint8_t*>PyBytes_AS_STRING(self.body)
         cdef Py_ssize_t i
         self.topics, self.topic_count, self.topic_capacity = handler.topics, handler.topic_count, handler.topic_capacity
         self.parts, self.part_count, self.part_capacity = handler.parts, handler.part_count, handler.part_capacity
         handler.topics = NULL
         handler.parts = NULL
         handler.topic_count = handler.topic_capacity = handler.part_count = handler.part_capacity = 0
-        if body != copy:
+        if body != self.body:
             for i in range(self.topic_count):
-                self.topics[i].key = copy + (self.topics[i].key - body)
+                self.topics[i].key = self.body + (self.topics[i].key - body)
             for i in range(self.part_count):
                 if self.parts[i].records_bytes > 0:
-                    self.parts[i].records = copy + (self.parts[i].records - body)
+                    self.parts[i].records = self.body + (self.parts[i].records - body)
         self.named_total = handler.named_total
         self.waiting = handler.waiting
         self.refusals = handler.refusals
@@ -552,7 +552,7 @@ cdef class DeferredProduce:
             if stopped == self.handler.part_count:
                 self.handler.conclude(self.reply, self.acks, self.timeout_ms)
                 return
-            self.save(<const uint8_t*>PyBytes_AS_STRING(self.body))
+            self.save(self.body)
             if not self.handler.paused:
                 self.submit(stopped)
                 return
@@ -569,7 +569,7 @@ cdef class DeferredProduce:
             data += 1
         partition = self.handler.table.find(data.key, data.key_bytes, by_id).at(part.index)
         self.place = place
-        self.check = new_batch_check(self.body, part.records, part.records_bytes, partition.core.config, clock_ms())
+        self.check = new_batch_check(self.owner, part.records, part.records_bytes, partition.core.config, clock_ms())
         self.handler.offload(self)
         return 0
 
@@ -591,7 +591,7 @@ cdef class DeferredProduce:
         self.restore()
         stopped = self.handler.append_from(self.reply, self.acks, self.place, self.check)
         if stopped < self.handler.part_count:
-            self.save(<const uint8_t*>PyBytes_AS_STRING(self.body))
+            self.save(self.body)
             self.wait(stopped)
         else:
             self.handler.conclude(self.reply, self.acks, self.timeout_ms)

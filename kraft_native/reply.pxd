@@ -31,6 +31,9 @@ cdef class ReplySink:
     # Accepts `size` bytes, header included, as the whole answer when they can leave at once; else returns False, and
     # nothing has changed.
     cdef bint take_at_once(self, Reply reply, const uint8_t* data, Py_ssize_t size) except -1
+    # An object that keeps the body of the request that a handler has, after the handler returns. `body` is set to where
+    # the body lies then.
+    cdef object keep_body(self, const uint8_t** body, Py_ssize_t size)
 
 
 cdef class Reply:
@@ -83,7 +86,7 @@ cdef class RequestHandler:
     cdef void count_error(self, int code) noexcept
 
     # Answers `reply` before it returns, or keeps it and answers later. `body` follows the request header; it is valid
-    # only during the call, so anything kept must be copied.
+    # only during the call. `ReplySink.keep_body` keeps it for longer.
     cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1
 
 

@@ -32,6 +32,11 @@ cdef class ReplySink:
     cdef bint take_at_once(self, Reply reply, const uint8_t* data, Py_ssize_t size) except -1:
         return False
 
+    cdef object keep_body(self, const uint8_t** body, Py_ssize_t size):
+        cdef bytes copied = PyBytes_FromStringAndSize(<const char*>body[0], size)
+        body[0] = <const uint8_t*>PyBytes_AS_STRING(copied)
+        return copied
+
 
 @cython.final
 @cython.freelist(1024)

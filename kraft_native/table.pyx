@@ -100,10 +100,11 @@ cdef class PartitionTable:
         which adds its partitions; with a `key` of None, all. `bring` None: none are pending any more."""
         self.bring = bring
 
-    def settle(self) -> None:
-        """Have all pending partitions created."""
+    def settle(self) -> bool:
+        """Create some of the partitions that are on their way. True: there are more, call again in a later step."""
         if self.bring is not None:
             self.bring(None, False)
+        return self.bring is not None
 
     def explain(self, absence) -> None:
         """Set how the refusal for a missing partition is found. See the stub. Without it the topic or the partition is

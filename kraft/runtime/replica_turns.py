@@ -2,8 +2,8 @@
 
 A request for a thousand topics is answered when their metadata is durable, as in Kafka. Their logs, which take some
 hundreds of microseconds each, follow once no more topics come. A node serves as soon as it has its metadata and the
-logs that take long to recover. A lookup of a partition first creates the replicas of its topic. So no request finds a
-partition missing that the metadata has.
+logs that take long to recover. A lookup of a partition first creates the replicas of its topic. So a request finds a
+partition missing that the metadata has only in a topic of very many partitions.
 """
 
 import asyncio
@@ -22,6 +22,8 @@ QUIET_SECONDS: Final = 0.005
 # Longest wait of the first slice altogether.
 LATE_SECONDS: Final = 0.25
 TURN_SECONDS: Final = 0.001
+BROUGHT_MAX: Final = 32
+"""Replicas that one look-up creates at most: about ten milliseconds."""
 
 
 class ReplicaTurns:
@@ -69,12 +71,20 @@ class ReplicaTurns:
         self._timer = loop.call_at(min(loop.time() + QUIET_SECONDS, self._late), self._turn)
 
     def bring(self, key: bytes | None, by_id: bool) -> None:
-        """Create the due replicas of one topic, given by name or id; of all topics for None."""
+        """Create the due replicas of one topic, given by name or id; those of any topic for None.
+
+        One call creates `BROUGHT_MAX` of them at most. A client that meets a partition of a larger topic too early
+        receives NOT_LEADER_OR_FOLLOWER and tries again, as with Kafka.
+        """
         if key is None:
-            for topic in list(self._due):
-                self._make(topic, len(self._due[topic]))
+            left = BROUGHT_MAX
+            while self._due and left > 0:
+                topic = next(iter(self._due))
+                count = min(left, len(self._due[topic]))
+                self._make(topic, count)
+                left -= count
         elif (topic := self._names.get(key, "") if by_id else key.decode()) in self._due and topic != self._making:
-            self._make(topic, len(self._due[topic]))
+            self._make(topic, BROUGHT_MAX)
 
     def close(self) -> None:
         """Create nothing more, even for metadata that still arrives; the next start does. May be called again."""

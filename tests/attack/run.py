@@ -19,6 +19,7 @@ from kraft.protocol.message import Message
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tests.attack.requests import TOPIC, Hostile
+from tests.attack.second import Second
 from tests.integration.process import NodeProcess
 from tests.ports import free_ports
 
@@ -32,7 +33,6 @@ KEPT_BYTES: Final = 64 << 20
 P999_MS_MAX: Final = 25.0
 MEMORY_BYTES: Final = 64 << 20
 """kraft.request.memory.max.bytes of the attacked node."""
-SAMPLES_MIN: Final = 100
 LONGEST: Final = re.compile(r'^kraft_slice_longest_seconds\{request="(\w*)"\} (\S+)$', re.MULTILINE)
 
 
@@ -67,40 +67,11 @@ HEAD: Final = (f"{'request':46}{'on':>3}{'MB':>8}{'answer':>9}{'s':>8}{'cpu s':>
                f"{'p50 ms':>8}{'p99':>8}{'p99.9':>8}{'max':>8}")
 
 
-class Second(threading.Thread):
-    """A client that sends one small request after the other, and notes how long each takes."""
-
-    def __init__(self, port: int) -> None:
-        super().__init__(name="second", daemon=True)
-        self._connection = socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS_MAX)
-        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._frames = [framed(MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)]), 12), framed(
-            ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=[
-                ListOffsetsPartition(timestamp=-1)])]), 7)]
-        self._ended = threading.Event()
-        self.latencies_ms: list[float] = []
-        self.failure: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            while not self._ended.is_set() or len(self.latencies_ms) < SAMPLES_MIN:
-                frame = self._frames[len(self.latencies_ms) % len(self._frames)]
-                began = time.perf_counter()
-                self._connection.sendall(frame)
-                receive(self._connection)
-                self.latencies_ms.append((time.perf_counter() - began) * 1000)
-                self._ended.wait(0.0005)
-        except (OSError, ConnectionError) as error:
-            self.failure = error
-
-    def end(self) -> list[float]:
-        """Its latencies, sorted."""
-        self._ended.set()
-        self.join()
-        self._connection.close()
-        if self.failure is not None:
-            raise self.failure
-        return sorted(self.latencies_ms)
+def second(port: int) -> Second:
+    """A client whose requests are small, connected."""
+    return Second(port, [framed(MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)]), 12), framed(
+        ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=[
+            ListOffsetsPartition(timestamp=-1)])]), 7)])
 
 
 def framed(message: Message, version: int) -> bytes:
@@ -194,12 +165,11 @@ def attack(node: NodeProcess, hostile: Hostile, connections: int = 1) -> Row:
     watched = Watched(node)
     watched.reset()
     base, cpu = watched.memory("VmRSS"), watched.cpu_seconds()
-    second = Second(node.port)
-    second.start()
+    beside = second(node.port)
     began = time.monotonic()
     attackers = send(node, hostile, frame, connections)
     row.seconds = time.monotonic() - began
-    row.latencies_ms = second.end()
+    row.latencies_ms = beside.end()
     row.answer_bytes = sum(each.answer_bytes for each in attackers)
     row.end = attackers[0].end
     row.memory_bytes = max(0, watched.memory("VmHWM") - base)

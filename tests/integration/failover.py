@@ -83,6 +83,7 @@ class Stream(threading.Thread):
             self.sent += 1
             self._producer.poll(PACE_SECONDS)
         self.unfinished = self._producer.flush(LAST_SECONDS)
+        del self._producer      # it would go on to report its statistics, which nobody reads
 
     def _report(self, statistics: str) -> None:
         brokers = json.loads(statistics)["brokers"].values()

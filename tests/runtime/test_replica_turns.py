@@ -12,7 +12,7 @@ from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.replica_plan import Action, Step
 from kraft.log_dir import CLEAN_SHUTDOWN
 from kraft.runtime import log_manager, replica_turns
-from kraft.runtime.replica_turns import ReplicaTurns
+from kraft.runtime.replica_turns import BROUGHT_MAX, ReplicaTurns
 from kraft_native.purgatory import Purgatory
 from kraft_native.table import PartitionTable
 from tests.runtime.nodes import config, with_node
@@ -68,6 +68,23 @@ def test_what_is_asked_for_comes_first_and_the_rest_by_itself() -> None:
         table.get_by_id(bytes(16), 0)
         await until(lambda: len(recorder.steps) == 5)
         assert names(recorder)[3:] == ["a-0", "c-0"]
+    asyncio.run(run())
+
+
+def test_a_look_up_creates_few_replicas_of_a_large_topic() -> None:
+    async def run() -> None:
+        recorder = Recorder()
+        turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
+        turns.take(lead("a", *range(3 * BROUGHT_MAX)) + lead("b", *range(BROUGHT_MAX)))
+        table = recorder.broker.table
+        table.get("b", 0)
+        assert names(recorder) == [f"b-{number}" for number in range(BROUGHT_MAX)]
+        table.get("a", 0)
+        assert len(recorder.steps) == 2 * BROUGHT_MAX
+        assert table.settle()
+        assert len(recorder.steps) == 3 * BROUGHT_MAX
+        assert not table.settle()
+        assert len(recorder.steps) == 4 * BROUGHT_MAX
     asyncio.run(run())
 
 

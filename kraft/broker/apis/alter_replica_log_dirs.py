@@ -23,7 +23,8 @@ from kraft.protocol.messages.alter_replica_log_dirs_response import (
 def alter_replica_log_dirs(broker: Broker, request: AlterReplicaLogDirsRequest, _context: RequestContext,
                            answer: Answer) -> Steps:
     """Move each replica on its own."""
-    broker.table.settle()
+    while broker.table.settle():
+        yield
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
     for wanted in request.dirs:
         for topic in wanted.topics:

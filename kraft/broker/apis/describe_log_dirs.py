@@ -25,7 +25,8 @@ NONE: Final = {-1: None}
 def describe_log_dirs(broker: Broker, request: DescribeLogDirsRequest, _context: RequestContext,
                       answer: Answer) -> Steps:
     """Answer with all logs when no topics are given; a topic without partitions means all of its partitions here."""
-    broker.table.settle()
+    while broker.table.settle():
+        yield
     wanted: dict[str, dict[int, None]] | None = None
     if request.topics is not None:
         wanted = {}
