@@ -5,7 +5,6 @@ goes to a compiled handler or to the Python side. Every request has a `Reply` in
 leave from the head of the row, all of them in one write.
 
 A connection stalls, that is, processes no further request, while
-
 - `requests_in_progress_max` requests are in the row,
 - a request is in progress that must be answered first (all that the Python side serves: Kafka's order),
 - the peer leaves replies unread (their total over all peers is bounded),
@@ -13,8 +12,7 @@ A connection stalls, that is, processes no further request, while
 - its client exceeded a quota, for the time that the reply states (KIP-219),
 - its slice of the loop's time is used up (`slices.pyx`).
 
-Bytes that arrive during a stall are kept, and reading pauses with the first of them. Fairness and time-outs:
-`channel.pyx` and `frames.pyx`.
+Bytes that arrive during a stall are kept, and reading pauses. `channel.pyx` and `frames.pyx` have the time-outs.
 
 A write goes straight to a plain socket. The transport gets what the socket does not accept; it then owns it and holds
 references to the memory it sends from. If that includes pages of files, the transport gets only enough to report when
@@ -33,7 +31,7 @@ from kraft_native.frames cimport ReadWindow
 from kraft_native.header cimport request_header_begin, request_header_rest
 from kraft_native.outgoing cimport Outgoing, take_front
 from kraft_native.reply cimport (
-    REPLY_ANSWERED, REPLY_OPEN, REPLY_REFUSED, ReplyWaiter, RequestHandler, make_reply_header,
+    REPLY_ANSWERED, REPLY_OPEN, REPLY_REFUSED, ReplySink, ReplyWaiter, RequestHandler, make_reply_header,
 )
 from kraft_native.request_times cimport Moments
 from kraft_native.span cimport span_left, span_of
@@ -586,9 +584,7 @@ cdef class Connection(Endpoint):
         cdef ReplyWaiter waiter
         self.channel.memory.hold_unread(self, None, False)
         self.fd = -1
-        self.unsent = None
-        self.barrier = None
-        self.deferred = None
+        self.unsent = self.barrier = self.deferred = None
         self.stall |= STALL_ENDED
         while self.head is not None:
             reply = self.head

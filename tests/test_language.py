@@ -69,6 +69,13 @@ def test_code_is_not_prose(name: str, text: str) -> None:
     assert breaches(name, text) == []
 
 
+def test_comments_behind_code_are_pieces_of_their_own() -> None:
+    text = "".join(f"x{index} = 1  # bytes that this log has, and that no other log has, of the segment\n"
+                   for index in range(3))
+    assert breaches("new.py", text) == []
+    assert breaches("new.pxd", text) == []
+
+
 def test_parts_of_prose() -> None:
     assert sentences("One. Two, e.g. this one! Three?") == ["One.", "Two, e.g. this one!", "Three?"]
     assert words("A log - or two - is open.") == 6

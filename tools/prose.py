@@ -8,7 +8,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -88,8 +88,9 @@ def python(text: str) -> Iterator[Prose]:
         elif token.type == tokenize.NAME and token.string not in names:
             names.add(token.string)
             yield Prose(line, "identifier", token.string)
-    yield from comments((token.start[0], token.start[1], token.string) for token in
-                        tokenize.generate_tokens(io.StringIO(text).readline) if token.type == tokenize.COMMENT)
+    yield from comments(Comment(token.start[0], token.start[1], token.string, bool(token.line[:token.start[1]].strip()))
+                        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+                        if token.type == tokenize.COMMENT)
 
 
 def compiled(text: str, tokens: re.Pattern[str]) -> Iterator[Prose]:
@@ -101,7 +102,8 @@ def compiled(text: str, tokens: re.Pattern[str]) -> Iterator[Prose]:
         column = match.start() - text.rfind("\n", 0, match.start()) - 1
         rest[match.start():match.end()] = (c if c == "\n" else " " for c in match[0])
         if match["comment"] is not None:
-            found.append((line, column, match[0]))
+            is_behind = bool(text[match.start() - column:match.start()].strip())
+            found.append(Comment(line, column, match[0], is_behind))
         elif match["long"] is not None and not text[match.start() - column:match.start()].strip():
             yield from blocks(line, "docstring", literal(match[0]))
         elif " " in match[0]:
@@ -122,12 +124,19 @@ def literal(source: str) -> str:
     return body[len(quote):-len(quote)]
 
 
-def comments(tokens: Iterator[tuple[int, int, str]] | list[tuple[int, int, str]]) -> Iterator[Prose]:
-    """Comments; those of consecutive lines that begin in one column are one piece."""
+class Comment(NamedTuple):
+    line: int
+    column: int
+    text: str
+    is_behind_code: bool
+
+
+def comments(tokens: Iterable[Comment]) -> Iterator[Prose]:
+    """Pieces of comments: lines that begin in one column are one piece, unless code stands before them."""
     run: list[str] = []
     first = column = 0
-    for line, at, text in [*tokens, (-1, -1, "")]:
-        if run and (line != first + len(run) or at != column or "\n" in text):
+    for line, at, text, is_behind_code in [*tokens, Comment(-1, -1, "", False)]:
+        if run and (line != first + len(run) or at != column or is_behind_code or "\n" in text):
             yield from blocks(first, "comment", "\n".join(run))
             run = []
         if "\n" in text or text.startswith("/*"):
