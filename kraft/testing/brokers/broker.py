@@ -1,6 +1,8 @@
-"""One broker process. Real: its life (`LocalBroker`), what metadata means for its replicas (`replica_plan`,
-`replica_roles`), its in-sync replicas (`IsrKeeper`). Twins: partitions, fetchers, the channel, and what `kraft.runtime`
-does with sockets and timers around them.
+"""One broker process.
+
+Real code: its life cycle (`LocalBroker`), the effect of metadata on its replicas (`replica_plan`, `replica_roles`), its
+in-sync replicas (`IsrKeeper`). Models: partitions, fetchers, the channel, and the sockets and timers that
+`kraft.runtime` puts around them.
 """
 
 from collections.abc import Callable
@@ -54,7 +56,7 @@ WRITEBACK_MS: Final = 1500
 
 
 class _Parked(NamedTuple):
-    """A Fetch that is held back until there is something to tell."""
+    """A Fetch that is held back until there is something new to return."""
 
     number: int
     source_id: int
@@ -70,7 +72,8 @@ class _Unacknowledged(NamedTuple):
 
 
 class Broker:
-    """`is_open`: it is registered and has its replicas. Events come from the node, which calls `after_event` then."""
+    """A broker process. `is_open`: it is registered and has its replicas. The node delivers events, then calls
+    `after_event`."""
 
     def __init__(self, node: "BrokerNode", incarnation_id: UUID, previous_epoch: int) -> None:
         options = node.options
@@ -106,7 +109,7 @@ class Broker:
         self.local.start(self.now_ms)
         self.later(CHECKPOINT_MS, self._checkpoint)
 
-    # --- what it has ------------------------------------------------------------------------------------------------
+    # --- parts --------------------------------------------------------------------------------------------------------
 
     @property
     def now_ms(self) -> int:
@@ -118,7 +121,7 @@ class Broker:
 
     @property
     def epoch(self) -> int:
-        """Of this process's registration that the metadata tells."""
+        """Broker epoch of this process's registration in the metadata."""
         registration = self.image.brokers.get(self.id)
         return -1 if registration is None or not self.local.is_own(registration) else registration.epoch
 
@@ -150,7 +153,7 @@ class Broker:
     # --- life ---------------------------------------------------------------------------------------------------------
 
     def controller_changed(self) -> None:
-        """Another node may lead now: it should hear from this broker."""
+        """React to a possible change of the active controller: contact the new one soon."""
         self.own.changed()
         self._hurry()
 
@@ -159,7 +162,7 @@ class Broker:
 
     def submit(self, request: Message, version: int, now_ms: int,  # noqa: ARG002 - the channel has a clock
                answer: Callable[[Message], None]) -> None:
-        """The door of `LocalBroker`: to the active controller."""
+        """Send a request of `LocalBroker` to the active controller."""
         self.own.submit(request, version, answer)
 
     @property
@@ -173,7 +176,7 @@ class Broker:
             self._assign_now()
 
     def after_event(self) -> None:
-        """What follows from whatever happened."""
+        """Do the work that follows from any event."""
         if not self.is_open and self.local.epoch >= 0 and self.epoch == self.local.epoch:
             self._open()
         self._settle()
@@ -181,7 +184,7 @@ class Broker:
             self.node.broker_left()
 
     def _open(self) -> None:
-        """Registered: takes its replicas, in the order of a node's start."""
+        """Start serving after registration: set up the replicas, in the order of a node's start."""
         self.is_open = True
         image = self.image
         for name in list(self.disk.logs):
@@ -198,7 +201,7 @@ class Broker:
         self.local.serve(self.now_ms)
 
     def stop(self) -> None:
-        """Asks to be let go."""
+        """Request a controlled shutdown."""
         self.local.stop(self.now_ms)
 
     def _changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
@@ -236,7 +239,7 @@ class Broker:
             self.roles.follow(partition, registration)
 
     def _placed(self, partition: Partition, registration: PartitionRegistration) -> None:
-        """The controller is told where the log lies, unless the metadata says so already."""
+        """Report to the controller where the log lies, unless the metadata already says so."""
         home = self.disk.home((partition.topic, partition.index))
         assert home is not None
         if self._assignments.note(partition.key, home, registration.directory_of(self.id)):
@@ -256,7 +259,7 @@ class Broker:
             self._assign_now()
 
     def lose_directory(self, directory: UUID, names: list[tuple[str, int]]) -> None:
-        """A log directory has failed: what lies there is served no more, and the controller hears of it."""
+        """Handle a failed log directory: stop serving its partitions, and report the failure to the controller."""
         for name in names:
             partition = self.table.pop(name, None)
             if partition is not None:
@@ -324,7 +327,7 @@ class Broker:
             marks: list[tuple[ReplicaLog, int, int | None]] = []
             delay_us = self.node.flush_us() if self.durability == GROUP_COMMIT else WRITEBACK_MS * 1000
             self.node.later_us(delay_us, self._flushed, marks)
-            # What is written in this event is in the flush: it begins behind it.
+            # The flush covers everything written in this event, so the marks are set at the end of the event.
             self.node.later_us(0, self._mark, marks)
 
     def _mark(self, marks: list[tuple[ReplicaLog, int, int | None]]) -> None:
@@ -389,12 +392,12 @@ class Broker:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_ID
 
     def _fetch(self, fetch: Fetch, source_id: int, reply: Reply) -> None:
-        # What a process that is gone had sent may come late: that is not of the one that waits.
+        # A late Fetch of an earlier process must not replace the parked one of the current process.
         earlier = [each for each in self._parked
                    if (each.source_id, each.fetch.broker_epoch) == (source_id, fetch.broker_epoch)]
         self._parked = [each for each in self._parked if each not in earlier]
         if fetch.only_new:
-            for each in earlier:       # one that asks again has more partitions now: they need not wait
+            for each in earlier:       # its sender has more partitions now, so these need not wait
                 self._answer(each)
         self._parked_count += 1
         parked = _Parked(self._parked_count, source_id, fetch, reply)
@@ -430,7 +433,7 @@ class Broker:
             self._parked.remove(parked)
             self._answer(parked)
 
-    # --- who waits ----------------------------------------------------------------------------------------------------
+    # --- pending requests ---------------------------------------------------------------------------------------------
 
     def news(self, partition: Partition) -> None:
         self._dirty[partition.key] = None

@@ -1,7 +1,7 @@
-"""What breaks brokers, besides what breaks a quorum.
+"""Faults that break brokers, besides those that break a quorum.
 
-Some faults have several steps: each makes an order of events likely that single ones meet only by chance. To whom they
-happen, when, and how long they last is drawn all the same.
+Some faults have several steps. Each makes an order of events likely that single faults produce only by chance. Their
+victims, times and durations are still random.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,13 +24,13 @@ from kraft.testing.sim.operator import Operator
 from kraft.testing.sim.options import MILLISECOND, SECOND
 
 LONG: Final = 4
-"""What is held back for so many times its usual time is held back long."""
+"""Factor that limits how long something is held back, in multiples of its usual time."""
 WATCH_MS: Final = 20
 HELD_MAX_US: Final = 5 * SECOND
 
 
 class BrokerFaults(Faults):
-    """Deaths that no cluster could survive are left out (`guard`)."""
+    """Faults of brokers. Deaths that no cluster could survive are left out (`guard`)."""
 
     def __init__(self, cluster: Cluster, operator: Operator, random: Random, admin: Admin, guard: Guard,
                  metadata: MetadataTruth, wire: Wire, producers: Callable[[], Sequence[Producer]]) -> None:
@@ -77,8 +77,8 @@ class BrokerFaults(Faults):
             self._cluster.loop.after(self._about_us(self._cluster.options.down_ms), again)
 
     def _fail_directory(self) -> None:
-        """A log directory fails under a broker that goes on without it. Some time later it is stopped, well or not, and
-        comes back with what the disk still has, or with another disk."""
+        """Fail a log directory of a broker, which continues without it. Some time later the broker is stopped, cleanly
+        or not. It returns with the remaining data of the disk, or with a new disk."""
         nodes = [node for node in self._cluster.up() if isinstance(node, BrokerNode) and node.broker is not None
                  and node.broker.is_open and len(node.broker_disk.online) > 1]
         if not nodes:
@@ -117,7 +117,7 @@ class BrokerFaults(Faults):
         self._cluster.counts["batches lost with a directory"] += lost
 
     def mend_directories(self) -> None:
-        """At the end all are mended: the processes are started again."""
+        """Repair all directories at the end. The processes are started again."""
         for node in self._cluster.nodes:
             assert isinstance(node, BrokerNode)
             self._mend(node, replaced=False)
@@ -125,7 +125,7 @@ class BrokerFaults(Faults):
     # --- of several steps ---------------------------------------------------------------------------------------------
 
     def _within_us(self, mean_ms: int) -> int:
-        """About so long, and never very long."""
+        """Return a random time of about `mean_ms`, limited to `LONG` times that."""
         return min(self._about_us(mean_ms), LONG * mean_ms * MILLISECOND)
 
     def _then(self, delay_us: int, step: Callable[[], None]) -> None:
@@ -135,7 +135,8 @@ class BrokerFaults(Faults):
         return Hold(self._cluster.loop.now_us + for_us, requests)
 
     def _stall(self) -> None:
-        """What a producer sent arrives when it has sent that again, or what comes after it, over another connection."""
+        """Delay a producer's requests. They arrive after the producer has sent them, or later ones, again over another
+        connection."""
         producers = self._producers()
         if producers:
             self._count("requests of a producer held back")
@@ -143,8 +144,8 @@ class BrokerFaults(Faults):
             self._random.choice(producers).stall(hold)
 
     def _reset(self) -> None:
-        """A broker's connection to the controller breaks while both live. With the link cut at once it cannot come
-        back, is taken for dead, and goes on as the leader that it was."""
+        """Break a broker's connection to the controller while both live. If the link is cut at the same time, the
+        broker cannot reconnect. It is taken for dead, and continues as the leader that it was."""
         controller = self._cluster.leader()
         nodes = [each for each in self._cluster.up()
                  if isinstance(each, BrokerNode) and each.has_broker and each is not controller]
@@ -156,8 +157,8 @@ class BrokerFaults(Faults):
                 self._cut_links([(node.id, controller.id), (controller.id, node.id)])
 
     def _refuse(self) -> None:
-        """A broker that lives refuses new connections from another node, and some that exist between the two break or
-        hang: it looks dead from there, and from there alone."""
+        """Let a live broker refuse new connections from another node. Some existing connections between the two break
+        or hang. It looks dead from that node only."""
         nodes = [each for each in self._cluster.up() if isinstance(each, BrokerNode) and each.has_broker]
         if len(nodes) < 2:
             return
@@ -175,8 +176,8 @@ class BrokerFaults(Faults):
             self._wire.hold(source.id, target.id, LANE, Hold(until_us, requests=self._random.random() < 0.5))
 
     def _shuffle(self) -> None:
-        """The leadership of a partition goes round, while answers of leaders and to leaders come late: those of one
-        leadership in another."""
+        """Move the leadership of a partition around, while answers from and to leaders are delayed. Answers of one
+        leadership arrive in another."""
         chosen = self._admin.any_partition()
         if chosen is not None:
             self._count("leadership goes round")
@@ -189,8 +190,8 @@ class BrokerFaults(Faults):
                 self._outdate(*chosen)
 
     def _there_and_back(self, topic: TopicImage, index: int) -> None:
-        """A leader proposes to go on without a follower, and hears of the outcome when somebody else has led meanwhile
-        and has let the follower in again (KAFKA-12686)."""
+        """Let a leader propose to remove a follower from the ISR. It learns the outcome after another leader has led in
+        between and has added the follower again (KAFKA-12686)."""
         options, partition = self._cluster.options, topic.partitions[index]
         controller = self._cluster.leader()
         followers = [each for each in partition.isr if each != partition.leader]
@@ -205,8 +206,8 @@ class BrokerFaults(Faults):
         self._then(back_us, lambda: self._admin.lead(topic, index, partition.leader))
 
     def _outdate(self, topic: TopicImage, index: int) -> None:
-        """A follower's Fetch arrives when its leader leads again. In between the follower has cut its log, because it
-        followed one that had less; the leader has not (KIP-320)."""
+        """Let a follower's Fetch arrive when its leader leads again. In between the follower has truncated its log,
+        because it followed a leader that had less. Its leader has not (KIP-320)."""
         options, partition = self._cluster.options, topic.partitions[index]
         leader_id = partition.leader
         followers = [each for each in partition.isr if each != leader_id]
@@ -227,7 +228,7 @@ class BrokerFaults(Faults):
         self._then(back_us, lambda: self._admin.lead(topic, index, leader_id))
 
     def _lags(self, follower_id: int, leader_id: int) -> int:
-        """The follower hears nothing for about as long as the leader waits for it, which it gives in microseconds."""
+        """Cut a follower off for about as long as its leader waits for it; return that time in microseconds."""
         for_us = self._cluster.options.lag_ms * (1000 + self._random.randrange(1500))
         self._count("answers held back")
         self._wire.hold(follower_id, leader_id, "fetch", self._hold(for_us))
@@ -260,7 +261,7 @@ class BrokerFaults(Faults):
             self._wire.hold(partition.leader, controller.id, "controller", self._hold(self._within_us(hold_ms)))
 
     def _reboot(self) -> None:
-        """A follower loses power and is back, as another process, when a Fetch of its last life arrives
+        """Let a follower lose power and return as another process. Then a Fetch of its previous life arrives
         (KAFKA-15221)."""
         chosen = self._admin.any_partition()
         if chosen is None:
@@ -295,8 +296,8 @@ class BrokerFaults(Faults):
         self._then(self._within_us(max(options.produce_every_ms, options.fetch_wait_ms)), strike)
 
     def _overtake(self) -> None:
-        """The quorum's connections of the active controller break, and new ones hang until somebody else is elected or
-        longer; brokers reach it all the time, and some of them know the successor (KAFKA-14154)."""
+        """Break the quorum connections of the active controller. New ones hang until another controller is elected, or
+        longer. Brokers reach the old one all the time, and some of them know its successor (KAFKA-14154)."""
         controller, options = self._cluster.leader(), self._cluster.options
         if controller is None or options.voters < 3:
             return
@@ -329,7 +330,7 @@ class BrokerFaults(Faults):
         self._then(WATCH_MS * MILLISECOND, watch)
 
     def _lead_and_lag(self, topic: TopicImage, index: int, controllers: tuple[int, int]) -> None:
-        """Somebody else begins to lead, who then proposes to go on without a follower."""
+        """Elect another leader, which then proposes to remove a follower from the ISR."""
         partition = self._metadata.registration_of((topic.topic_id, index))
         if partition is None:
             return

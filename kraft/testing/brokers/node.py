@@ -37,18 +37,22 @@ from kraft.testing.sim.violation import ViolationError
 
 LEAVE_MS: Final = 5000
 REFUSED_US: Final = 2 * SECOND
-"""Within that time before a fencing that a refused connection proves, it was refused."""
+"""Maximum time between a refused connection and the fencing that it proves."""
 
 
 class BrokerJudge(Judge):
-    """Is told of acknowledgements, too."""
+    """A judge that also receives acknowledgements."""
 
     def acknowledges(self, partition: Partition, leader_epoch: int, end_offset: int) -> None: ...
 
 
 @dataclass(slots=True)
 class BrokerSurroundings(Surroundings):
-    """`images`: of every snapshot that was made, by the chain of the log it stands for. `look(node)` after events."""
+    """Surroundings of a node with brokers.
+
+    `images`: the image of each snapshot that was created, by the chain of the log that it replaces. `look(node)` is
+    called after events.
+    """
 
     wire: Wire
     judge: BrokerJudge
@@ -57,7 +61,7 @@ class BrokerSurroundings(Surroundings):
 
 
 class BrokerNode(Node):
-    """`has_broker` as its roles say; `broker` while it runs as one."""
+    """A process of the cluster. `has_broker`: its roles include broker. `broker` is set while it runs as one."""
 
     _around: BrokerSurroundings
 
@@ -88,7 +92,7 @@ class BrokerNode(Node):
         self._act_token = 0
         self._act_at_us = -1
 
-    # --- what it is made of -------------------------------------------------------------------------------------------
+    # --- parts --------------------------------------------------------------------------------------------------------
 
     @property
     def options(self) -> Options:
@@ -122,7 +126,7 @@ class BrokerNode(Node):
         super().start()
         if self.is_up and self.has_broker:
             self.broker = Broker(self, self.new_id(), self.broker_disk.reopen())
-            self.later(2, self.broker.start)       # the core's own first event comes before
+            self.later(2, self.broker.start)       # after the core's own first event
 
     def kill(self, *, power: bool, why: str = "killed") -> None:
         was_up = self.is_up
@@ -134,13 +138,13 @@ class BrokerNode(Node):
             self._around.wire.died(self, power=power)
 
     def resume(self) -> None:
-        """The timers that are due are noticed before what came meanwhile."""
+        """Resume the process. Timers that are due fire before the events that arrived during the pause."""
         assert self._process is not None
         self._backlog.insert(0, (self.enter, (self.life, self._process.loop.fire)))
         super().resume()
 
     def stop(self) -> None:
-        """A clean stop: the broker asks to be let go, then the node leaves the quorum."""
+        """Stop cleanly: the broker requests a controlled shutdown, then the node leaves the quorum."""
         if not self.is_up or self.is_paused or self.is_leaving:
             return
         if self.broker is None:
@@ -151,13 +155,14 @@ class BrokerNode(Node):
         self.later(LEAVE_MS, self.broker_left)
 
     def fail_directory(self, directory: UUID) -> None:
-        """A log directory fails, which the broker notices by what it wants to do there."""
+        """Fail a log directory. The broker notices it by a failed access."""
         names = self.broker_disk.fail(directory)
         if self.broker is not None:
             self.hear(self.broker.lose_directory, directory, names)
 
     def broker_left(self) -> None:
-        """The broker was let go, or has waited long enough: its logs are closed with the mark of a clean stop."""
+        """Close the logs with the mark of a clean stop. The controller has released the broker, or the broker has
+        waited long enough."""
         broker, self.broker = self.broker, None
         if broker is not None:
             self.broker_disk.close(broker.epoch if broker.is_open else broker.previous_epoch)
@@ -173,14 +178,14 @@ class BrokerNode(Node):
         self._happen(self.life, function, arguments)
 
     def later(self, delay_ms: int, function: Callable[..., None], *arguments: Any) -> None:
-        """Calls back in this life, when its clock has gone on so far."""
+        """Call back in this life, after `delay_ms` on its own clock."""
         self._around.loop.at(self.clock.at_us(self.now_ms + delay_ms), self._happen, self.life, function, arguments)
 
     def later_us(self, delay_us: int, function: Callable[..., None], *arguments: Any) -> None:
         self._around.loop.after(delay_us, self._happen, self.life, function, arguments)
 
     def _happen(self, life: int, function: Callable[..., None], arguments: tuple[object, ...]) -> None:
-        """Every event that is none of the core's comes through here."""
+        """Handle an event that does not belong to the core. All of them pass through here."""
         if life != self.life or not self.is_up:
             return
         if self.is_halted:
@@ -195,7 +200,7 @@ class BrokerNode(Node):
             self._around.look(self)
 
     def _settle(self) -> bool:
-        """Whatever follows, until nothing does."""
+        """Process everything that follows from the event, until nothing is left."""
         is_done = not super()._settle()
         while self.is_up and self.broker is not None:
             self.broker.after_event()
@@ -223,7 +228,7 @@ class BrokerNode(Node):
         if deadline_ms >= NEVER_MS:
             return
         loop = self._around.loop
-        # A deadline that has passed and is not worked off is one that waits for something else.
+        # A deadline that has passed and is still set waits for something else.
         at_us = max(self.clock.at_us(deadline_ms), loop.now_us + MILLISECOND)
         if self._act_at_us < 0 or at_us < self._act_at_us:
             self._act_token += 1
@@ -239,11 +244,11 @@ class BrokerNode(Node):
 
     @property
     def is_controller(self) -> bool:
-        """Whether its controller is active: the driver tells it at once when the core leads no more."""
+        """True while its controller is active. The driver reports the end of the core's leadership at once."""
         return self.is_up and self.machine.controller.active
 
     def append(self, payloads: Payloads, epoch: int) -> int:
-        """Appends records as the leader of that epoch; gives the log end."""
+        """Append records as the leader of that epoch; return the log end."""
         try:
             return self.driver.propose(payloads, epoch)
         except NotLeaderError as error:
@@ -278,7 +283,7 @@ class BrokerNode(Node):
     def owes_snapshot(self) -> bool:
         return super().owes_snapshot and not self.machine.in_transaction
 
-    # --- brokers that may be gone -------------------------------------------------------------------------------------
+    # --- brokers that may be offline ----------------------------------------------------------------------------------
 
     def _broker_node(self, broker_id: int) -> "BrokerNode":
         node = self._around.wire.processes[broker_id]
@@ -290,11 +295,12 @@ class BrokerNode(Node):
         return self._around.wire
 
     def runs(self, broker_id: int) -> bool:
-        """Whether a process of that broker runs, paused or not."""
+        """Return whether a process of that broker runs, paused or not."""
         return self._broker_node(broker_id).broker is not None
 
     def probe(self, broker: BrokerRegistration, told: Callable[[Found], None]) -> None:
-        """Model of `runtime.broker_connections.probe`. A process that is paused accepts: its system does that."""
+        """Model of `runtime.broker_connections.probe`. A paused process accepts, because its operating system does
+        that."""
         self.wire.probe(self, broker.broker_id, int(PROBE_SECONDS * SECOND), lambda: self.runs(broker.broker_id), told)
 
     def _probe(self, broker: BrokerRegistration) -> None:
@@ -305,8 +311,11 @@ class BrokerNode(Node):
         self.machine.broker_probed(broker.broker_id, broker.epoch, found)
 
     def _fences(self, fencing: Fencing, _now_ms: int) -> None:
-        """NoFencingWithoutProof: that it did not speak to a new controller yet, and does not answer, is no proof that a
-        broker has ended. A refused connection counts as one."""
+        """Check NoFencingWithoutProof.
+
+        A broker that has not contacted a new controller yet and does not answer may still live. A refused connection
+        counts as proof that it has ended.
+        """
         broker = self._broker_node(fencing.broker_id).broker
         if broker is None or not broker.local.is_own(self.machine.controller.decided.brokers[fencing.broker_id]):
             return
@@ -321,7 +330,7 @@ class BrokerNode(Node):
 
     @property
     def controller_id(self) -> int:
-        """Whom it holds for the active controller, another than itself; -1: nobody is known."""
+        """Id of the node that it believes to be the active controller; -1 when none is known or it leads itself."""
         leader_id = self.raft.replica.leader_id
         return NOBODY if leader_id == self.id else leader_id
 

@@ -1,7 +1,6 @@
-"""A replica in its role: the twin of `kraft_native.partition`, `.watermark` and `.fetch_entry`, rule by rule, with a
-clock that is given and a log in memory. Names and order of the rules are those of the compiled modules, so that the two
-can be read side by side.
-"""
+"""A replica in its role: the model of `kraft_native.partition`, `.watermark` and `.fetch_entry`, rule by rule, with a
+given clock and a log in memory. Names and order of the rules are those of the compiled modules, so that the two can be
+read side by side."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ PER_APPEND: Final = 2
 
 
 class Judge(Protocol):
-    """Is told what replicas do, while they do it."""
+    """An observer that is called while replicas act."""
 
     def leads(self, partition: "Partition") -> None: ...
     def appended(self, partition: "Partition", batch: Batch) -> None: ...
@@ -42,15 +41,15 @@ class Home(Protocol):
     def judge(self) -> Judge: ...
 
     def written(self) -> None:
-        """Something is in a log that is to be flushed."""
+        """Note that a log has records to flush."""
 
     def news(self, partition: "Partition") -> None:
-        """Whoever waits for the partition looks again."""
+        """Wake the requests that wait for the partition."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """What the leader knows of one follower."""
+    """The leader's knowledge about one follower."""
 
     node_id: int
     leader_end: int
@@ -63,7 +62,8 @@ class Progress:
 
 
 class Partition:
-    """`shown` is the high watermark that this replica was last seen to lead with."""
+    """A replica of one partition. `shown` is the high watermark that it last had as a leader when the run was
+    checked."""
 
     def __init__(self, home: Home, topic: str, key: Key, log: ReplicaLog, min_insync_replicas: int) -> None:
         self.home = home
@@ -153,7 +153,7 @@ class Partition:
 
     @property
     def maximal(self) -> list[int]:
-        """Those that the high watermark waits for."""
+        """Replicas that the high watermark waits for."""
         return [self.home.id, *(each.node_id for each in self.progress.values() if each.in_sync)]
 
     def fence(self, current_leader_epoch: int, *, need_leader: bool = True) -> ErrorCode:
@@ -165,8 +165,11 @@ class Partition:
     # --- appending ----------------------------------------------------------------------------------------------------
 
     def produce(self, request: Produce) -> tuple[ErrorCode, int]:
-        """The error, and where what was sent ends, now or since an earlier time. Of its producer a batch is either the
-        next, or one that is known, or it is out of order."""
+        """Append a batch; return the error and the end offset of the batch.
+
+        A batch of a known producer is either the next one, or a duplicate, or out of order. The end offset of a
+        duplicate is that of its first append.
+        """
         state = self.log.producers.get(request.producer, NO_STATE)
         if request.producer_epoch < state.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH, -1
@@ -203,7 +206,7 @@ class Partition:
         return self.in_sync_count >= self.minimum_in_sync
 
     def minimum(self) -> int:
-        """The smallest end of those that the high watermark waits for."""
+        """Smallest log end among the replicas that the high watermark waits for."""
         return min([self.own_end(), *(each.log_end for each in self.progress.values() if each.in_sync)])
 
     def advance(self) -> None:
@@ -218,7 +221,7 @@ class Partition:
         self.home.news(self)
 
     def commit_state(self, end_offset: int, leader_epoch: int) -> int:
-        """0 when all below is committed, PENDING while that is not known, else the error."""
+        """Return 0 when everything below is committed, PENDING while that is open, else the error."""
         if self.is_removed or not self.is_leader or leader_epoch != self.leader_epoch:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if not self.has_minimum and self.minimum() >= end_offset:
@@ -237,7 +240,7 @@ class Partition:
         answer = self.read_records(part, self.visible_limit(replica_id))
         if answer.error == ErrorCode.NONE and answer.diverging is None and not is_consumer:
             self.note_replica(replica_id, part.fetch_offset, broker_epoch)
-            answer = answer._replace(high_watermark=self.log.high_watermark)      # it may just have moved by that
+            answer = answer._replace(high_watermark=self.log.high_watermark)      # the fetch may have just raised it
         return answer
 
     def visible_limit(self, replica_id: int) -> int:
@@ -254,9 +257,9 @@ class Partition:
                            log.read(offset, limit, self.home.fetch_batches_max))
 
     def disagreement(self, part: FetchPart) -> FetchedPart | None:
-        """What is answered to a follower whose log leaves this one."""
+        """Return the answer for a follower whose log differs from this one; None when they agree."""
         epoch, end = self.log.end_offset_for(part.last_epoch)
-        # A follower whose offset is gone must begin anew, whatever the epochs say (KAFKA-12996).
+        # A follower whose offset is deleted must restart its log, whatever the epochs say (KAFKA-12996).
         if epoch < 0 or end < 0 or part.fetch_offset < self.log.start_offset:
             return FetchedPart(part.key, ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch < part.last_epoch or end < part.fetch_offset:
@@ -268,8 +271,8 @@ class Partition:
         replica, now_ms, log_end = self.progress[node_id], self.home.now_ms, self.log.end_offset
         if self.is_overtaken(replica, broker_epoch):
             return
-        # One that has now what the leader had at its last fetch was caught up at that time: it never has everything
-        # while records keep coming.
+        # A follower is caught up if it now has what the leader had at its last fetch. While records keep coming it
+        # never has everything.
         if fetch_offset >= log_end:
             replica.caught_up_ms = max(replica.caught_up_ms, now_ms)
         elif replica.fetch_ms >= 0 and fetch_offset >= replica.leader_end:
@@ -283,25 +286,26 @@ class Partition:
                 self.home.news(self)
         elif (self._on_caught_up is not None and not replica.told and fetch_offset >= before
               and fetch_offset >= self.epoch_start):
-            # What it does may replace the replicas: only with the answer "not now" they are as they were.
+            # The callback may replace the replicas. They are unchanged only when it answers "not now".
             replica.told = True
             if not self._on_caught_up(self, node_id):
                 self.progress[node_id].told = False
 
     @staticmethod
     def is_overtaken(replica: Progress, broker_epoch: int) -> bool:
-        """What a process sent that is gone says nothing about its successor, which may have lost records (KIP-903)."""
+        """Return whether the Fetch is from an earlier process of the broker. It says nothing about the current process,
+        which may have lost records (KIP-903)."""
         return 0 <= broker_epoch < replica.broker_epoch
 
     # --- following ----------------------------------------------------------------------------------------------------
 
     @property
     def last_epoch(self) -> int:
-        """Of the last record; -1 when there is none."""
+        """Leader epoch of the last record; -1 when there is none."""
         return self.log.epoch_at(self.log.end_offset - 1) if self.log.end_offset > 0 else -1
 
     def replicate(self, batches: tuple[Batch, ...]) -> bool:
-        """Appends what is past the log end; whether that was anything."""
+        """Append the batches past the log end; return whether there were any."""
         log = self.log
         fresh = [batch for batch in batches if batch.end_offset > log.end_offset]
         for batch in fresh:
@@ -318,12 +322,12 @@ class Partition:
         if mark > self.log.high_watermark:
             self.log.high_watermark = mark
             self.home.judge.exposed(self)
-        # What the leader deleted goes here too, as far as it is known to be committed.
+        # Records that the leader deleted are deleted here too, as far as they are known to be committed.
         if log_start > self.log.start_offset and self.log.high_watermark > self.log.start_offset:
             self.log.delete_before(min(log_start, self.log.high_watermark))
 
     def cut_to_epoch(self, epoch: int, end_offset: int) -> None:
-        """The leader's log has nothing of `epoch` from `end_offset` on: what differs here is dropped."""
+        """Drop the records that differ: the leader's log has nothing of `epoch` from `end_offset` on."""
         own_end = self.log.end_offset_for(epoch)[1]
         self.cut_to(max(end_offset if own_end < 0 else min(own_end, end_offset), 0))
 
@@ -333,7 +337,7 @@ class Partition:
         self.home.news(self)
 
     def restart_at(self, offset: int, start_chain: int | None) -> None:
-        """What is here is not the leader's any more: the log begins anew."""
+        """Restart the log at `offset`: the leader has none of its records any more."""
         self.log.restart_at(offset)
         self.log.start_chain = start_chain
         self.home.judge.cut(self)

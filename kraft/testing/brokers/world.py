@@ -1,4 +1,4 @@
-"""A run with brokers: the quorum's world, and theirs on top."""
+"""A run with brokers: the world of the quorum, and the world of the brokers on top."""
 
 from collections.abc import Callable
 from random import Random
@@ -35,7 +35,7 @@ from kraft.testing.sim.world import World
 PRODUCERS_PER_PARTITION: Final = 2
 QUIET_US: Final = 2 * SECOND
 FAILED_FETCHES_MAX: Final = 20
-"""So many refused fetches may there be in a quiet time after everything has converged."""
+"""Number of refused fetches allowed in a quiet time after everything has converged."""
 
 
 class BrokerCluster(Cluster):
@@ -73,7 +73,7 @@ class BrokerCluster(Cluster):
 
 
 class BrokerWorld(World):
-    """`disks`: those of brokers, by id."""
+    """The world of a run with brokers. `disks`: the disks of the brokers, by id."""
 
     cluster: BrokerCluster
 
@@ -133,7 +133,8 @@ class BrokerWorld(World):
         self.look(node)
 
     def look(self, node: BrokerNode) -> None:
-        """VisibleWhenCommitted: nobody shows metadata that is not committed; and each replica by itself."""
+        """Check VisibleWhenCommitted: no node shows metadata that is not committed. Then check each replica by
+        itself."""
         if node.machine.image.offset >= self.ledger.end_offset:
             raise ViolationError("VisibleWhenCommitted", f"{node} shows metadata up to {node.machine.image.offset}, "
                                                          f"committed is {self.ledger.end_offset}")
@@ -148,8 +149,9 @@ class BrokerWorld(World):
     # --- replicas -----------------------------------------------------------------------------------------------------
 
     def _look_at(self, partition: Partition) -> None:
-        """HighWatermarkInLog, MonotonicHighWatermark; of a leader HighWatermarkIsMinimum (it waits for nothing but the
-        maximal ISR) and ReplicationQuorumSuperset (whom the controller counts, the leader counts)."""
+        """Check HighWatermarkInLog and MonotonicHighWatermark. For a leader also check HighWatermarkIsMinimum (it waits
+        for the maximal ISR only) and ReplicationQuorumSuperset (the leader counts every replica that the controller
+        counts)."""
         log = partition.log
         high_watermark = log.high_watermark
         if not log.start_offset <= high_watermark <= log.end_offset:
@@ -204,9 +206,12 @@ class BrokerWorld(World):
         return CLIENT_ID + 1 + len(self.producers) + len(self.consumers)
 
     def _judge_clients(self, key: Key, truth: PartitionTruth) -> None:
-        """What producers were told and consumers saw. Each consumer was there from the log start on, so it saw all that
-        nobody has deleted; also of what is there again, because a replica took over that did not know of a deletion
-        yet, unless the consumer had been told of that one."""
+        """Judge the answers that producers received and the records that consumers saw.
+
+        Each consumer reads from the log start on, so it must see every record that is not deleted. Deleted records can
+        reappear: a replica that does not know the deletion yet takes over as leader. The consumer must see these too,
+        unless it already received the later log start.
+        """
         name, log = f"{truth.topic}-{key[1]}", truth.codes()
         problems = judge_log(name, {each.id: each.sends for each in self.producers if each.key == key}, log)
         logs = [disk.found((truth.topic, key[1])) for disk in self.disks.values()]
@@ -219,7 +224,7 @@ class BrokerWorld(World):
             raise ViolationError(problems[0].kind, problems[0].text)
 
     def _any_broker(self, random: Random) -> BrokerNode | None:
-        """One that runs."""
+        """Return a random broker that runs, or None."""
         open_nodes = [node for node in self.cluster.broker_nodes()
                       if node.broker is not None and node.broker.is_open and not node.is_paused]
         return open_nodes[random.randrange(len(open_nodes))] if open_nodes else None
@@ -232,7 +237,8 @@ class BrokerWorld(World):
             node.hear(node.broker.leaders.find, key, told)
 
     def _partition_of(self, key: Key, random: Random) -> PartitionRegistration | None:
-        """As some broker that runs tells; None: it does not know it."""
+        """Return the partition as a random running broker knows it. None: that broker does not know it, or no broker
+        runs."""
         node = self._any_broker(random)
         if node is None:
             return None
@@ -245,7 +251,8 @@ class BrokerWorld(World):
         return truth is not None and truth.is_lossy
 
     def _safe_start(self, key: Key) -> int:
-        """Below the first batch that somebody may send again: what is deleted is not known again as sent before."""
+        """Return an offset below the first batch that a producer may send again. A deleted batch cannot be recognised
+        as a duplicate."""
         mine = [each for each in self.producers if each.key == key]
         ends = [operation.end_offset for each in mine for operation in each.operations if operation.end_offset >= 0]
         open_values = [(each.id, operation.value) for each in mine for operation in each.operations
@@ -275,8 +282,12 @@ class BrokerWorld(World):
         return liveness.unmet(self.cluster.broker_nodes(), self.metadata, self.producers, self.consumers)
 
     def calm(self) -> None:
-        """One batch more in each partition is acknowledged, and seen, by all; nobody asks again and again for what is
-        gone (NoUselessFetches, KAFKA-17190); a clean stop ends soon (ControlledShutdownEnds, KAFKA-14292)."""
+        """Check that the healed cluster works and is calm.
+
+        - One more batch in each partition is acknowledged, and all consumers see it.
+        - No replica keeps fetching a removed partition (NoUselessFetches, KAFKA-17190).
+        - A clean stop ends soon (ControlledShutdownEnds, KAFKA-14292).
+        """
         for producer in self.producers:
             if not producer.is_over:
                 producer.add()
