@@ -69,7 +69,8 @@ class DirectoryWatch:
         if path not in self._known:
             return
         try:
-            cause = await asyncio.wait_for(self._begin(path, self._known[path]), DEADLINE_SECONDS)
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                cause = await self._begin(path, self._known[path])
         except TimeoutError:
             cause = StorageError(os.fspath(path), errno.ETIMEDOUT,
                                  f"no answer within {DEADLINE_SECONDS:g} s, looking for the directory")

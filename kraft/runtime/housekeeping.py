@@ -93,7 +93,8 @@ class Housekeeping:
 
     async def _stopped_within(self, seconds: float) -> bool:
         try:
-            await asyncio.wait_for(self._stopping.wait(), max(seconds, 0.001))
+            async with asyncio.timeout(max(seconds, 0.001)):
+                await self._stopping.wait()
         except TimeoutError:
             return False
         return True

@@ -257,3 +257,27 @@ def test_a_directory_whose_device_gives_no_answer_is_lost(
     assert ended.wait(SECONDS)
     assert "hung is lost" in caplog.text
     caplog.clear()
+
+
+def test_a_watch_closes_while_a_check_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cancellation arrives in the same step of the loop as the result of the check."""
+    (tmp_path / META_PROPERTIES).touch()
+    monkeypatch.setattr(directory_watch, "PERIOD_SECONDS", 0)
+
+    async def run() -> None:
+        checks: list[asyncio.Future[StorageError | None]] = []
+
+        def begin(*_arguments: object) -> asyncio.Future[StorageError | None]:
+            checks.append(asyncio.get_running_loop().create_future())
+            return checks[-1]
+
+        watch = DirectoryWatch([tmp_path], pytest.fail)
+        monkeypatch.setattr(watch, "_begin", begin)
+        while not checks:  # noqa: ASYNC110 - one step of the loop
+            await asyncio.sleep(0)
+        checks[0].set_result(None)
+        async with asyncio.timeout(SECONDS):
+            await watch.close()
+        assert len(checks) == 1
+
+    asyncio.run(run())
