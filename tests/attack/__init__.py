@@ -1,1 +1,1 @@
-"""Hostile and amplifying requests against a node, while a second client's latency is watched."""
+"""Hostile and amplifying requests against a node, measured by a second client's latency."""

@@ -1,7 +1,7 @@
-"""Attacks a node: `python -m tests.attack --elements 100000 --copies 1000 --connections 20`.
+"""Attack a node: `python -m tests.attack --elements 100000 --copies 1000 --connections 20`.
 
-One row per attack. Ends with 1 when the second client waited too long, the node took too much memory or gave no answer,
-or logged a fault of its own. The bounds are for a machine that does nothing else.
+Prints one row per attack. Exits with 1 when the second client waited too long, or when the node used too much memory,
+sent no reply or logged a fault of its own. The bounds are for an otherwise idle machine.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from tests.integration.process import NodeProcess
 
 
 def rows(node: NodeProcess, arguments: argparse.Namespace) -> Iterator[Row]:
-    """All attacks that were asked for, one after the other."""
+    """Run all requested attacks, one after the other."""
     def wanted(found: list[Hostile]) -> list[Hostile]:
         return [each for each in found if arguments.only.lower() in each.name.lower()]
 

@@ -1,4 +1,4 @@
-"""Clients that ask for large answers and do not read them, or read them slowly."""
+"""Clients that request large replies and do not read them, or read them slowly."""
 
 import socket
 import threading
@@ -10,17 +10,17 @@ from tests.attack.run import Row, Watched, kept, second
 from tests.integration.process import NodeProcess
 
 BUFFER_BYTES: Final = 4096
-"""The client's own, as small as it gets."""
+"""The client's own buffer, as small as possible."""
 SLOW_BYTES: Final = 2048
 SLOW_SECONDS: Final = 0.01
 IDLE_SECONDS: Final = 0.5
-"""The node's processor time is compared over so long."""
+"""Interval over which the node's processor time is compared."""
 BUSY_SECONDS_MAX: Final = 120.0
 ASKED: Final = ("DescribeUserScramCredentials: users", "FindCoordinator: keys", "DescribeConfigs: pipelined")
 
 
 class Reader(threading.Thread):
-    """Sends its frames, then reads little or nothing until it is ended or the node closes."""
+    """Client that sends its frames, then reads little or nothing until it is stopped or the node closes."""
 
     def __init__(self, port: int, frames: bytes, *, slow: bool) -> None:
         super().__init__(name="reader", daemon=True)
@@ -53,7 +53,8 @@ class Reader(threading.Thread):
 
 
 def unread(node: NodeProcess, hostile: Hostile, connections: int, *, slow: bool) -> Row:
-    """So many clients that ask for the same, with a second client beside them; the memory counts until all are gone."""
+    """Run `connections` clients that send the same requests, with a second client beside them. The memory is
+    measured until all of them have ended."""
     frame = hostile.frame() * hostile.copies
     row = Row(f"{hostile.name}, {'read slowly' if slow else 'not read'}", connections, len(frame) * connections)
     watched = Watched(node)
@@ -82,7 +83,7 @@ def unread(node: NodeProcess, hostile: Hostile, connections: int, *, slow: bool)
 
 
 def await_idle(watched: Watched) -> None:
-    """Wait until the node serves the second client only: that needs less than half of a processor."""
+    """Wait until the node serves only the second client, which needs less than half of a processor."""
     deadline = time.monotonic() + BUSY_SECONDS_MAX
     while time.monotonic() < deadline:
         before = watched.cpu_seconds()
@@ -92,5 +93,5 @@ def await_idle(watched: Watched) -> None:
 
 
 def asked(elements: int, copies: int) -> list[Hostile]:
-    """Requests with large answers."""
+    """Return the requests with large replies."""
     return [each for each in attacks(elements, copies) if each.name in ASKED and not each.controller]

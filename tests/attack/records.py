@@ -1,4 +1,4 @@
-"""Produce requests whose every record is refused, in all ways of being refused."""
+"""Produce requests whose every record is refused, for every reason of refusal."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,20 +10,20 @@ from kraft_native.records import BatchBuilder
 from tests.attack.requests import TOPIC, Hostile
 
 COMPACTED: Final = "attacked-compacted"
-"""A topic that takes no record without a key."""
+"""A topic that refuses records without a key."""
 TIMED: Final = "attacked-timed"
-"""One that takes no record from the far future."""
+"""A topic that refuses records from the far future."""
 SETTINGS: Final = {
     COMPACTED: {"cleanup.policy": "compact"}, TIMED: {"message.timestamp.after.max.ms": "3600000"}}
 BATCH_BYTES: Final = 900_000
-"""Below max.message.bytes, so that the records are looked at."""
+"""Size of a batch, below max.message.bytes so that its records are validated."""
 RECORD_BYTES: Final = 7
 FUTURE_MS: Final = 4_000_000_000_000
 CRC_AT, CHECKED_FROM, COUNT_AT, RECORDS_FROM = 17, 21, 57, 61
 
 
 def batch(codec: str = "none", size: int = BATCH_BYTES, **settings: int) -> bytes:
-    """Records as small as they get, without keys."""
+    """Build a batch of the smallest possible records, without keys."""
     builder = BatchBuilder(codec, transactional="producer_id" in settings)
     for _ in range(size // RECORD_BYTES):
         builder.append(b"", None, FUTURE_MS)
@@ -31,7 +31,7 @@ def batch(codec: str = "none", size: int = BATCH_BYTES, **settings: int) -> byte
 
 
 def changed(found: bytes, at: int, value: bytes) -> bytes:
-    """The batch with some bytes changed, and the right checksum."""
+    """Return the batch with the bytes at `at` replaced and its checksum corrected."""
     made = bytearray(found)
     made[at:at + len(value)] = value
     made[CRC_AT:CHECKED_FROM] = checksum(made[CHECKED_FROM:]).to_bytes(4, "big")
@@ -39,19 +39,19 @@ def changed(found: bytes, at: int, value: bytes) -> bytes:
 
 
 def produce(topic: str, records: Callable[[int], list[bytes]], acks: int, size: int) -> ProduceRequest:
-    """One request of about `size` bytes; each batch is for the same partition."""
+    """Build one request of about `size` bytes, whose batches are all for the same partition."""
     return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[
         PartitionProduceData(index=0, records=each) for each in records(size)])])
 
 
 def repeated(make: Callable[[], bytes], size: int) -> list[bytes]:
-    """So many batches that they have `size` bytes."""
+    """Repeat one batch until `size` bytes are reached."""
     one = make()
     return [one] * max(1, size // len(one))
 
 
 def several(count: int, make: Callable[[], bytes], _size: int) -> list[bytes]:
-    """So many batches, however large the others' requests are."""
+    """Return `count` batches, independent of the size of the other requests."""
     return [make()] * count
 
 
@@ -77,7 +77,7 @@ WAYS: Final[tuple[tuple[str, str, int, Callable[[int], list[bytes]]], ...]] = (
 
 
 def refused(size: int, small: int) -> list[Hostile]:
-    """A request for each way, of about `size` bytes, or of about `small` small batches."""
+    """Return one request per way of refusal: of about `size` bytes, or of about `small` small batches."""
     return [Hostile("Produce", f"refused, {what}", 12, partial(produce, topic, records, acks),
                     small * 60 if "small" in what else size)
             for what, topic, acks, records in WAYS]

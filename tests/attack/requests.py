@@ -16,8 +16,8 @@ NOWHERE: Final = UUID(int=1 << 70)
 
 
 class Hostile(NamedTuple):
-    """One way of asking for too much: a frame with about `elements` elements is made when it is needed. `copies` of it
-    go out before an answer is read. `what` tells it from others of the same API."""
+    """A request for too much: a frame with about `elements` elements, built when it is needed. `copies` of it are
+    sent before a reply is read. `what` distinguishes it from other requests of the same API."""
 
     api: str
     what: str
@@ -32,20 +32,20 @@ class Hostile(NamedTuple):
         return f"{self.api}: {self.what}" if self.what else self.api
 
     def frame(self) -> bytes:
-        """The whole request, with its length."""
+        """Build the whole request, with its length."""
         api = API_BY_NAME[self.api]
         content = encode_request_header(api, self.version, 7, "hostile") + self.make(self.elements).encode(self.version)
         return len(content).to_bytes(4, "big") + content
 
 
 def structs(api: str) -> Any:
-    """The module with the classes of an API's request."""
+    """Return the module with the classes of an API's request."""
     file = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in api).lstrip("_")
     return import_module(f"kraft.protocol.messages.{file}_request")
 
 
 def whole(api: str, fields: Callable[[Any, int], dict[str, Any]], count: int) -> Message:
-    """A request with the fields that `fields` gives, of the API's own classes."""
+    """Build a request with the fields that `fields` returns, of the API's own classes."""
     module = structs(api)
     message = getattr(module, f"{api}Request")(**fields(module, count))
     assert isinstance(message, Message)
@@ -53,7 +53,7 @@ def whole(api: str, fields: Callable[[Any, int], dict[str, Any]], count: int) ->
 
 
 def names(count: int, prefix: str = "") -> list[str]:
-    """Short ones, all different."""
+    """Return short names, all different."""
     return [f"{prefix}{number:x}" for number in range(count)]
 
 
@@ -232,7 +232,8 @@ INTERNAL: Final = (
 
 
 def attacks(elements: int, copies: int) -> list[Hostile]:
-    """All of them: one request with so many elements each, and small ones that are sent so many times at once."""
+    """Return all attacks: one request with `elements` elements each, and small requests of which `copies` are sent
+    at once."""
     found = [Hostile(api, what, version, partial(whole, api, fields), elements)
              for api, what, version, fields in PLAIN]
     found += [Hostile(api, what, version, partial(whole, api, fields), 1, copies)

@@ -1,4 +1,4 @@
-"""Attacks a node and watches it: what a second client waits, the node's memory and its processor time."""
+"""Attack a node and measure it: the second client's latencies, the node's memory and its processor time."""
 
 import contextlib
 import re
@@ -27,18 +27,18 @@ ANSWER_SECONDS_MAX: Final = 120.0
 RECEIVED_BYTES: Final = 1 << 18
 RETURN_SECONDS_MAX: Final = 5.0
 BASE_BYTES: Final = 96 << 20
-"""What a node may take for any one request besides twice its size: a hundred thousand elements as objects."""
+"""Memory that a node may use for any one request besides twice its size: a hundred thousand elements as objects."""
 KEPT_BYTES: Final = 64 << 20
-"""What a node may keep a while after refused records or unread answers: memory for the next requests."""
+"""Memory that a node may keep for a while after refused records or unread replies, for the next requests."""
 P999_MS_MAX: Final = 25.0
 MEMORY_BYTES: Final = 64 << 20
-"""kraft.request.memory.max.bytes of the attacked node."""
+"""Value of kraft.request.memory.max.bytes of the attacked node."""
 LONGEST: Final = re.compile(r'^kraft_slice_longest_seconds\{request="(\w*)"\} (\S+)$', re.MULTILINE)
 
 
 @dataclass
 class Row:
-    """What one attack did. Latencies are the second client's, in milliseconds, sorted."""
+    """Result of one attack. Latencies are the second client's, in milliseconds, sorted."""
 
     name: str
     connections: int = 1
@@ -53,7 +53,7 @@ class Row:
     wrong: list[str] = field(default_factory=list)
 
     def percentile(self, share: float) -> float:
-        """Of the second client's latencies."""
+        """Return a percentile of the second client's latencies."""
         return self.latencies_ms[min(len(self.latencies_ms) - 1, int(share * len(self.latencies_ms)))]
 
     def __str__(self) -> str:
@@ -68,21 +68,21 @@ HEAD: Final = (f"{'request':46}{'on':>3}{'MB':>8}{'answer':>9}{'s':>8}{'cpu s':>
 
 
 def second(port: int) -> Second:
-    """A client whose requests are small, connected."""
+    """Start the second client, whose requests are small, and connect it."""
     return Second(port, [framed(MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)]), 12), framed(
         ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=[
             ListOffsetsPartition(timestamp=-1)])]), 7)])
 
 
 def framed(message: Message, version: int) -> bytes:
-    """A request on the wire."""
+    """Encode a request as it is sent, with its length."""
     api = API_BY_NAME[type(message).__name__.removesuffix("Request")]
     content = encode_request_header(api, version, 1, "second") + message.encode(version)
     return len(content).to_bytes(4, "big") + content
 
 
 def receive(connection: socket.socket) -> int:
-    """Reads one reply, and drops it; its size. `ConnectionError` when the node closes."""
+    """Read one reply, drop it and return its size. Raises `ConnectionError` when the node closes."""
     head = b""
     while len(head) < 4:
         part = connection.recv(4 - len(head))
@@ -100,7 +100,7 @@ def receive(connection: socket.socket) -> int:
 
 
 class Attacker(threading.Thread):
-    """One connection that sends a frame so many times, and reads the answers."""
+    """One connection that sends a frame `copies` times and reads the replies."""
 
     def __init__(self, port: int, frame: bytes, copies: int) -> None:
         super().__init__(name="attacker", daemon=True)
@@ -130,13 +130,13 @@ class Attacker(threading.Thread):
 
 
 class Watched:
-    """The node's memory and processor time."""
+    """Memory and processor time of the node."""
 
     def __init__(self, node: NodeProcess) -> None:
         self._process = Path(f"/proc/{node.pid}")
 
     def reset(self) -> None:
-        """The peak is counted from now on."""
+        """Reset the peak of the memory."""
         (self._process / "clear_refs").write_text("5")
 
     def memory(self, name: str) -> int:
@@ -150,7 +150,7 @@ class Watched:
 
 
 def kept(watched: Watched, base: int) -> int:
-    """What the node still has a while after an attack, besides what it had."""
+    """Return the memory that the node still uses a while after an attack, above `base`."""
     deadline = time.monotonic() + RETURN_SECONDS_MAX
     while (left := watched.memory("VmRSS") - base) > KEPT_BYTES // 4 and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -158,7 +158,7 @@ def kept(watched: Watched, base: int) -> int:
 
 
 def attack(node: NodeProcess, hostile: Hostile, connections: int = 1) -> Row:
-    """One attack over so many connections at once, with a second client beside it."""
+    """Run one attack over `connections` connections at once, with a second client beside it."""
     frame = hostile.frame()
     row = Row(hostile.name + (" (controller)" if hostile.controller else ""), connections,
               len(frame) * hostile.copies * connections)
@@ -179,7 +179,7 @@ def attack(node: NodeProcess, hostile: Hostile, connections: int = 1) -> Row:
 
 
 def send(node: NodeProcess, hostile: Hostile, frame: bytes, connections: int = 1) -> list[Attacker]:
-    """Sends the frames, and returns when they are answered or it is known that they will not be."""
+    """Send the frames. Return when they are answered, or when it is known that they will not be."""
     port = node.controller_port if hostile.controller else node.port
     attackers = [Attacker(port, frame, hostile.copies) for _ in range(connections)]
     for each in attackers:
@@ -190,7 +190,7 @@ def send(node: NodeProcess, hostile: Hostile, frame: bytes, connections: int = 1
 
 
 def longest_steps(node: NodeProcess, metrics_port: int) -> dict[str, float]:
-    """The longest steps that the node counted, in seconds, by request; "": of a connection."""
+    """Return the longest steps that the node measured, in seconds, by request; "" is a step of a connection."""
     assert node.running
     with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=30) as answer:
         return {name: float(value) for name, value in LONGEST.findall(answer.read().decode())}
@@ -198,7 +198,8 @@ def longest_steps(node: NodeProcess, metrics_port: int) -> dict[str, float]:
 
 @contextlib.contextmanager
 def attacked_node(directory: Path, topics: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[NodeProcess, int]]:
-    """A node with a topic to be attacked and others by name with their settings, and the port of its metrics."""
+    """Start a node with a topic to attack and further topics by name with their settings; yield it and its metrics
+    port."""
     metrics_port, = free_ports(1)
     node = NodeProcess(directory, {
         "auto.create.topics.enable": "true", "kraft.metrics.listener": f"127.0.0.1:{metrics_port}",
@@ -215,7 +216,7 @@ def attacked_node(directory: Path, topics: Mapping[str, Mapping[str, str]]) -> I
 
 
 def judge(row: Row, p999_ms_max: float, base_bytes: int) -> None:
-    """Notes which bounds were broken."""
+    """Note which bounds were broken."""
     if row.percentile(0.999) > p999_ms_max:
         row.wrong.append(f"p99.9 {row.percentile(0.999):.1f} ms is above {p999_ms_max:g}")
     allowed = base_bytes + 2 * max(row.request_bytes, 0)

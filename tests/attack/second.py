@@ -1,8 +1,8 @@
-"""A client beside an attack: it sends one small request after the other and measures each.
+"""Client beside an attack: it sends one small request after the other and measures each.
 
 It is a process of its own (`python second.py PORT FRAME...`, frames in hexadecimal), so that it does not wait for the
-attackers' threads. It prints a line when it is connected, ends at a line on its standard input, and prints its
-latencies in milliseconds as JSON, sorted.
+attackers' threads. It prints a line when it is connected and stops at a line on its standard input. Then it prints
+its latencies in milliseconds as JSON, sorted.
 """
 
 import json
@@ -34,7 +34,7 @@ class Second:
             raise ConnectionError("the second client cannot connect")
 
     def end(self) -> list[float]:
-        """Return its latencies, sorted. `ConnectionError` when the node closed its connection."""
+        """Stop it and return its latencies, sorted. Raises `ConnectionError` when the node closed its connection."""
         output, _ = self._process.communicate("\n", timeout=END_SECONDS_MAX)
         if self._process.returncode != 0:
             raise ConnectionError("the second client got no answer")

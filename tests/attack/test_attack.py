@@ -1,6 +1,5 @@
-"""The attacks in short form, with bounds that hold on a busy machine: what one step takes of the processor, not what a
-client waits. The long form: `make attack`.
-"""
+"""Short form of the attacks, with bounds that hold on a busy machine: they bound the processor time of one step, not
+the latency of a client. The long form is `make attack`."""
 
 from pathlib import Path
 
@@ -12,10 +11,10 @@ from tests.attack.run import Row, attack, attacked_node, judge, longest_steps, s
 
 ELEMENTS = 10_000
 STEP_SECONDS_MAX = 0.5
-"""Well above what a step takes on a busy machine; what has no steps took five to forty."""
+"""Bound well above the time of a step on a busy machine; requests that were not split into steps took 5 to 40."""
 CLOSED = {"BrokerHeartbeat", "BrokerRegistration", "ControllerRegistration", "JoinGroup", "ListConfigResources",
           "ListGroups", "ListTransactions", "SyncGroup", "UpdateFeatures", "Vote"}
-"""Served in one step: not with so many elements."""
+"""APIs that are served in one step: the node closes the connection at so many elements."""
 
 
 def test_no_request_holds_the_loop_for_long(tmp_path: Path) -> None:
@@ -23,7 +22,7 @@ def test_no_request_holds_the_loop_for_long(tmp_path: Path) -> None:
     with attacked_node(tmp_path / "data", SETTINGS) as (node, metrics_port):
         for hostile in attacks(ELEMENTS, 200):
             if hostile.controller and hostile.api in CONTROLLER:
-                continue               # as by the broker
+                continue               # served as on the broker's listener
             ends = {each.end for each in send(node, hostile, hostile.frame(), 4 if hostile.copies > 1 else 1)}
             if ends != {"closed" if hostile.api in CLOSED else "answered"}:
                 wrong.append((hostile.name, ends))
@@ -36,7 +35,7 @@ def test_no_request_holds_the_loop_for_long(tmp_path: Path) -> None:
         assert node.alarms() == []
     assert wrong == []
     assert len(second.latencies_ms) >= 100
-    # The slice of a connection is measured by the clock on the wall, which a busy machine stretches.
+    # The slice of a connection is measured by wall-clock time, which a busy machine stretches.
     assert {name: seconds for name, seconds in steps.items() if name and seconds > STEP_SECONDS_MAX} == {}
 
 

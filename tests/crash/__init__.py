@@ -1,1 +1,1 @@
-"""The crash kit: what a crash may leave on disk, tried state by state (docs/internals/crash-kit.md)."""
+"""The crash kit: it tries every state that a crash may leave on disk (docs/internals/crash-kit.md)."""

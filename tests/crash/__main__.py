@@ -1,4 +1,4 @@
-"""Runs the crash kit long: `python -m tests.crash --help`."""
+"""Run the crash kit at length: `python -m tests.crash --help`."""
 
 import argparse
 import itertools
@@ -100,7 +100,7 @@ def run_damage(arguments: argparse.Namespace, subject: Subject, every: int, dead
 
 
 def damage_run(subject: Subject, top: Path, seed: int, steps: int, *, clean: bool) -> DamageRun:
-    """Damages of a small log, closed cleanly or left as by kill -9."""
+    """Damage a small log that was closed cleanly, or left as kill -9 leaves it."""
     directory = top / "log"
     directory.mkdir()
     workload = Workload(subject, directory, "page-cache", seed, lambda _: None)

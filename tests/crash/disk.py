@@ -1,8 +1,8 @@
-"""What a file system may hold after a crash: a replayed trace, split into what is durable and what is not yet.
+"""Model of a file system after a crash: a replayed trace, split into durable and not yet durable operations.
 
-The model is harsher than ext4 with its default options; docs/internals/crash-kit.md states its rules. A `Disk` takes
-the events of a `kraft_native.faults.Trace` one by one. At any point `Disk.state(choice)` gives the files that remain
-when the machine stops there and the disk kept what `choice` says of everything that was not yet flushed.
+The model is harsher than ext4 with its default options; docs/internals/crash-kit.md states its rules. A `Disk`
+accepts the events of a `kraft_native.faults.Trace` one by one. At any point `Disk.state(choice)` returns the files
+that remain when the machine stops there. `choice` says which of the unflushed operations the disk kept.
 """
 
 import os
@@ -20,7 +20,7 @@ Span = tuple[int, int]
 
 
 class Content(NamedTuple):
-    """A file: `data` without its trailing zeros, and its size."""
+    """Content of a file: `data` without its trailing zeros, and the file's size."""
 
     data: bytes
     size: int
@@ -30,7 +30,7 @@ EMPTY = Content(b"", 0)
 
 
 class FileOp(NamedTuple):
-    """An operation on a file's content that no flush covers yet."""
+    """Operation on a file's content that no flush covers yet."""
 
     kind: str       # write, truncate, allocate
     offset: int     # of a truncate: the new size
@@ -39,10 +39,10 @@ class FileOp(NamedTuple):
 
 
 class FileChoice(NamedTuple):
-    """What is kept of one file's unflushed operations.
+    """The part of one file's unflushed operations that is kept.
 
-    `sizes`: the size after the first so many operations is what the file's metadata says. `spans`: for each
-    operation the byte ranges of its data that reached the disk; () where nothing did.
+    `sizes`: the file's metadata holds the size after this many operations. `spans`: for each operation, the byte
+    ranges of its data that reached the disk; () if none did.
     """
 
     sizes: int
@@ -50,14 +50,14 @@ class FileChoice(NamedTuple):
 
 
 class NameOp(NamedTuple):
-    """A change of directory entries that no directory flush covers yet; all its steps happen, or none."""
+    """Change of directory entries that no directory flush covers yet. Either all of its steps happen or none."""
 
     directories: tuple[str, ...]
     steps: tuple[tuple[str, str, int], ...]     # ("link", path, inode), ("unlink", path, -1), ("mkdir", path, -1)
 
 
 class Choice(NamedTuple):
-    """What is kept of everything unflushed: by inode (absent: all of it is kept), and the kept name operations."""
+    """Everything unflushed that is kept: by inode (absent: all of it), and the kept name operations."""
 
     files: dict[int, FileChoice]
     names: tuple[int, ...]
@@ -68,7 +68,7 @@ class Inode:
     durable: Content = EMPTY
     pending: list[FileOp] = field(default_factory=list)
     settled: int = 0                # operations made durable so far: the position of pending[0]
-    whole: FileChoice | None = None     # memo of `keep_all`
+    whole: FileChoice | None = None     # cache of `keep_all`
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class State:
         return digest.digest()
 
     def write_to(self, top: Path) -> None:
-        """Makes the state real in an empty directory."""
+        """Write the state into an empty directory."""
         for path in sorted(self.directories):
             (top / path).mkdir(exist_ok=True)
         for path, content in self.files.items():
@@ -109,9 +109,9 @@ def keep_all(ops: list[FileOp]) -> FileChoice:
 
 
 def apply(base: Content, ops: list[FileOp], choice: FileChoice) -> Content:
-    """The file that is left of `base` and what `choice` keeps of `ops`, in their order.
+    """Return the file that results from `base` and the operations in `ops` that `choice` keeps, in order.
 
-    Data that lies past the surviving size is gone; a size that survives without its data is a hole of zeros.
+    Data past the surviving size is lost. A size that survives without its data leaves a hole of zeros.
     """
     data, size = bytearray(base.data), base.size
     for number, op in enumerate(ops):
@@ -133,7 +133,7 @@ def apply(base: Content, ops: list[FileOp], choice: FileChoice) -> Content:
 
 
 class Disk:
-    """A traced directory, replayed. Paths are relative to `top`; events elsewhere are ignored."""
+    """A traced directory, replayed. Paths are relative to `top`; events outside of it are ignored."""
 
     def __init__(self, top: str | os.PathLike[str]):
         self.top = os.fspath(top)
@@ -148,7 +148,7 @@ class Disk:
         self.name_flushes: dict[tuple[str, int], list[NameOp]] = {}     # (directory, thread): operations covered
 
     def load(self, top: str | os.PathLike[str]) -> None:
-        """Takes what is in a directory as durable: the state before the trace began."""
+        """Load the content of a directory as durable: the state before the trace began."""
         for parent, directories, files in os.walk(top):
             for name in directories:
                 self.durable_directories.add(os.path.relpath(os.path.join(parent, name), top))
@@ -162,7 +162,7 @@ class Disk:
 
     @classmethod
     def holding(cls, state: "State", top: str | os.PathLike[str]) -> "Disk":
-        """A disk on which a state is durable: what a machine finds when it starts again."""
+        """Return a disk on which a state is durable: the disk that a restarted machine finds."""
         disk = cls(top)
         for path, content in state.files.items():
             disk.durable_names[path] = len(disk.inodes)
@@ -180,7 +180,7 @@ class Disk:
         return self.descriptors[event.fd]
 
     def feed(self, event: Event) -> bool:
-        """Carries out one event; tells whether a crash after it may leave something else than before it."""
+        """Apply one event. Return whether a crash after it may leave another state than a crash before it."""
         if event.error or event.kind == "mark":
             return False
         return bool(getattr(self, f"feed_{event.kind}")(event))
@@ -275,7 +275,7 @@ class Disk:
         return bool(covered)
 
     def pending_files(self) -> Iterator[int]:
-        """Inodes that have unflushed operations and that a crash might leave a name for."""
+        """Return inodes that have unflushed operations and for which a crash might leave a name."""
         named = set(self.durable_names.values())
         named.update(inode for op in self.name_ops for kind, _, inode in op.steps if kind == "link")
         return (inode for inode in sorted(named) if self.inodes[inode].pending)

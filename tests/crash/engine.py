@@ -1,4 +1,4 @@
-"""The real log as the kit's subject, and what its parts must agree on."""
+"""The real log as a subject of the kit, and the rules on which its parts must agree."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -39,12 +39,12 @@ class Header:
         self.max_timestamp = signed(data[35:43])
         self.producer_id = signed(data[43:51])
         self.base_sequence = signed(data[53:57])
-        # A marker's one record: its key ends with the type, 0 abort and 1 commit.
+        # The key of a marker's one record ends with the type: 0 abort, 1 commit.
         self.aborts = self.control and data[61 + 5 + 3] == 0
 
 
 def observe(log: Log | LogReader, isolation: str, policy: str) -> Observed:
-    """All that a log serves and all that it refuses."""
+    """Return all that a log serves and all that it refuses."""
     start, end = int(log.log_start_offset), int(log.log_end_offset)
     seen = Observed(start, end, [])
     at = start
@@ -69,7 +69,7 @@ def observe(log: Log | LogReader, isolation: str, policy: str) -> Observed:
 
 
 class ReaderView:
-    """A reader in another process, of a log that nobody has open."""
+    """Reader in another process, of a log that no process has open."""
 
     def __init__(self, directory: Path, policy: str):
         self.policy = policy
@@ -83,10 +83,12 @@ class ReaderView:
 
 
 class EngineSession:
-    """A log whose flusher works only while its owner waits for it, so that the same seed makes the same system calls in
-    the same order. What a flusher does in its own time leaves nothing that may not be left without it: it only makes
-    durable, earlier than promised, what was submitted. `append` waits now and then where others would go on, so that
-    promises are given as often as with a busy flusher.
+    """Log whose flusher works only while its owner waits for it, so that the same seed makes the same system calls in
+    the same order.
+
+    A flusher that works in its own time leaves no state that is impossible without it: it only makes submitted bytes
+    durable earlier than promised. `append` waits now and then where other owners would continue, so that promises are
+    given as often as with a busy flusher.
     """
 
     def __init__(self, directory: Path, durability: str, policy: str):
@@ -185,7 +187,7 @@ class EngineSession:
         return broken
 
     def audit_look_ups(self, seen: Observed, headers: list[Header]) -> list[str]:
-        """By offset and by time, through the indexes."""
+        """Check look-ups by offset and by time, through the indexes."""
         broken = []
         random = Random(seen.end)
         for batch in random.sample(seen.batches, min(3, len(seen.batches))):
@@ -194,7 +196,7 @@ class EngineSession:
             if found[:1] != [batch]:
                 broken.append(f"reading offset {offset} finds {[b[:2] for b in found]}")
             if seen.gaps or self.policy == "compact":
-                continue        # a batch may hold no record of its time any more
+                continue        # compaction may have removed the batch's records of its largest time
             time = headers[seen.batches.index(batch)].max_timestamp
             first = next(h for h in headers if h.max_timestamp >= time)
             answer = self.log.offset_for_time(time, isolation="log_end")
@@ -203,7 +205,7 @@ class EngineSession:
         return broken
 
     def audit_epochs(self, headers: list[Header]) -> list[str]:
-        """The cache knows each batch's epoch, and no epoch begins past the end."""
+        """Check that the cache knows the epoch of each batch, and that no epoch begins past the end."""
         cache = self.log.epochs
         broken = []
         for header in headers:
@@ -228,7 +230,7 @@ class EngineSession:
                     aborted.add((header.producer_id, first, header.last))
             elif header.transactional:
                 begun.setdefault(header.producer_id, header.base)
-        # A transaction that began below the log start is known with its true beginning, which is not served any more.
+        # A transaction that began below the log start is known by its true first offset, which is not served.
         answer = {found[:3] for found in self.log.aborted_transactions(seen.start, seen.end)}
         answer = {found for found in answer if (found[0], found[2]) not in beheaded or seen.start == 0}
         ends = {(producer_id, last) for producer_id, _, last in aborted}
@@ -242,7 +244,8 @@ class EngineSession:
         return broken
 
     def audit_producers(self, seen: Observed, headers: list[Header]) -> list[str]:
-        """The newest batch of each idempotent producer, sent again, is known as a repeat."""
+        """Check that the newest batch of each idempotent producer is recognized as a duplicate when it is sent
+        again."""
         newest = {h.producer_id: batch for h, batch in zip(headers, seen.batches, strict=True)
                   if h.producer_id >= 0 and not h.control}
         broken = []

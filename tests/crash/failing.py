@@ -1,4 +1,4 @@
-"""The k-th file operation of a workload fails, for every k: what was acknowledged stays, nothing else is believed."""
+"""Fail the k-th file operation of a workload, for every k: acknowledged data stays, and no other data is served."""
 
 import errno
 from collections import Counter
@@ -16,9 +16,9 @@ from .runner import check_open, probe_batch, scratch_directory
 from .subject import Session, Subject
 from .workload import Workload
 
-# A failure of these means that bytes may be lost: the log must refuse further writes.
+# A failure of these may lose bytes: the log must refuse further writes.
 FATAL_KINDS = ("write", "truncate", "datasync", "sync", "sync_directory")
-# Output of a compaction: until its names change nothing of the log is touched, and from then on every failure is final.
+# Output of a compaction. Until it is renamed, nothing of the log is changed; from then on every failure is final.
 OUTPUT_SUFFIX, SWAP_SUFFIX = ".cleaned", ".swap"
 
 
@@ -59,7 +59,7 @@ class FaultReport:
 
 def run_failing(subject: Subject, durability: str, seed: int, steps: int, *, every: int = 1,
                 faults: tuple[FaultKind, ...] = FAULTS) -> FaultReport:
-    """All faults at every k-th operation; with `every` at the middle one of each so many."""
+    """Try all faults at every k-th operation; with `every`, at the middle operation of each group of that size."""
     report = FaultReport()
     for fault in faults:
         with scratch_directory() as scratch:
@@ -107,13 +107,13 @@ class Attempt:
                 broken.append(f"{open_descriptors() - before} descriptors were left open")
             history = self.workload.history if self.workload else History()
             return broken or check_open(self.subject, self.directory, history, self.progress, killed=True)
-        except Exception as error:  # noqa: BLE001 - whatever else the log raises is a promise broken: it is reported
+        except Exception as error:  # noqa: BLE001 - any other error of the log is a broken promise: it is reported
             if self.workload is not None and self.workload.opened:
                 self.workload.session.abandon()
             return [f"{type(error).__name__}: {error}"]
 
     def check_writable(self, session: Session) -> list[str]:
-        """A compaction that failed before its swap takes nothing from the log: it goes on."""
+        """Check that the log still accepts appends: a compaction that failed before its swap changes nothing of it."""
         assert self.workload is not None
         end = self.workload.history.ends[-1]
         last, stored = end, session.stored(probe_batch(0), end)
@@ -125,7 +125,7 @@ class Attempt:
         return []
 
     def work(self) -> KraftError | None:
-        """Runs until a step fails; tells with what. Keeps in `fatal` the first failed call that may lose bytes."""
+        """Run until a step fails and return its error. Keep in `fatal` the first failed call that may lose bytes."""
         failure = None
         with Trace(self.directory) as trace:
             try:
@@ -140,7 +140,7 @@ class Attempt:
         return failure
 
     def check_session(self, failure: KraftError | None) -> list[str]:
-        """What the log that met the fault does next; closes it."""
+        """Check the next operations of the log that met the fault, then close it."""
         broken: list[str] = []
         if failure is None:
             return [f"nobody was told that {self.fatal!r}"] if self.fatal else []
@@ -160,13 +160,13 @@ class Attempt:
         if self.harmless and not broken:
             broken += self.check_writable(session)
         self.workload.opened = False
-        with suppress(KraftError):      # a close that cannot flush says so; it must leave no descriptor
+        with suppress(KraftError):      # a close that cannot flush raises; it must leave no descriptor
             session.close()
         return broken
 
 
 def is_output(event: Event) -> bool:
-    """Whether the operation was on the output of a compaction, before its swap."""
+    """Return whether the operation was on the output of a compaction, before its swap."""
     return event.path.endswith(OUTPUT_SUFFIX) and event.kind != "rename"
 
 

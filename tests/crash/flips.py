@@ -1,15 +1,15 @@
-"""Damage to a small log that nobody writes to: every byte flipped, every length cut, and what a reader is told.
+"""Damage to a small log without an owner: every byte flipped, every length cut, and the report to the reader.
 
-A flip is harmless when everything is served as it was; told when what is missing is reported and all else is served;
-everything else is a broken promise, but for three things, which are counted apart:
+A flip is harmless when everything is served as it was. It counts as `told` when the missing part is reported and
+everything else is served. Every other outcome is a broken promise, except for three, which are counted apart:
 
-- "torn end": the end of a log that was not closed cleanly looks the same whether torn or damaged; the last batch that
-  a flip hit, and whatever a cut took off, may be missing without a word.
+- "torn end": the end of a log that was not closed cleanly looks the same whether torn or damaged. The last batch that
+  a flip hit, and everything that a cut removed, may be missing without a report.
 - "start forgotten": without its state file a log does not know that records at its front were deleted.
-- "moved in a gap": the base offset of a batch lies outside its CRC, and nothing else in Kafka's format says it, but for
-  the one batch in some kilobytes that has an index entry. Where compaction left gaps on both sides of a batch, or one
-  and the segment's end, a base offset that changed to another one within that room leaves a segment that compaction
-  might have made: no byte contradicts it. Such a batch is served, whole, at the wrong offset.
+- "moved in a gap": the base offset of a batch lies outside its CRC. Nothing else in Kafka's format holds it, except
+  the index entry that one batch in some kilobytes has. Compaction may have left gaps on both sides of a batch, or a
+  gap on one side and the segment's end on the other. A base offset that changed within that room leaves a segment
+  that compaction might have produced: no byte contradicts it. Such a batch is served, whole, at the wrong offset.
 """
 
 import shutil
@@ -45,7 +45,7 @@ class DamageReport:
 
 
 def read_state(directory: Path) -> State:
-    """A real directory as a `State`, whole contents."""
+    """Read a real directory as a `State`, with whole contents."""
     files = {}
     for path in directory.rglob("*"):
         if path.is_file():
@@ -56,13 +56,13 @@ def read_state(directory: Path) -> State:
 
 
 def positions(content: Content) -> list[int]:
-    """Every byte, but few of the zeros that an open log has behind its end."""
+    """Return every byte position, but few of those in the zeros behind the end of an open log."""
     end = min(content.size, len(content.data) + 100)
     return [*range(end), *range(end, content.size, ZEROS_EVERY)]
 
 
 def flips(state: State, every: int) -> Iterator[tuple[str, str, State]]:
-    """One bit of one byte, then all bits of it, for each byte of each file. (file, label, state)."""
+    """Flip one bit of one byte, then all bits of it, for each byte of each file; yield (file, label, state)."""
     number = 0
     for path, content in sorted(state.files.items()):
         for position in positions(content):
@@ -77,7 +77,7 @@ def flips(state: State, every: int) -> Iterator[tuple[str, str, State]]:
 
 
 def cuts(state: State, every: int) -> Iterator[tuple[str, str, State]]:
-    """Each file cut to each shorter length, and removed."""
+    """Cut each file to each shorter length, and remove it."""
     number = 0
     for path, content in sorted(state.files.items()):
         for size in positions(content):
@@ -90,13 +90,13 @@ def cuts(state: State, every: int) -> Iterator[tuple[str, str, State]]:
 
 
 def kind_of(path: str) -> str:
-    """Groups files for the report: by suffix where they are numbered."""
+    """Return the group of a file in the report: its suffix if the file is numbered, otherwise its name."""
     name = Path(path)
     return name.suffix if name.stem.isdigit() else name.name
 
 
 class DamageRun:
-    """Opens each damaged copy of `state` and judges what it serves against `wanted`, what the whole log serves."""
+    """Open each damaged copy of `state` and compare what it serves with `wanted`, the content of the whole log."""
 
     def __init__(self, subject: Subject, state: State, history: History, *, clean: bool):
         self.subject = subject
@@ -123,7 +123,7 @@ class DamageRun:
             outcome = self.outcome(directory, path, label)
             if open_descriptors() != before:
                 self.report.broken.append(f"{label}: {open_descriptors() - before} descriptors were left open")
-        except Exception as error:  # noqa: BLE001 - whatever else the log raises is a promise broken: it is reported
+        except Exception as error:  # noqa: BLE001 - any other error of the log is a broken promise: it is reported
             outcome = "crashed"
             self.report.broken.append(f"{label}: {type(error).__name__}: {error}")
         finally:
@@ -172,13 +172,14 @@ class DamageRun:
         return "told"
 
     def is_right(self, batch: Batch) -> bool:
-        """The same bytes at the same offsets; where the log's format does not cover the leader epoch, but for that."""
+        """Return whether the batch has the original bytes and offsets. The leader epoch may differ where the log's
+        format does not cover it."""
         wanted = self.by_base.get(batch.base)
         return wanted is not None and batch.last == wanted.last and self.covered(batch) == self.covered(wanted)
 
     def moved_in_gap(self, seen: Observed) -> bool:
-        """Whether all is as it was but for one base offset, which could be right: its batch still lies between its
-        neighbours, where gaps are legal."""
+        """Return whether everything is unchanged except one base offset that could be right. Its batch still lies
+        between its neighbours, where gaps are legal."""
         wanted = self.wanted.batches
         changed = [at for at, batch in enumerate(seen.batches) if batch not in wanted[at:at + 1]]
         if len(changed) != 1 or len(seen.batches) != len(wanted) or (seen.start, seen.end) != (
@@ -203,10 +204,10 @@ class DamageRun:
         return [batch for batch in self.wanted.batches if batch.base not in served]
 
     def beyond_damage(self, path: str, lost: list[Batch]) -> int:
-        """How many batches are missing besides those that one damaged place can have destroyed.
+        """Return the number of missing batches that one damaged place cannot have destroyed.
 
-        One byte destroys one batch, or two when it makes the length of the first swallow the start of the second;
-        a cut or removed segment destroys its own. Other files destroy nothing.
+        One byte destroys one batch, or two when it makes the length of the first one cover the start of the second. A
+        cut or removed segment destroys its own batches. Other files destroy nothing.
         """
         if not path.endswith(".log"):
             return len(lost)

@@ -1,8 +1,8 @@
-"""What a log promises to hold after a crash, and the judgement of what it holds (docs/internals/crash-kit.md).
+"""Promises that a log must keep after a crash, and the judgement of its content (docs/internals/crash-kit.md).
 
-A workload's history is a row of versions: the content after each operation. A batch lives from the version that
-appended it until the version that cut it off. A crash happens while version `begun` is being made and version `done`
-was acknowledged; `floors` are the promises of durability given until then.
+The history of a workload is a list of versions: the content after each operation. A batch lives from the version that
+appended it until the version that cut it off. A crash happens while version `begun` is in progress and version `done`
+is acknowledged. `floors` are the promises of durability given until then.
 """
 
 from dataclasses import dataclass, field
@@ -20,20 +20,21 @@ class Batch(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Offsets that the log says it cannot serve."""
+    """Offsets that the log reports as not served."""
 
     first: int
     next: int
 
 
 class Floor(NamedTuple):
-    """Version `version` will not be undone, and its batches below offset `end` will be there, after any power loss."""
+    """Promise that version `version` is not undone by any power loss, and that its batches below offset `end`
+    survive."""
 
     version: int
     end: int
 
 
-# Marks that a workload puts into the trace.
+# Marks that a workload writes into the trace.
 class Begin(NamedTuple):
     version: int
 
@@ -47,12 +48,12 @@ class Life:
     batch: Batch
     born: int
     died: int = NEVER
-    rewritten: bool = False     # made by a compaction, not appended
+    rewritten: bool = False     # created by a compaction, not appended
 
 
 @dataclass(slots=True)
 class Observed:
-    """What an opened log serves."""
+    """Content that an opened log serves."""
 
     start: int
     end: int
@@ -62,7 +63,7 @@ class Observed:
 
 @dataclass(slots=True)
 class Progress:
-    """The marks up to a point of the trace, summed up."""
+    """Sum of the marks up to a point of the trace."""
 
     begun: int = 0
     done: int = 0
@@ -84,7 +85,7 @@ class Progress:
 
 
 class History:
-    """Versions of a log's content, as the workload's own model of it says. Version 0 is the empty log."""
+    """Versions of a log's content, by the workload's own model of it. Version 0 is the empty log."""
 
     def __init__(self) -> None:
         self.lives: list[Life] = []
@@ -94,7 +95,7 @@ class History:
         self.by_data: dict[bytes, Life] = {}
         self.restarts: set[int] = set()
         self.compacts = False
-        self.unknown_output = False         # a compaction failed: what it made may be served, and is not known
+        self.unknown_output = False         # a compaction failed: its output may be served, and is not known
         self.appended: dict[int, tuple[bytes | None, bytes | None]] = {}
 
     @property
@@ -119,7 +120,7 @@ class History:
         return version
 
     def truncate(self, offset: int) -> int:
-        """Batches that reach `offset` are cut off whole; the log ends at `offset`."""
+        """Cut off whole batches that reach `offset`; the log ends at `offset`."""
         version = self.version + 1
         while self.alive and self.alive[-1].batch.last >= offset:
             self.alive.pop().died = version
@@ -135,7 +136,8 @@ class History:
         return self.step(offset, offset)
 
     def compact(self, content: list[Batch]) -> int:
-        """`content` is what a compaction made of the log. What it replaced may be served again after a crash."""
+        """Add the version with `content`, the result of a compaction. The replaced batches may be served again after
+        a crash."""
         version = self.step(self.starts[-1], self.ends[-1])
         self.compacts = True
         was = {offset: record for life in self.alive for offset, record in records_of(life.batch)}
@@ -148,7 +150,7 @@ class History:
         return version
 
     def compact_failed(self) -> int:
-        """A compaction failed: each group of segments is what it was, or what the compaction made of it."""
+        """Add the version after a failed compaction: each group of segments is either unchanged or compacted."""
         self.compacts = self.unknown_output = True
         return self.step(self.starts[-1], self.ends[-1])
 
@@ -156,7 +158,7 @@ class History:
         return self.step(start, self.ends[-1])
 
     def content(self) -> list[Batch]:
-        """What the newest version serves."""
+        """Content that the newest version serves."""
         return [life.batch for life in self.alive if life.batch.last >= self.starts[-1]]
 
 
@@ -165,7 +167,8 @@ def records_of(batch: Batch) -> list[tuple[int, tuple[bytes | None, bytes | None
 
 
 def judge(history: History, progress: Progress, seen: Observed, *, killed: bool) -> list[str]:
-    """The promises that `seen` breaks, in words; empty when none. `killed`: the process died, the machine did not."""
+    """Return the promises that `seen` breaks, in words; empty when none. `killed`: the process died, the machine did
+    not."""
     floors = (Floor(progress.done, NEVER),) if killed else progress.floors
     oldest = max((floor.version for floor in floors), default=0)
     newest = max(progress.begun, progress.done)
@@ -183,7 +186,7 @@ def judge_bounds(history: History, seen: Observed, oldest: int, newest: int, kil
     if not min(starts) <= seen.start <= max(starts):
         broken.append(f"log start {seen.start} outside {min(starts)}..{max(starts)}")
     ends = history.ends[oldest:newest + 1]
-    # A restart at another offset drops segment by segment.
+    # A restart at another offset drops one segment after the other.
     lowest = min(ends) if killed and newest not in history.restarts else 0
     if not lowest <= seen.end <= max(ends):
         broken.append(f"log end {seen.end} outside {lowest}..{max(ends)}")
@@ -191,7 +194,7 @@ def judge_bounds(history: History, seen: Observed, oldest: int, newest: int, kil
 
 
 def judge_served(history: History, seen: Observed, oldest: int, newest: int) -> list[str]:
-    """Everything served was appended as it is, and one version held all of it."""
+    """Check that every served batch was appended with these bytes, and that one version held all of them."""
     broken = []
     first, last = oldest, newest
     for batch in seen.batches:
@@ -211,20 +214,20 @@ def judge_served(history: History, seen: Observed, oldest: int, newest: int) -> 
 
 
 def is_rewritten(history: History, batch: Batch) -> bool:
-    """What a compaction may make of an appended batch: the same offsets, leader epoch, producer and sequence, and some
-    of its records as they were."""
+    """Return whether a compaction may have written this batch from an appended one. It keeps the offsets, leader
+    epoch, producer and sequence, and some of the records unchanged."""
     if any(history.appended.get(offset) != record for offset, record in records_of(batch)):
         return False
     return any(life.batch[:2] == batch[:2] and identity(life.batch) == identity(batch) for life in history.lives)
 
 
 def identity(batch: Batch) -> tuple[bytes, bytes]:
-    """Leader epoch; producer id, its epoch, base sequence."""
+    """Return leader epoch, producer id, producer epoch and base sequence."""
     return batch.data[12:16], batch.data[43:57]
 
 
 def judge_order(seen: Observed, *, gaps_allowed: bool) -> list[str]:
-    """Offsets rise, and what is missing between them is told, unless a compaction may have taken it."""
+    """Check that offsets rise and that missing ones are reported, unless a compaction may have removed them."""
     broken = []
     at = seen.start
     reported = {gap.first: gap.next for gap in seen.gaps}
@@ -255,7 +258,7 @@ def judge_floors(history: History, seen: Observed, floors: tuple[Floor, ...], ne
 
 
 def judge_latest(history: History, seen: Observed, floors: tuple[Floor, ...], newest: int) -> list[str]:
-    """Of a compacted log: the latest record of every key, among those promised, is there or a later one is."""
+    """Check a compacted log: the latest promised record of every key is present, or a later one is."""
     served: dict[bytes | None, tuple[int, bytes | None]] = {}
     for batch in seen.batches:
         for offset, (key, value) in records_of(batch):

@@ -1,7 +1,7 @@
-"""Small logs in Python, for testing the kit itself: a careful one, and wrong ones that the kit must catch.
+"""Small logs in Python to test the kit itself: a correct one, and wrong ones that the kit must catch.
 
 The format: segments `<base offset>.log` of record batches, and a text file `start` with the log start. Every file
-operation goes through the engine's own `fileio`, so that a trace sees it.
+operation goes through the engine's own `fileio`, so that a trace records it.
 """
 
 import ctypes
@@ -41,7 +41,7 @@ def call(result: int, path: Path) -> int:
 
 
 class ReferenceSession:
-    """One open reference log. `flaws` switches off what makes it right."""
+    """An open reference log. `flaws` switches off parts of its correctness."""
 
     def __init__(self, directory: Path, durability: str, flaws: frozenset[str]):
         self.directory = directory
@@ -65,7 +65,7 @@ class ReferenceSession:
         return self.directory / f"{base:020d}.log"
 
     def recover(self) -> None:
-        """Reads all segments; cuts the torn end; drops what lies behind the first damage."""
+        """Read all segments, cut the torn end, and drop what lies behind the first damage."""
         start_file = self.directory / "start"
         self.start = int(fileio.read_file(start_file) or b"0") if start_file.exists() else 0
         bases = sorted(int(name.stem) for name in self.directory.glob("*.log"))
@@ -91,7 +91,7 @@ class ReferenceSession:
         self.flush_files()
 
     def load(self, base: int) -> bool:
-        """Takes over a segment; False when it ended in damage, which is cut off."""
+        """Load a segment. Return False when it ended in damage, which is cut off."""
         data = fileio.read_file(self.path(base))
         at, self.batches[base] = 0, []
         self.end = max(base, self.start) if not self.batches else base
@@ -146,7 +146,7 @@ class ReferenceSession:
     # --- writing ----------------------------------------------------------------------------------------------------
 
     def guarded(self, work) -> None:
-        """The first failed write or flush ends all writing."""
+        """Run a write or flush; the first failure ends all writing."""
         if self.failed:
             raise self.failed
         try:

@@ -1,4 +1,4 @@
-"""Tries the crash states of a recorded workload: makes each real, opens the log in it, and judges what it holds."""
+"""Try the crash states of a recorded workload: write each to disk, open the log in it, and judge its content."""
 
 import shutil
 import tempfile
@@ -25,14 +25,14 @@ MEMORY_DIRECTORY = Path("/dev/shm")
 
 
 def scratch_directory() -> tempfile.TemporaryDirectory[str]:
-    """In memory where the system has such a place: the kit makes many thousands of files."""
+    """Return a new directory, in memory where the system has such a place: the kit writes many thousands of files."""
     directory = MEMORY_DIRECTORY if MEMORY_DIRECTORY.is_dir() else None
     return tempfile.TemporaryDirectory(prefix="kraft-crash-", dir=directory)
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A broken promise: where the crash was, what was left, and what is wrong."""
+    """A broken promise: the crash point, the state that was left, and the violation."""
 
     subject: str
     durability: str
@@ -50,7 +50,7 @@ class Broken:
 
 @dataclass(slots=True)
 class Report:
-    """Counts of one or more runs; `add` sums them up."""
+    """Counts of one or more runs; `add` sums them."""
 
     tried: Counter[tuple[str, str]] = field(default_factory=Counter)        # (durability, kind of crash) -> states
     generated: int = 0
@@ -69,14 +69,14 @@ class Report:
 
 
 def probe_batch(number: int) -> bytes:
-    """A batch that the check after a crash appends; no workload makes the same."""
+    """Return a batch that the check after a crash appends; no workload appends the same bytes."""
     builder = BatchBuilder()
     builder.append(b"after the crash %d" % number, b"probe", BASE_TIME_MS + number)
     return builder.build()
 
 
 def check_open(subject: Subject, directory: Path, history: History, progress: Progress, *, killed: bool) -> list[str]:
-    """Opens, judges, appends, closes and opens again; the broken promises."""
+    """Open, judge, append, close and open again; return the broken promises."""
     session = subject.open(directory, "page-cache")
     try:
         seen = session.observe()
@@ -121,7 +121,7 @@ def summary(seen: Observed) -> str:
 
 @dataclass(slots=True)
 class Point:
-    """A crash point: the event fed last, and the marks before it and up to the next one."""
+    """A crash point: the last event fed, and the marks before it and up to the next one."""
 
     number: int
     disk: Disk
@@ -130,9 +130,10 @@ class Point:
 
 
 class Runner:
-    """Tries states of one recording. `random_count`: random states per crash point; `bound`: states at most.
+    """Try states of one recording.
 
-    `every`: only each n-th event is a crash point; `nested`: the recovery of each n-th state is crashed too (0: none).
+    `random_count`: random states per crash point. `bound`: maximum number of states. `every`: only each n-th event is
+    a crash point. `nested`: the recovery of each n-th state crashes too (0: none).
     """
 
     def __init__(self, subject: Subject, recording: Recording, *, random_count: int = 8, bound: int = 1 << 40,
@@ -158,7 +159,7 @@ class Runner:
         return self.report
 
     def points(self) -> Iterator[Point]:
-        """Before the first event, and after each one that changed what may be left."""
+        """Yield the crash points: before the first event, and after each event that changed what a crash may leave."""
         disk, progress = Disk(self.recording.top), Progress()
         events = self.recording.events
         changed = True
@@ -207,14 +208,14 @@ class Runner:
                                              point.number, found.label, tuple(broken), found.state))
 
     def try_recovery(self, found: Found, point: Point, scratch: Path, progress: Progress) -> None:
-        """The power goes again, somewhere between the opening of what the first loss left and its clean close."""
+        """Lose power again, between the open of the state that the first loss left and its clean close."""
         directory = scratch / "log"
         directory.mkdir()
         found.state.write_to(directory)
         try:
             with Trace(directory) as trace:
                 self.subject.open(directory, self.recording.durability).close()
-        except Exception:  # noqa: BLE001 - it does not open or close: `judge_state` has told so
+        except Exception:  # noqa: BLE001 - it does not open or close: `judge_state` has reported so
             return
         finally:
             shutil.rmtree(directory)
@@ -235,7 +236,7 @@ class Runner:
         return State(left, state.directories)
 
     def with_noise(self, state: State) -> State:
-        """Files that may hold anything hold something."""
+        """Write noise into files that may have any content."""
         files = dict(state.files)
         for path in self.subject.ignored_files():
             draw = self.random.randrange(4)
@@ -251,7 +252,7 @@ class Runner:
         try:
             state.write_to(directory)
             broken = check_open(self.subject, directory, self.recording.history, progress, killed=killed)
-        except Exception as error:  # noqa: BLE001 - whatever the log raises here is a promise broken: it is reported
+        except Exception as error:  # noqa: BLE001 - any error of the log here is a broken promise: it is reported
             broken = [f"{type(error).__name__}: {error}"]
         else:
             if open_descriptors() != before:

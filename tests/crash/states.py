@@ -1,4 +1,4 @@
-"""Which of the states that a crash may leave are tried: all simple ones near the newest operations, and random ones."""
+"""Selection of the crash states to try: all simple ones near the newest operations, and random ones."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -24,25 +24,25 @@ def lose_all(ops: list[FileOp]) -> FileChoice:
 
 
 def lose_data(ops: list[FileOp]) -> FileChoice:
-    """The size survives, the data does not: zeros."""
+    """Keep the size but not the data: zeros."""
     return FileChoice(len(ops), ((),) * len(ops))
 
 
 def with_spans(ops: list[FileOp], number: int, spans: tuple[Span, ...], sizes: int | None = None) -> FileChoice:
-    """All is kept, but of the data of one operation only `spans`."""
+    """Keep everything, but of the data of one operation only `spans`."""
     kept = keep_all(ops)
     changed = (*kept.spans[:number], spans, *kept.spans[number + 1:])
     return FileChoice(len(ops) if sizes is None else sizes, changed)
 
 
 def sectors(op: FileOp) -> list[int]:
-    """Positions inside the data where a new sector of the file begins."""
+    """Return positions inside the data at which a new sector of the file begins."""
     first = -op.offset % SECTOR_BYTES or SECTOR_BYTES
     return list(range(first, len(op.data), SECTOR_BYTES))
 
 
 def thinned(values: list[int], random: Random, bound: int) -> list[int]:
-    """The ends and a random selection of what lies between."""
+    """Return the two ends and a random selection between them."""
     if len(values) <= bound:
         return values
     return sorted({values[0], values[-1], *random.sample(values, bound - 2)})
@@ -53,7 +53,7 @@ def loss_of(disk: Disk, inodes: Iterable[int]) -> dict[int, FileChoice]:
 
 
 def whole_choices(disk: Disk, files: list[int]) -> Iterator[tuple[str, Choice]]:
-    """Everything of one sort is kept or lost, and each number of directory operations from the first on."""
+    """Keep or lose everything of one kind, with each number of directory operations from the first on."""
     names = disk.all_names()
     yield "all kept", Choice({}, names)
     if not files and not names:
@@ -74,7 +74,7 @@ def whole_choices(disk: Disk, files: list[int]) -> Iterator[tuple[str, Choice]]:
 
 
 def single_choices(disk: Disk, files: list[int], random: Random) -> Iterator[tuple[str, Choice]]:
-    """One operation of one file is lost, or torn at a sector; or the size stayed behind the data."""
+    """Lose one operation of one file, tear it at a sector, or keep the old size with the new data."""
     names = disk.all_names()
     for inode in files:
         ops = disk.inodes[inode].pending
@@ -97,10 +97,10 @@ def single_choices(disk: Disk, files: list[int], random: Random) -> Iterator[tup
 
 
 def cut_at(choice: FileChoice, number: int, at: int) -> FileChoice:
-    """The last write reached only `at`, and the file's size ends there: told as a size that stayed behind.
+    """Cut the last write, and the file, at `at`: expressed as a size that was not updated.
 
-    The size between two operations is not one that metadata can name here, so the state is the shorter one: data up to
-    `at`, size as before the write.
+    Metadata cannot express a size between two operations here. The state is therefore the shorter one: data up to
+    `at`, and the size before the write.
     """
     return FileChoice(number, (*choice.spans[:number], ((0, at),)))
 
@@ -133,7 +133,7 @@ def random_choices(disk: Disk, files: list[int], random: Random, count: int) -> 
 
 
 def power_loss_states(disk: Disk, random: Random, random_count: int) -> Iterator[Found]:
-    """States that may be found after the power went at this point."""
+    """Yield states that may be found after a power loss at this point."""
     files = list(disk.pending_files())
     for label, choice in whole_choices(disk, files):
         yield Found(label, disk.state(choice))
@@ -145,13 +145,15 @@ def power_loss_states(disk: Disk, random: Random, random_count: int) -> Iterator
 
 
 def cut_positions(size: int, random: Random) -> list[int]:
-    """Bytes inside a write at which a killed process may have stopped: the header's fields, the ends, some between."""
+    """Return bytes inside a write at which a killed process may have stopped: the header's fields, the ends, some
+    between."""
     fixed = [at for at in (1, 8, 12, 16, 17, 21, 23, 61, 62, size - 1) if 0 < at < size]
     return sorted({*fixed, *(random.randrange(1, size) for _ in range(4 if size > 1 else 0))})
 
 
 def killed_states(disk: Disk, event: Event, random: Random) -> Iterator[Found]:
-    """The process was killed inside the write that `disk` was fed last: its first bytes are in the page cache."""
+    """Yield states of a process that was killed inside the last write fed to `disk`: its first bytes are in the page
+    cache."""
     if event.kind != "write" or event.error or len(event.data) < 2:
         return
     inode = disk.inode_of(event)

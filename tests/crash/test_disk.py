@@ -1,4 +1,4 @@
-"""The model of a file system: what is durable, what may be lost, and in which combinations."""
+"""The model of a file system: which operations are durable, which may be lost, and in which combinations."""
 
 from pathlib import Path
 from random import Random
@@ -54,7 +54,7 @@ def test_sectors_are_those_of_the_file():
 
 
 def replay(top, work):
-    """The disk after `work` in `top`, and its trace."""
+    """Run `work` in `top`; return the disk after it, and its trace."""
     with Trace(top) as trace:
         work()
     disk = Disk(top)
@@ -131,7 +131,7 @@ def test_new_directory_that_is_lost_takes_its_files_along(tmp_path):
 
 
 def test_flush_covers_what_was_written_before_it_began(tmp_path):
-    """Between a flush's begin and its end another thread writes: those bytes are not promised."""
+    """Another thread writes between the begin and the end of a flush: those bytes are not promised."""
     with Trace(tmp_path) as trace:
         fd = NATIVE.kf_open(bytes(tmp_path / "f"), 0o102, 0o644)
         NATIVE.kf_pwrite(fd, b"one", 3, 0)

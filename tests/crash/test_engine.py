@@ -1,4 +1,4 @@
-"""The real log in a small, deterministic selection of what `make crash` tries."""
+"""The real log in a small, deterministic selection of the states that `make crash` tries."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from .workload import record
 @pytest.mark.parametrize(("policy", "seed", "every", "bound"), [
     ("delete", 1, 7, 350),
     ("delete", 4, 7, 350),
-    ("compact", 3, 23, 1_000),      # fewer points, but up to the end: most compactions are late in a workload
+    ("compact", 3, 23, 1_000),      # fewer points, but up to the end: most compactions come late in a workload
 ])
 def test_crash_states(durability, policy, seed, every, bound):
     with scratch_directory() as top:
@@ -27,7 +27,7 @@ def test_crash_states(durability, policy, seed, every, bound):
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 def test_the_same_seed_makes_the_same_system_calls(durability):
-    """Bytes included: else a run that found something cannot be run again."""
+    """The bytes are the same too: otherwise a run that found an error cannot be repeated."""
     calls = []
     for _ in range(2):
         with scratch_directory() as top:

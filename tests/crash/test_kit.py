@@ -1,4 +1,4 @@
-"""The crash kit against small reference logs: the careful one passes, each wrong one is caught."""
+"""The crash kit against small reference logs: the correct one passes, each wrong one is caught."""
 
 from pathlib import Path
 
@@ -117,7 +117,7 @@ def test_judge_holds_to_floors(history):
     assert verdict(history, OLD[:2], floors=[Floor(8, 3)])
     assert verdict(history, NEW[:3], floors=[Floor(8, 3)]) == []
     assert verdict(history, OLD, floors=[Floor(6, 0)])              # the truncation was durable
-    assert verdict(history, OLD[:2], floors=[Floor(5, 5)]) == []    # what it cut off is not owed
+    assert verdict(history, OLD[:2], floors=[Floor(5, 5)]) == []    # the batches that it cut off are not promised
 
 
 def test_judge_refuses_what_was_never_there(history):

@@ -1,4 +1,4 @@
-"""Seeded workloads: what a log is asked to do while it is traced, and the history that this makes."""
+"""Seeded workloads: the operations on a log while it is traced, and the resulting history."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ BASE_TIME_MS = 1_700_000_000_000
 
 
 class BatchSource:
-    """Batches whose bytes never repeat: numbered values, one number for the whole run.
+    """Source of batches whose bytes never repeat: numbered values, with one counter for the whole run.
 
-    Three producers write: one without a producer id, one idempotent, one transactional; `last_offset` of a batch is its
-    base plus the record count less one.
+    Three producers write: one without a producer id, one idempotent, one transactional. `last_offset` of a batch is
+    its base plus the record count less one.
     """
 
     def __init__(self, random: Random, *, transactions: bool = True):
@@ -34,7 +34,7 @@ class BatchSource:
         self.open_transaction = False
 
     def forget_producers(self) -> None:
-        """After batches were cut off the producers begin anew, under ids that were not used before."""
+        """Restart the producers after batches were cut off, under ids that were not used before."""
         self.generation += 1
         self.sequences = {0: 0, 1: 0}
         self.open_transaction = False
@@ -70,7 +70,7 @@ class BatchSource:
         return self.idempotent(1)
 
     def marker(self) -> bytes:
-        """Ends the open transaction, committed or aborted."""
+        """Return the marker that ends the open transaction, committed or aborted."""
         self.open_transaction = False
         self.number += 1
         builder = BatchBuilder(transactional=True, control=True)
@@ -100,7 +100,7 @@ class Recording:
 
 
 class Workload:
-    """Does `steps` seeded steps on a subject's log and keeps the history. `mark` receives the marks."""
+    """Perform `steps` seeded steps on a subject's log and keep the history. `mark` receives the marks."""
 
     def __init__(self, subject: Subject, directory: Path, durability: str, seed: int, mark: Callable[[object], None]):
         self.subject = subject
@@ -115,7 +115,7 @@ class Workload:
         self.opened = True
 
     def run(self, steps: int) -> None:
-        """The steps, then a clean close."""
+        """Perform the steps, then close cleanly."""
         self.run_steps(steps)
         self.opened = False
         self.session.close()
@@ -134,8 +134,8 @@ class Workload:
             self.mark(Floor(self.history.version, end))
 
     def attempt(self, act: Callable[[], T], note: Callable[[T | None], object], durable_end: int | None = None) -> None:
-        """One step that makes a new version. `note` writes it into the history; where `act` failed it gets None and
-        notes what would have been: that version was begun and never acknowledged."""
+        """Try one step that adds a new version. `note` writes it into the history. Where `act` failed, `note` gets
+        None and notes the version that would have followed: it was begun and never acknowledged."""
         self.mark(Begin(self.history.version + 1))
         try:
             result = act()
@@ -191,7 +191,8 @@ class Workload:
                      lambda got: self.history.move_start(wanted if got is None else got), durable_end=0)
 
     def do_retention(self) -> None:
-        """How much goes is the log's decision: where it failed, anything up to the end may have gone."""
+        """Apply retention. The log decides how much it drops: after a failure, anything up to the end may be
+        removed."""
         self.attempt(self.session.apply_retention,
                      lambda got: self.history.move_start(self.history.ends[-1] if got is None else got), durable_end=0)
 
@@ -214,7 +215,7 @@ class Workload:
         self.session.roll()
 
     def do_reopen(self) -> None:
-        """A clean close makes everything durable."""
+        """Reopen the log; a clean close makes everything durable."""
         self.opened = False
         self.session.close()
         self.mark(Floor(self.history.version, self.history.ends[-1]))
@@ -223,7 +224,7 @@ class Workload:
 
 
 def expect_served(history: History, seen: Observed) -> None:
-    """Without any crash exactly the history is served: a check of the workload and of the log."""
+    """Check that exactly the history is served when nothing crashed: a check of the workload and of the log."""
     wanted = history.content()
     if (seen.start, seen.end, seen.gaps) != (history.starts[-1], history.ends[-1], []) or seen.batches != wanted:
         raise AssertionError(f"the log serves {[b[:2] for b in seen.batches]} of {seen.start}..{seen.end} and not "
@@ -231,7 +232,7 @@ def expect_served(history: History, seen: Observed) -> None:
 
 
 def record(subject: Subject, top: Path, durability: str, seed: int, steps: int) -> Recording:
-    """Runs a workload under a trace in `top/log` and checks what it left."""
+    """Run a workload under a trace in `top/log` and check the result."""
     directory = top / "log"
     directory.mkdir()
     trace = Trace(directory)

@@ -1,7 +1,7 @@
-"""Sets every setting of every resource to hostile values on live nodes: `python -m tests.evil_config --seed 1`.
+"""Set every setting of every resource to hostile values on live nodes: `python -m tests.evil_config --seed 1`.
 
-First on a single node, then on three. Ends with 1 when a node stopped, a request had no answer or an unexpected error,
-or a topic was not served afterwards, also after a restart with what was accepted.
+Runs first on a single node, then on three. Exits with 1 when a node stopped, or a request got no reply or an
+unexpected error. It also does when a topic was not served afterwards, or after a restart with the accepted values.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The run: sets and deletes on live nodes, then restarts with what was accepted; counts nodes that stopped."""
+"""The run: set and delete on live nodes, then restart with the accepted values, and count the nodes that stopped."""
 
 import time
 from collections import Counter
@@ -47,16 +47,16 @@ PAUSE_SECONDS: Final = 0.05
 SET: Final = 0
 DELETE: Final = 1
 TOGETHER: Final = 25
-"""Settings that are in force together over a restart."""
+"""Number of settings that are in force together over a restart."""
 EXPECTED: Final = (ErrorCode.NONE, ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST)
 UNDELETABLE: Final = ("broker", ALL_BROKERS, "min.insync.replicas")
-"""With eligible leader replicas the cluster always has one."""
+"""Setting that cannot be deleted: with eligible leader replicas the cluster always has one."""
 FAULT: Final = "a fault of its own"
 
 
 @dataclass
 class Report:
-    """What came of a run. `wrong`: a line for everything that must not be."""
+    """Result of a run. `wrong` has a line for everything that must not happen."""
 
     nodes: int
     seed: int
@@ -76,8 +76,8 @@ class Report:
 
 
 class Attacker:
-    """One run on a cluster that serves. Connections that were opened first stay open: a value that keeps everybody from
-    connecting is set, and deleted, over them."""
+    """One run on a cluster that serves. Connections that were opened first stay open. Over them, a value that keeps
+    every client from connecting is set and deleted."""
 
     def __init__(self, cluster: LocalCluster, report: Report, random: Random) -> None:
         self.cluster = cluster
@@ -87,7 +87,7 @@ class Attacker:
         self.accepted: list[tuple[Case, str]] = []
 
     def settings(self, count: int | None) -> None:
-        """Sets every setting to hostile values, one after the other, and deletes it."""
+        """Set every setting to hostile values, one after the other, and delete it."""
         found = cases(list(self.cluster.brokers))
         self.random.shuffle(found)
         self.report.settings += len(found)
@@ -111,7 +111,7 @@ class Attacker:
             self._check_alive(f"quota {case}")
 
     def together(self, rounds: int) -> None:
-        """Puts many accepted values in force at once, restarts every node with them, and deletes them."""
+        """Put many accepted values in force at once, restart every node with them, and delete them."""
         usable = [(case, text) for case, text in self.accepted if case.name not in LOCKING_OUT]
         for number in range(rounds):
             chosen = self.random.sample(usable, min(TOGETHER, len(usable)))
@@ -124,7 +124,7 @@ class Attacker:
             self.served(f"round {number} of {len(chosen)} settings")
 
     def served(self, after: str) -> None:
-        """Every node is up, and the topic takes and gives records."""
+        """Check that every node runs, and that the topic accepts and returns records."""
         self._check_alive(after)
         value = b"%d" % self.random.getrandbits(60)
         deadline = time.monotonic() + SERVED_SECONDS
@@ -206,7 +206,7 @@ class Attacker:
         return code == 0
 
     def _round_trip(self, value: bytes) -> str:
-        """Why the topic does not serve; empty when it does."""
+        """Return why the topic does not serve; empty when it does."""
         builder = BatchBuilder()
         builder.append(value, b"key", int(time.time() * 1000))
         data = PartitionProduceData(index=0, records=builder.build())
@@ -225,7 +225,7 @@ class Attacker:
         found = [record.value for batch in walk(fetched.records or b"") for record in records(batch)]
         return "" if value in found else f"Fetch gave {len(found)} records and not the one"
 
-    # --- what must not be
+    # --- violations
 
     def _wrong(self, text: str) -> None:
         self.report.wrong.append(text)
@@ -241,8 +241,8 @@ class Attacker:
 
 def attack(directory: Path, seed: int, *, nodes: int, values: int | None, rounds: int,
            launcher: Launcher | None = None) -> Report:
-    """One run on a new cluster of so many nodes, each broker and controller. `values`: at most so many of each setting;
-    None: all."""
+    """Run on a new cluster of `nodes` nodes, each broker and controller. `values`: maximum number of values per
+    setting; None: all."""
     report = Report(nodes, seed)
     began = time.monotonic()
     with LocalCluster(directory, brokers=nodes, controllers=0, launcher=launcher, log_level="error", settings={

@@ -1,4 +1,4 @@
-"""The short form of `make evil-config`; and that what it watches for is seen."""
+"""Short form of `make evil-config`, and tests that it detects what it watches for."""
 
 from pathlib import Path
 from random import Random
@@ -13,7 +13,7 @@ from tests.evil_config.values import cases, drawn, values_of
 
 @pytest.fixture(autouse=True)
 def no_leaks() -> None:
-    """Nothing of the engine runs in this process."""
+    """Replace the check for leaks: nothing of the engine runs in this process."""
 
 
 @pytest.mark.parametrize("nodes", [1, 3])

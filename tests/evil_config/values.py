@@ -1,4 +1,4 @@
-"""What is set: every setting that can be changed while nodes run, and hostile values for each of them."""
+"""The settings to change, all that can be changed while nodes run, and hostile values for each of them."""
 
 import math
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ ALL_BROKERS: Final = ""
 TOPIC: Final = "t"
 EDGES: Final = (-131_073, -131_072, -3, -2, -1, 0, 1, 2, 3, 4, 9, 10, 13, 14, 17, 18, 22, 23, 99, 100, 1023, 1024,
                 524_287, 524_288, 1_048_575, 1_048_576, 3_600_000, 3_600_001)
-"""Ends of the ranges in Kafka's table, and the numbers beside them."""
+"""Ends of the ranges in Kafka's table, and the numbers next to them."""
 HOSTILE: Final = (
     "", " ", "1_0", "1e3", "0x10", "NaN", "-Infinity", "+1", "1.5", "true", "FALSE", "null", "\u0663", "\u00a05",
     "\x00", "\x1b[31m\r\n", "\ud7ff", "a,,b", ",", "delete,burn", "compact,delete", "*", "*,0:1", "0:1,99999999999:2",
@@ -28,7 +28,7 @@ QUOTA_ENTITIES: Final[tuple[tuple[tuple[str, str | None], ...], ...]] = (
 
 LOCKING_OUT: Final = ("max.connections", "max.connections.per.ip", "max.connection.creation.rate", *(
     f"listener.name.plaintext.{name}" for name in OF_ONE_LISTENER))
-"""By their meaning these keep clients and other brokers from connecting: they are not in force over a restart."""
+"""Settings that keep clients and other brokers from connecting: they are not in force over a restart."""
 
 
 class Case(NamedTuple):
@@ -51,7 +51,7 @@ class QuotaCase(NamedTuple):
 
 
 def cases(broker_ids: list[int]) -> list[Case]:
-    """Every dynamic setting of every kind of resource; and one that nobody knows of each."""
+    """Return every dynamic setting of every kind of resource, and one unknown setting of each."""
     found = [Case("topic", TOPIC, name, setting) for name, setting in tables.section("topic").items()]
     for resource in (*map(str, broker_ids[:1]), ALL_BROKERS):
         found += [Case("broker", resource, name, setting) for name, setting in tables.broker_settings().items()
@@ -72,7 +72,7 @@ def quota_cases() -> list[QuotaCase]:
 
 
 def values_of(case: Case) -> list[str]:
-    """Hostile values of a setting, and those that are only just allowed."""
+    """Return hostile values of a setting, and those that are only just allowed."""
     found = [*HOSTILE, *map(str, NUMBERS)]
     setting = case.setting
     if setting is not None and setting.type in INTEGER_RANGES:
@@ -96,7 +96,7 @@ def _words(setting: Setting) -> Iterator[str]:
 
 
 def drawn(case: Case, random: Random, count: int | None) -> list[str]:
-    """All values of a setting in an order of their own, or so many."""
+    """Return all values of a setting in a random order, or `count` of them."""
     found = values_of(case)
     random.shuffle(found)
     return found if count is None else found[:count]

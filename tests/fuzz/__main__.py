@@ -1,7 +1,7 @@
-"""Feeds the engine's parsers damaged input: `python -m tests.fuzz --seconds 120 --seed 1`.
+"""Feed damaged input to the engine's parsers: `python -m tests.fuzz --seconds 120 --seed 1`.
 
-Every target runs in a process of its own. Ends with 1 when a target did anything but answer or refuse; the input is
-then in build/fuzz/<target>.
+Every target runs in a process of its own. Exits with 1 when a target neither returned nor refused; the input is then
+in build/fuzz/<target>.
 """
 
 import argparse

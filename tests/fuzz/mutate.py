@@ -1,4 +1,4 @@
-"""Damage, drawn from a seeded source: what disks, networks and hostile clients do to bytes."""
+"""Damage from a seeded source: what disks, networks and hostile clients do to bytes."""
 
 import random
 import struct
@@ -60,7 +60,7 @@ MUTATIONS: tuple[Callable[[random.Random, bytearray], None], ...] = (
 
 
 def mutate(source: random.Random, data: bytes) -> bytes:
-    """A few mutations of `data`; sometimes none, sometimes noise alone."""
+    """Apply a few mutations to `data`; sometimes none, sometimes return only noise."""
     if source.random() < 0.02:
         return source.randbytes(source.randrange(300))
     changed = bytearray(data)
@@ -71,7 +71,7 @@ def mutate(source: random.Random, data: bytes) -> bytes:
 
 
 def mend_messages(data: bytes) -> bytes:
-    """The same for messages of formats v0 and v1."""
+    """Correct the checksums of messages of formats v0 and v1, as `mend_batches` does."""
     mended = bytearray(data)
     at = 0
     while len(mended) - at >= 26:
@@ -85,8 +85,8 @@ def mend_messages(data: bytes) -> bytes:
 
 
 def mend_batches(data: bytes) -> bytes:
-    """Right checksums in all batches that can be found, and in most cases right lengths: past the first check, into the
-    parsers behind it."""
+    """Correct the checksums of all batches that can be found, and in most cases the lengths. The bytes then pass the
+    first check and reach the parsers behind it."""
     mended = bytearray(data)
     at = 0
     while len(mended) - at >= 61:

@@ -1,4 +1,4 @@
-"""Runs targets. An input that breaks one is kept, with the seed and the number that make it again."""
+"""Run targets. An input that breaks one is kept, with the seed and the number that reproduce it."""
 
 import random
 import time
@@ -11,7 +11,7 @@ from tests.fuzz.targets import TARGETS
 
 @dataclass
 class Outcome:
-    """What one target did with its inputs."""
+    """Result of one target with its inputs."""
 
     target: str
     inputs: int = 0
@@ -24,13 +24,13 @@ class Outcome:
 
 
 def input_of(name: str, seed: int, number: int, good: list[bytes]) -> bytes:
-    """Input `number` of a run: it depends on nothing else."""
+    """Return input `number` of a run, which depends on nothing else."""
     return TARGETS[name].input(random.Random(f"{name} {seed} {number}"), good)
 
 
 def fuzz(name: str, seed: int, *, inputs_max: int, seconds: float, first: int = 0, keep: Path | None = None) -> Outcome:
-    """Stops after so many inputs or seconds, or at the first one that breaks the target: any exception other than a
-    refusal of the engine's. The input about to be tried lies in `keep`, in case that the process ends with it."""
+    """Stop after `inputs_max` inputs or `seconds`, or at the first input that breaks the target: any exception other than
+    a refusal by the engine. The input about to be tried lies in `keep`, in case the process ends with it."""
     target = TARGETS[name]
     good = target.corpus(random.Random(f"{name} {seed}"))
     outcome = Outcome(name)
@@ -47,7 +47,7 @@ def fuzz(name: str, seed: int, *, inputs_max: int, seconds: float, first: int = 
             outcome.answered += 1
         except KraftError:
             pass
-        except Exception as error:  # noqa: BLE001 - anything else is what we look for
+        except Exception as error:  # noqa: BLE001 - any other exception is a finding
             outcome.broken = f"{type(error).__name__}: {error} (--target {name} --seed {seed} --first {number})"
             break
     if keep is not None and not outcome.broken:

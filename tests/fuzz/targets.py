@@ -1,4 +1,4 @@
-"""What is fuzzed: for each target good inputs to start from, and a call that must answer or refuse, nothing else."""
+"""The fuzzed parsers: for each target good inputs to start from, and a call that must return or refuse."""
 
 import atexit
 import random
@@ -28,7 +28,7 @@ RATIO_MAX = 200
 
 @dataclass(frozen=True)
 class Target:
-    """`corpus` gives good inputs; `call` gets damaged ones."""
+    """A fuzzed parser. `corpus` returns good inputs; `call` gets damaged ones."""
 
     corpus: Callable[[random.Random], list[bytes]]
     call: Callable[[bytes], object]
@@ -40,7 +40,8 @@ class Target:
 
 
 def scratch_file(name: str) -> Path:
-    """The same file again and again, in memory where the machine has such a place; gone when the process ends."""
+    """Return one file for repeated use, in memory where the machine has such a place. It is removed when the process
+    ends."""
     memory = Path("/dev/shm")
     top = Path(tempfile.mkdtemp(prefix="kraft-fuzz-", dir=memory if memory.is_dir() else None))
     atexit.register(shutil.rmtree, top, ignore_errors=True)
@@ -170,13 +171,14 @@ SMALL = scratch_file("small")
 
 
 def written(write: Callable[[Path], object], name: str) -> bytes:
-    """What one of our writers leaves in the file `name`."""
+    """Return the content of the file `name` that one of our writers leaves."""
     write(SMALL.parent / name if name == "small" else SMALL.parent)
     return (SMALL.parent / name).read_bytes()
 
 
 def file_target(name: str, write: Callable[[Path], object], read: Callable[[Path], object]) -> Target:
-    """A small file: written by our writer, read from the file (`small`) or from its directory."""
+    """Build the target of a small file: our writer writes it; it is read from the file (`small`) or from its
+    directory."""
     def call(data: bytes) -> None:
         (SMALL.parent / name).write_bytes(data)
         read(SMALL if name == "small" else SMALL.parent)
@@ -185,7 +187,7 @@ def file_target(name: str, write: Callable[[Path], object], read: Callable[[Path
 
 
 def snapshot_corpus(_: random.Random) -> list[bytes]:
-    """Kafka's layout by hand: version, CRC, count, entries."""
+    """Return snapshots in Kafka's layout, built by hand: version, CRC, count, entries."""
     entry = struct.pack(">qhiqiqiq", 7, 0, 5, 99, 4, 1_000, -1, -1)
     made = []
     for count in (0, 1, 9):

@@ -1,4 +1,4 @@
-"""A short, repeatable run of every fuzz target; `make fuzz` runs them longer."""
+"""Short, repeatable run of every fuzz target; `make fuzz` runs them longer."""
 
 import random
 
@@ -19,7 +19,8 @@ def test_damaged_input_is_answered_or_refused(name: str) -> None:
     outcome = run.fuzz(name, 1, inputs_max=400, seconds=60)
     assert not outcome.broken, outcome
     assert outcome.inputs == 400
-    # Both must occur, or the damage is too small or too great to say anything. (The audit of a file refuses nothing.)
+    # Both must occur; otherwise there is too little or too much damage to prove anything. (The audit of a file refuses
+    # nothing.)
     assert outcome.answered > 0
     assert outcome.answered < outcome.inputs or name == "audit"
 

@@ -1,7 +1,8 @@
-"""Feeds a node random and mutated frames: `python -m tests.fuzz_wire --seconds 120 --seed 1`.
+"""Feed random and mutated frames to a node: `python -m tests.fuzz_wire --seconds 120 --seed 1`.
 
-Every API and version, from captured frames and generated messages. Ends with 1 when the node died, stopped to answer,
-logged a fault of its own, gave an answer that cannot be read, or grew. `--first N --frames 1` sends one frame again.
+Covers every API and version, from captured frames and generated messages. Exits with 1 when the node died, stopped
+answering, logged a fault of its own, sent a reply that cannot be decoded, or grew. `--first N --frames 1` sends one
+frame again.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Frames to send: each is a function of the seed and its number alone."""
+"""Frames to send; each is a function of the seed and its number alone."""
 
 import json
 import random
@@ -20,22 +20,22 @@ from tests.protocol.samples import sample
 TOPICS: Final = ("fuzz-events", "fuzz-state")
 PARTITIONS: Final = 3
 GROUPS: Final = ("fuzz-group-1", "fuzz-group-2")
-# Strings of these fields name something that there is, most of the time: to get behind the first check.
+# Strings of these fields mostly name something that exists, to get behind the first check.
 TOPIC_FIELDS: Final = frozenset({"topic", "topic_name", "name", "resource_name"})
 GROUP_FIELDS: Final = frozenset({"group_id", "group", "key"})
 PARTITION_FIELDS: Final = frozenset({"partition", "partition_index", "partition_id", "index"})
 WAIT_FIELDS: Final = frozenset({"max_wait_ms", "timeout_ms", "rebalance_timeout_ms", "validate_only"})
-# A request that makes very many of something is a load test, and no malformed one.
+# A request that creates very many things is a load test, not a malformed request.
 COUNT_FIELDS: Final = frozenset({"num_partitions", "count"})
 UNSERVED_SHARE: Final = 0.1
-# Numbers that make a turn: so many frames of one API and version, and each listener gets one of them at least.
+# Frames per step: this many of one API and version, so that each listener gets at least one of them.
 TURN_FRAMES: Final = 4
 BIG_LENGTHS: Final = (-1, -(2**31), 2**31 - 1, 100 * 1024 * 1024 + 1, 100 * 1024 * 1024, 0, 1, 3, 7)
 
 
 class Frame(NamedTuple):
-    """`data` as sent, length in front. `intact`: key, version and correlation id are as `api_key` and `version` say,
-    so that whatever answer comes must be one of that API."""
+    """A frame: `data` as sent, with the length in front. `intact`: key, version and correlation id match `api_key`
+    and `version`, so that any reply must be one of that API."""
 
     data: bytes
     api_key: int
@@ -49,8 +49,8 @@ def framed(content: bytes) -> bytes:
 
 
 class Corpus:
-    """`topic_ids` are those of `TOPICS` on the node that is fed, `served` the APIs that it announces, with their
-    lowest and highest versions."""
+    """Source of frames. `topic_ids` are those of `TOPICS` on the fed node. `served` has the APIs that the node
+    announces, with their lowest and highest versions."""
 
     def __init__(self, seed: int, topic_ids: tuple[UUID, ...], served: Mapping[int, tuple[int, int]]) -> None:
         self.seed = seed
@@ -62,8 +62,8 @@ class Corpus:
         self.golden = _golden_bodies()
 
     def frame(self, number: int) -> Frame:
-        """Frame `number`. What is served has its turn one after the other: first each in a message that can be read, so
-        that an answer must come."""
+        """Build frame `number`. The served APIs and versions follow one after the other. The first frame of each is
+        a message that can be decoded, so that a reply must come."""
         source = random.Random(f"wire {self.seed} {number}")
         turn = number // TURN_FRAMES
         key, version = self.served_targets[turn % len(self.served_targets)]
@@ -102,7 +102,7 @@ class Corpus:
         self._steer(source, message)
         try:
             return message.encode(version)
-        except KraftError:  # this version has no place for one of the values
+        except KraftError:  # this version has no field for one of the values
             return plain
 
     def _steer(self, source: random.Random, message: Struct) -> None:
@@ -124,7 +124,7 @@ class Corpus:
             return min(value, 20)
         if name in COUNT_FIELDS and type(value) is int:
             return min(value, 8)
-        if name == "isolation_level":  # any other closes the connection, and nothing behind it is seen
+        if name == "isolation_level":  # any other value closes the connection, and nothing behind it is read
             return value & 1
         if source.random() < 0.25:
             return value
@@ -141,7 +141,7 @@ class Corpus:
 
 
 def _header(key: int, version: int, number: int) -> bytes:
-    """The client id tells the number, so that a line in the node's log leads back to the frame."""
+    """Encode a header whose client id holds the number, so that a line in the node's log leads back to the frame."""
     api = API_BY_KEY.get(key)
     if api is not None:
         return encode_request_header(api, version, number, f"frame-{number}")
@@ -167,7 +167,7 @@ def _batch(source: random.Random) -> bytes:
 
 
 def _golden_bodies() -> dict[tuple[int, int], list[bytes]]:
-    """Bodies of requests that real clients sent, by API and version; none where the golden data is not at hand."""
+    """Return bodies of requests that real clients sent, by API and version; none where the golden data is missing."""
     found: dict[tuple[int, int], list[bytes]] = {}
     if golden_root() is None:
         return found

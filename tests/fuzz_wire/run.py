@@ -1,4 +1,4 @@
-"""Sends frames to a node and watches it: it lives, it answers, its answers can be read, its memory stays flat."""
+"""Send frames to a node and watch it: it lives, it replies, its replies can be decoded, its memory stays flat."""
 
 import socket
 import struct
@@ -36,9 +36,9 @@ THREADS: Final = 6
 REPLY_SECONDS: Final = 0.3
 ANSWER_SECONDS_MAX: Final = 10.0
 CHECK_SECONDS: Final = 5.0
-# Three runs of 65,000 frames each grew by 10 to 13 MiB, and no more over their last third.
+# Three runs of 65,000 frames each grew by 10 to 13 MiB, and not further over their last third.
 GROWTH_BYTES_MAX: Final = 24 << 20
-# Not each frame is answered, and not each that could be: some wait for others.
+# Neither every frame nor every valid frame gets a reply: some requests wait for others.
 ROUNDS_MIN: Final = 2
 PING_ID: Final = 0x7ABCDEF
 PING: Final = framed(struct.pack(">hhih", 18, 0, PING_ID, -1))
@@ -54,8 +54,7 @@ class Served(NamedTuple):
 
 @dataclass
 class Report:
-    """What happened, and what is wrong. `answers`: how frames ended; `served`: how often each of what the node
-    announced was answered."""
+    """Counts and findings. `answers`: how frames ended. `served`: number of replies per announced API and version."""
 
     frames: int = 0
     answers: Counter[str] = field(default_factory=Counter)
@@ -72,7 +71,7 @@ class Report:
 
 
 class Target(NamedTuple):
-    """A listener of the node, and what is sent there."""
+    """A listener of the node, and the frames for it."""
 
     listener: str
     port: int
@@ -80,8 +79,8 @@ class Target(NamedTuple):
 
 
 class Feeder(threading.Thread):
-    """One connection after another; a frame, and behind it a question that only a living node answers. A frame's number
-    says which of the targets gets it."""
+    """One connection after another. Each frame is followed by a request that only a living node answers. The frame's
+    number selects the target."""
 
     def __init__(self, targets: tuple[Target, ...], next_number: Callable[[], int | None], report: Report,
                  lock: threading.Lock) -> None:
@@ -123,7 +122,7 @@ class Feeder(threading.Thread):
         self._hang_up()
 
     def _feed(self, frame: Frame) -> tuple[str, str]:
-        """How it ended, and what is wrong with that."""
+        """Send one frame; return how it ended and what is wrong with that."""
         answered = ""
         try:
             connection = self._connected()
@@ -193,7 +192,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes | None:
 
 
 def tidy_up(cluster: Cluster) -> None:
-    """Takes away what the frames legitimately made: topics and groups."""
+    """Delete the topics and groups that the frames legitimately created."""
     names = [topic.name for topic in cluster.metadata().topics if topic.name not in TOPICS and not topic.is_internal]
     if names:
         cluster.controller().send(DeleteTopicsRequest(
@@ -204,7 +203,7 @@ def tidy_up(cluster: Cluster) -> None:
 
 
 def fuzz(directory: Path, seed: int, *, seconds: float, frames_max: int = 10**9, first: int = 0) -> Report:
-    """Feeds a node of its own in `directory` until the time is over, or something is wrong."""
+    """Feed a new node in `directory` until the time is over or something is wrong."""
     node = NodeProcess(directory, SETTINGS)
     node.start()
     report = Report()
@@ -261,7 +260,8 @@ def _fuzz(node: NodeProcess, report: Report, seed: int, seconds: float, frames_m
 
 
 def _tidied_up(node: NodeProcess) -> str:
-    """Why the node cannot be used. A broker that a frame unregistered is back with one of its next heartbeats."""
+    """Return why the node cannot be used. A broker that a frame unregistered returns with one of its next
+    heartbeats."""
     deadline = time.monotonic() + ANSWER_SECONDS_MAX
     while True:
         try:
@@ -287,7 +287,7 @@ def _check(node: NodeProcess, report: Report, feeders: list[Feeder]) -> None:
         report.wrong.append(f"the node does not serve around the frames {current}: {problem}")
         return
     report.resident_bytes.append(node.resident_bytes())
-    # The first checks see caches and code that are loaded with the first use.
+    # The first checks see caches and code that are loaded on first use.
     settled = report.resident_bytes[min(1, len(report.resident_bytes) - 1)]
     if report.resident_bytes[-1] - settled > GROWTH_BYTES_MAX:
         report.wrong.append(f"memory grew: {report.resident_bytes}")

@@ -1,4 +1,4 @@
-"""The short form of `make fuzz-wire`; and that what it watches for is seen."""
+"""Short form of `make fuzz-wire`, and tests that it detects what it watches for."""
 
 from collections import Counter
 from pathlib import Path
@@ -16,7 +16,8 @@ SERVED = {0: (3, 13), 3: (0, 13), 18: (0, 4)}
 
 @pytest.fixture(autouse=True)
 def no_leaks() -> None:
-    """Nothing of the engine runs in this process but in its feeders, whose sockets close when they end."""
+    """Replace the check for leaks: nothing of the engine runs in this process but the feeders, whose sockets close
+    when they end."""
 
 
 def test_a_node_survives(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_a_wrong_answer_is_seen(reply: bytes, what: str) -> None:
 
 
 def test_a_dead_node_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that is killed under the feeders."""
+    """Kill a node under the feeders."""
     from tests.fuzz_wire import run
     check = run._check
 
