@@ -1,4 +1,4 @@
-"""Who makes topics and deletes them, moves replicas, asks for elections, has old records deleted."""
+"""An operator that creates and deletes topics, moves replicas, requests elections and deletes old records."""
 
 from collections.abc import Callable
 from random import Random
@@ -26,7 +26,7 @@ UNCLEAN = 1
 
 
 class Admin:
-    """`safe_start(key)`: up to where a partition's records may be deleted."""
+    """The operator of a run. `safe_start(key)`: records of a partition may be deleted below this offset."""
 
     def __init__(self, cluster: Cluster, truth: MetadataTruth, random: Random,
                  safe_start: Callable[[Key], int]) -> None:
@@ -35,7 +35,7 @@ class Admin:
         self._random = random
         self._safe_start = safe_start
         self.deleted: dict[Key, int] = {}
-        """By partition, where the log of some leader started after a deletion, at most."""
+        """Highest log start of any leader after a deletion, by partition."""
 
     @property
     def _image(self) -> MetadataImage:
@@ -45,7 +45,7 @@ class Admin:
         self._cluster.counts[name] += 1
 
     def _ask(self, request: Message) -> None:
-        """Any node that holds itself for the controller."""
+        """Send a request to any node that believes itself to be the controller."""
         nodes = [node for node in self._cluster.up()
                  if isinstance(node, BrokerNode) and not node.is_paused and node.is_controller]
         if nodes:
@@ -61,7 +61,7 @@ class Admin:
     # --- topics -------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Makes the topics of the run, as soon as there are brokers."""
+        """Create the topics of the run as soon as enough brokers are registered."""
         options = self._cluster.options
         missing = [name for name in self._names() if name not in self._image.topic_ids]
         active = [broker for broker in self._image.brokers.values() if broker.active]
@@ -83,7 +83,7 @@ class Admin:
             assignments=[], configs=configs)], timeout_ms=1000))
 
     def change_topic(self) -> None:
-        """Deletes one, or makes one that is not there."""
+        """Delete a topic, or create a missing one."""
         names = self._names()
         name = names[self._random.randrange(len(names))]
         if name in self._image.topic_ids:
@@ -100,7 +100,7 @@ class Admin:
         return found[self._random.randrange(len(found))] if found else None
 
     def move(self) -> None:
-        """To any set of brokers; or takes back what is under way."""
+        """Reassign a partition to a random set of brokers, or cancel a reassignment that is under way."""
         chosen = self.any_partition()
         if chosen is None:
             return
@@ -114,8 +114,8 @@ class Admin:
         self._reassign(topic.name, index, self._targets(partition))
 
     def _targets(self, partition: PartitionRegistration) -> list[int]:
-        """With `resize` of more or fewer brokers, or once more the same; never of fewer than the minimum: nobody
-        promises that a sole replica survives."""
+        """Choose the target replicas. With `resize` their number may change, or the same target is requested again.
+        There are never fewer than the minimum: no rule promises that a sole replica survives."""
         options, brokers = self._cluster.options, list(self._image.brokers)
         if options.resize and partition.reassigning and self._random.random() < 0.4:
             return [each for each in partition.replicas if each not in partition.removing_replicas]
@@ -131,7 +131,7 @@ class Admin:
             ReassignablePartition(partition_index=index, replicas=replicas)])])
 
     def lead(self, topic: TopicImage, index: int, broker_id: int) -> None:
-        """That replica is the preferred leader from now on, and is elected."""
+        """Make that replica the preferred leader, and elect it."""
         partition = self._truth.registration_of((topic.topic_id, index))
         if partition is None or partition.reassigning or broker_id not in partition.replicas:
             return
@@ -146,7 +146,8 @@ class Admin:
             TopicPartitions(topic=topic, partitions=[index])]))
 
     def elect(self) -> None:
-        """Preferred leaders everywhere; in unclean runs also any leader where there is none."""
+        """Elect the preferred leaders everywhere. In unclean runs sometimes elect any leader where a partition has
+        none."""
         if self._cluster.options.unclean and self._random.random() < 0.5:
             for topic, index, partition in self._image.partitions():
                 if partition.leader == NO_LEADER:
@@ -158,7 +159,7 @@ class Admin:
             self._ask(ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None, timeout_ms=1000))
 
     def delete_records(self) -> None:
-        """Up to somewhere below what every client knows to be committed."""
+        """Delete records up to a random offset, at most to `safe_start` and the leader's high watermark."""
         chosen = self.any_partition()
         if chosen is None:
             return

@@ -1,6 +1,8 @@
-"""From a broker to the active controller, wherever it is: the twin of `kraft.runtime.controller_channel`. One request
-at a time, in order, until it is answered; after an answer of NOT_CONTROLLER or a broken connection it is sent again to
-whoever is the controller then."""
+"""Requests of a broker to the active controller, wherever that is: the model of `kraft.runtime.controller_channel`.
+
+One request at a time, in order, until it is answered. After a NOT_CONTROLLER answer or a broken connection, the request
+is sent again to the current controller.
+"""
 
 from collections import deque
 from collections.abc import Callable
@@ -27,7 +29,7 @@ class Asker(Protocol):
     def controller_id(self) -> int: ...
 
     def decides(self, request: Message, version: int, answer: Answer) -> bool:
-        """When the active controller is here the request is its own; whether it is."""
+        """Decide the request here if the active controller is here; return whether it is."""
 
     def connect(self, target_id: int, lane: str, body: object, answered: Answered) -> Connection | None: ...
     def later(self, delay_ms: int, function: Callable[..., None], *arguments: Any) -> None: ...
@@ -41,7 +43,8 @@ class _Waiting(NamedTuple):
 
 
 class Channel:
-    """`on_lost` is called when the controller's end of an open connection breaks."""
+    """A broker's channel to the controller. `on_lost` is called when the controller's end of an open connection
+    breaks."""
 
     def __init__(self, node: Asker, timeout_ms: int, on_lost: Callable[[], None]) -> None:
         self._node = node
@@ -55,14 +58,14 @@ class Channel:
         self._asked_id = -1
 
     def submit(self, request: Message, version: int, answer: Answer) -> None:
-        """`answer` gets the controller's response, or a refusal."""
+        """Send a request. `answer` gets the controller's response, or a refusal."""
         if not self._queue and self._node.decides(request, version, answer):
             return
         self._queue.append(_Waiting(request, version, answer, self._node.now_ms + self._timeout_ms))
         self._go()
 
     def changed(self) -> None:
-        """Another node may lead now: who waits for the old one waits no longer."""
+        """React to a possible change of the controller: requests stop waiting for the old one."""
         if self._connection is not None and self._asked_id != self._node.controller_id:
             self._break_off()
         if not self._is_busy:

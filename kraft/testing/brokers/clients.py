@@ -1,4 +1,4 @@
-"""What producers and consumers have in common."""
+"""Common parts of producers and consumers."""
 
 from collections.abc import Callable
 from random import Random
@@ -15,9 +15,12 @@ BACKOFF_MS: Final = 30
 
 
 class Around:
-    """What clients need. `partition_of(key, random)` is what some broker knows; `find(key, random, told)` requests
-    Metadata from one, which is answered later, or never. `is_lossy` and `is_gone` are the truth.
-    `acknowledged`: the highest offset of each partition that some producer knows to be committed."""
+    """Environment of the clients.
+
+    `partition_of(key, random)` is a partition as some broker knows it. `find(key, random, told)` requests Metadata from
+    a broker, which answers now, later, or never. `is_lossy` and `is_gone` are the truth. `acknowledged`: the highest
+    offset of each partition that some producer knows to be committed.
+    """
 
     def __init__(self, loop: Loop, wire: Wire, options: Callable[[], Options], counts: dict[str, int],
                  partition_of: Callable[[Key, Random], PartitionRegistration | None],
@@ -39,7 +42,7 @@ class Around:
 
 
 class Client:
-    """A process that only asks, about one partition. `is_over`: its topic is gone."""
+    """A process that only sends requests, about one partition. `is_over`: its topic is deleted."""
 
     life = 0
     is_up = True

@@ -1,8 +1,9 @@
-"""Clients that read, each one partition, from where its log starts; what they see is judged by `testing.history`.
+"""Clients that each read one partition, from its log start. `testing.history` judges the records that they see.
 
-A consumer asks the leader, or for a while some replica that is in sync (KIP-392). It goes on where it was when the
-leader changes, and knows the latest leader epoch that it heard of: metadata of before is not believed (KIP-320). Now
-and then, while an answer is under way, it seeks back, or another one goes on at its position, as in a group.
+A consumer fetches from the leader, or for a while from a replica in sync (KIP-392). It continues at its position when
+the leader changes. It remembers the latest leader epoch that it has seen, and ignores metadata of earlier epochs
+(KIP-320). Now and then, while an answer is under way, it seeks back. Or another consumer continues at its position, as
+in a group.
 """
 
 from functools import partial
@@ -21,13 +22,16 @@ from kraft.testing.sim.options import MILLISECOND
 CHANGES_PER_MILLE: Final = 50
 FOLLOWER_PER_MILLE: Final = 250
 SEEK_MAX: Final = 30
-"""So many records back at most."""
+"""Maximum number of records to seek back."""
 
 
 class Consumer(Client):
-    """`reads.position` is read next, and is -1 while it is to ask where the log starts. `is_last`: it begins when
-    everything is healed, to see all that is there. `is_steady`: it only reads on. `told_start`: where it was told that
-    the log starts, and went on, at most."""
+    """A client that reads one partition.
+
+    `reads.position` is the next offset to read; -1 until the log start is requested. `is_last`: it begins after
+    everything is healed, to see all remaining records. `is_steady`: it only reads on. `told_start`: the highest log
+    start that the leader reported to it when it had to move its position.
+    """
 
     def __init__(self, number: int, key: Key, around: Around, random: Random, *, is_last: bool) -> None:
         super().__init__(number, key, around, random)
@@ -69,7 +73,7 @@ class Consumer(Client):
         self._around.loop.after(TIMEOUT_MS * MILLISECOND, self._timed_out, self._asked)
 
     def _change(self) -> None:
-        """The answer that is under way is for nobody any more."""
+        """Seek back, or continue as another consumer. The answer that is under way is discarded."""
         self._asked += 1
         if self.reads.position > 0 and self._random.random() < 0.5:
             self.reads.begin(max(0, self.reads.position - self._random.randrange(SEEK_MAX)))
@@ -106,7 +110,7 @@ class Consumer(Client):
             self._take(answer)
 
     def _refused(self, error: ErrorCode) -> None:
-        """A follower may be behind, so the leader is asked before the position is given up."""
+        """Handle an error. A follower may be behind, so the leader is queried before the position is given up."""
         self._around.counts[f"poll answered: {error.name}"] += 1
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._is_lost = self._asks_leader
@@ -114,7 +118,8 @@ class Consumer(Client):
         self._again(BACKOFF_MS)
 
     def _place(self, bounds: BoundsAre) -> None:
-        """What is deleted cannot be read; but the log of a leader does not end before what was read."""
+        """Move the position into the log. Deleted records cannot be read, but a leader's log must not end before the
+        position."""
         self._is_lost = False
         position = self.reads.position
         if position > bounds.end:
@@ -125,7 +130,8 @@ class Consumer(Client):
             self.told_start = max(self.told_start, bounds.start)
 
     def _take(self, part: FetchedPart) -> None:
-        """One poll. A batch is sent whole, so what is before the position in the first one is left aside."""
+        """Handle the answer of one poll. A batch is sent whole, so records of the first one before the position are
+        skipped."""
         self._polls += 1
         for number, batch in enumerate(part.batches):
             first = batch.base_offset

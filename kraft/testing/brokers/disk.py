@@ -1,6 +1,5 @@
-"""The log directories of one broker: what lies where, and what is left when one of them fails or the power does. The
-twin of `kraft.runtime.log_manager` and of the marks of a clean stop.
-"""
+"""The log directories of one broker: where each log lies, and what remains after a failed directory or a loss of power.
+The model of `kraft.runtime.log_manager` and of the marks of a clean stop."""
 
 from random import Random
 from typing import Final
@@ -14,8 +13,8 @@ NOT_CLEAN: Final = -1
 
 
 class BrokerDisk:
-    """`directories`: their ids, the first one has the metadata log. `logs`: those that can be read, by topic name and
-    index."""
+    """The disk of one broker. `directories`: their ids; the first one has the metadata log. `logs`: the readable logs,
+    by topic name and index."""
 
     def __init__(self, broker_id: int, directories: int) -> None:
         self._next_id = (broker_id << 64) + 999_999
@@ -35,24 +34,25 @@ class BrokerDisk:
         return [each for each in self.directories if each not in self._failed]
 
     def home(self, name: Name) -> UUID | None:
-        """Where a log lies, as this process knows; None when there is none."""
+        """Directory of a log, as this process knows it; None when it has no such log."""
         return self._homes.get(name)
 
     def found(self, name: Name) -> ReplicaLog | None:
-        """The log, also one in a directory that failed: it may come back."""
+        """Return the log, even from a failed directory: that may come back."""
         return self.logs.get(name) or next((logs[name] for logs in self._failed.values() if name in logs), None)
 
     def is_offline(self, name: Name) -> bool:
-        """Whether its directory failed under this process, whatever the metadata says of it."""
+        """Return whether the log's directory failed under this process, whatever the metadata says."""
         return self._homes.get(name) in self._failed
 
     def may_lie_offline(self, directory: UUID) -> bool:
-        """Whether a replica that the metadata has there may have a log that cannot be seen."""
+        """Return whether a log may lie in a failed directory. `directory` is the replica's directory in the
+        metadata."""
         return bool(self._failed) and directory != UNASSIGNED_DIRECTORY and directory not in self.online
 
     def open(self, topic: str, index: int, topic_id: UUID) -> ReplicaLog:
-        """The log, made where the fewest are when there is none; one of an earlier topic of that name is taken away
-        first."""
+        """Return the log. A missing log is created in the directory with the fewest logs. The log of an earlier topic
+        with that name is removed first."""
         name = topic, index
         log = self.logs.get(name)
         if log is None or not self.is_of(log, topic_id):
@@ -66,13 +66,13 @@ class BrokerDisk:
         return log.topic_id == topic_id
 
     def remove(self, name: Name) -> None:
-        """A log in a directory that failed stays there."""
+        """Remove the log. A log in a failed directory stays there."""
         self.logs.pop(name, None)
         self._homes.pop(name, None)
 
     def settle(self, name: Name, topic_id: UUID, directory: UUID) -> None:
-        """Of two logs of a partition the one stays that is of that topic, in that directory. Without a word about that,
-        the one that was made while the other was away."""
+        """Keep one of two logs of a partition: the log of that topic in that directory. If the metadata does not name
+        the directory, keep the log that was created while the other was offline."""
         if name in self._doubles:
             home, log = self._doubles.pop(name)
             if self.is_of(log, topic_id) and (home == directory or not self.is_of(self.logs[name], topic_id)):
@@ -82,13 +82,13 @@ class BrokerDisk:
 
     @property
     def clean_epoch(self) -> int:
-        """The broker epoch of a clean stop; -1 when not every directory has the mark of one."""
+        """Broker epoch of a clean stop; -1 when not every directory has the mark of one."""
         if self._failed:
             return NOT_CLEAN
         return min(self._clean.get(each, NOT_CLEAN) for each in self.directories)
 
     def close(self, broker_epoch: int) -> None:
-        """A clean stop, of the directories that can be written."""
+        """Stop cleanly: flush the logs and mark the directories that can be written."""
         for log in self.logs.values():
             log.flush()
             log.saved_high_watermark = log.high_watermark
@@ -98,7 +98,7 @@ class BrokerDisk:
         return sum(log.lose_power(random) for log in self.logs.values())
 
     def reopen(self) -> int:
-        """A process starts: gives the epoch of the clean stop before, whose mark is gone then."""
+        """Reopen the logs for a new process. Return the epoch of the clean stop before, and remove its mark."""
         for log in self.logs.values():
             log.reopen()
         epoch = self.clean_epoch
@@ -106,10 +106,10 @@ class BrokerDisk:
         self._homes = {name: home for name, home in self._homes.items() if home in self.online}
         return epoch
 
-    # --- directories that fail ----------------------------------------------------------------------------------------
+    # --- failed directories -------------------------------------------------------------------------------------------
 
     def fail(self, directory: UUID) -> list[Name]:
-        """Nothing in it can be read or written any more; gives what was there."""
+        """Make a directory unreadable and unwritable; return the names of its logs."""
         names = [name for name, home in self._homes.items() if home == directory]
         self._failed[directory] = {name: self.logs.pop(name) for name in names}
         for name in names:
@@ -117,8 +117,8 @@ class BrokerDisk:
         return names
 
     def mend(self, random: Random, *, replace: bool) -> int:
-        """While no process runs: directories that failed are as the disk had them, or new ones are in their place.
-        Gives how many batches are lost."""
+        """Repair the failed directories while no process runs. They have what the disk had, or new ones replace them.
+        Return the number of lost batches."""
         lost = 0
         for directory, logs in self._failed.items():
             if replace:

@@ -1,5 +1,5 @@
-"""A follower's connection to one leader: the twin of `kraft_native.replica_fetch`, and of the pauses and second tries
-of `kraft.runtime.replication`."""
+"""A follower's connection to one leader: the model of `kraft_native.replica_fetch`, and of the pauses and retries of
+`kraft.runtime.replication`."""
 
 from collections.abc import Callable
 from functools import partial
@@ -40,7 +40,8 @@ class Followed:
 
 
 class Fetcher:
-    """`followed` by key. One request names everything; partitions that come while it is held back leave in another."""
+    """A follower's fetches from one leader. `followed` by key. One request names all partitions. A partition that is
+    added while that request is parked gets a request of its own."""
 
     def __init__(self, broker: Follower, leader_id: int) -> None:
         self._broker = broker
@@ -54,7 +55,7 @@ class Fetcher:
         self._unflushed: list[tuple[Partition, int]] = []
 
     def follow(self, key: Key, partition: Partition) -> None:
-        """Fetches for the partition from its log end on, in its leader epoch."""
+        """Fetch for the partition from its log end on, in its leader epoch."""
         self.followed[key] = followed = Followed(partition)
         if self._is_working or self._is_pausing or self._unflushed:
             return
@@ -64,7 +65,7 @@ class Fetcher:
             self.ask()
 
     def unfollow(self, key: Key) -> None:
-        """No more of it is fetched, and what is under way is not appended."""
+        """Stop fetching for the partition. An answer that is under way is not appended."""
         self.followed.pop(key, None)
 
     def ask(self) -> None:
@@ -92,21 +93,21 @@ class Fetcher:
         self._is_working = True
         for part in answer.parts:
             followed = self.followed.get(part.key)
-            # One that was removed, or added after the request left, has no use for it.
+            # A partition that was removed, or added after the request left, cannot use this answer.
             if followed is not None and followed is asked.get(part.key):
                 self.take_part(part, followed)
         self._is_working = False
         self.flushed()
 
     def flushed(self) -> None:
-        """With group commit the next request leaves when what the last answer brought is durable."""
+        """Send the next request. With group commit it waits until the records of the last answer are durable."""
         self._unflushed = [(partition, end_offset) for partition, end_offset in self._unflushed
                            if not partition.is_removed
                            and partition.log.durable_end < min(end_offset, partition.log.end_offset)]
         self.ask()
 
     def _lost(self) -> None:
-        """The connection broke; it is opened again after a pause that grows."""
+        """Handle a broken connection: open it again after a growing pause."""
         self._pause_ms = min(max(PAUSE_MS, 2 * self._pause_ms), BACKOFF_MS)
         self._is_pausing = True
         self._broker.later(self._pause_ms, self._paused)
@@ -134,10 +135,10 @@ class Fetcher:
                 self._unflushed.append((partition, partition.log.end_offset))
         partition.follow_marks(part.high_watermark, part.log_start)
 
-    # --- tries that failed --------------------------------------------------------------------------------------------
+    # --- failed attempts ----------------------------------------------------------------------------------------------
 
     def _failed(self, key: Key, error: int) -> None:
-        """A partition is not fetched any more; it is tried again after a pause."""
+        """Stop fetching for a partition, and try again after a pause."""
         self._broker.count(f"fetch answered: {name_of(error)}")
         if key in self._broker.following:
             pause_ms = self._pauses.get(key, PAUSE_MS)
@@ -155,8 +156,8 @@ class Fetcher:
             self.follow(key, known[1])
 
     def _placed(self, key: Key, partition: Partition, answer: object) -> None:
-        """The log end is not in the leader's log: what is past its end is dropped; a log that ends before its start
-        begins anew there."""
+        """Place the log end inside the leader's log. Records past the leader's log end are dropped. A log that ends
+        before the leader's log start is restarted there."""
         if self._broker.following.get(key) != (self._leader_id, partition) or key in self.followed:
             return
         if not isinstance(answer, BoundsAre) or answer.error != ErrorCode.NONE:

@@ -1,9 +1,10 @@
-"""Which deaths no cluster could survive: the faults leave those out, so that every loss is a bug.
+"""Deaths that no cluster could survive. The faults leave them out, so that every loss is a bug.
 
-With page-cache durability a broker that loses power loses records that it told others it has. KIP-966 promises to
-survive as many such deaths at a time as min.insync.replicas leaves, one less than that; without eligible leader
-replicas nobody promises anything. So there is one such death at a time, while all other brokers live and take part, and
-until the broker is in sync again nobody dies uncleanly. Where records count when they are on disk, anybody may die.
+With page-cache durability, a broker that loses power loses records that it has acknowledged to others. KIP-966 promises
+to survive `min.insync.replicas` - 1 such deaths at a time. Without eligible leader replicas nothing is promised.
+
+So the guard allows one such death at a time, while all other brokers live and are registered. Until the broker is in
+sync again, no broker dies uncleanly. If records count only when they are on disk, any broker may die.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,15 +21,15 @@ class Guard:
         self._nodes = nodes
         self._image = image
         self._options = options
-        self._lost: dict[int, int] = {}     # broker id -> the epoch of the registration that does not know yet
+        self._lost: dict[int, int] = {}     # broker id -> epoch of the registration from before the loss
 
     def is_exempt(self, broker_id: int) -> bool:
-        """Whether it lost records and the controller does not know yet."""
+        """Return whether the broker lost records and the controller does not know it yet."""
         broker = self._image().brokers.get(broker_id)
         return broker_id in self._lost and broker is not None and broker.epoch == self._lost[broker_id]
 
     def registered(self) -> None:
-        """The metadata changed: brokers may be whole again."""
+        """Check after a metadata change which brokers are whole again."""
         for broker_id in list(self._lost):
             if not self.is_exempt(broker_id) and all(
                     broker_id in partition.isr for _, _, partition in self._image().partitions()
@@ -36,7 +37,7 @@ class Guard:
                 del self._lost[broker_id]
 
     def may_die(self, node: BrokerNode, *, power: bool) -> bool:
-        """Notes the death that follows when it may."""
+        """Return whether the node may die, and note the death that follows."""
         if not node.is_up or not node.has_broker:
             return True
         if self._lost:
@@ -49,7 +50,8 @@ class Guard:
         return True
 
     def may_lose_directory(self, node: BrokerNode, *, replaced: bool) -> bool:
-        """The same of a log directory: what was not flushed there is lost, and all of it when it is replaced."""
+        """Return whether a log directory may fail, and note the failure. Its unflushed records are lost, or all of them
+        when it is replaced."""
         broker = self._image().brokers.get(node.id)
         if self._lost or broker is None:
             return False
@@ -71,7 +73,8 @@ class Guard:
         return True
 
     def _takes_part(self, node: BrokerNode) -> bool:
-        """Whether it runs as the process that is registered: one that died uncleanly counts as having lost records."""
+        """Return whether the node runs as the registered process. A broker that died uncleanly is considered to have
+        lost records."""
         broker = self._image().brokers.get(node.id)
         return (node.is_up and node.broker is not None and broker is not None and broker.active
                 and node.broker.incarnation_id == broker.incarnation_id)

@@ -1,5 +1,5 @@
-"""Answers that name leaders: the real `kraft.broker.leader_checks`, a model of `kraft.runtime.leader_lines`, and what
-judges both."""
+"""Answers that name leaders: the real `kraft.broker.leader_checks`, a model of `kraft.runtime.leader_lines`, and the
+judge of both."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,10 +20,10 @@ LANE: Final = "check"
 CHECK_MS: Final = 1000
 PAUSE_MS: Final = 2
 SLACK_MS: Final = 20
-"""For an answer that is due."""
+"""Tolerance for an answer that is due."""
 
 OnLeader = Callable[[PartitionRegistration | None], None]
-"""Receives a partition as a client is answered; None: the broker does not know it."""
+"""Receives the partition as a client receives it; None: the broker does not know it."""
 
 
 class _Asked:
@@ -60,7 +60,7 @@ class _Asked:
 
 
 class Leaders:
-    """Those that the broker of `node` names to clients."""
+    """Leaders that the broker of `node` names to clients."""
 
     def __init__(self, node: "BrokerNode") -> None:
         self._node = node
@@ -78,10 +78,10 @@ class Leaders:
         self._node.later(max(0, deadline_ms - self._node.now_ms), self.checks.tick)
 
     def find(self, key: Key, told: OnLeader) -> None:
-        """A client requests Metadata of that partition.
+        """Answer a client's Metadata request for that partition.
 
-        MetadataIsAnswered: within the limit. NoLeaderHiddenWithoutProof: a leader is left out only if its address
-        refused a connection from here since the request arrived.
+        Check MetadataIsAnswered: the answer comes within the limit. Check NoLeaderHiddenWithoutProof: a leader is left
+        out only if its address refused a connection from here since the request arrived.
         """
         registration = self._registration(key)
         if registration is None:
@@ -121,5 +121,5 @@ class Leaders:
 
 
 def timeout_us(limit_ms: int) -> int:
-    """How long a client waits for Metadata before it asks another broker."""
+    """Time that a client waits for Metadata before it queries another broker."""
     return (limit_ms + CHECK_MS) * MILLISECOND

@@ -1,4 +1,4 @@
-"""What must come true when everything is healed."""
+"""Conditions that must become true after everything is healed."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from kraft.testing.sim.violation import ViolationError
 
 def unmet(nodes: Sequence[BrokerNode], metadata: MetadataTruth, producers: Sequence[Producer],
           consumers: Sequence[Consumer]) -> ViolationError | None:
-    """What has not come true yet; None when all has."""
+    """Return the first condition that does not hold yet; None when all hold."""
     image = metadata.image
     brokers = [node for node in nodes if node.has_broker]
     for node in brokers:
@@ -77,7 +77,7 @@ def _partition(brokers: Sequence[BrokerNode], key: Key, topic: str, registration
 
 
 def _strays(node: BrokerNode, metadata: MetadataTruth) -> ViolationError | None:
-    """NoStrayReplica: who is no replica any more keeps no log (KAFKA-13972)."""
+    """Check NoStrayReplica: a broker that is not a replica keeps no log (KAFKA-13972)."""
     for (topic, index), log in node.broker_disk.logs.items():
         registration = metadata.registration_of((log.topic_id, index))
         if registration is None or node.id not in registration.replicas:

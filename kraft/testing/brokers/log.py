@@ -1,7 +1,6 @@
-"""One replica's log in memory: batches, leader epochs (KIP-101), the state of idempotent producers, and what a loss of
-power leaves of it. The rules are those of `kraft_native.log`, `.epochs` and `.producers`; bytes, segments and torn
-writes are the crash kit's business.
-"""
+"""One replica's log in memory: batches, leader epochs (KIP-101), the state of idempotent producers, and the effect of a
+loss of power. The rules are those of `kraft_native.log`, `.epochs` and `.producers`. Bytes, segments and torn writes
+are covered by the crash kit."""
 
 from bisect import bisect_left, bisect_right
 from random import Random
@@ -14,12 +13,15 @@ from kraft.testing.sim.violation import ViolationError
 
 LINK: Final = Struct("<qqiiiii")
 BATCHES_KEPT: Final = 5
-"""So many batches of a producer are known again."""
+"""Number of a producer's latest batches that are recognised as duplicates."""
 
 
 class Batch(NamedTuple):
-    """`value` is the number of its first record, as its producer counts them. `chain` is a checksum over this batch and
-    all before it, `before` that of the batch before: logs that agree in it agree in all."""
+    """A batch of records.
+
+    `value` is the number of its first record, as its producer counts them. `chain` is a checksum over this batch and
+    all before it; `before` is the chain of the previous batch. Logs with the same chain are the same up to there.
+    """
 
     base_offset: int
     end_offset: int
@@ -40,7 +42,7 @@ def made_batch(base_offset: int, count: int, epoch: int, producer: int, producer
 
 
 class ProducerState(NamedTuple):
-    """`batches`: (sequence, end offset) of the last ones."""
+    """State of one producer. `batches`: (sequence, end offset) of its latest batches."""
 
     epoch: int
     batches: tuple[tuple[int, int], ...]
@@ -54,9 +56,12 @@ NO_STATE: Final = ProducerState(-1, ())
 
 
 class ReplicaLog:
-    """`durable_end`: everything below survives a loss of power. `epochs`: (epoch, first offset), both ascending.
-    `start_chain`: that of everything before the log start; None when that was never here. `is_offline`: its directory
-    failed, nothing becomes durable any more."""
+    """A replica's log.
+
+    `durable_end`: everything below survives a loss of power. `epochs`: (epoch, first offset), both ascending.
+    `start_chain`: the chain of everything before the log start; None when those batches were never here. `is_offline`:
+    its directory failed, so nothing becomes durable any more.
+    """
 
     def __init__(self, topic_id: UUID) -> None:
         self.topic_id = topic_id
@@ -88,7 +93,7 @@ class ReplicaLog:
         self.producers[batch.producer] = self.producers.get(batch.producer, NO_STATE).with_batch(batch)
 
     def begin_epoch(self, epoch: int) -> None:
-        """The epoch starts at the log end, unless it is the latest already."""
+        """Start the epoch at the log end, unless it is already the latest."""
         self.forget_epochs()
         if self.epochs and self.epochs[-1][0] == epoch:
             return
@@ -97,13 +102,13 @@ class ReplicaLog:
         self.epochs.append((epoch, self.end_offset))
 
     def truncate_to(self, offset: int) -> None:
-        """Drops the batch that holds `offset` and all behind it; the high watermark goes back if it must."""
+        """Drop the batch that holds `offset` and all after it. Lower the high watermark if it must."""
         if offset < self.start_offset:
             self.restart_at(offset)
             return
         keep = bisect_right(self._ends, offset)
         if keep == len(self.batches):
-            self.forget_epochs()       # one may have been noted at the log end without a batch (KAFKA-10706)
+            self.forget_epochs()       # an epoch may be noted at the log end without a batch (KAFKA-10706)
             return
         del self.batches[keep:], self._ends[keep:]
         self.end_offset = self._ends[-1] if self._ends else self.start_offset
@@ -114,18 +119,18 @@ class ReplicaLog:
         self.rebuild_producers()
 
     def forget_epochs(self) -> None:
-        """Those that start at the log end or behind it."""
+        """Remove the epochs that start at or after the log end."""
         while self.epochs and self.epochs[-1][1] >= self.end_offset:
             self.epochs.pop()
 
     def rebuild_producers(self) -> None:
-        """From what is left."""
+        """Rebuild the producer states from the remaining batches."""
         self.producers = dict(self._start_producers)
         for batch in self.batches:
             self._note_producer(batch)
 
     def restart_at(self, offset: int) -> None:
-        """Drops everything; the next record gets `offset`."""
+        """Drop everything; the next record gets `offset`."""
         self.batches.clear()
         self._ends.clear()
         self.epochs.clear()
@@ -139,7 +144,7 @@ class ReplicaLog:
         self.high_watermark = self.saved_high_watermark = offset
 
     def delete_before(self, offset: int) -> None:
-        """The log starts there: at the end of a batch, and not behind the high watermark."""
+        """Start the log at the last batch end at or below `offset`, which is not above the high watermark."""
         drop = bisect_right(self._ends, offset)
         if drop == 0:
             return
@@ -155,15 +160,15 @@ class ReplicaLog:
         self.saved_high_watermark = max(self.saved_high_watermark, self.start_offset)
         self.high_watermark = max(self.high_watermark, self.start_offset)
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     @property
     def chain(self) -> int | None:
-        """Of the whole log; None when nobody knows."""
+        """Chain of the whole log; None when it is unknown."""
         return self.batches[-1].chain if self.batches else self.start_chain
 
     def chain_at(self, offset: int) -> int | None:
-        """Of everything before `offset`; None when that is not known, or no batch ends there."""
+        """Return the chain of everything before `offset`; None when it is unknown, or no batch ends there."""
         if offset == self.start_offset:
             return self.start_chain
         index = bisect_left(self._ends, offset)
@@ -171,21 +176,21 @@ class ReplicaLog:
         return self.batches[index].chain if found else None
 
     def has_boundary(self, offset: int) -> bool:
-        """Whether a batch ends there, or the log starts."""
+        """Return whether a batch ends there, or the log starts."""
         index = bisect_left(self._ends, offset)
         return offset == self.start_offset or (index < len(self._ends) and self._ends[index] == offset)
 
     def read(self, offset: int, limit: int, batches_max: int) -> tuple[Batch, ...]:
-        """From the batch that holds `offset` on, none that ends behind `limit`."""
+        """Return batches from the one that holds `offset` on; none of them ends after `limit`."""
         first = bisect_right(self._ends, offset)
         return tuple(self.batches[first:min(first + batches_max, bisect_right(self._ends, limit))])
 
     def between(self, start_offset: int, end_offset: int) -> list[Batch]:
-        """The batches that end behind `start_offset` and not behind `end_offset`."""
+        """Return the batches that end after `start_offset` and not after `end_offset`."""
         return self.batches[bisect_right(self._ends, start_offset):bisect_right(self._ends, end_offset)]
 
     def end_offset_for(self, epoch: int) -> tuple[int, int]:
-        """What OffsetForLeaderEpoch answers: (epoch, end offset), (-1, -1) when it is not known."""
+        """Return the answer to OffsetForLeaderEpoch: (epoch, end offset), or (-1, -1) when it is unknown."""
         if not self.epochs or epoch < 0:
             return -1, -1
         if epoch == self.epochs[-1][0]:
@@ -196,7 +201,7 @@ class ReplicaLog:
         return (epoch if higher == 0 else self.epochs[higher - 1][0]), self.epochs[higher][1]
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch in force there, -1 when none is."""
+        """Return the epoch of that offset; -1 when it has none."""
         higher = bisect_right(self.epochs, offset, key=lambda entry: entry[1])
         return self.epochs[higher - 1][0] if higher else -1
 
@@ -206,7 +211,7 @@ class ReplicaLog:
         self.durable_end = self.end_offset
 
     def lose_power(self, random: Random) -> int:
-        """What was not flushed is lost, from some batch on; gives how many batches are."""
+        """Lose unflushed batches, from a random one on; return the number of lost batches."""
         at_risk = len(self.batches) - bisect_right(self._ends, self.durable_end)
         lost = random.randrange(at_risk + 1) if random.random() < 0.7 else at_risk
         if lost:
@@ -215,7 +220,7 @@ class ReplicaLog:
         return lost
 
     def reopen(self) -> None:
-        """As a process finds it that starts: epochs without a batch were never written."""
+        """Recover the log as a starting process does. Epochs without a batch were never written."""
         self.forget_epochs()
         self.high_watermark = min(self.saved_high_watermark, self.end_offset)
         self.saved_high_watermark = self.high_watermark

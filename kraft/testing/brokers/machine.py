@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class MetadataPayloads(Payloads):
-    """Metadata records in one batch, and when they were appended."""
+    """Metadata records in one batch, and the time of their append."""
 
     def __init__(self, payloads: Sequence[bytes], timestamp_ms: int) -> None:
         super().__init__(len(payloads), sum(map(len, payloads)))
@@ -35,7 +35,7 @@ class MetadataPayloads(Payloads):
 
 
 def committed_records(batch: Batch) -> Iterator[CommittedRecord]:
-    """What a batch of the metadata log is to the state."""
+    """Yield the records of a batch of the metadata log, as the state machine gets them."""
     content = batch.content
     if isinstance(content, MetadataPayloads):
         for offset, message in enumerate(content.messages, batch.base_offset):
@@ -45,7 +45,7 @@ def committed_records(batch: Batch) -> Iterator[CommittedRecord]:
 
 
 def image_of_snapshot(image: MetadataImage, snapshot: OffsetAndEpoch) -> MetadataImage:
-    """What a snapshot of the image gives to whoever loads it: the image's records are replayed."""
+    """Return the image that a node gets when it loads the snapshot: the image's records are replayed."""
     replayer = Replayer()
     for offset, record in enumerate(image_records(image)):
         replayer.replay(record.message, offset, snapshot.epoch, 0)
@@ -75,6 +75,6 @@ class SimMachine(MetadataMachine):
         return self._node.append(MetadataPayloads(payloads, now_ms), self.leader_epoch) - 1
 
     def describe_quorum(self, now_ms: int) -> QuorumState:  # noqa: ARG002 - the core has a clock of its own
-        """Who leads; nobody asks for more here."""
+        """Return the leader, epoch and high watermark; the simulator needs no more."""
         replica = self._node.raft.replica
         return QuorumState(replica.leader_id, replica.epoch, replica.high_watermark, ())

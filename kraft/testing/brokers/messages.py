@@ -1,5 +1,5 @@
-"""What goes over connections of brokers, clients and controllers. Controllers' requests and answers are Kafka's own
-messages; of Fetch and Produce only what replication looks at is carried."""
+"""Messages between brokers, clients and controllers. Controllers' requests and answers are Kafka's own messages. Fetch
+and Produce carry only the fields that replication reads."""
 
 from typing import Final, NamedTuple
 
@@ -8,22 +8,22 @@ from kraft.protocol.message import Message
 from kraft.testing.brokers.log import Batch
 
 CONSUMER: Final = -1
-"""The replica id of a Fetch that is no replica's."""
+"""Replica id of a consumer's Fetch."""
 
 
 class ToController(NamedTuple):
-    """Answered with the controller's response, or with `NotController`."""
+    """A request to the controller, answered with its response or with `NotController`."""
 
     request: Message
     version: int
 
 
 class NotController(NamedTuple):
-    """The node that was asked is not the active controller."""
+    """The answer of a node that is not the active controller."""
 
 
 class Check(NamedTuple):
-    """Answered with `Running`: an ApiVersions request that shows whether the process runs."""
+    """An ApiVersions request that shows whether the process runs, answered with `Running`."""
 
 
 class Running(NamedTuple):
@@ -31,7 +31,7 @@ class Running(NamedTuple):
 
 
 class FetchPart(NamedTuple):
-    """One partition of a Fetch. `last_epoch`: -1 when who asks does not tell it."""
+    """One partition of a Fetch. `last_epoch`: -1 when the client does not send it."""
 
     key: Key
     leader_epoch: int
@@ -40,8 +40,8 @@ class FetchPart(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """Answered with `Fetched`. `broker_id` may be `CONSUMER`. `only_new`: the request before is held back still, and
-    this one has other partitions."""
+    """A Fetch, answered with `Fetched`. `broker_id` may be `CONSUMER`. `only_new`: the previous request is still
+    parked, and this one has other partitions."""
 
     broker_id: int
     broker_epoch: int
@@ -50,7 +50,8 @@ class Fetch(NamedTuple):
 
 
 class FetchedPart(NamedTuple):
-    """`diverging`: (epoch, end offset) of the leader's log where the follower's leaves it."""
+    """One partition of a Fetch answer. `diverging`: (epoch, end offset) in the leader's log where the follower's log
+    diverges."""
 
     key: Key
     error: int
@@ -65,14 +66,15 @@ class Fetched(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """ListOffsets: answered with `BoundsAre`."""
+    """A ListOffsets request, answered with `BoundsAre`."""
 
     key: Key
     leader_epoch: int
 
 
 class BoundsAre(NamedTuple):
-    """`start_chain` is not on any wire: with it the judges know what a log begins with that begins anew."""
+    """Start and end of a log. `start_chain` is not in any real message: it gives the judges the chain of a restarted
+    log."""
 
     error: int
     start: int = -1
@@ -81,7 +83,7 @@ class BoundsAre(NamedTuple):
 
 
 class Produce(NamedTuple):
-    """acks=all, one batch; answered with `Produced`."""
+    """A Produce request with acks=all and one batch, answered with `Produced`."""
 
     key: Key
     producer: int

@@ -1,5 +1,5 @@
-"""What the metadata log says, record by record as it is committed, and whether a controller may say that. No node sees
-it in such small steps."""
+"""The metadata log, record by record as it is committed, and whether a controller may write each change. No node sees
+the log in such small steps."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,7 +15,8 @@ from kraft.testing.sim.violation import ViolationError
 
 
 class MetadataTruth:
-    """`image` is what is committed. `on_change(key, change, is_unclean)` hears of each partition's changes."""
+    """Committed metadata. `image`: the latest state. `on_change(key, change, is_unclean)` is called for each change of
+    a partition."""
 
     def __init__(self, on_change: Callable[[Key, PartitionChange, bool], None]) -> None:
         self._replayer = Replayer()
@@ -23,7 +24,7 @@ class MetadataTruth:
         self._on_change = on_change
         self._leaders: dict[tuple[Key, int], int] = {}
         self.unclean_asked: dict[Key, None] = {}
-        """Partitions for which somebody asked for an unclean election."""
+        """Partitions for which an unclean election was requested."""
         self.elections = 0
         self.unclean_elections = 0
         self.isr_changes = 0
@@ -38,11 +39,11 @@ class MetadataTruth:
         return None if topic is None else topic.partitions.get(key[1])
 
     def leader_in(self, key: Key, epoch: int) -> int | None:
-        """Whom the log told to lead in that epoch."""
+        """Return the leader that the log names for that epoch."""
         return self._leaders.get((key, epoch))
 
     def committed(self, batches: Sequence[Batch]) -> None:
-        """More of the metadata log is committed."""
+        """Replay newly committed batches, and judge each change."""
         for batch in batches:
             before = self.image
             for offset, epoch, timestamp_ms, message in committed_records(batch):
@@ -74,7 +75,7 @@ class MetadataTruth:
         self._on_change(key, change, is_unclean)
 
     def _note_leader(self, key: Key, after: PartitionRegistration) -> None:
-        """OneLeaderPerEpoch: an epoch has one leader, or none."""
+        """Check OneLeaderPerEpoch: an epoch has one leader, or none."""
         if after.leader != NO_LEADER and self._leaders.setdefault((key, after.leader_epoch), after.leader) != (
                 after.leader):
             raise ViolationError("OneLeaderPerEpoch", f"{key}: {after}, and before it was "
@@ -82,24 +83,31 @@ class MetadataTruth:
 
     @staticmethod
     def _epochs_grow(key: Key, before: PartitionRegistration, after: PartitionRegistration) -> None:
-        """PartitionEpochsGrow."""
+        """Check PartitionEpochsGrow: leader epochs never fall, and each change raises the partition epoch."""
         if after.leader_epoch < before.leader_epoch or after.partition_epoch <= before.partition_epoch:
             raise ViolationError("PartitionEpochsGrow", f"{key}: {after} after {before}")
 
     def _judge_election(self, key: Key, topic: str, before: PartitionRegistration,
                         after: PartitionRegistration) -> bool:
-        """NoUncleanElection: a leader was in the ISR or eligible; or it led last, and nobody else is known (KIP-966);
-        or the topic, or an operator, allows any. Whether it was such a one."""
+        """Check NoUncleanElection, and return whether the election was unclean.
+
+        A new leader must be one of these:
+
+        - A replica that was in the ISR or eligible.
+        - The replica that led last, when no other is known (KIP-966).
+        - Any replica, where the topic or an operator allows it.
+        """
         said = (*before.isr, *before.elr)
-        # A leader that goes with the end of a reassignment hands over to whom it proposed just now.
+        # A leader that is removed at the end of a reassignment hands over to a member of the ISR that it has just
+        # proposed.
         handed = before.leader != NO_LEADER and before.leader not in after.replicas and after.leader in after.isr
         if after.leader in said or handed:
             return False
         configured = self._rules.topic_value(UNCLEAN_LEADER_ELECTION, self.image.topic_config(topic), {},
                                              self.image.config(CLUSTER_DEFAULT)).lower() == "true"
         is_allowed = configured or key in self.unclean_asked
-        # An eligible replica that may have lost records in this very change is known no more. Where any may lead, one
-        # that led last leads although an eligible one is only fenced.
+        # An eligible replica that may have lost records in this very change is removed from the ELR. If any replica may
+        # lead, the last leader can be elected although an eligible replica is only fenced.
         if before.last_known_elr == (after.leader,) and not before.isr and not (before.elr and is_allowed):
             return False
         self.unclean_elections += 1
@@ -110,7 +118,7 @@ class MetadataTruth:
         return True
 
     def _judge_reassignment(self, key: Key, before: PartitionRegistration, after: PartitionRegistration) -> None:
-        """ReassignmentAwaitsIsr: a reassignment is over when all that were added are in sync (KAFKA-15665)."""
+        """Check ReassignmentAwaitsIsr: a reassignment ends when all added replicas are in sync (KAFKA-15665)."""
         if after.reassigning:
             return
         if any(replica not in before.replicas for replica in after.replicas):
@@ -122,11 +130,11 @@ class MetadataTruth:
         if list(after.replicas) == stay and not all(added in after.isr for added in before.adding_replicas):
             raise ViolationError("ReassignmentAwaitsIsr", f"{key}: {after} after {before}")
 
-    # --- the whole ----------------------------------------------------------------------------------------------------
+    # --- the whole state ----------------------------------------------------------------------------------------------
 
     def valid_controller_state(self) -> None:
-        """ValidControllerState: a broker that is fenced, or on its way out, neither leads nor is in sync (without ELR
-        the last in sync stays that, alive or not); sets fit together."""
+        """Check ValidControllerState: a broker that is fenced, or shutting down, neither leads nor is in sync. Without
+        ELR the last replica in sync stays in the ISR, alive or not. The replica sets fit together."""
         image = self.image
         for topic, index, partition in image.partitions():
             isr, elr = partition.isr, partition.elr
@@ -151,8 +159,8 @@ class MetadataTruth:
             self._recovery_quorum(f"{topic.name}-{index}", partition)
 
     def _recovery_quorum(self, name: str, partition: PartitionRegistration) -> None:
-        """MinIsrRecoveryQuorum: where nobody is in sync nor eligible, who led last is known (KIP-966 as it was
-        released; the model keeps as many as min.insync.replicas)."""
+        """Check MinIsrRecoveryQuorum: if no replica is in sync or eligible, the last leader is known. This is KIP-966
+        as it was released; the model keeps `min.insync.replicas` of them."""
         known = partition.last_known_elr
         if self.image.elr_enabled and not partition.isr and not partition.elr and not (
                 len(known) == 1 and known[0] in self.image.brokers):

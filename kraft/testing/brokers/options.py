@@ -1,4 +1,4 @@
-"""What a run with brokers is like, drawn from its seed."""
+"""Options of a run with brokers, drawn from its seed."""
 
 from random import Random
 
@@ -6,7 +6,8 @@ from kraft.testing.sim.options import TURNS_US, Options, some
 
 
 def draw(random: Random) -> Options:
-    """Short runs: sessions, lags and deaths are of about the same length, so much happens in little time."""
+    """Draw the options of a short run. Sessions, lags and deaths have about the same length, so much happens in little
+    time."""
     brokers = random.choice((2, 3, 3, 3, 4))
     combined = random.random() < 0.5
     voters = random.choice((1, 3)) if combined else random.choice((1, 1, 3))
@@ -112,7 +113,7 @@ def _directories(random: Random) -> dict[str, int | bool]:
     return {"directories": random.choice((1, 2)), "directory_every_ms": some(random, 0.5, 400, 5000)}
 
 
-# Faults of several steps, and what they need to bite.
+# Faults of several steps, and the options that they need to take effect.
 
 def _calm(_random: Random, _options: Options) -> dict[str, int | bool]:
     return {}
@@ -130,8 +131,8 @@ def _shuffles(random: Random, options: Options) -> dict[str, int | bool]:
 
 
 def _reboots(random: Random, options: Options) -> dict[str, int | bool]:
-    """Unflushed records are at risk only with a page cache, and such a loss is survived only with ELR and a minimum,
-    while nobody else dies."""
+    """Choose options for reboots of followers. Unflushed records are at risk only with a page cache. Such a loss is
+    survived only with ELR and a minimum, while no other broker dies."""
     replication = min(options.brokers, random.choice((2, 2, 3)))
     return {
         "reboot_every_ms": some(random, 1, 300, 2000),
@@ -148,8 +149,8 @@ def _reboots(random: Random, options: Options) -> dict[str, int | bool]:
 
 
 def _overtakes(random: Random, options: Options) -> dict[str, int | bool]:
-    """Time enough between the election of another controller and when the one before gives up, no session that ends in
-    between, and nothing that makes whatever went wrong good again soon."""
+    """Choose options for overtaken controllers. There is enough time between the election of another controller and the
+    moment when the previous one gives up. No session ends in between, and nothing repairs the damage soon."""
     brokers = 4
     return {
         "zombie_every_ms": some(random, 1, 2500, 5000),

@@ -21,7 +21,7 @@ NOT_IN_LOSSY = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUC
 
 @dataclass(slots=True)
 class Operation:
-    """One batch, of the records from `value` on. `end_offset` -1 until somebody said that it is committed."""
+    """One batch, of the records from `value` on. `end_offset` is -1 until the batch is acknowledged."""
 
     value: int
     count: int
@@ -31,7 +31,7 @@ class Operation:
 
 
 class Producer(Client):
-    """`sends`: what it sent, for the judge."""
+    """An idempotent producer. `sends`: the record of its sends, for the judge."""
 
     def __init__(self, number: int, key: Key, around: Around, random: Random) -> None:
         super().__init__(number, key, around, random)
@@ -60,15 +60,16 @@ class Producer(Client):
 
     def _produce(self) -> None:
         if self.is_on and not self.is_over:
-            # A broker knows a producer's last five batches again, so no more are under way from the oldest on.
+            # A broker recognises the last five batches of a producer, so at most that many are under way from the
+            # oldest on.
             oldest = self._unacknowledged[0].sequence if self._unacknowledged else self._sequence
-            # One that it does not know it takes with any sequence, so the first goes alone.
+            # A broker accepts any first sequence of an unknown producer, so the first batch goes alone.
             if self._sequence - oldest < (self._around.options.window if self._is_known else 1):
                 self.add()
             self._schedule()
 
     def add(self) -> Operation:
-        """One batch more."""
+        """Create one more batch, and send it."""
         count = 1 + self._random.randrange(3)
         floor = self._around.acknowledged.get(self.key, -1)
         operation = Operation(len(self.sends.offsets), count, self._sequence, self._around.loop.now_us)
@@ -82,8 +83,8 @@ class Producer(Client):
         return operation
 
     def _pump(self, known: PartitionRegistration | None = None) -> None:
-        """Sends what was not sent since the last failure, in order. `known`: the partition as it was answered just
-        now."""
+        """Send the batches that were not sent since the last failure, in order. `known`: the partition from a fresh
+        Metadata answer."""
         if self._is_backing_off or self.is_over:
             return
         known = known or self._around.partition_of(self.key, self._random)
@@ -129,7 +130,7 @@ class Producer(Client):
         self._around.counts["batches acknowledged"] += 1
 
     def _begin_epoch(self) -> None:
-        """What is not acknowledged begins a new epoch."""
+        """Begin a new epoch with the batches that are not acknowledged."""
         self._around.counts["producer epoch bumped"] += 1
         self._producer_epoch += 1
         for sequence, operation in enumerate(self._unacknowledged):
@@ -137,7 +138,7 @@ class Producer(Client):
         self._sequence = len(self._unacknowledged)
 
     def _fail(self, generation: int) -> None:
-        """Everything that is not acknowledged is sent again after a while, in order, to whoever leads then."""
+        """Send all unacknowledged batches again after a while, in order, to the leader of that time."""
         if generation != self._generation or self._is_backing_off:
             return
         self._generation += 1
@@ -151,8 +152,8 @@ class Producer(Client):
     def _again(self) -> None:
         self._is_backing_off = False
         if self._is_late():
-            # Nobody knows whether these are in the log. What is still under way of them must not come behind what is
-            # sent from now on, so that begins a new epoch (KIP-360).
+            # It is unknown whether these batches are in the log. Requests still under way must not arrive after the
+            # next ones, so the next ones get a new epoch (KIP-360).
             self._unacknowledged.clear()
             self._begin_epoch()
         if self._around.options.leader_checks:
@@ -161,7 +162,7 @@ class Producer(Client):
             self._pump()
 
     def _find(self) -> None:
-        """Requests Metadata, and sends then what it is to send; without a leader it fails."""
+        """Request Metadata, then send the pending batches. Without a leader it fails."""
         self._is_backing_off = True
         generation = self._generation
         answered: list[None] = []
@@ -180,13 +181,13 @@ class Producer(Client):
         self._around.loop.after(timeout_us(self._around.options.grace_ms), found, None)
 
     def _is_late(self) -> bool:
-        """Whether its application has heard by now that the oldest batch failed. Once everything is healed all must
-        arrive."""
+        """Return whether the oldest batch has already been reported to the application as failed. Once everything is
+        healed all batches must arrive."""
         delivery_us = self._around.options.delivery_ms * MILLISECOND
         return (self.is_on and delivery_us > 0 and bool(self._unacknowledged)
                 and self._around.loop.now_us - self._unacknowledged[0].made_us > delivery_us)
 
     def stall(self, hold: Hold) -> None:
-        """What it sends over the connection that it has now is held back."""
+        """Hold back the requests over the current connection."""
         if self._connection is not None:
             self._connection.holds.append(hold)

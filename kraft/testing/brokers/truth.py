@@ -1,5 +1,6 @@
-"""What is known to be committed in each partition, and whether what replicas do agrees with it. Nobody in the cluster
-knows this. What contradicts it is a violation, by name: those of the TLA+ models of KIP-966 and those of hazards B4.
+"""Committed records of each partition, and whether the replicas agree with them. No node in the cluster knows this.
+
+A contradiction is a violation with a name. The names are those of the TLA+ models of KIP-966 and of hazards B4.
 """
 
 from bisect import bisect_left
@@ -16,8 +17,11 @@ from kraft.testing.sim.violation import ViolationError
 
 
 class PartitionTruth:
-    """`committed` has every batch that a leader ever took for committed, in order. `is_lossy`: there was an
-    unclean election, as somebody wished, so anything may be lost, and only what does not depend on that is judged."""
+    """Committed records of one partition.
+
+    `committed` has every batch that a leader ever considered committed, in order. `is_lossy`: an unclean election took
+    place, as an operator allows. Then anything may be lost, and only independent properties are judged.
+    """
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -43,9 +47,9 @@ class PartitionTruth:
         return self.committed[index].chain if index < len(self._ends) and self._ends[index] == offset else None
 
     def agrees(self, log: ReplicaLog, offset: int) -> bool:
-        """Whether everything before `offset`, which is not above what is committed, is the same in the log."""
+        """Return whether everything before `offset` is the same in the log. `offset` is not above the committed end."""
         if offset < log.start_offset:
-            return True                # deleted, everywhere in the end
+            return True                # deletion will reach all replicas
         if not log.has_boundary(offset):
             return False
         chain = log.chain_at(offset)
@@ -57,7 +61,7 @@ class PartitionTruth:
         return log is not None and log.end_offset >= self.end_offset and self.agrees(log, self.end_offset)
 
     def codes(self) -> list[int]:
-        """What is committed at each offset, as histories write it."""
+        """Code of the committed record at each offset, as histories write it."""
         return [code_of(batch.producer, batch.value + number) for batch in self.committed
                 for number in range(batch.end_offset - batch.base_offset)]
 
@@ -67,8 +71,12 @@ class PartitionTruth:
 
 
 class Truth(BrokerJudge):
-    """`disks` by broker id. `registration_of` tells what the metadata log says of a partition, None when it has none;
-    `leader_in` whom it told to lead in an epoch; `is_exempt` whether a broker lost what it had, and nobody knows."""
+    """Committed records of all partitions, and the checks against them.
+
+    `disks`: by broker id. `registration_of`: a partition in the metadata log, None when it has none. `leader_in`: the
+    leader that the log names for an epoch. `is_exempt`: whether a broker has lost records and the controller does not
+    know it yet.
+    """
 
     def __init__(self, disks: Mapping[int, BrokerDisk], registration_of: Callable[[Key], PartitionRegistration | None],
                  leader_in: Callable[[Key, int], int | None], is_exempt: Callable[[int], bool],
@@ -87,11 +95,11 @@ class Truth(BrokerJudge):
             known = self.partitions[key] = PartitionTruth(topic)
         return known
 
-    # --- what replicas do ---------------------------------------------------------------------------------------------
+    # --- actions of replicas ------------------------------------------------------------------------------------------
 
     def leads(self, partition: Partition) -> None:
-        """ElectionSafety: one leader in an epoch, the one that the controller named. LeaderCompleteness: it has
-        everything that was committed, unless somebody wished an unclean election."""
+        """Check ElectionSafety: an epoch has one leader, the one that the controller named. Check LeaderCompleteness:
+        it has everything that was committed, unless an unclean election was allowed."""
         self._tell(f"{partition} leads at {partition.log.end_offset}")
         truth = self.of(partition.key, partition.topic)
         epoch, broker_id = partition.leader_epoch, partition.home.id
@@ -105,7 +113,7 @@ class Truth(BrokerJudge):
                                                        f"{partition.log.end_offset}, committed is {truth.end_offset}")
 
     def appended(self, partition: Partition, batch: Batch) -> None:
-        """LogMatching: logs that have a record of the same offset and epoch are the same up to there."""
+        """Check LogMatching: two logs with a record of the same offset and epoch are the same up to there."""
         truth = self.of(partition.key, partition.topic)
         log = partition.log
         before = log.batches[-2].chain if len(log.batches) > 1 else log.start_chain
@@ -114,21 +122,22 @@ class Truth(BrokerJudge):
             raise ViolationError("LogMatching", f"{partition}: another log up to {at} than somebody had before")
 
     def cut(self, partition: Partition) -> None:
-        """NoCommittedRecordLost: a replica that may lead drops nothing that is committed."""
+        """Check NoCommittedRecordLost: a replica that may lead drops nothing that is committed."""
         self._tell(f"{partition} is cut to {partition.log.end_offset}")
         registration = self._registration_of(partition.key)
         if registration is not None and partition.home.id in (*registration.isr, *registration.elr):
             self.candidate_has_everything(partition.key, partition.home.id)
 
     def exposed(self, partition: Partition) -> None:
-        """ConsistentRead: what one replica shows as committed, all do, and for ever."""
+        """Check ConsistentRead: records that one replica shows as committed are the same on all replicas,
+        indefinitely."""
         self.exposures += 1
         truth = self.of(partition.key, partition.topic)
         log, high_watermark = partition.log, partition.high_watermark
         if truth.is_lossy:
             return
         if partition.is_leader and high_watermark > truth.end_offset:
-            # A leader that is overtaken may learn late that all had it: then its successor has it, too.
+            # An overtaken leader may learn late that all replicas had a record. Then its successor has the record too.
             for batch in log.between(truth.end_offset, high_watermark):
                 if batch.base_offset != truth.end_offset or batch.before != truth.chain:
                     raise ViolationError("ConsistentRead", f"{partition} commits {batch}, committed is "
@@ -142,7 +151,7 @@ class Truth(BrokerJudge):
             raise ViolationError("ConsistentRead", f"{partition} shows {high_watermark}, and has another log before")
 
     def acknowledges(self, partition: Partition, leader_epoch: int, end_offset: int) -> None:
-        """OneLeaderAcknowledges: in an epoch one broker acknowledges acks=all, and only what is committed."""
+        """Check OneLeaderAcknowledges: in an epoch one broker acknowledges acks=all, and only committed records."""
         truth = self.of(partition.key, partition.topic)
         broker_id = partition.home.id
         if truth.acknowledged_by.setdefault(leader_epoch, broker_id) != broker_id:
@@ -152,10 +161,11 @@ class Truth(BrokerJudge):
             raise ViolationError("OneLeaderAcknowledges", f"{partition} acknowledges {end_offset}, committed is "
                                                           f"{truth.end_offset}")
 
-    # --- what the metadata says ---------------------------------------------------------------------------------------
+    # --- the metadata -------------------------------------------------------------------------------------------------
 
     def candidates_have_everything(self, key: Key) -> None:
-        """LeaderCandidateCompleteness: every replica in sync, or eligible to lead, has everything that is committed."""
+        """Check LeaderCandidateCompleteness: every replica in sync, or eligible to lead, has everything that is
+        committed."""
         registration = self._registration_of(key)
         if registration is not None:
             for broker_id in (*registration.isr, *registration.elr):
@@ -175,7 +185,8 @@ class Truth(BrokerJudge):
                                  f"committed is {truth.end_offset}: {self._registration_of(key)}")
 
     def somebody_has_everything(self, keys: Iterable[Key]) -> None:
-        """NoCommittedRecordLostGlobally."""
+        """Check NoCommittedRecordLostGlobally: for each partition, at least one replica has everything that is
+        committed."""
         for key in keys:
             truth, registration = self.partitions.get(key), self._registration_of(key)
             if truth is None or registration is None or truth.is_lossy or truth.end_offset == 0:

@@ -1,8 +1,8 @@
-"""Connections between processes: what is sent over one arrives in order, once, or the connection breaks.
+"""Connections between processes. Messages over one connection arrive in order and once, or the connection breaks.
 
-A link that is cut holds back what is under way; it goes on when the link is healed, and so may single connections
-(`Hold`) be slow. What a process sent before it died
-may still arrive. Whoever asks over a connection that breaks is told so, at once or later.
+A cut link holds back its messages until it is healed. Single connections may be slow too (`Hold`). Messages that a
+process sent before it died may still arrive. A process that waits for an answer over a broken connection is notified,
+at once or later.
 """
 
 from collections import Counter, deque
@@ -20,7 +20,7 @@ RETRANSMIT_US: Final = 40 * MILLISECOND
 NOTICED_LATE_US: Final = 2 * SECOND
 
 END: Final = object()
-"""What the other end reads last when a connection was closed."""
+"""Last message that the other end reads after a connection was closed."""
 
 Answered = Callable[[object], None]
 
@@ -36,10 +36,10 @@ class Process(Protocol):
     def is_up(self) -> bool: ...
 
     def hear(self, function: Callable[..., None], *arguments: object) -> None:
-        """Something happens to the process."""
+        """Deliver an event to the process."""
 
     def serve(self, body: object, source_id: int, reply: "Reply") -> None:
-        """Somebody asks; `reply` is called now, later or never."""
+        """Handle a request of another process. `reply` is called now, later or never."""
 
 
 @dataclass(slots=True)
@@ -51,8 +51,11 @@ class Hold:
 
 
 class Connection:
-    """From the process that opened it to the one that was there then. `on_lost`: the one that opened it is to hear when
-    the other end breaks it; `on_left`: the other end is to hear when it is gone."""
+    """Connection from the process that opened it to the process that ran there at that time.
+
+    `on_lost` is called in the process that opened it when the other end breaks it. `on_left` is called in the other
+    process when the one that opened it closes it or dies.
+    """
 
     def __init__(self, wire: "Wire", source: Process, target: Process) -> None:
         self._wire = wire
@@ -80,7 +83,7 @@ class Connection:
             self._wire.again(self._deliver)
             return
         if not self._out:
-            return                     # it was reset
+            return                     # the connection was reset
         number, body = self._out.popleft()
         if not self._is_target_there():
             self.lost()
@@ -114,7 +117,8 @@ class Connection:
                 self.source.hear(answered, body)
 
     def close(self) -> None:
-        """Nobody is told anything any more; what was sent may still arrive, and behind it the end."""
+        """Close the connection from the side that opened it: no answer is delivered any more. Messages already sent may
+        still arrive, and after them the end."""
         if self.is_open:
             self.is_open = False
             self._pending.clear()
@@ -122,14 +126,15 @@ class Connection:
             self._wire.later(self._deliver)
 
     def reset(self) -> None:
-        """Broken between two that live: both hear of it at once, and what was under way does not arrive."""
+        """Break the connection between two live processes. Both are notified at once, and messages under way do not
+        arrive."""
         self._out.clear()
         self.lost()
         if self._is_target_there():
             self._tell_left()
 
     def lost(self) -> None:
-        """Broken: whoever waits for an answer hears None."""
+        """Break the connection: each pending request is answered with None."""
         if not self.is_open:
             return
         self.is_open = False
@@ -143,7 +148,7 @@ class Connection:
 
 @dataclass(slots=True, eq=False)
 class Reply:
-    """Answers what was asked over that connection."""
+    """Callable that answers one request of a connection."""
 
     connection: Connection
     number: int
@@ -153,7 +158,7 @@ class Reply:
 
 
 class Wire:
-    """`processes` by id."""
+    """All connections of a run. `processes` by id."""
 
     def __init__(self, loop: Loop, network: Network, random: Random, counts: Counter[str]) -> None:
         self._loop = loop
@@ -167,7 +172,8 @@ class Wire:
         self._refused: dict[tuple[int, int], int] = {}
 
     def ask(self, source: Process, target_id: int, lane: str, body: object, answered: Answered) -> Connection | None:
-        """Over the open connection of that lane, or a new one; None when nobody is there to connect to."""
+        """Send a request over the open connection of that lane, or over a new one. Return None when the target cannot
+        be connected to."""
         target = self.processes[target_id]
         known = self._connections.get((source.id, target_id, lane))
         if known is None or not known.is_open or known.source_life != source.life:
@@ -181,17 +187,17 @@ class Wire:
 
     @staticmethod
     def watch(connection: Connection, on_left: Callable[[], None]) -> None:
-        """Calls back in the process that was connected to when that open connection is gone."""
+        """Call back in the process that accepted the connection when the other side closes it or dies."""
         connection.on_left = on_left
 
     def reset(self, source_id: int, target_id: int, lane: str) -> None:
-        """Breaks the connection of that lane, if there is one."""
+        """Break the open connection of that lane, if one exists."""
         known = self._connections.get((source_id, target_id, lane))
         if known is not None and known.is_open:
             known.reset()
 
     def hold(self, source_id: int, target_id: int, lane: str, hold: Hold) -> None:
-        """Holds back what goes over the connection of that lane; over the next one when there is none."""
+        """Hold back messages over the connection of that lane; without an open one, over the next one."""
         known = self._connections.get((source_id, target_id, lane))
         if known is not None and known.is_open:
             known.holds.append(hold)
@@ -199,22 +205,22 @@ class Wire:
             self.hold_next(source_id, target_id, lane, hold)
 
     def hold_next(self, source_id: int, target_id: int, lane: str, hold: Hold) -> None:
-        """Holds back what goes over the connection that will be opened there."""
+        """Hold back messages over the next connection of that lane."""
         self._holds.setdefault((source_id, target_id, lane), []).append(hold)
 
     def refuse(self, source_id: int, target_id: int, until_us: int) -> None:
-        """New connections between these two are refused until then, although the target may run."""
+        """Refuse new connections between these two until then, although the target may run."""
         self._refusing[source_id, target_id] = until_us
 
     def _is_refusing(self, source_id: int, target_id: int) -> bool:
         return self._refusing.get((source_id, target_id), -1) > self.now_us
 
     def refused_since(self, source_id: int, target_id: int, moment_us: int) -> bool:
-        """Whether a probe from there was refused since then."""
+        """Return whether a probe between these two was refused since then."""
         return self._refused.get((source_id, target_id), -1) >= moment_us
 
     def release(self) -> None:
-        """Nothing is held back or refused any more."""
+        """End all holds and refusals."""
         self._holds.clear()
         self._refusing.clear()
         for connection in self._connections.values():
@@ -231,7 +237,7 @@ class Wire:
         self._loop.after(self._delay_us() if is_told else SECOND, refused)
 
     def died(self, process: Process, *, power: bool) -> None:
-        """A process is gone: its system says so to the others, unless that is gone, too."""
+        """React to the death of a process. Its operating system notifies the others, unless the power failed."""
         for connection in self._connections.values():
             if not connection.is_open:
                 continue
@@ -247,8 +253,8 @@ class Wire:
 
     def probe(self, source: Process, target_id: int, timeout_us: int, accepts: Callable[[], bool],
               told: Callable[[Found], None]) -> None:
-        """Connects, and closes again. `accepts`: whether somebody listens there when that arrives; where nobody does
-        the system refuses, or does not answer either."""
+        """Connect and close again. `accepts`: whether a process listens when the probe arrives. Without a listener the
+        operating system refuses, or sends no answer."""
         life, end_us = source.life, self.now_us + timeout_us
 
         def tell(found: Found) -> None:
@@ -296,7 +302,7 @@ class Wire:
         return per_mille > 0 and self._random.randrange(1000) < per_mille
 
     def _delay_us(self) -> int:
-        """A message that is dropped is sent again, so it is late."""
+        """Random delay of a message. A dropped message is sent again, so it is late."""
         options = self._network.options
         delay_us = options.delay_ms * MILLISECOND + self._random.randrange(options.jitter_ms * MILLISECOND + 1)
         if self._chance(options.drop_per_mille):
