@@ -1,18 +1,18 @@
-"""The records of the simulated log, and the bytes that stand for them on the simulated disk.
+"""The records of the simulated log, and the bytes that represent them on the simulated disk.
 
-A batch is this header, all integers big-endian, and as much filling as makes it `size` bytes:
+A batch is this header, all integers big-endian, and filling up to `size` bytes:
 
     offset  bytes  field
     0       4      magic, b"SIMB"
     4       4      size of the batch
-    8       4      checksum (CRC-32) of everything behind it
+    8       4      checksum (CRC-32) of all bytes after it
     12      8      base offset
     20      4      number of records
     24      4      leader epoch
     28      8      handle of the content
 
-The content is not in the bytes: `Contents` keeps it, once for all nodes. A disk that loses, tears or rots bytes does
-the same to these as to Kafka's batches, and a reader that checks finds it by the same means.
+The bytes do not contain the content: `Contents` keeps it, once for all nodes. Lost, torn and flipped bytes affect these
+batches as they affect Kafka's, and a reader detects the damage by the same checks.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,8 @@ FILLING: Final = bytes(range(256)) * 16
 
 
 class Value(NamedTuple):
-    """What a client proposes: unique in a run, so that a history can be checked. `size`: of its batch in bytes."""
+    """Value proposed by a client, unique in a run, so that a history can be checked. `size`: that of its batch in
+    bytes."""
 
     client: int
     number: int
@@ -42,7 +43,7 @@ class Value(NamedTuple):
 
 
 class Payloads:
-    """Records of a state machine, in one batch: `count` of them, `size` bytes in all."""
+    """Records of a state machine in one batch: `count` records of `size` bytes in all."""
 
     def __init__(self, count: int, size: int) -> None:
         self.count = count
@@ -53,7 +54,8 @@ Content = Value | Payloads | tuple[ControlRecord, ...]
 
 
 class Batch(NamedTuple):
-    """`chain` is a checksum over this batch and all before it in its log: two logs that agree in it agree in all."""
+    """A batch of records. `chain` is a checksum over this batch and all before it in its log: two logs with equal
+    chains are equal."""
 
     base_offset: int
     end_offset: int
@@ -70,20 +72,20 @@ class Batch(NamedTuple):
 
 
 class Records(NamedTuple):
-    """What a Fetch carries. `is_damaged`: its bytes did not survive the way, and a receiver sees that."""
+    """Records that a Fetch carries. `is_damaged`: bytes were damaged on the way, and the receiver detects that."""
 
     batches: tuple[Batch, ...]
     is_damaged: bool = False
 
 
 class Contents:
-    """What handles stand for."""
+    """Contents by handle."""
 
     def __init__(self) -> None:
         self._contents: list[Content] = []
 
     def encode(self, base_offset: int, epoch: int, content: Content, chain: int) -> Batch:
-        """A new batch that follows the one with this `chain`."""
+        """Create a batch that follows the one with this `chain`."""
         self._contents.append(content)
         count = 1 if isinstance(content, Value) else content.count if isinstance(content, Payloads) else len(content)
         size = content.size if isinstance(content, (Value, Payloads)) else 100
@@ -94,7 +96,7 @@ class Contents:
         return Batch(base_offset, base_offset + count, epoch, content, data, next_chain(chain, data))
 
     def decode(self, data: bytes | bytearray, position: int, chain: int) -> Batch | None:
-        """The batch at `position`; None when there is no whole one."""
+        """Return the batch at `position`, or None when no whole batch begins at that byte."""
         if len(data) - position < HEADER.size:
             return None
         magic, size, checksum, base_offset, count, epoch, handle = HEADER.unpack_from(data, position)
@@ -107,11 +109,11 @@ class Contents:
 
 
 def next_chain(chain: int, data: bytes) -> int:
-    """The chain of a batch with these bytes. The checksum alone tells them apart: it covers base offset, epoch and
-    the handle of the content."""
+    """Return the chain of a batch with these bytes. The header is enough to distinguish batches: its checksum covers
+    base offset, epoch and the handle of the content."""
     return crc32(data[:HEADER.size], chain)
 
 
 def control_contents(batches: Sequence[Batch]) -> tuple[AppendedControl, ...]:
-    """All control records among these batches, with their offsets."""
+    """Return all control records among these batches, with their offsets."""
     return tuple(control for batch in batches for control in batch.controls)

@@ -1,4 +1,4 @@
-"""Many runs, on some processes, and what they add up to."""
+"""Campaign: many runs on several processes, and the sum of their results."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +27,7 @@ FAULTS = (
     "connection to the controller broken", "connections refused by a live broker", "half-open connection to a broker",
     "requests held back",
 )
-"""The names under which runs count what was done to them."""
+"""Names under which runs count faults."""
 
 BROKERS = (
     "leader elections", "unclean elections", "changes of in-sync replicas", "in-sync replicas proposed",
@@ -38,12 +38,12 @@ BROKERS = (
     "leader checked: ANSWERED", "leader checked: REFUSED", "leader checked: UNANSWERED", "answer held",
     "dead leader left out", "live leader left out", "dead leader named",
 )
-"""The names under which runs with brokers count what those did."""
+"""Names under which runs with brokers count the actions of those."""
 
 
 @dataclass(slots=True)
 class Finding:
-    """A violation: the run of `seed` with `options` shows it."""
+    """A violation, which the run of `seed` with `options` shows."""
 
     seed: int
     name: str
@@ -53,7 +53,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Report:
-    """What many runs add up to. `digest` is over those of the runs, in the order of their seeds."""
+    """Sum of many runs. `digest` covers their digests, in the order of their seeds."""
 
     runs: int = 0
     events: int = 0
@@ -88,12 +88,12 @@ class Report:
 
     @property
     def brokers(self) -> dict[str, int]:
-        """Empty when there were none."""
+        """Counts of the brokers' actions; empty when no brokers ran."""
         return {name: self.counts[name] for name in BROKERS} if self.counts["requests decided"] else {}
 
     @property
     def missing_transitions(self) -> list[tuple[str, str, str]]:
-        """Rows of the core's table that no run went through."""
+        """Transitions in the core's table that no run made."""
         return [each for each in table() if not self.transitions[each]]
 
     @property
@@ -123,7 +123,7 @@ class Report:
 
 
 def table() -> list[tuple[str, str, str]]:
-    """Every change of role that the core knows, one by one: (role, cause, role)."""
+    """Return every change of role that the core knows, one by one: (role, cause, role)."""
     return [(role.value, cause.value, target.value)
             for role, causes in TRANSITIONS.items() for cause, targets in causes.items() for target in targets]
 
@@ -131,7 +131,7 @@ def table() -> list[tuple[str, str, str]]:
 def campaign(seeds: Iterable[int], jobs: int = 1, seconds: float | None = None,
              progress: Callable[[Report], None] = lambda _report: None,
              until_found: bool = False, run: Run = simulate) -> Report:
-    """Runs all seeds, or as many as `seconds` allow; stops at the first violation when `until_found`."""
+    """Run all seeds, or as many as `seconds` allow. Stop at the first violation when `until_found`."""
     report = Report()
     deadline = None if seconds is None else monotonic() + seconds
     for outcome in _outcomes(seeds, jobs, run):
@@ -147,22 +147,22 @@ def _outcomes(seeds: Iterable[int], jobs: int, run: Run) -> Iterator[Outcome]:
         for seed in seeds:
             yield run(seed)
         return
-    # Forked, so that what the caller has put into the core (a mutant) is there, too. In batches, because a pool takes
-    # in all of an endless range.
+    # Forked, so that a change of the core by the caller (a mutant) exists in the children, too. In batches, because a
+    # pool consumes an endless range whole.
     remaining = iter(seeds)
     with get_context("fork").Pool(jobs) as pool:
         while batch := list(islice(remaining, jobs * 8)):
             yield from pool.imap(run, batch)
 
 
-# --- the least that still fails ---------------------------------------------------------------------------------------
+# --- the smallest run that still fails --------------------------------------------------------------------------------
 
 SEEDS_TRIED = 3
 
 
 def shrink(finding: Finding, progress: Callable[[Finding], None] = lambda _finding: None) -> Finding:
-    """Looks for fewer faults and a shorter run that still break the same invariant. One fault less is another run, so
-    some other seeds are tried, too."""
+    """Search for fewer faults and a shorter run that still break the same invariant. Without a fault the run is another
+    one, so some other seeds are tried, too."""
     smallest = finding
     is_smaller = True
     while is_smaller:
@@ -176,7 +176,7 @@ def shrink(finding: Finding, progress: Callable[[Finding], None] = lambda _findi
 
 
 def _smaller(options: Options) -> Iterator[Options]:
-    """Each with one thing less."""
+    """Yield options that have one fault, or one size, less."""
     if options.fault_seconds > 1:
         yield options.where(fault_seconds=options.fault_seconds // 2)
     if options.voters > 2:
@@ -196,6 +196,6 @@ def _find(finding: Finding, options: Options) -> Finding | None:
 
 
 def finding_of(outcome: Outcome) -> Finding:
-    """The violation of a run that has one."""
+    """Return the violation of a run that has one."""
     assert outcome.violation is not None
     return Finding(outcome.seed, outcome.violation.name, outcome.violation.text, outcome.options)

@@ -1,4 +1,4 @@
-"""Clients that propose, each value once, to whoever leads or seems to."""
+"""Clients that propose each value once, to a node that leads or seems to lead."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ from kraft.testing.sim.options import MILLISECOND
 
 
 class Clients:
-    """`is_on`: whether they go on."""
+    """Clients of a run. `is_on`: whether they continue to propose."""
 
     def __init__(self, cluster: Cluster, history: History, random: Random) -> None:
         self._cluster = cluster
@@ -36,7 +36,7 @@ class Clients:
             self._schedule(client)
 
     def propose(self, client: int) -> None:
-        """One value. Two nodes may hold themselves for the leader: a client asks any of them."""
+        """Propose one value. Two nodes may consider themselves the leader: a client uses any of them."""
         cluster = self._cluster
         leaders = [node for node in cluster.up() if node.leads_epoch != NOBODY and not node.is_halted]
         if not leaders:

@@ -1,5 +1,5 @@
-"""A node's own clock. Nodes use clocks that do not go back (`CLOCK_MONOTONIC`), so a clock here may run at a wrong rate
-and may jump forward, as that of a virtual machine that was stopped does, and never backward."""
+"""A node's own clock. Nodes use clocks that never go backward (`CLOCK_MONOTONIC`). So a clock here may run at a wrong
+rate and may jump forward, as that of a suspended virtual machine does."""
 
 from kraft.testing.sim.loop import Loop
 
@@ -7,7 +7,7 @@ PPM = 1_000_000
 
 
 class Clock:
-    """`rate_ppm`: how many of its own microseconds pass in a second."""
+    """Clock of one node. `rate_ppm`: how many of its own microseconds pass in a second."""
 
     def __init__(self, loop: Loop, rate_ppm: int = PPM, start_ms: int = 0) -> None:
         self._loop = loop
@@ -20,10 +20,10 @@ class Clock:
         return (self._start_us + (self._loop.now_us - self._since_us) * self._rate_ppm // PPM) // 1000
 
     def jump(self, milliseconds: int) -> None:
-        """So much time has passed without being noticed."""
+        """Let the clock jump forward: this time has passed unnoticed."""
         self._start_us += milliseconds * 1000
 
     def at_us(self, deadline_ms: int) -> int:
-        """The first instant of the world at which this clock shows `deadline_ms` or more."""
+        """Return the first instant of the loop at which this clock shows `deadline_ms` or more."""
         ahead_us = deadline_ms * 1000 - self._start_us
         return self._since_us + -(-ahead_us * PPM // self._rate_ppm)

@@ -1,4 +1,4 @@
-"""The nodes of a run and what they are made of: who is there, where they listen, what is on a new disk."""
+"""The nodes of a run: their addresses, their configurations, and the contents of their new disks."""
 
 from collections import Counter
 from random import Random
@@ -26,22 +26,23 @@ PORT: Final = 9093
 
 
 def endpoint(node_id: int, address: int = 0) -> Endpoint:
-    """Where a node listens, after it moved so often."""
+    """Return the address of a node after `address` moves."""
     return Endpoint("CONTROLLER", f"10.0.{node_id}.{address}", PORT)
 
 
 def named(node_id: int) -> Endpoint:
-    """The node wherever it listens: a name service follows it."""
+    """Return the address of a node by name: a name service resolves it to the current address."""
     return Endpoint("CONTROLLER", f"node{node_id}", PORT)
 
 
 def directory_id(node_id: int, disk: int) -> UUID:
-    """Of the node's so many-th disk."""
+    """Return the directory id of the node's disk number `disk`."""
     return UUID(int=(node_id << 64) + disk + 1)
 
 
 class Cluster:
-    """`held`: the log of every disk that ever was, as its last process left it. `dead`: replicas whose disk is lost."""
+    """Cluster of a run. `held`: the log of every disk that ever existed, as its last process left it. `dead`: replicas
+    whose disk is lost."""
 
     def __init__(self, seed: int, options: Options, loop: Loop, counts: Counter[str], watcher: Watcher) -> None:
         self.seed = seed
@@ -60,14 +61,14 @@ class Cluster:
         self._make_nodes()
 
     def surroundings(self, around: Surroundings) -> Surroundings:
-        """What its nodes share."""
+        """Return the state that the nodes share."""
         return around
 
     def new_node(self, config: RaftConfig, random: Random, clock: Clock) -> Node:
         return Node(config, self.around, random, clock)
 
     def random(self, purpose: str) -> Random:
-        """One stream of chance for each purpose: a change in one leaves the others as they are."""
+        """Return a random stream of its own for each purpose: a change in one leaves the others as they are."""
         return Random(f"{self.seed}/{purpose}")
 
     @property
@@ -80,8 +81,8 @@ class Cluster:
         self.network.options = options
 
     def _voter(self, node_id: int) -> Voter:
-        """Of the log's first record, or of configured voters, which have names: every node would have to be started
-        again with another configuration, if one of them moved."""
+        """Return a voter of the log's first record, or a configured one. Configured voters have names: if one of them
+        had an address and moved, every node would need a restart with another configuration."""
         if self._is_dynamic:
             return Voter(ReplicaKey(node_id, directory_id(node_id, 0)), (endpoint(node_id),))
         return Voter(ReplicaKey(node_id, ZERO_UUID), (named(node_id),))
@@ -104,7 +105,8 @@ class Cluster:
                 self._format(node)
 
     def _format(self, node: Node) -> None:
-        """What `kraft storage format --initial-controllers` writes: a snapshot of nothing that names the voters."""
+        """Write a new disk as `kraft storage format --initial-controllers` does: an empty snapshot that names the
+        voters."""
         snapshot = self.around.snapshot_contents.encode(
             OffsetAndEpoch(0, 0), 0, (KRaftVersion(1), Voters(self._founders)), 0)
         node.disk.snapshots[snapshot.id] = snapshot
@@ -127,17 +129,17 @@ class Cluster:
             start_grace_ms=min(100, options.election_timeout_ms))
 
     def _bootstrap(self, node_id: int) -> tuple[Endpoint, ...]:
-        """The founders, by name. A sole one has the others: it may come back with a new disk when they are the
-        quorum."""
+        """Return the founders, by name. A sole founder gets the other nodes: it may come back with a new disk when they
+        are the quorum."""
         nodes = range(1, self.options.voters + self.options.observers + 1)
         return tuple(named(each) for each in (self._founders.ids if self._founders.ids != (node_id,) else nodes)
                      if each != node_id)
 
     def address_of(self, node_id: int) -> Endpoint:
-        """Where a node listens, or will when it is started again."""
+        """Return the address of a node: the current one, or that of its next start."""
         return self._addresses.get(node_id, endpoint(node_id))
 
-    # --- who is there ------------------------------------------------------------------------------------------------
+    # --- running nodes ------------------------------------------------------------------------------------------------
 
     def up(self) -> list[Node]:
         return [node for node in self.nodes if node.is_up]
@@ -146,21 +148,21 @@ class Cluster:
         return self.nodes[node_id - 1]
 
     def leader(self) -> Node | None:
-        """The leader of the highest epoch."""
+        """Return the leader of the highest epoch."""
         leaders = [node for node in self.up() if node.raft.replica.leader_id == node.id and node.raft.leadership.role
                    == "Leader"]
         return max(leaders, key=lambda node: node.raft.replica.epoch, default=None)
 
     def is_alive(self, key: ReplicaKey) -> bool:
-        """Whether a voter of this key can ever vote again."""
+        """Return whether a voter of this key can ever vote again."""
         node = self.node(key.node_id)
         return key.is_same(node.key) and key not in self.dead
 
     # --- disks -------------------------------------------------------------------------------------------------------
 
     def move(self, node: Node) -> None:
-        """The node will listen at another address. Not where peers do not know DiscoverBrokers: while nobody leads, no
-        other message says where a voter listens."""
+        """Let the node listen at another address. Not beside peers without DiscoverBrokers: without a leader, no other
+        message reports a voter's address."""
         if self.options.old_peers:
             return
         self.counts["node moved"] += 1
@@ -169,7 +171,7 @@ class Cluster:
         node.move(self._config(node.id))
 
     def rotate_addresses(self, nodes: list[Node]) -> None:
-        """Each of these nodes will listen where the next one does now; not beside old peers, as above."""
+        """Give each of these nodes the current address of the next one. Not beside old peers, as above."""
         if self.options.old_peers:
             return
         self.counts["addresses exchanged"] += 1
@@ -179,7 +181,7 @@ class Cluster:
             node.move(self._config(node.id))
 
     def replace_disk(self, node: Node) -> None:
-        """The node comes back as another replica: same id, other directory."""
+        """Let the node come back as another replica: same id, other directory."""
         if node.key not in self.dead:
             self.dead.append(node.key)
         self._disks[node.id] += 1

@@ -1,6 +1,6 @@
-"""Who brings a node's requests to others: `Courier` on the simulated network, with the promises of
-`kraft.runtime.peers`, and its pauses before an address is tried again. It is more liberal in what it delivers: also
-late answers, and the same one twice."""
+"""Transport of a node's requests to other nodes: `Courier`, on the simulated network. It has the guarantees of
+`kraft.runtime.peers` and its pauses before a new attempt at an address. It delivers more: also late answers, and the
+same answer twice."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from kraft_native.fetch_chain import FetchChain
 
 @dataclass(slots=True)
 class _Line:
-    """To one node: at which address, and how often in a row a connection was refused or broke, last at `failed_ms`."""
+    """Connection to one node: its address, and how often in a row it was refused or broke, last at `failed_ms`."""
 
     address: Endpoint | None
     failures: int = 0
@@ -24,11 +24,12 @@ class _Line:
 
 
 class Courier:
-    """Requests go by their number: the core's correlation, or a negative one where the core hears of them later.
+    """Courier of one process. It identifies requests by number: the core's correlation, or a negative number where the
+    core learns of them later.
 
-    `envelope(ask, number)` is what goes on the network; `send` takes it there, at once or when the process may send.
-    `asked`: what has left and is not answered. `count` hears of what is worth counting. `now_ms` is the process's
-    clock.
+    `envelope(ask, number)` creates the envelope of a request. `send` puts it on the network, at once or when the
+    process may send. `asked`: requests that have left and are not answered. `count` counts notable events. `now_ms` is
+    the clock of the process.
     """
 
     def __init__(self, envelope: Callable[[Ask, int], Envelope], send: Callable[[Envelope], None],
@@ -41,19 +42,19 @@ class Courier:
         self._count = count
         self.asked: dict[int, Envelope] = {}
         self._waiting: dict[int, int] = {}
-        """The number of the last request to a node that it has not answered."""
+        """Number of the last unanswered request to each node."""
         self._prepared: Envelope | None = None
         self._last: FetchResponse | None = None
-        """The last answer to a Fetch, if another one may be like it but for its high watermark and its records."""
+        """Last answer to a Fetch, if the next one may differ from it only in high watermark and records."""
         self._followed: int | None = None
-        """The number of the Fetch to which an answer may be taken without the core."""
+        """Number of the Fetch whose answer may be accepted without the core."""
         self._following: Ask | None = None
         self._chain: FetchChain | None = None
-        """What the first of those was, and who takes them."""
+        """`_following` is the first of those Fetches, and `_chain` accepts their answers."""
         self._unnamed = 0
-        """The number of the last Fetch of which the core has not heard."""
+        """Number of the last Fetch that the core does not know."""
         self._named = 0, 0
-        """That of the last one of which it has heard since, and the correlation it has for the core."""
+        """Number of the last such Fetch that the core knows meanwhile, and its correlation in the core."""
 
     def ask(self, ask: Ask) -> None:
         self._waiting[ask.node_id] = ask.correlation
@@ -68,7 +69,7 @@ class Courier:
             self._loop.call_later(pause, lambda: self._send_paused(ask))
 
     def _send_paused(self, ask: Ask) -> None:
-        """The pause is over: the request leaves, unless another one has taken its place."""
+        """Send the request at the end of the pause, unless another one has replaced it."""
         if self._waiting.get(ask.node_id) == ask.correlation:
             self._send(self._envelope(ask, ask.correlation))
 
@@ -87,7 +88,7 @@ class Courier:
             self._followed = ask.correlation
 
     def next_fetch(self, end_offset: int, high_watermark: int) -> tuple[int, bytes]:
-        """See `FetchChain`."""
+        """Prepare the next Fetch; see `FetchChain`."""
         ask = self._following
         assert ask is not None
         assert isinstance(ask.request, FetchRequest)
@@ -98,7 +99,7 @@ class Courier:
         self._prepared = self._envelope(ask._replace(request=request), self._unnamed)
         return -1, b""
 
-    def unfollow(self, ask: Ask) -> None:  # noqa: ARG002 - there is one only
+    def unfollow(self, ask: Ask) -> None:  # noqa: ARG002 - only one exists
         if self._followed is not None and self._followed < 0:
             self._named = self._followed, 0
         self._followed = None
@@ -109,13 +110,13 @@ class Courier:
             self._named = self._named[0], ask.correlation
 
     def leave(self) -> Envelope:
-        """The flusher's thread sends what was prepared."""
+        """Return the prepared request; the flusher's thread sends it."""
         assert self._prepared is not None
         self._count("fetch left ahead")
         return self._prepared
 
     def deliver(self, envelope: Envelope, driver: RaftDriver) -> None:
-        """An answer has come, or the news that there will be none."""
+        """Deliver an answer, or the news that none will come."""
         number, node_id, message = envelope.correlation, envelope.called, envelope.message
         if number == self._followed and self._is_more(message):
             return
@@ -142,7 +143,8 @@ class Courier:
             line.failed_ms = self._now_ms()
 
     def _is_more(self, message: Message) -> bool:
-        """Whether an answer is like the last one but for its high watermark and its records, and was taken as such."""
+        """Accept an answer without the core if it differs from the last one only in high watermark and records. Return
+        whether it was accepted."""
         last = self._last
         if last is None or not isinstance(message, FetchResponse) or message.records is None or (
                 replace(message, high_watermark=last.high_watermark, records=last.records) != last):
@@ -151,6 +153,6 @@ class Courier:
         return self._chain.take(self, last, message.high_watermark, message.records)
 
     def _name_of(self, number: int) -> int:
-        """The core's correlation, if it has one for that."""
+        """Return the core's correlation for a request, or its own number if the core has none."""
         named, correlation = self._named
         return correlation if number == named and correlation else number

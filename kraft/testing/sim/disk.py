@@ -1,12 +1,12 @@
 """A disk: one file of log bytes, the quorum-state file, snapshots, and a checkpoint of how far the log was once
 flushed.
 
-Bytes that were written and not flushed are known to the process, survive its death, and are at risk when the machine
-loses power: then any subset of the pending operations survives, writes in pieces of 512 bytes, each by itself, and a
-file that was made shorter may come back long.
+Bytes that were written and not flushed are visible to the process and survive its death. They are at risk when the
+machine loses power. Then any subset of the pending operations survives, each write in independent pieces of 512 bytes.
+A file that was shortened may have its old length again.
 
-A failed flush is final. What it should have made durable may be lost although the process that failed reads it still;
-so a node whose flush failed comes back only as after a loss of power, when what it reads is what the disk has.
+A failed flush is final. Its data may be lost although the process that saw the failure still reads it. So a node whose
+flush failed comes back only as after a loss of power, when what it reads is on the disk.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ PIECE_BYTES: Final = 512
 
 
 class DiskError(StorageError):
-    """A call of the file system failed."""
+    """A failed call of the file system."""
 
 
 class Write(NamedTuple):
@@ -31,18 +31,18 @@ class Write(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """The file ends here now."""
+    """Truncation of the file at `position`."""
 
     position: int
 
 
 @dataclass(slots=True)
 class QuorumStateFile:
-    """Written to a temporary file, flushed, renamed, and the directory flushed: a reader finds the old or the new
-    state.
+    """The quorum-state file. An update writes a temporary file, flushes it, renames it and flushes the directory. So a
+    reader finds the old or the new state.
 
-    `durable` survives everything. `pending`: the rename was made and its directory not yet flushed. `is_damaged`: bits
-    of what was durable have flipped, and it cannot be read. `is_newer`: a later release wrote it.
+    `durable` survives everything. `pending`: the file is renamed and its directory is not flushed yet. `is_damaged`:
+    bits of the durable file have flipped, and it cannot be read. `is_newer`: a later release wrote it.
     """
 
     durable: HardState | None = None
@@ -62,7 +62,7 @@ class QuorumStateFile:
         self.pending = None
 
     def read(self) -> HardState:
-        """What a process that starts finds; the state of a new disk when there is none."""
+        """Return the state that a new process finds; on a new disk, the initial state."""
         if self.is_newer:
             raise UnsupportedVersionError("quorum-state has version 2, known are 0 and 1")
         if self.is_damaged:
@@ -72,7 +72,8 @@ class QuorumStateFile:
 
 
 class StoredSnapshot(NamedTuple):
-    """`chain`: of the log that it stands for. `data` has it all; a receiver decodes it from there."""
+    """A snapshot on disk. `chain`: that of the log prefix that it replaces. `data` has all of it; a receiver decodes it
+    from there."""
 
     id: OffsetAndEpoch
     chain: int
@@ -81,11 +82,12 @@ class StoredSnapshot(NamedTuple):
 
 @dataclass(slots=True)
 class Disk:
-    """`recovery_offset`, at the byte `recovery_position`: the log was once durable at least up to here, as a checkpoint
-    says; damage below it is not the mark of a death, also in records that the log no longer has. `log_start`: first
-    offset that it still has.
+    """Disk of one node. A checkpoint says that the log was once durable at least up to `recovery_offset`, at byte
+    `recovery_position`. Damage below it is not the effect of a crash, also in records that the log no longer has.
+    `log_start`: first offset of the log.
 
-    `fail_write` (an error number), `fail_flush` and `fail_quorum_state` make the next such call fail."""
+    `fail_write` (an error number), `fail_flush` and `fail_quorum_state` make the next such call fail.
+    """
 
     durable: bytearray = field(default_factory=bytearray)
     quorum_state: QuorumStateFile = field(default_factory=QuorumStateFile)
@@ -111,20 +113,20 @@ class Disk:
         self._pending.append(Cut(position))
 
     def mend(self) -> None:
-        """Nothing fails any more."""
+        """Clear all injected failures."""
         self.fail_write, self.fail_flush, self.fail_quorum_state = 0, False, False
 
     def check_write(self) -> None:
-        """Fails when the next write is to fail."""
+        """Raise the injected failure of the next write, if there is one."""
         if self.fail_write:
             raise DiskError("log", self.fail_write, "write")
 
     def written(self) -> int:
-        """A mark for `flush`: everything up to now."""
+        """Return a mark for `flush`: everything written up to now."""
         return self._applied + len(self._pending)
 
     def flush(self, mark: int) -> None:
-        """Everything up to the mark is durable."""
+        """Make everything up to the mark durable."""
         if self.fail_flush:
             raise DiskError("log", EIO, "flush")
         count = mark - self._applied
@@ -135,9 +137,9 @@ class Disk:
             self._applied = mark
 
     def lose_power(self, random: Random) -> int:
-        """What is not durable is lost in part; gives the number of pieces lost."""
+        """Lose part of what is not durable. Return the number of lost pieces."""
         lost = 0
-        # Some deaths take all, some nothing, most take pieces.
+        # Some failures lose everything, some nothing, most lose pieces.
         survival = random.choice((0.0, 0.2, 0.5, 0.8, 1.0))
         for operation in self._pending:
             if isinstance(operation, Cut):
@@ -156,7 +158,8 @@ class Disk:
         return lost
 
     def lose_process(self) -> None:
-        """The process died and the system lives: what was written is read by the next, who makes it durable first."""
+        """Handle the death of the process while the system survives. The next process reads what was written, and makes
+        it durable first."""
         self.flush(self.written())
         if self.quorum_state.pending is not None:
             self.quorum_state.finish()

@@ -1,4 +1,5 @@
-"""The event loop of one process, as the driver sees it: that of `asyncio`, on virtual time and the node's own clock."""
+"""The event loop of one process, as the driver sees it: the interface of `asyncio`, on virtual time and the node's own
+clock."""
 
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
@@ -11,7 +12,7 @@ Callback = Callable[[], object]
 
 
 class Timer:
-    """`callback` is None when it was called or is not to be."""
+    """A timer. `callback` is None after it was called or cancelled."""
 
     def __init__(self, at_ms: int, callback: Callback) -> None:
         self.at_ms = at_ms
@@ -22,18 +23,18 @@ class Timer:
 
 
 class Future:
-    """Something that one coroutine waits for."""
+    """Future that one coroutine waits for."""
 
     def __init__(self, loop: "EventLoop") -> None:
         self._loop = loop
         self._is_done = False
         self.then: Callback | None = None
-        """Who waits."""
+        """Callback of the waiting coroutine."""
 
     def done(self) -> bool:
         return self._is_done
 
-    def set_result(self, result: None, /) -> None:  # noqa: ARG002 - there is one only
+    def set_result(self, result: None, /) -> None:  # noqa: ARG002 - only one exists
         self._is_done = True
         if self.then is not None:
             self._loop.call_soon(self.then)
@@ -44,8 +45,8 @@ class Future:
 
 
 class EventLoop:
-    """Its process begins and ends the turns: `enter(callback)` is called when a timer is due, and `turn` is when all is
-    called that was to be called soon."""
+    """Event loop whose iterations its process begins and ends. The loop calls `enter(callback)` when a timer is due.
+    The process calls `turn` to run the callbacks of `call_soon`."""
 
     def __init__(self, loop: Loop, clock: Clock, enter: Callable[[Callback], None]) -> None:
         self._loop = loop
@@ -54,9 +55,9 @@ class EventLoop:
         self._soon: deque[Callback] = deque()
         self._timers: list[Timer] = []
         self.reader: Callback | None = None
-        """Who hears of flushes; the only descriptor that the driver listens to."""
+        """Reader of flush events; the only descriptor that the driver watches."""
 
-    # --- what the driver asks
+    # --- for the driver
 
     def call_soon(self, callback: Callback, /) -> None:
         self._soon.append(callback)
@@ -77,36 +78,36 @@ class EventLoop:
     def create_future(self) -> Future:
         return Future(self)
 
-    # --- what the process does
+    # --- for the process
 
     def run(self, coroutine: Coroutine[Future, None, None]) -> None:
-        """Goes on with it, now and whenever what it waits for has come."""
+        """Run the coroutine until it waits, and resume it when its future is done."""
         with suppress(StopIteration):
             coroutine.send(None).then = lambda: self.run(coroutine)
 
     def turn(self) -> None:
-        """Calls what was to be called soon."""
+        """Call all callbacks of `call_soon`."""
         while self._soon:
             self._soon.popleft()()
 
     @property
     def is_idle(self) -> bool:
-        """Whether a turn would do nothing."""
+        """True when no callback of `call_soon` is pending."""
         return not self._soon
 
     def fire(self) -> None:
-        """Calls what is due by the clock, which may have jumped."""
+        """Call what is due by the clock, which may have jumped."""
         for timer in self._timers:
             if self._clock.now_ms >= timer.at_ms:
                 self._call(timer)
 
     def clock_jumped(self) -> None:
-        """Timers that are due now are noticed."""
+        """Schedule the timers again after a jump, so that due ones are noticed."""
         for timer in self._timers:
             self._set(timer)
 
     def close(self) -> None:
-        """The process is dead: nothing is called any more."""
+        """End the loop of a dead process: nothing is called any more."""
         self._soon.clear()
         for timer in self._timers:
             timer.cancel()

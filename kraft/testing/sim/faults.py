@@ -1,4 +1,4 @@
-"""Who breaks things. Each kind of fault comes at random times, about as often as the options say, until `stop`."""
+"""Fault injection. Faults of each kind occur at random times, at the average rate of the options, until `stop`."""
 
 from collections.abc import Callable
 from errno import EIO, ENOSPC
@@ -26,7 +26,7 @@ class Faults:
                 self._schedule(every_ms, fault)
 
     def kinds(self) -> tuple[tuple[int, Callable[[], None]], ...]:
-        """Each fault with how often it comes."""
+        """Return each fault and its mean interval in milliseconds, 0 for never."""
         options = self._cluster.options
         return (
             (options.cut_every_ms, self._cut), (options.part_every_ms, self._part),
@@ -108,7 +108,7 @@ class Faults:
         links += [(node.id, each) for each in others] if kind != 2 else []
 
         def usurp() -> None:
-            """The old leader comes back when the new one dies."""
+            """Kill the new leader, at times, when the links of the old one heal."""
             successor = self._cluster.leader()
             if node is leader and successor not in (None, node) and self._random.random() < 0.5 and self._is_on:
                 assert successor is not None
@@ -141,7 +141,7 @@ class Faults:
             self._stop(node, power=False)
 
     def _power(self) -> None:
-        """Now, or at the next moment at which it hurts."""
+        """Let a node lose power, now or at its next critical moment."""
         node = self._anyone_up()
         if node is None:
             return
@@ -154,7 +154,7 @@ class Faults:
         down_ms = self._cluster.options.down_ms
         kind = self._random.randrange(2 * len(Moment))
         if kind < len(Moment):
-            # Back soon, so that messages of the time before find it.
+            # Back soon, so that messages sent before the failure find it.
             node.at_next[list(Moment)[kind]] = lambda: strike(self._random.choice((1, 30, down_ms)))
         else:
             strike(down_ms)
@@ -165,7 +165,7 @@ class Faults:
             self._stop(node, power=True)
 
     def _relocate(self) -> None:
-        """Every process dies, and its machine comes back at another address: a new one, or that of another node."""
+        """Kill every process. Each machine comes back at another address: a new one, or that of another node."""
         nodes = self._cluster.nodes
         self._count("nodes relocated")
         for node in nodes:
@@ -205,7 +205,7 @@ class Faults:
     # --- disks -------------------------------------------------------------------------------------------------------
 
     def _revive_later(self, node: Node) -> None:
-        """A node that may die of its disk at its next call."""
+        """Start the node later: it may die of its disk at its next call."""
         self._cluster.loop.after(self._about_us(self._cluster.options.down_ms) * 3, self._operator.start, node)
 
     def _fail_flush(self) -> None:
@@ -230,7 +230,7 @@ class Faults:
             self._revive_later(node)
 
     def _rot(self) -> None:
-        """One bit of what was once flushed flips; it is found when the log is opened the next time."""
+        """Flip one bit of what was once flushed. It is found when the log is opened the next time."""
         node = self._anyone_up()
         if node is None or not self._operator.may_lose(node):
             return
@@ -248,7 +248,7 @@ class Faults:
             self._cluster.loop.after(self._about_us(self._cluster.options.down_ms), self._operator.start, node)
 
     def _garble(self) -> None:
-        """Bits of quorum-state flip: whoever cannot read whom it voted for must not start, and gets another disk."""
+        """Flip bits of quorum-state. A node that cannot read its vote must not start, and gets another disk."""
         node = self._anyone_up()
         if node is None or node.disk.quorum_state.durable is None or not self._operator.may_lose(node):
             return
@@ -258,7 +258,7 @@ class Faults:
         self._stop(node, power=False)
 
     def _newer(self) -> None:
-        """After a downgrade the file cannot be understood, and the node must not start; then comes the right
+        """Start a node after a downgrade: it cannot read the file and must not start. Later it starts with the right
         release."""
         node = self._anyone_up()
         if node is None:

@@ -1,7 +1,7 @@
 """The flusher's thread of one process, and the log as the driver sees it.
 
-What is appended is flushed by itself, one flush at a time, beside the loop: that may hear of a flush much later than it
-ended, and what was to be sent with its end has left by then.
+The thread flushes appended records beside the loop, one flush at a time. The loop may learn of a flush much later than
+it ended. A message to be sent at the end of the flush has left by then.
 """
 
 from collections.abc import Callable
@@ -12,23 +12,23 @@ from kraft.testing.sim.log import SimLog
 
 
 class Host(Protocol):
-    """The process of the thread."""
+    """Process of the thread."""
 
     def begin_flush(self, ended: Callable[[], None]) -> None:
-        """A flush begins; `ended` is called in the thread when it has ended."""
+        """Begin a flush; `ended` is called in the thread when it has ended."""
 
     def tell_loop(self) -> None:
-        """The loop hears that a flush has ended, now or a little later."""
+        """Notify the loop, now or a little later, that a flush has ended."""
 
     def send(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Calls what sends a message."""
+        """Call a function that sends a message."""
 
     def count(self, name: str) -> None: ...
 
 
 class Flusher:
-    """`DrivenLog` and `FlushedLog` on a simulated log; `leave` sends what was prepared. A flush that failed is the
-    last."""
+    """`DrivenLog` and `FlushedLog` on a simulated log. `leave` sends the prepared message. After a failed flush there
+    is no other."""
 
     flush_eventfd = -1
 
@@ -37,7 +37,7 @@ class Flusher:
         self._host = host
         self._leave = leave
         self.is_readable = False
-        """Whether there is something to hear."""
+        """True while the loop has a notification to read."""
         self._is_flushing = False
         self._sends_at: int | None = None
         self._has_left = False
@@ -72,7 +72,7 @@ class Flusher:
         self._sends_at, self._has_left = None, True
         self._leave()
 
-    def read_event(self, fd: int) -> None:  # noqa: ARG002 - there is one only
+    def read_event(self, fd: int) -> None:  # noqa: ARG002 - only one exists
         self.is_readable = False
 
     # --- FlushedLog

@@ -1,4 +1,5 @@
-"""What clients saw, and whether a log may look like that. The classes are those of Jepsen's checker for Kafka."""
+"""Observations of clients, and the check that a log agrees with them. The classes are those of Jepsen's checker for
+Kafka."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ from kraft.testing.sim.violation import ViolationError
 
 @dataclass(slots=True)
 class Operation:
-    """One value. `end_offset`: of its batch, -1 when it was refused; `acknowledged_us` -1 when nobody ever said that it
-    is committed: then it may be or not."""
+    """One proposed value. `end_offset`: that of its batch, -1 when it was refused. `acknowledged_us`: -1 when no node
+    reported its commit; then it may be committed or not."""
 
     value: Value
     invoked_us: int
@@ -27,7 +28,7 @@ class _Waiting:
 
 
 class History:
-    """`operations` in the order in which they were invoked."""
+    """History of a run; `operations` are in the order in which they were invoked."""
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
@@ -39,13 +40,13 @@ class History:
         return operation
 
     def accepted(self, operation: Operation, node_id: int, life: int, end_offset: int, epoch: int) -> None:
-        """A leader has appended it, and waits for its commit."""
+        """Record that a leader has appended the value and waits for its commit."""
         operation.end_offset, operation.epoch = end_offset, epoch
         self._waiting.setdefault(node_id, []).append(_Waiting(life, operation))
 
     def committed(self, node_id: int, life: int, leads_epoch: int, high_watermark: int, now_us: int) -> int:
-        """A node exposes a high watermark: it acknowledges what it appended in the epoch that it leads still. Gives how
-        many it did."""
+        """Acknowledge the values below a high watermark that a node exposes: those that it appended in the epoch that
+        it still leads. Return their number."""
         waiting, kept, count = self._waiting.get(node_id, []), [], 0
         for each in waiting:
             operation = each.operation
@@ -65,7 +66,7 @@ class History:
 
 
 def check(history: History, ledger: Ledger) -> None:
-    """Raises a `ViolationError` with the name of the class."""
+    """Check the history against the ledger. Raises a `ViolationError` named after the class."""
     places = _places(ledger)
     for operation in history.operations:
         place = places.get(operation.value)
@@ -82,7 +83,7 @@ def check(history: History, ledger: Ledger) -> None:
 
 
 def _places(ledger: Ledger) -> dict[Value, int]:
-    """Where each value is; `duplicate` when one is at two places."""
+    """Return the end offset of each value. Raises `duplicate` when a value is at two offsets."""
     places: dict[Value, int] = {}
     for batch in ledger.contents():
         if isinstance(batch.content, Value):
@@ -94,7 +95,8 @@ def _places(ledger: Ledger) -> dict[Value, int]:
 
 
 def _check_real_time(history: History) -> None:
-    """nonmonotonic-send: what was proposed after another value was acknowledged comes after it."""
+    """nonmonotonic-send: check that a value proposed after the acknowledgement of another one is behind it in the
+    log."""
     done = sorted((each for each in history.operations if each.acknowledged_us >= 0),
                   key=lambda each: each.acknowledged_us)
     times = [each.acknowledged_us for each in done]

@@ -1,10 +1,13 @@
-"""What must hold, by name: the invariants of Kafka's own simulation, of the TLA+ models of KIP-853 and KIP-996, and
-those that the specifications' sentences add. A function here is one invariant; its name in the report is that of the
-function in capitals and small letters.
+"""Invariants, by name: those of Kafka's own simulation, of the TLA+ models of KIP-853 and KIP-996, and those that
+sentences of the specifications add. A function here is one invariant. Its name in a report is the function's name in
+CamelCase.
 
-`AFTER_EVERY_EVENT` costs a look at one node's state. `NOW_AND_THEN` walks logs, every `EXPENSIVE_EVERY` events. The
-rest is called where the thing happens that it judges: `Ledger` has LogMatching, ElectionSafety, OneVotePerEpoch and
-ConsistentCommittedData, `Node` has LeaderNeverLoadSnapshot and NoBusyLoop, `liveness` what must come true in the end.
+`AFTER_EVERY_EVENT` checks the state of one node, which is cheap. `NOW_AND_THEN` walks logs, every `EXPENSIVE_EVERY`
+events. The other functions are called where the judged action happens. Some invariants are elsewhere:
+
+- `Ledger` has LogMatching, ElectionSafety, OneVotePerEpoch and ConsistentCommittedData;
+- `Node` has LeaderNeverLoadSnapshot and NoBusyLoop;
+- `liveness` has what must become true in the end.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +31,7 @@ CONSENTS_MAX: Final = 16
 
 
 class Memory:
-    """What the last look at a node saw; a look at a later life of it starts anew, what is durable apart: that lasts as
+    """State of a node at its last check. It is reset for each life of the node, except the saved epoch: that lasts as
     long as the disk."""
 
     def __init__(self, node: NodeView, earlier: "Memory | None") -> None:
@@ -51,7 +54,7 @@ def broken(name: str, text: str) -> ViolationError:
 
 
 def monotonic_high_watermark(node: NodeView, memory: Memory) -> None:
-    """The high watermark of a process never falls."""
+    """Check that the high watermark of a process never falls."""
     high_watermark = node.raft.replica.high_watermark
     if high_watermark < memory.high_watermark:
         raise broken("MonotonicHighWatermark", f"{node}: {high_watermark} after {memory.high_watermark}")
@@ -59,7 +62,7 @@ def monotonic_high_watermark(node: NodeView, memory: Memory) -> None:
 
 
 def monotonic_epoch(node: NodeView, memory: Memory) -> None:
-    """Neither the epoch of a process nor the one on its disk ever falls, and the disk is not ahead."""
+    """Check that neither the epoch of a process nor the one on its disk falls, and that the disk is not ahead."""
     epoch = node.raft.replica.epoch
     if epoch < memory.epoch or node.saved.epoch < memory.saved_epoch or node.saved.epoch > epoch:
         raise broken("MonotonicEpoch", f"{node}: epoch {epoch} after {memory.epoch}, on disk {node.saved.epoch} "
@@ -68,14 +71,14 @@ def monotonic_epoch(node: NodeView, memory: Memory) -> None:
 
 
 def no_truncation_below_high_watermark(node: NodeView, _memory: Memory) -> None:
-    """What is committed is in the log, or in the snapshot before it."""
+    """Check that what is committed is in the log, or in the snapshot before it."""
     end_offset = node.log.end.offset
     if end_offset < node.raft.replica.high_watermark or end_offset < node.applied:
         raise broken("NoTruncationBelowHighWatermark", f"{node}: log ends at {end_offset}, applied is {node.applied}")
 
 
 def valid_roles_and_states(node: NodeView, _memory: Memory) -> None:
-    """NoIllegalState, ValidRolesAndStates: role, leader, vote and voters fit together."""
+    """NoIllegalState, ValidRolesAndStates: check that role, leader, vote and voters fit together."""
     replica = node.raft.replica
     leader_id, mine, voted = replica.leader_id, replica.config.key, replica.voted
     match replica.role:
@@ -90,7 +93,8 @@ def valid_roles_and_states(node: NodeView, _memory: Memory) -> None:
         case Prospective():
             fits = leader_id != node.id and _may_stand(node)
         case Unattached():
-            # One that was found on disk, and nobody knows where it listens; itself when there is nobody else to ask.
+            # A leader id that was found on disk may have no known address. It is the node itself when that is the only
+            # voter.
             fits = leader_id != node.id or replica.voters.ids == (node.id,)
     if not fits:
         raise broken("ValidRolesAndStates", f"{node} is {replica.role.role} in epoch {replica.epoch}: leader "
@@ -98,8 +102,8 @@ def valid_roles_and_states(node: NodeView, _memory: Memory) -> None:
 
 
 def _may_stand(node: NodeView) -> bool:
-    """Whether it votes, or was removed by a record that is not committed yet: as long as that is so, it may be needed
-    to commit it."""
+    """Return whether a node may campaign: it is a voter, or the record that removed it is not committed yet. Until then
+    its vote may be needed to commit that record."""
     replica = node.raft.replica
     if replica.voters.has(replica.config.key):
         return True
@@ -109,7 +113,7 @@ def _may_stand(node: NodeView) -> bool:
 
 
 def single_leader(node: NodeView, memory: Memory) -> None:
-    """Remembers since when a node leads, for what follows from it."""
+    """Record since when a node leads, for `check_quorum`."""
     replica = node.raft.replica
     if not isinstance(replica.role, Leader):
         memory.led_epoch = NOBODY
@@ -119,8 +123,8 @@ def single_leader(node: NodeView, memory: Memory) -> None:
 
 
 def check_quorum(node: NodeView, memory: Memory) -> None:
-    """A leader that a majority has not fetched from for 1.5 fetch time-outs leads no more (KIP-996). Removed from the
-    voters, it does not count itself. The time is that of the last event which the core was told."""
+    """Check that a leader which a majority has not fetched from for 1.5 fetch time-outs resigns (KIP-996). A leader
+    removed from the voters does not count itself. The time is that of the last event that reached the core."""
     replica = node.raft.replica
     if not isinstance(replica.role, Leader):
         return
@@ -142,7 +146,8 @@ AFTER_EVERY_EVENT: Final[tuple[Callable[[NodeView, Memory], None], ...]] = (
 
 
 def snapshot_at_log_start(node: NodeView, ledger: LedgerView) -> None:
-    """A log starts at 0 or at the end of a snapshot that is there, and a snapshot is of committed records."""
+    """Check that a log starts at 0 or at the end of an existing snapshot, and that a snapshot is of committed
+    records."""
     start = node.log.start_offset
     if start > 0 and start not in [each.offset for each in node.disk.snapshots]:
         raise broken("SnapshotAtLogStart", f"{node}: log starts at {start}, snapshots are {list(node.disk.snapshots)}")
@@ -155,14 +160,14 @@ def snapshot_at_log_start(node: NodeView, ledger: LedgerView) -> None:
 
 
 def epoch_cache_matches_log(node: NodeView, _ledger: LedgerView) -> None:
-    """Epochs of records do not fall, and none is above the node's."""
+    """Check that the epochs of records do not fall, and that none is above the node's."""
     epochs = [batch.epoch for batch in node.log.batches]
     if sorted(epochs) != epochs or (epochs and epochs[-1] > node.raft.replica.epoch):
         raise broken("EpochsInOrder", f"{node} in epoch {node.raft.replica.epoch} has records of {epochs[-5:]}")
 
 
 def voters_follow_log(node: NodeView, _ledger: LedgerView) -> None:
-    """The voters are those of the last Voters record in the node's own log, committed or not."""
+    """Check that the voters are those of the last Voters record in the node's own log, committed or not."""
     replica = node.raft.replica
     expected = VoterHistory(replica.config.static_voters)
     snapshot = replica.snapshots.latest()
@@ -182,14 +187,14 @@ def voters_follow_log(node: NodeView, _ledger: LedgerView) -> None:
 
 
 def state_follows_log(node: NodeView, ledger: LedgerView) -> None:
-    """What a state machine has become is what the committed records make of it (KAFKA-14275)."""
+    """Check that the state of the state machine follows from the committed records (KAFKA-14275)."""
     expected = ledger.chain_at(node.applied)
     if expected is not None and node.state != expected:
         raise broken("StateFollowsLog", f"{node} applied everything below {node.applied}, and has another state")
 
 
 def snapshots_are_made(node: NodeView, _ledger: LedgerView) -> None:
-    """A snapshot that is due is on its way (KAFKA-14300)."""
+    """Check that a snapshot that is due is being written (KAFKA-14300)."""
     if node.owes_snapshot:
         raise broken("SnapshotsAreMade", f"{node} applied {node.applied} and makes no snapshot")
 
@@ -200,7 +205,7 @@ NOW_AND_THEN: Final[tuple[Callable[[NodeView, LedgerView], None], ...]] = (
 
 
 def durability(ledger: LedgerView, logs: Iterable[LogView]) -> None:
-    """What is committed is durable somewhere: in a log that ends no earlier, or in a snapshot."""
+    """Check that what is committed is durable somewhere: in a log that ends no earlier, or in a snapshot."""
     end_offset = ledger.end_offset
     chain = ledger.chain_at(end_offset)
     for log in logs:
@@ -215,9 +220,11 @@ def durability(ledger: LedgerView, logs: Iterable[LogView]) -> None:
 
 
 def appended(node: NodeView, batch: Batch, ledger: LedgerView) -> None:
-    """LogMatching; and of a leader's own records: LeaderChange first, voters one at a time."""
+    """LogMatching. For a leader's own records, also check that LeaderChange comes first and that voters change one at a
+    time."""
     replica = node.raft.replica
-    # A single voter writes in an epoch that is not on its disk yet. Nobody has seen that, and if it dies nobody will.
+    # A single voter writes in an epoch that is not on its disk yet. No other node has seen that epoch, and none will
+    # see it if the voter dies.
     if batch.epoch <= node.saved.epoch:
         ledger.appended(batch, node)
     if not isinstance(replica.role, Leader) or isinstance(batch.content, (Value, Payloads)):
@@ -230,8 +237,8 @@ def appended(node: NodeView, batch: Batch, ledger: LedgerView) -> None:
 
 
 def _voters_change_one_at_a_time(node: NodeView, record: Voters) -> None:
-    """One change that is not committed at a time, by one member, and none before the leader has committed a record of
-    its own epoch."""
+    """Check that at most one change is uncommitted, that it concerns one member, and that the leader has first
+    committed a record of its own epoch."""
     replica = node.raft.replica
     assert isinstance(replica.role, Leader)
     before = replica.history.latest
@@ -248,7 +255,8 @@ def _voters_change_one_at_a_time(node: NodeView, record: Voters) -> None:
 
 
 def applied(node: NodeView, high_watermark: int, ledger: LedgerView) -> None:
-    """ConsistentCommittedData, ConsistentRead: everybody applies the same, without gaps, batch by batch."""
+    """ConsistentCommittedData, ConsistentRead: check that all nodes apply the same records, without gaps, batch by
+    batch."""
     if high_watermark < node.applied or node.applied < node.log.start_offset:
         raise broken("AppliedInOrder", f"{node} applies up to {high_watermark}, has {node.applied}, log starts at "
                                        f"{node.log.start_offset}")
@@ -258,9 +266,9 @@ def applied(node: NodeView, high_watermark: int, ledger: LedgerView) -> None:
 
 
 def committed(node: NodeView, end_offset: int, held: Mapping[ReplicaKey, LogView]) -> None:
-    """OwnEpochCommits: a leader takes nothing for committed before a record of its own epoch is (Raft 5.4.2).
-    MajorityReachedHighWatermark: what a leader takes for committed is durable on the disks of a majority of the voters
-    of its log, those that are off included."""
+    """OwnEpochCommits: a leader commits nothing before it commits a record of its own epoch (Raft 5.4.2).
+    MajorityReachedHighWatermark: what a leader commits is durable on the disks of a majority of the voters of its log,
+    including voters that are down."""
     voters = node.raft.replica.voters
     found = node.log.id_at(end_offset)
     chain = None if found is None else found[1]
@@ -282,10 +290,11 @@ def committed(node: NodeView, end_offset: int, held: Mapping[ReplicaKey, LogView
 
 
 def elected(node: NodeView, ledger: LedgerView) -> None:
-    """ElectionSafety; LeaderCompleteness: a leader has everything that was committed in earlier epochs.
+    """ElectionSafety. LeaderCompleteness: a leader has everything that was committed in earlier epochs.
 
-    A sole voter stands and leads in one step. Nobody hears of it before its epoch is durable, and when it never is the
-    epoch may be another's: `led` judges it."""
+    A sole voter campaigns and leads in one step. No other node learns of it before its epoch is durable. If the epoch
+    never becomes durable, another node may use it: `led` judges that.
+    """
     replica = node.raft.replica
     if node.saved.epoch == replica.epoch:
         ledger.elected(replica.epoch, node.key)
@@ -298,8 +307,8 @@ def elected(node: NodeView, ledger: LedgerView) -> None:
 
 
 def led(node: NodeView, ledger: LedgerView) -> None:
-    """A state machine leads when it has applied everything that was committed in earlier epochs (KAFKA-17333).
-    ElectionSafety, of all who lead."""
+    """Check that a state machine leads only when it has applied everything committed in earlier epochs (KAFKA-17333).
+    Also ElectionSafety for all leaders."""
     told = node.told
     assert told is not None
     ledger.elected(told.epoch, node.key)
@@ -312,13 +321,13 @@ def led(node: NodeView, ledger: LedgerView) -> None:
 
 
 def _is_durable(saved: HardState, epoch: int, voted: ReplicaKey) -> bool:
-    """Whether a vote can be given to nobody else after any death: it is on disk, or a later epoch is. Both happen in
-    one turn of the loop."""
+    """Return whether no later crash lets the node vote for another candidate: the vote is on disk, or a later epoch is.
+    Both may be saved in one iteration of the loop."""
     return saved.epoch > epoch or (saved.epoch, saved.voted) == (epoch, voted)
 
 
 def answered(node: NodeView, question: Message, response: Message, saved: HardState, ledger: LedgerView) -> None:
-    """OneVotePerEpoch, and the vote is durable before the answer leaves."""
+    """OneVotePerEpoch; check that the vote is durable before the answer leaves."""
     if (isinstance(question, VoteRequest) and isinstance(response, VoteResponse) and response.granted
             and not question.pre_vote):
         if not _is_durable(saved, question.epoch, question.candidate):
@@ -328,8 +337,8 @@ def answered(node: NodeView, question: Message, response: Message, saved: HardSt
 
 
 def asks(node: NodeView, request: Message, memory: Memory, ledger: LedgerView) -> None:
-    """What a request claims is durable: a candidate's own vote, a follower's log; and no epoch is raised without the
-    consent of a majority, where everybody can be asked for it (KIP-996)."""
+    """Check that the claims of a request are durable: a candidate's own vote, a follower's log. Also check that no
+    epoch is raised without the consent of a majority, where all voters support pre-votes (KIP-996)."""
     saved, replica = node.saved, node.raft.replica
     if isinstance(request, VoteRequest) and not request.pre_vote:
         if not _is_durable(saved, request.epoch, node.key):
@@ -339,8 +348,9 @@ def asks(node: NodeView, request: Message, memory: Memory, ledger: LedgerView) -
         count = 1 + sum(consents.values())
         if count < replica.voters.majority and PRE_VOTE_UNKNOWN not in consents:
             raise broken("NoEpochWithoutConsent", f"{node} raised its epoch to {request.epoch} with {count} pre-votes")
-    # What was cut off since the Fetch was asked for, in the same turn of the loop or while its peer could not be
-    # reached, is nothing that a leader takes for an acknowledgement: the one of that epoch has something else there.
+    # Records may be truncated between the creation of the Fetch and its departure: in the same iteration of the loop,
+    # or while its peer was unreachable. A leader does not take such a Fetch as an acknowledgement: the leader of that
+    # epoch has another record there.
     elif (isinstance(request, FetchRequest)
             and node.log.durable_offset < request.fetch_offset <= node.log.end.offset
             and (found := node.log.id_at(request.fetch_offset)) is not None
@@ -350,7 +360,7 @@ def asks(node: NodeView, request: Message, memory: Memory, ledger: LedgerView) -
 
 
 def receives(node: NodeView, question: Message | None, message: Message, source: int, memory: Memory) -> None:
-    """Notes what `check_quorum` and `asks` need: who fetched, who granted a pre-vote."""
+    """Record what `check_quorum` and `asks` need: which nodes fetched and which granted a pre-vote."""
     if isinstance(message, FetchRequest | FetchSnapshotRequest):
         memory.heard_ms[source] = node.clock.now_ms
     if isinstance(question, VoteRequest) and question.pre_vote:
@@ -360,4 +370,4 @@ def receives(node: NodeView, question: Message | None, message: Message, source:
         if message == Lost(Loss.UNSUPPORTED) or (isinstance(message, VoteResponse) and message.pre_vote is False):
             consents[PRE_VOTE_UNKNOWN] = False
         while len(memory.consents) > CONSENTS_MAX:
-            del memory.consents[min(memory.consents)]      # not the first noted: answers may be very late
+            del memory.consents[min(memory.consents)]      # not the first recorded: answers may be very late

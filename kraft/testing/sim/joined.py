@@ -1,16 +1,16 @@
-"""Reports of campaigns that ran apart, added up."""
+"""Sum of the reports of separate campaigns."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 FIRST: Final = ("runs", "events", "simulated_hours", "cpu_seconds")
-"""What is added up as it is, as are all other numbers but those that follow from them."""
+"""Numbers that are added up first. All other numbers are added up, too, except those derived from them."""
 FOLLOWS: Final = ("speed", "digest", "transitions_missing", "violations")
 
 
 def joined(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What one report of all those runs would say. `digests` stand in place of a digest; a seed that was run twice
-    counts twice."""
+    """Return the report of all those runs together. `digests` replaces the digest. A seed that ran twice counts
+    twice."""
     whole: dict[str, Any] = dict.fromkeys(FIRST, 0)
     for report in reports:
         for name, value in report.items():

@@ -1,7 +1,7 @@
-"""What a run knows about the truth: what is committed, who was elected in which epoch, who got whose vote.
+"""The truth of a run: committed records, the leader elected in each epoch, and all votes.
 
-No node knows this. It grows with what nodes do, and whatever contradicts it is a violation, told by the invariant's
-name.
+No node knows this. The ledger grows with the actions of nodes. An action that contradicts it is a violation with the
+name of the invariant.
 """
 
 from bisect import bisect_left
@@ -13,7 +13,7 @@ from kraft.testing.sim.violation import ViolationError
 
 
 class Ledger:
-    """`committed` has every batch that any node ever took for committed, in order."""
+    """Ledger of a run. `committed` has, in order, every batch that any node ever considered committed."""
 
     def __init__(self) -> None:
         self.committed: list[Batch] = []
@@ -28,24 +28,26 @@ class Ledger:
         return self._ends[-1] if self._ends else 0
 
     def appended(self, batch: Batch, where: object) -> None:
-        """LogMatching: logs that have a record of the same offset and epoch are the same up to there."""
+        """LogMatching: logs with a record of the same offset and epoch are identical up to it."""
         at = OffsetAndEpoch(batch.end_offset, batch.epoch)
         if self._chains.setdefault(at, batch.chain) != batch.chain:
             raise ViolationError("LogMatching", f"{where} has another log up to {at} than somebody had before")
 
     def elected(self, epoch: int, leader: ReplicaKey) -> None:
-        """ElectionSafety: at most one leader in an epoch."""
+        """ElectionSafety: an epoch has at most one leader."""
         if self.leaders.setdefault(epoch, leader) != leader:
             raise ViolationError("ElectionSafety", f"epoch {epoch} has the leaders {self.leaders[epoch]} and {leader}")
 
     def voted(self, voter: ReplicaKey, epoch: int, candidate: ReplicaKey) -> None:
-        """OneVotePerEpoch: whoever said yes to one candidate says it to no other in that epoch, dead or alive since."""
+        """OneVotePerEpoch: a voter that granted its vote to one candidate grants it to no other in that epoch, also
+        after a crash."""
         if self.votes.setdefault((voter, epoch), candidate) != candidate:
             raise ViolationError(
                 "OneVotePerEpoch", f"{voter} votes for {candidate} in {epoch}, and did for {self.votes[voter, epoch]}")
 
     def commits(self, batches: list[Batch], epoch: int, where: object) -> None:
-        """ConsistentCommittedData: what one node, in that epoch, takes for committed at an offset, all do."""
+        """ConsistentCommittedData: the record that one node, in that epoch, considers committed at an offset is the
+        same for all nodes."""
         if batches:
             self._ends_by_epoch[epoch] = max(self._ends_by_epoch.get(epoch, 0), batches[-1].end_offset)
         for batch in batches:
@@ -67,7 +69,7 @@ class Ledger:
         self._ends.append(batch.end_offset)
 
     def chain_at(self, end_offset: int) -> int | None:
-        """Of everything committed below `end_offset`; None when no batch ends there."""
+        """Return the chain of everything committed below `end_offset`, or None when no batch ends there."""
         if end_offset == 0:
             return 0
         index = bisect_left(self._ends, end_offset)
@@ -75,8 +77,9 @@ class Ledger:
         return self.committed[index].chain if found else None
 
     def end_before_epoch(self, epoch: int) -> int:
-        """Where the records end that were committed in earlier epochs, whatever epoch they are of. A candidate that
-        hears late of its votes may lead an epoch when a later one has committed more; it can commit nothing."""
+        """Return the end of the records that were committed in earlier epochs, whatever epoch the records have. A
+        candidate that receives its votes late may lead an epoch when a later one has committed more; it can commit
+        nothing."""
         return max((end for earlier, end in self._ends_by_epoch.items() if earlier < epoch), default=0)
 
     def contents(self) -> Iterator[Batch]:

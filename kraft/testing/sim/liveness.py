@@ -1,4 +1,5 @@
-"""What must come true when everything is healed: the names are those of the TLA+ models of KIP-853 and KIP-996."""
+"""Conditions that must become true after the healing. Their names are those of the TLA+ models of KIP-853 and
+KIP-996."""
 
 from kraft.raft.transitions import Role
 from kraft.raft.types import NOBODY
@@ -9,7 +10,7 @@ from kraft.testing.sim.violation import ViolationError
 
 
 def unmet(cluster: Cluster, ledger: Ledger, probe: Operation | None) -> ViolationError | None:
-    """What has not come true yet; None when all has. `probe` was proposed after the healing."""
+    """Return a condition that is not met yet, or None when all are met. `probe` was proposed after the healing."""
     leader = cluster.leader()
     if leader is None or leader.leads_epoch == NOBODY:
         return _no_leader(cluster)

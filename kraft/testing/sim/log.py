@@ -1,9 +1,12 @@
 """The core's log port on the simulated disk.
 
-Its durability is the engine's: an append is seen at once and is durable when a flush that began after it has ended; a
-truncation is durable when it returns, so that what was cut off never stands beside what came in its place. Recovery
-takes whole batches that follow each other, and cuts the file at the first that is torn. Damage below the recovery
-checkpoint is no torn tail: the log does not open (`DamagedLogError`).
+Its durability is that of the engine:
+
+- An append is visible at once. It is durable when a flush that began after it has ended.
+- A truncation is durable when it returns, so that removed records never coexist with their replacements.
+
+Recovery reads whole batches that follow each other, and cuts the file at the first torn one. Damage below the recovery
+checkpoint is not a torn tail: the log does not open (`DamagedLogError`).
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,17 +23,17 @@ from kraft_native.errors import CorruptRecordError, OperationError
 Watcher = Callable[[Batch], None]
 
 CHECKPOINT_OFFSETS = 32
-"""How far the recovery checkpoint may stay behind what is durable."""
+"""Largest distance of the recovery checkpoint behind the durable end."""
 
 
 class DamagedLogError(OperationError):
-    """Bytes that were durable have changed."""
+    """Durable bytes have changed."""
 
 
 class SimLog:
-    """`durable_offset`: everything below survives any death. `watch` is told every batch that comes into the log.
-    `appended` is called after each append: somebody waits for its flush. `failure`: of a flush; nothing is written any
-    more then.
+    """Simulated log. `durable_offset`: everything below it survives any crash. `watch` receives every batch that enters
+    the log. `appended` is called after each append of fetched records, to start their flush. `failure`: that of a
+    flush; all later writes fail.
 
     Invariant: `ends` are the end offsets of `batches`; `epochs` has (epoch, first offset) of each epoch in the log.
     """
@@ -68,7 +71,7 @@ class SimLog:
         self._disk.flush(self._disk.written())
 
     def _read_batches(self) -> tuple[int, bool]:
-        """Takes the batches from the file; gives where they end, and whether something else follows there."""
+        """Read the batches from the file. Return where they end, and whether other bytes follow there."""
         disk, position, chain = self._disk, 0, 0
         self._base = next((each for each in disk.snapshots.values() if each.id.offset == disk.log_start), None)
         if self._base is not None:
@@ -84,7 +87,8 @@ class SimLog:
         return position, position < len(disk.durable)
 
     def _continues(self, snapshot: StoredSnapshot) -> bool:
-        """Whether this log has the snapshot's last record. One that was being replaced when power was lost has not."""
+        """Return whether this log has the snapshot's last record. A log that was being replaced when power was lost
+        does not."""
         offset, epoch = snapshot.id
         if not self.start_offset <= offset <= self.end.offset:
             return False
@@ -102,7 +106,7 @@ class SimLog:
         self._disk.recovery_offset = self._disk.recovery_position = 0
         self._disk.cut(0)
 
-    # --- what the core asks ------------------------------------------------------------------------------------------
+    # --- LogPort ------------------------------------------------------------------------------------------------------
 
     @property
     def start_offset(self) -> int:
@@ -124,7 +128,7 @@ class SimLog:
         end_offset = self._epochs[index][1] if index < len(self._epochs) else self.end.offset
         return OffsetAndEpoch(end_offset, found)
 
-    def append(self, records: object, epoch: int, now_ms: int) -> int:  # noqa: ARG002 - batches tell no time
+    def append(self, records: object, epoch: int, now_ms: int) -> int:  # noqa: ARG002 - batches have no time
         assert isinstance(records, (Value, Payloads)), f"nothing that is proposed: {records!r}"
         return self._append_new(records, epoch)
 
@@ -153,7 +157,8 @@ class SimLog:
         return control_contents(records.batches)
 
     def append_ahead(self, records: object) -> int:
-        """As `RaftLog.append_ahead`: appends what is of the usual kind before the core looks at it."""
+        """Append ordinary records before the core checks them, as `RaftLog.append_ahead` does. Return the new end, or
+        -1 when they are not ordinary."""
         assert isinstance(records, Records), f"not records: {records!r}"
         end_offset, epoch = self.end
         for batch in records.batches:
@@ -166,7 +171,7 @@ class SimLog:
 
     @property
     def is_ahead(self) -> bool:
-        """Whether records were appended that the core has not looked at."""
+        """True when records were appended that the core has not checked."""
         return self._ahead is not None
 
     def _write_fetched(self, records: Records) -> None:
@@ -220,11 +225,11 @@ class SimLog:
     def controls(self) -> tuple[AppendedControl, ...]:
         return control_contents(self.batches)
 
-    # --- what the driver and the checks ask --------------------------------------------------------------------------
+    # --- for the driver and the checks --------------------------------------------------------------------------------
 
     @property
     def chain(self) -> int:
-        """Of the whole log."""
+        """Chain of the whole log."""
         if self.batches:
             return self.batches[-1].chain
         return 0 if self._base is None else self._base.chain
@@ -234,7 +239,7 @@ class SimLog:
         return self.batches[index].epoch if index < len(self.batches) else -1
 
     def id_at(self, end_offset: int) -> tuple[OffsetAndEpoch, int] | None:
-        """The end of the batch that ends there, and the chain up to it; None when none ends there."""
+        """Return the id of the batch end at `end_offset` and the chain up to it, or None when no batch ends there."""
         if end_offset == self._base_id.offset:
             return self._base_id, 0 if self._base is None else self._base.chain
         index = bisect_left(self._ends, end_offset)
@@ -243,16 +248,17 @@ class SimLog:
         return OffsetAndEpoch(end_offset, self.batches[index].epoch), self.batches[index].chain
 
     def between(self, start_offset: int, end_offset: int) -> list[Batch]:
-        """The batches that end behind `start_offset` and not behind `end_offset`."""
+        """Return the batches that end after `start_offset` and at or before `end_offset`."""
         return self.batches[bisect_right(self._ends, start_offset):bisect_right(self._ends, end_offset)]
 
     def flush_begins(self) -> int:
-        """Marks what is written now. `flush_ends` is called with the marks, in the same order."""
+        """Start a flush of what is written now, and return its mark. `flush_ends` is called with the marks, in the same
+        order."""
         self._flushes.append(self.end.offset)
         return self._disk.written()
 
     def flush_ends(self, mark: int) -> None:
-        """The oldest flush that began has ended."""
+        """End the oldest flush that began."""
         self._disk.flush(mark)
         self.durable_offset = max(self.durable_offset, self._flushes.pop(0))
         if self.durable_offset >= self._disk.recovery_offset + CHECKPOINT_OFFSETS:
@@ -262,8 +268,8 @@ class SimLog:
                 self._positions[after] if after < len(self.batches) else self._end_position)
 
     def flip_bit(self, random: Random) -> bool:
-        """Changes one bit of a batch below the recovery checkpoint, as a disk does in years; False when there is
-        none."""
+        """Flip one bit of a batch below the recovery checkpoint, as a disk does in years. Return False when no such
+        batch exists."""
         old = [index for index, end in enumerate(self._ends) if end <= self._disk.recovery_offset]
         if not old:
             return False
@@ -273,13 +279,13 @@ class SimLog:
         return True
 
     def replace(self, snapshot: StoredSnapshot) -> None:
-        """The log is emptied and goes on after a snapshot, which is durable."""
+        """Empty the log; it continues after a durable snapshot."""
         self._begin_after(snapshot)
         self._flushes = [0 for _ in self._flushes]
         self.durable_offset = snapshot.id.offset
 
     def trim(self, snapshot: StoredSnapshot) -> None:
-        """The log starts at a snapshot's end. Bytes before it stay in the file until it is replaced."""
+        """Let the log start at the end of a snapshot. Bytes before it stay in the file until it is replaced."""
         keep = bisect_right(self._ends, snapshot.id.offset)
         del self.batches[:keep], self._ends[:keep], self._positions[:keep]
         self._base = snapshot

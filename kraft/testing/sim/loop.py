@@ -1,5 +1,5 @@
-"""The queue of events. Virtual time is an integer of microseconds; events of one instant run in the order in which they
-were asked for, so nothing depends on how a heap breaks ties."""
+"""The queue of events. Virtual time is an integer of microseconds. Events of one instant run in the order in which they
+were scheduled, so nothing depends on how a heap breaks ties."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -9,7 +9,7 @@ Callback = Callable[..., None]
 
 
 class Loop:
-    """`events` counts what was run."""
+    """Event queue of a run. `events` counts the events that ran."""
 
     def __init__(self) -> None:
         self.now_us = 0
@@ -18,7 +18,7 @@ class Loop:
         self._asked = 0
 
     def at(self, time_us: int, callback: Callback, *arguments: Any) -> None:
-        """Calls back at `time_us`, or now when that has passed."""
+        """Schedule a callback at `time_us`, or now when that has passed."""
         self._asked += 1
         heappush(self._queue, (max(time_us, self.now_us), self._asked, callback, arguments))
 
@@ -26,8 +26,8 @@ class Loop:
         self.at(self.now_us + delay_us, callback, *arguments)
 
     def step(self, until_us: int) -> int:
-        """Runs the next event and gives its number; -1 when there is none before `until_us`, to which time then
-        goes."""
+        """Run the next event and return its number. Return -1, and advance time to `until_us`, when no event is before
+        it."""
         if not self._queue or self._queue[0][0] >= until_us:
             self.now_us = until_us
             return -1

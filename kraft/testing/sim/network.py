@@ -1,11 +1,11 @@
 """Links between nodes, each in one direction, and what happens to a message on its way.
 
-A message is a request or the answer to one. Who asks somebody that cannot be reached may be told so (`Lost`, as by a
-refused or broken connection), or hear nothing until its time-out. Answers find their way only to the process that
-asked: a connection does not outlive one.
+A message is a request or the answer to one. The sender of a request to an unreachable node may receive `Lost`, as after
+a refused or broken connection, or nothing until its time-out. An answer reaches only the process that sent the request:
+a connection does not outlive its process.
 
-Nobody listens any more at an address that a node has left, unless another one has it now: a connection to it is refused
-at once, after some time, or never answered at all.
+An address that a node has left has no listener, unless another node now has it. A connection to it is refused at once,
+refused after some time, or never answered.
 """
 
 from collections import Counter
@@ -19,18 +19,19 @@ from kraft.testing.sim.loop import Loop
 from kraft.testing.sim.options import MILLISECOND, Options
 
 CLIENT_ID = 1000
-"""Ids from here on are clients and operators: nothing cuts them off."""
+"""Lowest id of clients and operators. Nothing cuts them off."""
 
 
 NOWHERE: Final = -1
-"""The target of what is sent to an address that nobody has; those below are slow to refuse, or unresponsive."""
+"""Target of messages to an address that no node has. The next two are such addresses that refuse late, and that never
+answer."""
 SLOWLY: Final = -2
 SILENCE: Final = -3
 
 
 class Envelope(NamedTuple):
-    """`asker`, `life`: the process that asked, and which of its lives. `called`: under which id it asked `target`.
-    `correlation`: of its request."""
+    """A message under way. `asker`, `life`: the process that sent the request, and which of its lives. `called`: the id
+    under which it addressed `target`. `correlation`: that of the request."""
 
     asker: int
     life: int
@@ -42,7 +43,7 @@ class Envelope(NamedTuple):
 
 
 class Station(Protocol):
-    """Who is on the network."""
+    """A participant in the network."""
 
     knows_pre_vote: bool
 
@@ -63,10 +64,10 @@ class Network:
         self._counts = counts
         self.stations: dict[int, Station] = {}
         self.names: dict[str, int] = {}
-        """Of hosts whose addresses a name service knows."""
+        """Node ids by host name, as a name service resolves them."""
         self._listeners: dict[Endpoint, int] = {}
         self._left: dict[Endpoint, int] = {}
-        """Addresses without a listener, and what becomes of a connection to them."""
+        """Addresses without a listener, and the outcome of a connection to each."""
         self._cuts: Counter[tuple[int, int]] = Counter()
         self._hangs: Counter[tuple[int, int]] = Counter()
         self._is_healed = False
@@ -74,13 +75,13 @@ class Network:
     # --- addresses ---------------------------------------------------------------------------------------------------
 
     def listen(self, node_id: int, endpoint: Endpoint) -> None:
-        """From now on the node has this address, and only this one."""
+        """Give the node this address, and only this one."""
         for each in [each for each in self._listeners if self._listeners[each] == node_id]:
             del self._listeners[each]
         self._listeners[endpoint] = node_id
 
     def at(self, endpoint: Endpoint) -> int:
-        """Whom a connection to this address or name reaches: a node, or one of NOWHERE, SLOWLY, SILENCE."""
+        """Return the node that a connection to this address or name reaches, or one of NOWHERE, SLOWLY, SILENCE."""
         node_id = self.names.get(endpoint.host, self._listeners.get(endpoint))
         if node_id is not None:
             return node_id
@@ -94,7 +95,7 @@ class Network:
     # --- links -------------------------------------------------------------------------------------------------------
 
     def cut(self, source: int, target: int) -> None:
-        """One way. A link that is cut twice is healed when both are."""
+        """Cut a link in one direction. A link that was cut twice must be healed twice."""
         if not self._is_healed:
             self._cuts[source, target] += 1
 
@@ -103,13 +104,13 @@ class Network:
             self._cuts[source, target] -= 1
 
     def hang(self, source: int, target: int, change: int) -> None:
-        """The quorum's connections on that way hang (1), or do not any more (-1): each on its own, while others of the
-        same two hosts work."""
+        """Let the quorum's connections in that direction hang (1), or stop that (-1). Other connections between the two
+        hosts work."""
         if not self._is_healed:
             self._hangs[source, target] += change
 
     def heal_all(self) -> None:
-        """For good: what was to be cut later stays whole."""
+        """Heal all links for good: later cuts have no effect."""
         self._is_healed = True
         self._cuts.clear()
         self._hangs.clear()
@@ -145,7 +146,7 @@ class Network:
         self._carry(question.target, question.asker, question._replace(message=response, is_answer=True))
 
     def break_connections(self, target: int, asked: list[Envelope]) -> None:
-        """A process has died; these had asked it."""
+        """Handle the death of process `target`, which has not answered the requests in `asked`."""
         for envelope in asked:
             if envelope.target == target:
                 self._refuse(envelope)
@@ -197,7 +198,8 @@ class Network:
         return envelope
 
     def _arrive(self, source: int, target: int, envelope: Envelope) -> None:
-        """What is cut is cut for what is under way, too."""
+        """Deliver a message, unless its link is cut or its receiver is down. A cut also stops messages that are under
+        way."""
         station = self.stations.get(target)
         if station is None or not station.is_up:
             if not envelope.is_answer:

@@ -1,8 +1,8 @@
 """One node: a process with a real core, the real driver around it, a small state machine, and the machine it runs on.
 
-The driver runs on the process's event loop, and its log is flushed by a thread beside that. While it writes
-quorum-state the loop stands still: what comes waits, and what it sends leaves when that is durable. The state machine
-is a list of what was applied; it leads when the core leads and it has applied the first record of its epoch.
+The driver runs on the event loop of the process. A thread beside the loop flushes its log. The loop stands still while
+it writes quorum-state: incoming messages wait, and outgoing messages leave when quorum-state is durable. The state
+machine is a list of the applied records. It leads when the core leads and it has applied the first record of its epoch.
 """
 
 from collections import Counter
@@ -40,20 +40,20 @@ from kraft.testing.sim.violation import ViolationError
 from kraft_native.errors import CorruptFileError, UnsupportedVersionError
 
 TICKS_MAX: Final = 50
-"""So often in a row may a core be woken and have something due still; more is a loop that burns a processor."""
+"""Limit of consecutive wake-ups after which the core still has something due. More than that is a busy loop."""
 
 LEAVE_SECONDS: Final = 2.0
-"""So long a node that stops waits for the others to know."""
+"""Time for which a node that stops waits until the others know that."""
 
 HEARS_LATE_ODDS: Final = 4
-"""One flush of so many is heard of late."""
+"""One flush out of this many is reported to the loop late."""
 
 TURN_STAYS_ODDS: Final = 4
-"""Where turns take time, one of so many does not end at once."""
+"""Odds, one in this many, that an iteration of the loop lasts longer, where iterations take time."""
 
 
 class Moment(StrEnum):
-    """When a death does most harm."""
+    """Moments at which a crash does most harm."""
 
     SAVES = "quorum-state is being written"
     FLUSHES = "the log is being flushed"
@@ -61,7 +61,7 @@ class Moment(StrEnum):
 
 
 class Watcher(Protocol):
-    """Is told what nodes do, while they do it."""
+    """Observer of a run: nodes call it for everything that they do, while they do it."""
 
     def started(self, node: "Node") -> None: ...
     def stopped(self, node: "Node", why: str) -> None: ...
@@ -77,7 +77,7 @@ class Watcher(Protocol):
 
 @dataclass(slots=True)
 class Surroundings:
-    """What all nodes of a run share."""
+    """State shared by all nodes of a run."""
 
     loop: Loop
     options: Options
@@ -90,7 +90,7 @@ class Surroundings:
 
 @dataclass(slots=True)
 class _Process:
-    """What dies with a process. Core and driver are made last."""
+    """State that dies with a process. Core and driver are created last."""
 
     log: SimLog
     snapshots: SimSnapshots
@@ -103,7 +103,8 @@ class _Process:
 
 
 class Node:
-    """`life` counts starts. `is_broken`: its disk has damage that a start will not get over."""
+    """A node of the simulated cluster. `life` grows with every start and every death. `is_broken`: its disk has damage
+    that a start cannot recover from."""
 
     def __init__(self, config: RaftConfig, surroundings: Surroundings, random: Random, clock: Clock) -> None:
         self.config = config
@@ -126,7 +127,7 @@ class Node:
         self._clear()
 
     def _clear(self) -> None:
-        """What a new process does not know."""
+        """Reset everything that a new process does not know."""
         self.applied = 0
         self.state = 0
         self.saved: HardState = HardState()
@@ -158,12 +159,12 @@ class Node:
 
     @property
     def is_halted(self) -> bool:
-        """Whether its loop stands still."""
+        """True while its event loop stands still."""
         return self.is_paused or self._saving is not None
 
     @property
     def voter_sets(self) -> tuple[Assignment, ...]:
-        """The voters that its log names, one after the other; of a node that is down, when it died."""
+        """Voter sets in its log, in order. For a node that is down: those at its death."""
         return self.raft.replica.history.entries if self.is_up else self._last_sets
 
     @property
@@ -173,7 +174,7 @@ class Node:
     # --- life and death ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """A process is started on what the disk has."""
+        """Start a process on the contents of the disk."""
         assert not self.is_up
         self._clear()
         self.life += 1
@@ -218,8 +219,8 @@ class Node:
         self.enter(life, process.driver.start)
 
     def kill(self, *, power: bool, why: str = "killed") -> None:
-        """The process dies; with `power` the machine, too. A failed flush says nothing about what the disk has: only a
-        start from there is honest."""
+        """Kill the process; with `power`, the machine loses power, too. After a failed flush power is always lost: the
+        failure leaves unknown what the disk has, and only a start from the disk itself is correct."""
         if not self.is_up:
             return
         process = self._process
@@ -246,19 +247,19 @@ class Node:
                 self._around.network.break_connections(self.id, other.asked)
 
     def replace_disk(self, config: RaftConfig) -> None:
-        """Another disk, empty, with a new directory id."""
+        """Replace the disk with an empty one, which has a new directory id."""
         self.move(config)
         self.disk = Disk()
         self.is_broken = False
 
     def move(self, config: RaftConfig) -> None:
-        """The next start is at another address."""
+        """Let the next start use another address."""
         assert not self.is_up
         self.config = config
 
     @property
     def asked(self) -> list[Envelope]:
-        """Requests of this node that are not answered."""
+        """Unanswered requests of this node."""
         assert self._process is not None
         return list(self._process.courier.asked.values())
 
@@ -266,7 +267,7 @@ class Node:
         self.is_paused = True
 
     def resume(self) -> None:
-        """What came meanwhile is told now, in order."""
+        """Resume, and process in order what arrived during the pause."""
         self.is_paused = False
         self._work_off()
 
@@ -276,7 +277,8 @@ class Node:
             function(*arguments)
 
     def leave(self) -> None:
-        """A graceful stop: gives up the leadership, and ends when everybody knows, or after a while."""
+        """Stop gracefully: give up the leadership, and exit when the other nodes know that, or after
+        `LEAVE_SECONDS`."""
         if self.is_up and not self.is_paused and not self.is_leaving:
             self.is_leaving = True
             self.enter(self.life, self._give_up, self._begin_leaving)
@@ -288,7 +290,7 @@ class Node:
     async def _leave(self) -> None:
         life = self.life
         await self.driver.resign(LEAVE_SECONDS)
-        if life == self.life:          # else the disk failed at the last moment
+        if life == self.life:          # otherwise the disk failed at the last moment
             self.send(self._left)
 
     def _left(self) -> None:
@@ -306,7 +308,7 @@ class Node:
             raise ViolationError("ResignsWhenAsked", f"{self} leads epoch {epoch} still")
 
     def _failed(self, error: BaseException) -> None:
-        """The driver has stopped."""
+        """Handle the failure that stopped the driver."""
         if not isinstance(error, DiskError):
             raise error
         self._die(error)
@@ -321,7 +323,8 @@ class Node:
     # --- events ------------------------------------------------------------------------------------------------------
 
     def enter(self, life: int, function: Callable[..., None], *arguments: Any) -> None:
-        """Every event of the process's loop comes through here."""
+        """Run `function` on the event loop of the process, as every event of it does. Queue it while the process is
+        halted."""
         if life != self.life:
             return
         if self.is_paused or self._saving is not None:
@@ -336,7 +339,7 @@ class Node:
             self._around.watcher.touched(self)
 
     def enter_thread(self, life: int, function: Callable[..., None], *arguments: Any) -> None:
-        """Every event of a process beside its loop: only a pause holds it up."""
+        """Run `function` in a thread beside the event loop, as every event there does. Only a pause delays it."""
         if life != self.life:
             return
         if self.is_paused:
@@ -345,8 +348,8 @@ class Node:
             function(*arguments)
 
     def _settle(self) -> bool:
-        """The turn of the loop ends, or goes on for a while: then more happens in it. Whether there was anything to
-        do."""
+        """End this iteration of the loop, or let it last longer, so that more happens in it. Return whether a callback
+        was pending and ran."""
         process = self._process
         if process is None or process.loop.is_idle:
             return False
@@ -374,7 +377,7 @@ class Node:
             process.driver.step(envelope.asker, self._next_question, envelope.message)
 
     def propose(self, value: Value) -> OffsetAndEpoch:
-        """Raises `NotLeaderError`; a `DiskError` has ended the process."""
+        """Append a value as the leader. Raises `NotLeaderError`, or `DiskError`, which has ended the process."""
         epoch = self.leads_epoch
         try:
             end_offset = self.driver.propose(value, epoch)
@@ -385,7 +388,7 @@ class Node:
         return OffsetAndEpoch(end_offset, epoch)
 
     def _on_time(self, callback: Callable[[], object]) -> None:
-        """A timer of the driver."""
+        """Call a timer of the driver, and check that the core does not spin."""
         raft = self.raft
         callback()
         self._ticks = self._ticks + 1 if raft.deadline_ms <= self.clock.now_ms else 0
@@ -394,15 +397,15 @@ class Node:
                                                f"still as {raft.replica.role.role}")
 
     def wake(self) -> None:
-        """The clock has jumped: timers that are due now are noticed."""
+        """Notice the timers that are due after a jump of the clock."""
         if self._process is not None:
             self._process.loop.clock_jumped()
 
-    # --- what the driver has done ------------------------------------------------------------------------------------
+    # --- actions of the driver ----------------------------------------------------------------------------------------
 
     def _save(self, state: HardState) -> None:
-        """The loop stands still until it is durable. Nothing happens in that time but death; so what the driver does
-        next is done now, and what it sends leaves then."""
+        """Write quorum-state; the loop stands still until it is durable. Only a death can happen in that time. So the
+        driver's next actions happen now, and the messages that they send leave when the file is durable."""
         if self._saving is not None:
             self._finish_saving()
         self.disk.quorum_state.start(state)
@@ -424,11 +427,12 @@ class Node:
         self.saved, self._saving = self._saving, None
         outbox, self._outbox, life = self._outbox, [], self.life
         for function, arguments in outbox:
-            if self.life == life:      # with the last of what it had to tell a process may end
+            if self.life == life:      # a process may end with the last message that it had to send
                 function(*arguments)
 
     def send(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Calls what sends a message, when quorum-state has what it tells of."""
+        """Call a function that sends a message, at once or when the quorum-state that the message refers to is
+        durable."""
         if self._saving is None:
             function(*arguments)
         else:
@@ -462,7 +466,7 @@ class Node:
         self._around.loop.after(self.flush_us(), self.enter_thread, self.life, ended)
 
     def tell_loop(self) -> None:
-        """See `Host`. When it hears late, the answer to what has left may be there before."""
+        """See `Host`. When the report is late, the answer to a message that left with the flush may arrive first."""
         options = self._around.options
         if self._random.randrange(HEARS_LATE_ODDS):
             self.enter(self.life, self._hear_of_flushes)
@@ -477,7 +481,7 @@ class Node:
             process.loop.reader()
 
     def _meet(self, moment: Moment) -> None:
-        """If somebody waits for this moment, it begins; that it is reached does not mean that it is over."""
+        """Start a fault that waits for this moment. It strikes a little later, and the moment need not be over then."""
         strike = self.at_next.pop(moment, None)
         if strike is not None:
             self._around.loop.after(1 + self._random.randrange(self._around.options.flush_us), strike)
@@ -493,7 +497,7 @@ class Node:
     # --- the state machine -------------------------------------------------------------------------------------------
 
     def committed(self, end_offset: int) -> None:
-        """What is committed is applied, and what was proposed here is acknowledged."""
+        """Apply what is committed, and acknowledge the values proposed here."""
         self._around.watcher.applied(self, end_offset)
         self._apply(end_offset)
         self._maybe_snapshot()
@@ -529,7 +533,7 @@ class Node:
 
     @property
     def owes_snapshot(self) -> bool:
-        """Whether enough was applied since the last snapshot, and none is being made."""
+        """True when enough was applied since the last snapshot and none is being written."""
         every = self._around.options.snapshot_every_offsets
         latest = max(self.disk.snapshots, default=OffsetAndEpoch(0, 0))
         return every > 0 and not self._snapshotting and self.applied - latest.offset >= every
@@ -557,6 +561,6 @@ class Node:
                 self.count("snapshot made")
                 process.raft.trim_log(snapshot.id)
                 process.driver.wake()
-            self._maybe_snapshot()  # as much again may have been applied while this one was written
+            self._maybe_snapshot()  # enough for another one may have been applied while this one was written
 
         self._around.loop.after(self.flush_us() * 3, self.enter, self.life, written)

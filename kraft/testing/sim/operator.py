@@ -1,8 +1,11 @@
-"""Who changes the voters, replaces disks, rolls restarts: a careful operator with bad luck.
+"""A careful operator with bad luck: changes the voters, replaces disks, performs rolling restarts.
 
-Careful: at any time the voters of every log have a majority of replicas whose disks are not lost, else no protocol
-could go on. So the operator neither destroys a disk soon after it has asked for a change, nor asks for one that would
-leave too few, nor for a reassignment soon after a disk was lost: its leader may still count that replica as caught up.
+Careful means that at any time the voters of every log have a majority of replicas whose disks are not lost. Otherwise
+no protocol could continue. So the operator
+
+- destroys no disk soon after it has requested a change;
+- requests no change that would leave too few replicas;
+- requests no reassignment soon after a disk was lost: the leader may still consider that replica caught up.
 """
 
 from random import Random
@@ -22,14 +25,14 @@ from kraft.testing.sim.node import Node
 from kraft.testing.sim.options import MILLISECOND, SECOND
 
 QUIET_US = 15 * SECOND
-"""So long after a request no disk is lost: the request may be late, and a change it began may go on. And so long after
-a disk is lost nothing is reassigned."""
+"""Quiet period. After a request no disk is lost for so long: the request may be late, and a change that it began may
+continue. After the loss of a disk nothing is reassigned for so long."""
 
 TIMEOUT_MS = 5000
 
 
 class Operator:
-    """A station on the network that only asks."""
+    """Operator of a run: a station on the network that only sends requests."""
 
     life = 0
     is_up = True
@@ -57,7 +60,7 @@ class Operator:
     # --- voters ------------------------------------------------------------------------------------------------------
 
     def change(self) -> bool:
-        """Adds or removes a voter; says whether it asked for that."""
+        """Request to add or remove a voter. Return whether a request was sent."""
         leader = self._cluster.leader()
         if leader is None or not self._cluster.options.dynamic:
             return False
@@ -86,7 +89,8 @@ class Operator:
         return True
 
     def reassign(self) -> bool:
-        """To any set of nodes that are there; or stops what is under way."""
+        """Request a reassignment to a random set of working nodes, or stop the current one. Return whether a request
+        was sent."""
         leader = self._cluster.leader()
         if leader is None or not self._cluster.options.dynamic or self._cluster.loop.now_us < self._lost_us + QUIET_US:
             return False
@@ -102,7 +106,8 @@ class Operator:
         return True
 
     def _will_last(self, targets: tuple[int, ...]) -> bool:
-        """Whether a majority of them will come back from a restart: of damage that nobody has met yet, only we know."""
+        """Return whether a majority of the targets will survive a restart. Only the simulator knows of damage that no
+        node has found yet."""
         lost = sum(not self._cluster.is_alive(self._cluster.node(node_id).key) for node_id in targets)
         return lost <= (len(targets) - 1) // 2
 
@@ -112,9 +117,9 @@ class Operator:
             self._ask(leader, ReassignVotersRequest(cluster_id=CLUSTER_ID, targets=None, timeout_ms=TIMEOUT_MS))
 
     def restore(self) -> bool:
-        """Takes lost voters out, one change at a time, and stops a reassignment that would wait for ever: to a disk
-        that is lost, or to nodes whose address nobody is told, because a peer does not know DiscoverBrokers. Says
-        whether there is something to do."""
+        """Remove lost voters, one change at a time, and stop a reassignment that would wait indefinitely. Such a
+        reassignment is to a lost disk, or to nodes whose address is not reported, because a peer does not know
+        DiscoverBrokers. Return whether there is something to do."""
         leader = self._cluster.leader()
         if leader is None:
             return True
@@ -141,7 +146,7 @@ class Operator:
         return len(alive) >= voters.majority
 
     def may_lose(self, node: Node) -> bool:
-        """Whether the quorum can do without this node's disk, which is lost then."""
+        """Return whether the quorum can do without this node's disk. If so, the caller destroys it."""
         cluster = self._cluster
         if not cluster.options.dynamic or cluster.loop.now_us < self._quiet_from_us or node.key in cluster.dead:
             return False
@@ -156,7 +161,7 @@ class Operator:
     # --- restarts ----------------------------------------------------------------------------------------------------
 
     def roll(self, position: int = 0) -> None:
-        """Stops and starts the nodes, one after the other."""
+        """Stop and start the nodes, one after the other."""
         cluster = self._cluster
         if self.is_rolling and position < len(cluster.nodes):
             node = cluster.nodes[position]
@@ -175,7 +180,7 @@ class Operator:
         self._cluster.loop.after(self._cluster.options.fetch_timeout_ms * MILLISECOND, self.roll, position + 1)
 
     def start(self, node: Node) -> None:
-        """Starts a node that is down; one whose disk is damaged gets another."""
+        """Start a node that is down. A node with a damaged disk gets another one."""
         if node.is_up:
             return
         node.start()

@@ -1,4 +1,4 @@
-"""A run: the cluster, what breaks it, what watches it; first with faults, then healed."""
+"""A run: the cluster, its faults, and its checks. It has a phase with faults, then a healed phase."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -29,22 +29,23 @@ STEP: Final = Struct("<QQ")
 LOOK_EVERY_US: Final = SECOND // 2
 TELL_US: Final = 100 * MILLISECOND
 CHUNK_US: Final = 3 * MILLISECOND // 2
-"""So long a chunk of a snapshot takes at most when everything is healed."""
+"""Longest time to fetch a chunk of a snapshot when everything is healed."""
 HEALED: Final = (
     "delay_ms", "jitter_ms", "drop_per_mille", "duplicate_per_mille", "late_per_mille", "damage_per_mille",
     "refuse_per_mille", "flush_us", "slow_flush_per_mille", "snapshot_bytes", "turn_us",
 )
-"""Options that go back to what they are by default when everything is healed."""
+"""Options that return to their defaults when everything is healed."""
 
 
 def late_us(options: Options) -> int:
-    """How long after the healing messages of before may come, twice too: they may ask for another leader."""
+    """Return how long after the healing old messages may arrive, also twice. Such a message may start another
+    election."""
     late_ms = options.late_ms if options.late_per_mille else 0
     return (3 * (late_ms + options.delay_ms + options.jitter_ms) + 100) * MILLISECOND
 
 
 class World:
-    """`transitions` counts the changes of role by (role, cause, role)."""
+    """World of one run. `transitions` counts the changes of role by (role, cause, role)."""
 
     def __init__(self, seed: int, options: Options, trace: TextIO | None = None,
                  listen: Callable[[int, float, Event], None] | None = None) -> None:
@@ -71,19 +72,20 @@ class World:
 
     @property
     def digest(self) -> str:
-        """Of everything that happened so far."""
+        """Digest of all events so far."""
         return self._digest.hexdigest()
 
     # --- running -----------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Raises a `ViolationError`."""
+        """Run both phases and check the history. Raises a `ViolationError`."""
         for node in self.cluster.nodes:
             self.loop.after(1, node.start)
         self.clients.start()
         self.faults.start()
         self._run_until(self.cluster.options.fault_seconds * SECOND)
-        # After each change of leader a snapshot is fetched from its first byte, and it may come a byte at a time.
+        # After each change of leader a snapshot is fetched from its first byte, and each response may carry only one
+        # byte.
         options = self.cluster.options
         fetching_us = 2 * CHUNK_US * options.snapshot_bytes // options.fetch_max_bytes
         self._heal()
@@ -122,7 +124,7 @@ class World:
                 self.operator.start(node)
 
     def _converge(self, deadline_us: int) -> None:
-        """Liveness: within a bound in virtual time, everything that was begun has come to its end."""
+        """Liveness: check that everything that was begun ends within a bound of virtual time."""
         cluster, probe, looks = self.cluster, None, 0
         while True:
             self._run_until(self.loop.now_us + LOOK_EVERY_US)
@@ -146,17 +148,17 @@ class World:
                 probe = self.history.operations[-1]
 
     def also_missing(self) -> ViolationError | None:
-        """What else has not come true yet."""
+        """Return a further condition that is not met yet, or None."""
         return None
 
     def calm(self) -> None:
-        """Everything has converged, and there are no faults any more."""
+        """Check a converged quorum that has no faults any more."""
         self._tell_idle()
         self._move_unnoticed()
 
     def _move_unnoticed(self) -> None:
-        """NobodyStandsNeedlessly: in a quorum without faults a follower is restarted at another address. It tells the
-        leader, and nobody stands for election meanwhile (KAFKA-19400)."""
+        """NobodyStandsNeedlessly: a follower that restarts at another address in a quorum without faults reports it to
+        the leader. No node campaigns meanwhile (KAFKA-19400)."""
         leader = self.cluster.leader()
         assert leader is not None
         followers = [node for node in self.cluster.nodes if node is not leader and node.raft.replica.is_voter]
@@ -175,9 +177,9 @@ class World:
         return sum(number for (_, _, role), number in self.transitions.items() if role == Role.PROSPECTIVE.value)
 
     def _tell_idle(self) -> None:
-        """HighWatermarkIsTold: what is committed while nothing else happens is told at once, not with the next record
-        or when a Fetch has waited its time (KAFKA-13959). Who is told of a snapshot of it, because the leader's log was
-        trimmed meanwhile, may take the time to fetch that."""
+        """HighWatermarkIsTold: a commit while nothing else happens is announced at once, not with the next record or
+        after a Fetch's maximum wait (KAFKA-13959). A node that is referred to a snapshot of it, because the leader's
+        log was trimmed meanwhile, may take the time to fetch that snapshot."""
         leader = self.cluster.leader()
         assert leader is not None
         self.clients.propose(0)
