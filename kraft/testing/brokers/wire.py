@@ -51,7 +51,7 @@ class Hold:
 
 
 class Connection:
-    """Connection from the process that opened it to the process that ran there at that time.
+    """Connection from the process that opened it to the process that ran there then.
 
     `on_lost` is called in the process that opened it when the other end breaks it. `on_left` is called in the other
     process when the one that opened it closes it or dies.

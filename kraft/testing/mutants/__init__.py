@@ -1,9 +1,9 @@
-"""Known bugs, each a patch of the core, its driver or its disk that can be put in and taken out again. The simulator is
-worth something as long as it finds them all: `kraft simulate --mutants`.
+"""Known bugs: each is a patch of the core, its driver or its disk that can be applied and undone. The simulator must
+find them all: `kraft simulate --mutants`.
 
-    patches      putting in and taking out
-    registry     all of them, by name; the numbers are those of the list of real bugs that they are made after
-    voting replication voters machine durability     the bugs of quorums, by what they break
-    replicas controllers                             those of brokers and controllers
-    find         looks for the seed that shows one
+    patches      applies and undoes a bug
+    registry     all mutants, by name; the numbers are those of the list of real bugs that they reproduce
+    voting replication voters machine durability     bugs of quorums, by the part that they break
+    replicas controllers                             bugs of brokers and controllers
+    find         searches for seeds that show a mutant
 """

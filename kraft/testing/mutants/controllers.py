@@ -1,4 +1,4 @@
-"""Bugs in the controller's decisions and in the keeper of in-sync replicas: the real code has them put in."""
+"""Bugs in the controller's decisions and in the keeper of in-sync replicas. They are applied to the real code."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ CONTROLLERS = Collection()
 
 @CONTROLLERS.add(30, "KAFKA-15221")
 def broker_epoch_of_a_fetch_is_ignored(patches: Patches) -> None:
-    """A Fetch of a process that is gone lets its successor into the ISR."""
+    """A Fetch of an earlier process of a broker lets its current process into the ISR."""
     def around(original: Any) -> Any:
         def caught_up(keeper: Any, key: Any, node_id: int) -> bool:
             led = keeper._led.get(key)
@@ -46,7 +46,7 @@ def broker_epoch_of_a_fetch_is_ignored(patches: Patches) -> None:
 
 @CONTROLLERS.add(31, "KAFKA-13916")
 def fenced_broker_joins_the_isr(patches: Patches) -> None:
-    """Nobody looks whether a broker takes part when it becomes in-sync (KIP-841)."""
+    """A broker joins the ISR without a check that it is active (KIP-841)."""
     patches.put(alter_partition, "_eligible", lambda _context, _partition, _state: True)
 
     def caught_up(keeper: Any, key: Any, node_id: int) -> bool:
@@ -63,8 +63,8 @@ def fenced_broker_joins_the_isr(patches: Patches) -> None:
 
 @CONTROLLERS.add(32, "KAFKA-14154")
 def zombie_controller_refuses_for_good(patches: Patches) -> None:
-    """A leader goes on asking the controller that it asked before, and that one, overtaken, says that the leader's
-    epochs are wrong, not that it is not the controller."""
+    """A leader keeps sending requests to an overtaken controller. That one rejects the leader's epochs, instead of
+    answering that it is not the controller."""
     def validate(original: Any) -> Any:
         def judged(*arguments: Any) -> ErrorCode:
             code: ErrorCode = original(*arguments)
@@ -96,7 +96,7 @@ def zombie_controller_refuses_for_good(patches: Patches) -> None:
 
 @CONTROLLERS.add(33, "KAFKA-12686")
 def answer_of_another_leadership_counts(patches: Patches) -> None:
-    """The answer to a proposal is taken for one to whatever is proposed now, in whichever epoch."""
+    """The answer to a proposal is applied to the current proposal, in whichever epoch."""
     def answered(keeper: Any, response: Any, now_ms: int) -> None:
         asked = keeper._asked or {}
         keeper._asked = {key: keeper._led[key] for key in asked if key in keeper._led}
@@ -119,19 +119,19 @@ def answer_of_another_leadership_counts(patches: Patches) -> None:
 
 @CONTROLLERS.add(0, "KIP-497: maximal ISR")
 def shrink_counts_at_once(patches: Patches) -> None:
-    """A leader goes on without a follower before the controller has agreed."""
+    """A leader stops waiting for a follower before the controller has agreed."""
     patches.put(isr.Led, "maximal", property(lambda led: led.proposed or led.isr))
 
 
 @CONTROLLERS.add(0, "KIP-966: unclean shutdown")
 def unclean_shutdown_stays_eligible(patches: Patches) -> None:
-    """A broker that comes back without the mark of a clean stop keeps its place among those that may lead."""
+    """A broker that returns without the mark of a clean stop stays in the ISR and the ELR."""
     patches.put(brokers, "lost", leaderships.leaves)
 
 
 @CONTROLLERS.add(41, "KAFKA-15665")
 def reassignment_is_over_early(patches: Patches) -> None:
-    """A reassignment is over when one of the target replicas is in sync."""
+    """A reassignment ends when one of the target replicas is in sync."""
     def complete(change: Any) -> None:
         wanted = change.assignment
         in_sync = tuple(replica for replica in change.isr if replica not in wanted.removing)
@@ -143,17 +143,18 @@ def reassignment_is_over_early(patches: Patches) -> None:
     patches.put(Change, "complete_reassignment", complete)
 
 
-# It takes a leadership that ends and a request that comes, in one turn of the loop.
+# The bug needs the end of a leadership and the arrival of a request in one step of the loop.
 @CONTROLLERS.add(0, "the end of a leadership is told at once", turn_us=20_000, resign_every_ms=400,
                  isolate_every_ms=400, fault_seconds=10)
 def leadership_ends_with_the_turn(patches: Patches) -> None:
-    """The controller is told with everything else, at the end of the turn, that the core leads no more."""
+    """The end of the core's leadership is reported to the controller with everything else, at the end of the loop
+    step."""
     patches.put(RaftDriver, "_stepped", lambda driver, **_how: driver._schedule())
 
 
 @CONTROLLERS.add(0, "fast fencing: no answer is no proof")
 def silent_broker_is_fenced_by_a_new_controller(patches: Patches) -> None:
-    """A broker that has not spoken to a new controller yet is fenced also when its address does not answer."""
+    """A broker that has not contacted a new controller yet is fenced even when its address does not answer."""
     def probed(sessions: BrokerSessions, broker_id: int, found: Found, _now_ms: int) -> Doubt | None:
         session = sessions.by_id.get(broker_id)
         return None if session is None or found is Found.THERE else session.doubt
@@ -163,7 +164,7 @@ def silent_broker_is_fenced_by_a_new_controller(patches: Patches) -> None:
 
 @CONTROLLERS.add(0, "checked leaders: no answer is no proof")
 def silent_leader_is_left_out(patches: Patches) -> None:
-    """Metadata leaves out a leader also when its process does not answer a check in time."""
+    """Metadata leaves out a leader even when its process merely does not answer a check in time."""
     def around(original: Any) -> Any:
         def hidden(checks: LeaderChecks, held: Any) -> tuple[int, ...]:
             silent = (broker_id for broker_id, leader in checks._leaders.items()
@@ -183,7 +184,7 @@ def answers_are_held_without_limit(patches: Patches) -> None:
 
 @CONTROLLERS.add(42, "KAFKA-13972")
 def cancelled_reassignment_leaves_a_replica(patches: Patches) -> None:
-    """A broker that is no replica any more is not told to remove its log."""
+    """A broker that is not a replica any more does not learn that it must remove its log."""
     def around(original: Any) -> Any:
         def plan_change(delta: Any, node_id: int) -> Any:
             return [step for step in original(delta, node_id)
@@ -196,7 +197,8 @@ def cancelled_reassignment_leaves_a_replica(patches: Patches) -> None:
 
 @CONTROLLERS.add(45, "KAFKA-14292")
 def shutdown_offset_moves(patches: Patches) -> None:
-    """With each heartbeat of a broker on its way out, what the others must know before it may go is later."""
+    """Each heartbeat of a broker that is shutting down raises the offset that the others must reach before it may
+    stop."""
     def heartbeat(context: Any, request: Any) -> Any:
         decision = handler.decide(context, request)
         session = context.sessions.by_id.get(request.broker_id)
@@ -210,26 +212,26 @@ def shutdown_offset_moves(patches: Patches) -> None:
 
 @CONTROLLERS.add(0, "KIP-966, last known leader")
 def who_led_last_is_forgotten(patches: Patches) -> None:
-    """When nobody is left in sync or eligible, nobody is known to have every acknowledged record."""
+    """When no replica is in sync or eligible, the last leader, which has every acknowledged record, is forgotten."""
     patches.put(Change, "note_last_leader", lambda _change, _record: None)
 
 
 @CONTROLLERS.add(0, "KIP-455", resize=True, move_every_ms=300)
 def reassignment_asked_again_is_over(patches: Patches) -> None:
-    """With the same target asked for once more, those on the way are replicas like any other."""
+    """If the same target is requested again, the replicas being added become ordinary replicas."""
     patches.put(reassignments, "to_be_added", lambda partition, targets: tuple(
         each for each in targets if each not in partition.replicas))
 
 
 @CONTROLLERS.add(0, "KIP-858", directories=2, directory_every_ms=500)
 def replica_in_a_failed_directory_may_lead(patches: Patches) -> None:
-    """Whether the directory that a replica lies in is there does not count."""
+    """The controller ignores whether the directory of a replica is online."""
     patches.put(BrokerRegistration, "has_online_dir", lambda _broker, _directory: True)
 
 
 @CONTROLLERS.add(0, "KAFKA-15665, ELR")
 def who_left_stays_eligible(patches: Patches) -> None:
-    """A broker that is no replica any more may still lead; one that comes back empty, too."""
+    """A broker that is not a replica any more may still lead, even when it returns with an empty log."""
     def fill(change: Any, min_isr: int, lost: Any) -> None:
         if len(change.isr) >= min_isr:
             change.elr = ()

@@ -18,7 +18,7 @@ DURABILITY = Collection()
 
 @DURABILITY.add(3, "KAFKA-10533")
 def nothing_is_flushed(patches: Patches) -> None:
-    """What was appended counts as durable, and is never flushed."""
+    """Appended records count as durable, and are never flushed."""
     patches.shadow(Replica, "flushed", property(lambda replica: replica.log.end.offset, lambda _replica, _offset: None))
     patches.put(Flusher, "flush_soon", lambda _flusher: None)
 
@@ -54,7 +54,7 @@ def leader_counts_unflushed(patches: Patches) -> None:
 
 @DURABILITY.add(0, "hard state, before messages")
 def vote_leaves_before_it_is_durable(patches: Patches) -> None:
-    """Messages do not wait for the quorum-state that they tell of."""
+    """Messages do not wait until the quorum-state that they depend on is durable."""
     def carry_out(driver: RaftDriver, ready: Ready, *, is_turn: bool) -> None:
         original(driver, replace(ready, hard_state=None), is_turn=is_turn)
         original(driver, Ready(hard_state=ready.hard_state), is_turn=is_turn)
@@ -65,7 +65,7 @@ def vote_leaves_before_it_is_durable(patches: Patches) -> None:
 
 @DURABILITY.add(0, "a flush is told by its end")
 def flushes_are_told_early(patches: Patches) -> None:
-    """The driver tells the core that the flush which it waits for has ended, without a look at how far that has got."""
+    """The driver reports the awaited flush as complete without a check how far it has got."""
     def settle(driver: Any, *, is_followed: bool = False) -> None:
         driver._settle_ahead()
         end_offset, driver._flushing = driver._flushing, None
@@ -77,7 +77,7 @@ def flushes_are_told_early(patches: Patches) -> None:
 
 @DURABILITY.add(0, "what is sent ahead acknowledges")
 def fetch_ahead_leaves_early(patches: Patches) -> None:
-    """The Fetch that the flusher's thread is to send does not wait for the end of the flush."""
+    """The Fetch that the flusher's thread sends does not wait for the end of the flush."""
     def send_when_durable(flusher: Any, _end_offset: int, _fd: int, _message: bytes) -> bool:
         flusher._host.send(flusher._send)
         return True
@@ -87,14 +87,14 @@ def fetch_ahead_leaves_early(patches: Patches) -> None:
 
 @DURABILITY.add(0, "records are appended ahead only for a core that takes them")
 def any_records_are_appended_ahead(patches: Patches) -> None:
-    """Whatever a leader sends is appended before the core has looked at it."""
+    """All records from a leader are appended before the core has checked them."""
     patches.put(Raft, "takes_records", lambda _raft, _node_id, _correlation, answer: (
         isinstance(answer, FetchResponse) and answer.records is not None))
 
 
 @DURABILITY.add(20, "KAFKA-15412")
 def unknown_quorum_state_is_ignored(patches: Patches) -> None:
-    """A quorum-state of a later release is taken for none."""
+    """A quorum-state of a later release is treated as missing."""
     def around(original: Any) -> Any:
         return lambda file: HardState() if file.is_newer else original(file)
 
@@ -103,7 +103,7 @@ def unknown_quorum_state_is_ignored(patches: Patches) -> None:
 
 @DURABILITY.add(0, "quorum-state, of which bits have flipped")
 def damaged_quorum_state_is_ignored(patches: Patches) -> None:
-    """A quorum-state that cannot be read is taken for none."""
+    """A quorum-state that cannot be read is treated as missing."""
     def around(original: Any) -> Any:
         return lambda file: HardState() if file.is_damaged else original(file)
 
@@ -112,7 +112,7 @@ def damaged_quorum_state_is_ignored(patches: Patches) -> None:
 
 @DURABILITY.add(21, "temporary file is not flushed before it is renamed")
 def empty_quorum_state(patches: Patches) -> None:
-    """After a loss of power quorum-state may be empty, and an empty one is taken for none."""
+    """After a loss of power quorum-state may be empty, and an empty one is treated as missing."""
     def lose_power(file: QuorumStateFile, random: Random) -> None:
         if file.pending is not None and random.random() < 0.5:
             file.durable = None
@@ -123,13 +123,13 @@ def empty_quorum_state(patches: Patches) -> None:
 
 @DURABILITY.add(21, "directory is not flushed after the rename")
 def rename_may_vanish(patches: Patches) -> None:
-    """The new quorum-state counts before the directory that names it is flushed."""
+    """The new quorum-state takes effect before the directory that names it is flushed."""
     patches.put(QuorumStateFile, "finish", lambda _file: None)
 
 
 @DURABILITY.add(0, "fsyncgate")
 def failed_flush_is_tried_again(patches: Patches) -> None:
-    """A flush that failed is tried again, and the second time there is nothing left to write."""
+    """A failed flush is retried, and the second time there is nothing left to write."""
     def around(original: Any) -> Any:
         def flush(disk: Any, mark: int) -> None:
             if disk.fail_flush:

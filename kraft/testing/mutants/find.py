@@ -1,4 +1,4 @@
-"""Looks for seeds that show a mutant."""
+"""Search for seeds that show a mutant."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,8 +13,11 @@ from kraft.testing.sim.run import NOTHING_RAISES, Outcome, options_of, relocatio
 
 @dataclass(frozen=True, slots=True)
 class Hunt:
-    """`needed`: how many runs each find took, one after the other in the seeds that were tried; the first find is by
-    `seed`. `violations`: the names of the invariants that told."""
+    """Result of the search for one mutant.
+
+    `needed`: the number of runs of each find, counted from the find before. `seed`: the seed of the first find.
+    `violations`: the names of the violated invariants.
+    """
 
     mutant: Mutant
     runs: int
@@ -42,9 +45,11 @@ class Hunt:
 
 def hunt(mutants: Sequence[Mutant], seeds: range, jobs: int = 1, told: Callable[[Hunt], None] = lambda _found: None,
          finds: int = 3, draw: Callable[[int], Options] = options_of) -> list[Hunt]:
-    """Tries each mutant on the seeds in turn, until it was found `finds` times or there are no more. `draw` says what
-    the run of a seed is like, where the mutant does not. `RuntimeError` when a mutant raises what nothing else does: it
-    no longer fits what it is put into, and is no find."""
+    """Try each mutant on the seeds, one after the other, until it is found `finds` times or no seed is left.
+
+    `draw` returns the options for a seed; a mutant's own options override them. Raise `RuntimeError` when a mutant
+    raises an exception that nothing else raises: it does not fit the patched code, and that is no find.
+    """
     hunts = []
     for mutant in mutants:
         found = _hunt_one(mutant, seeds, jobs, finds, draw)
@@ -66,7 +71,7 @@ def _hunt_one(mutant: Mutant, seeds: range, jobs: int, finds: int, draw: Callabl
         remaining = remaining[report.runs:]
         if report.findings and report.findings[0].name == NOTHING_RAISES:
             raise RuntimeError(f"{mutant.name} does not run: {report.findings[0].text}")
-        # What is broken without the mutant, too, does not show the mutant.
+        # A failure that also occurs without the mutant does not show the mutant.
         if report.findings and run(report.findings[0].seed).violation is None:
             first = report.findings[0].seed if first is None else first
             needed.append(since)

@@ -1,5 +1,5 @@
-"""Bugs in the state machine above the core, and in what the core tells it: the metadata controller's, and
-snapshots'."""
+"""Bugs in the state machine above the core, and in the events that the core reports to it: those of the metadata
+controller, and those of snapshots."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ SKIPPED_EVERY = 8
 
 @MACHINE.add(8, "KAFKA-17608")
 def what_was_proposed_is_not_taken_back(patches: Patches) -> None:
-    """A leader that loses the leadership keeps in its state what it proposed and what was never committed."""
+    """A leader that loses the leadership keeps its uncommitted proposals in its state."""
     def around(original: Any) -> Any:
         def leadership(node: Any, told: Any) -> None:
             led = node.leads_epoch != NOBODY
@@ -33,7 +33,7 @@ def what_was_proposed_is_not_taken_back(patches: Patches) -> None:
 
 @MACHINE.add(9, "KAFKA-17333")
 def leads_before_it_has_caught_up(patches: Patches) -> None:
-    """The state machine is told that it leads before it has applied the log."""
+    """The state machine starts to lead before it has applied the log."""
     def around(original: Any) -> Any:
         return property(lambda raft: original.fget(raft)._replace(epoch_start=-1))
 
@@ -42,7 +42,7 @@ def leads_before_it_has_caught_up(patches: Patches) -> None:
 
 @MACHINE.add(14, "KAFKA-14275")
 def standby_passes_over_a_record(patches: Patches) -> None:
-    """A standby that fails to apply a record goes on with the next."""
+    """A standby that fails to apply a record continues with the next."""
     def apply(node: Any, high_watermark: int) -> None:
         for batch in node.log.between(node.applied, high_watermark):
             if node.leads_epoch != NOBODY or batch.end_offset % SKIPPED_EVERY:
@@ -54,7 +54,7 @@ def standby_passes_over_a_record(patches: Patches) -> None:
 
 @MACHINE.add(15, "KAFKA-14618")
 def snapshot_id_off_by_one(patches: Patches) -> None:
-    """A snapshot's id has the last offset in it and not the one behind."""
+    """A snapshot's id has the last offset in it instead of the end offset."""
     def around(original: Any) -> Any:
         def snapshot_id(raft: Raft, end_offset: int) -> OffsetAndEpoch:
             found: OffsetAndEpoch = original(raft, end_offset)
@@ -80,7 +80,7 @@ def snapshot_is_not_loaded_at_the_start(patches: Patches) -> None:
 
 @MACHINE.add(17, "KAFKA-12958")
 def leader_is_told_to_load_a_snapshot(patches: Patches) -> None:
-    """A leader's state machine is given a snapshot although it has everything."""
+    """A leader's state machine must load a snapshot although it has everything."""
     def around(original: Any) -> Any:
         def take_ready(raft: Any) -> Ready:
             ready: Ready = original(raft)
@@ -96,7 +96,7 @@ def leader_is_told_to_load_a_snapshot(patches: Patches) -> None:
 
 @MACHINE.add(18, "KAFKA-14300")
 def no_snapshot_after_a_leadership(patches: Patches) -> None:
-    """What counts until the next snapshot is reset when the leadership ends, and is never looked at again."""
+    """A node whose leadership has ended never checks again whether a snapshot is due."""
     def around(original: Any) -> Any:
         def maybe_snapshot(node: Any) -> None:
             if node.leads_epoch != NOBODY:

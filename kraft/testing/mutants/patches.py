@@ -1,5 +1,5 @@
-"""How a bug is put into code that knows nothing of it: names of modules and classes are bound to other functions, and
-bound back."""
+"""Patches that put a bug into unchanged code: names of modules and classes are bound to other functions, and
+restored."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,15 +9,16 @@ from typing import Any
 
 
 class Patches:
-    """What was changed, so that it can be undone, last first."""
+    """Changes that can be undone, the last one first."""
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], None]] = []
 
     def put(self, owner: object, name: str, value: object) -> None:
-        """Binds `owner.name`, owner being a module or a class, to something else, which can be called in the same way.
+        """Bind `owner.name` to a value that can be called in the same way. The owner is a module or a class.
 
-        Names move on, and a bug that is put where nobody looks, or that raises when it is called, would test nothing.
+        The check matters because names change. A bug in unused code, or one that raises when it is called, would test
+        nothing.
         """
         before = getattr(owner, name)
         if isfunction(before) and isfunction(value):
@@ -25,7 +26,7 @@ class Patches:
         self._bind(owner, name, value)
 
     def shadow(self, owner: type, name: str, value: property) -> None:
-        """Binds a name of the class that so far its instances alone have."""
+        """Bind a name of the class that only its instances have so far."""
         assert not hasattr(owner, name), f"{owner} has {name}: put something in its place"
         self._bind(owner, name, value)
 
@@ -35,11 +36,11 @@ class Patches:
         self._undo.append(lambda: setattr(owner, name, before) if is_own else delattr(owner, name))
 
     def wrap(self, owner: object, name: str, around: Callable[[Any], Any]) -> None:
-        """Binds it to what `around` makes of it."""
+        """Bind the name to the result of `around` for its current value."""
         self.put(owner, name, around(vars(owner)[name]))
 
     def entry(self, table: Any, key: object, value: object) -> None:
-        """Changes one entry of a table."""
+        """Change one entry of a table."""
         before = table[key]
         table[key] = value
         self._undo.append(lambda: table.__setitem__(key, before))
@@ -50,7 +51,7 @@ class Patches:
 
 
 def _check_calls(before: Callable[..., object], value: Callable[..., object]) -> None:
-    """Raises TypeError unless `value` takes all that `before` can be called with, and the least that it can."""
+    """Raise TypeError unless `value` accepts both the longest and the shortest argument list of `before`."""
     parameters = signature(before).parameters.values()
     for given in (list(parameters), [each for each in parameters if each.default is Parameter.empty]):
         places = [each for each in given if each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
@@ -59,9 +60,12 @@ def _check_calls(before: Callable[..., object], value: Callable[..., object]) ->
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """`number`: in the list of real bugs (hazards B5), 0 for an unsafe order of writes and flushes, or a rule of the
-    protocol that somebody left out. `origin`: who had it. `options`: of the runs that look for it, instead of what
-    their seeds draw; only where any run would meet it too seldom."""
+    """A known bug.
+
+    `number`: its number in the list of real bugs (hazards B5). It is 0 for an unsafe order of writes and flushes, or
+    for a missing rule of the protocol. `origin`: the project that had it. `options`: override the drawn options of the
+    runs that search for it; set only for a bug that ordinary runs would show too seldom.
+    """
 
     name: str
     number: int
@@ -73,7 +77,7 @@ class Mutant:
 
 @contextmanager
 def planted(mutant: Mutant) -> Iterator[None]:
-    """The bug is there inside the `with`."""
+    """Apply the bug inside the `with` block."""
     patches = Patches()
     try:
         mutant.apply(patches)
@@ -83,8 +87,8 @@ def planted(mutant: Mutant) -> Iterator[None]:
 
 
 class Collection:
-    """Mutants of one module: its decorator takes the function that puts one in, whose name is the mutant's and whose
-    docstring says what is wrong."""
+    """Mutants of one module. Its decorator registers a function that applies a bug. The function's name is the mutant's
+    name, and its docstring describes the bug."""
 
     def __init__(self) -> None:
         self.mutants: list[Mutant] = []

@@ -19,9 +19,9 @@ MUTANTS: Final[dict[str, Mutant]] = {
 BROKER_MUTANTS: Final[dict[str, Mutant]] = {
     mutant.name: mutant for collection in (REPLICAS, CONTROLLERS) for mutant in collection.mutants
 }
-"""Those that runs with brokers must find."""
+"""Mutants that runs with brokers must find."""
 
 NOT_HERE: Final[dict[int, str]] = {
     23: "an overloaded controller fences live brokers: leases are the controller's, the core has none",
 }
-"""Bugs of the list that no quorum of cores can have."""
+"""Bugs of the list that cannot occur in a quorum of cores."""

@@ -1,4 +1,4 @@
-"""Bugs in replicas, fetchers and logs of partitions: the twins of compiled code have them put in."""
+"""Bugs in replicas, fetchers and logs of partitions. They are applied to the models of the compiled code."""
 
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ RECORDS_THAT_DO_NOT_FIT = 3
 
 @REPLICAS.add(28, "KAFKA-14704")
 def high_watermark_before_truncation(patches: Patches) -> None:
-    """A follower raises its high watermark before it cuts what diverges."""
+    """A follower raises its high watermark before it truncates diverging records."""
     def around(original: Any) -> Any:
         def take_part(self: Fetcher, part: FetchedPart, followed: Any) -> None:
             if part.diverging is not None and followed.leader_epoch == followed.partition.leader_epoch:
@@ -34,7 +34,7 @@ def high_watermark_before_truncation(patches: Patches) -> None:
 
 @REPLICAS.add(29, "KAFKA-13091")
 def high_watermark_stays_after_isr_shrink(patches: Patches) -> None:
-    """When the in-sync replicas are fewer the high watermark does not move until the next fetch or append."""
+    """When the ISR shrinks, the high watermark does not move until the next fetch or append."""
     def set_isr(partition: Any, isr: tuple[int, ...], maximal: tuple[int, ...] | None = None) -> None:
         partition._reset((partition.leader_id, *partition.progress), isr if maximal is None else maximal, anew=False)
         partition.in_sync_count = len(dict.fromkeys(isr))
@@ -44,7 +44,7 @@ def high_watermark_stays_after_isr_shrink(patches: Patches) -> None:
 
 @REPLICAS.add(34, "KAFKA-13207")
 def truncated_by_a_fetcher_of_before(patches: Patches) -> None:
-    """An answer is worked off although the partition is not this fetcher's any more."""
+    """A fetcher handles an answer for a partition that another fetcher follows by now."""
     def around(original: Any) -> Any:
         def answered(self: Any, asked: Any, answer: Any) -> None:
             for key, followed in asked.items():
@@ -60,7 +60,7 @@ def truncated_by_a_fetcher_of_before(patches: Patches) -> None:
 
 @REPLICAS.add(34, "KAFKA-13141")
 def diverging_fetch_counts(patches: Patches) -> None:
-    """A leader believes the offset of a Fetch although the log behind it diverges."""
+    """A leader accepts the offset of a Fetch although the log before it diverges."""
     def around(original: Any) -> Any:
         def read(partition: Partition, part: FetchPart, replica_id: int, broker_epoch: int) -> FetchedPart:
             answer: FetchedPart = original(partition, part, replica_id, broker_epoch)
@@ -75,7 +75,7 @@ def diverging_fetch_counts(patches: Patches) -> None:
 
 @REPLICAS.add(35, "KAFKA-15510")
 def empty_fetch_forgets_the_last_epoch(patches: Patches) -> None:
-    """After an answer without records a follower does not know its last epoch, and does not tell it."""
+    """After an answer without records a follower does not know its last epoch, and does not send it."""
     def take_part(original: Any) -> Any:
         def take(self: Any, part: FetchedPart, followed: Any) -> None:
             original(self, part, followed)
@@ -93,8 +93,7 @@ def empty_fetch_forgets_the_last_epoch(patches: Patches) -> None:
 
 @REPLICAS.add(36, "KAFKA-12996")
 def diverging_below_the_log_start(patches: Patches) -> None:
-    """A follower whose offset was deleted at the leader is told where their epochs part, not that it must begin
-    anew."""
+    """A follower whose offset was deleted at the leader receives the point of divergence. It should restart its log."""
     def disagreement(partition: Partition, part: FetchPart) -> FetchedPart | None:
         epoch, end = partition.log.end_offset_for(part.last_epoch)
         if epoch < 0 or end < 0 or part.fetch_offset < partition.log.start_offset:
@@ -110,7 +109,7 @@ def diverging_below_the_log_start(patches: Patches) -> None:
 
 @REPLICAS.add(37, "KAFKA-10706")
 def epochs_stay_after_truncation(patches: Patches) -> None:
-    """The epoch cache keeps epochs whose records were cut, also when others take their place."""
+    """The epoch cache keeps epochs whose records were truncated, even when others replace them."""
     def begin_epoch(log: ReplicaLog, epoch: int) -> None:
         if epoch not in [known for known, _ in log.epochs]:
             log.epochs.append((epoch, log.end_offset))
@@ -122,7 +121,7 @@ def epochs_stay_after_truncation(patches: Patches) -> None:
 
 @REPLICAS.add(37, "KAFKA-10432")
 def epoch_zero_is_none(patches: Patches) -> None:
-    """Epoch 0 is taken for no epoch."""
+    """Epoch 0 is treated as no epoch."""
     def around(original: Any) -> Any:
         return property(lambda partition: original.fget(partition) or -1)
 
@@ -131,11 +130,11 @@ def epoch_zero_is_none(patches: Patches) -> None:
 
 @REPLICAS.add(38, "KAFKA-9491")
 def high_watermark_stays_after_full_truncation(patches: Patches) -> None:
-    """A log that begins anew keeps its high watermark."""
+    """A restarted log keeps its high watermark."""
     patches.put(ReplicaLog, "reset_marks", lambda _log, _offset: None)
 
 
-# Followers that hear late from the controller and are far behind, while leaderships go round all the time.
+# Followers learn late from the controller and are far behind, while leaderships move around all the time.
 @REPLICAS.add(39, "KAFKA-9838", brokers=3, voters=1, observers=3, combined=False, replication=3, min_insync=1, window=5,
               shuffle_every_ms=100, swap_ms=40, hold_ms=500, reset_every_ms=100, unclean=True, fetch_batches=1,
               produce_every_ms=40, lag_ms=150, fault_seconds=10, delay_ms=1, jitter_ms=1, drop_per_mille=0,
@@ -143,7 +142,7 @@ def high_watermark_stays_after_full_truncation(patches: Patches) -> None:
               cut_every_ms=0, kill_every_ms=0, power_every_ms=0, blackout_every_ms=0, pause_every_ms=0,
               shutdown_every_ms=0, topic_every_ms=0, move_every_ms=0, elect_every_ms=0, resign_every_ms=0)
 def read_races_with_truncation(patches: Patches) -> None:
-    """An answer has records that were read before the log was cut, and the high watermark of after it."""
+    """An answer has records that were read before a truncation, and the high watermark of after it."""
     def tell(broker: Any, parked: Any, parts: Any) -> None:
         def answer() -> None:
             late = []
@@ -161,7 +160,7 @@ def read_races_with_truncation(patches: Patches) -> None:
 
 @REPLICAS.add(40, "KIP-101")
 def truncates_to_the_high_watermark(patches: Patches) -> None:
-    """A follower cuts its log to its high watermark and asks nobody about epochs."""
+    """A follower truncates its log to its high watermark, without a query about epochs."""
     def around(original: Any) -> Any:
         def become_follower(partition: Partition, leader_epoch: int, leader_id: int) -> None:
             is_new = leader_epoch > partition.leader_epoch
@@ -175,13 +174,13 @@ def truncates_to_the_high_watermark(patches: Patches) -> None:
     patches.put(Partition, "last_epoch", property(lambda _partition: -1))
 
 
-# A leadership goes and comes back within the time in which nobody is taken out of the in-sync replicas.
+# A leadership leaves and returns before any replica is removed from the ISR.
 @REPLICAS.add(40, "KIP-320", brokers=3, voters=3, observers=0, combined=True, replication=3, min_insync=2, window=5,
               shuffle_every_ms=300, produce_every_ms=40, lag_ms=1000, swap_ms=40, fault_seconds=10, isolate_every_ms=0,
               part_every_ms=0, cut_every_ms=0, kill_every_ms=0, power_every_ms=0, blackout_every_ms=0, pause_every_ms=0,
               shutdown_every_ms=0, topic_every_ms=0, move_every_ms=0, elect_every_ms=0, resign_every_ms=0)
 def fetch_of_an_earlier_epoch_counts(patches: Patches) -> None:
-    """A leader answers a Fetch of an earlier leader epoch, and believes its offset."""
+    """A leader answers a Fetch of an earlier leader epoch, and accepts its offset."""
     def around(original: Any) -> Any:
         def fence(partition: Partition, current_leader_epoch: int, **wanted: bool) -> ErrorCode:
             code: ErrorCode = original(partition, max(current_leader_epoch, partition.leader_epoch), **wanted)
@@ -209,7 +208,7 @@ def stray_data_of_a_topic_of_before(patches: Patches) -> None:
 
 
 def _keeps_the_log(original: Any) -> Any:
-    """Deletion of the files comes late, after the topic was made anew."""
+    """Delete the files late, after the topic was created again."""
     def remove(broker: Any, step: Any) -> None:
         log = broker.node.broker_disk.logs.get((step.topic, step.number))
         original(broker, step)
@@ -221,7 +220,7 @@ def _keeps_the_log(original: Any) -> Any:
 
 @REPLICAS.add(43, "KAFKA-10371")
 def removed_partition_crashes_the_fetcher(patches: Patches) -> None:
-    """A fetcher that gets an answer for a partition that is gone ends, and nobody starts it again."""
+    """A fetcher that gets an answer for a removed partition ends, and is never restarted."""
     def around(original: Any) -> Any:
         def answered(self: Any, asked: Any, answer: Any) -> None:
             if answer is not None and any(followed.partition.is_removed for followed in asked.values()):
@@ -236,7 +235,7 @@ def removed_partition_crashes_the_fetcher(patches: Patches) -> None:
 
 @REPLICAS.add(44, "KAFKA-17190")
 def deleted_topic_is_asked_for_again_and_again(patches: Patches) -> None:
-    """Whether a partition is still to be followed is not looked at before the next try."""
+    """A fetcher does not check before a retry whether the partition is still followed."""
     def around(original: Any) -> Any:
         def failed(self: Any, key: Any, error: int) -> None:
             original(self, key, error)
@@ -263,13 +262,13 @@ def deleted_topic_is_asked_for_again_and_again(patches: Patches) -> None:
 
 @REPLICAS.add(0, "Fetch: the high watermark")
 def consumers_see_the_log_end(patches: Patches) -> None:
-    """A consumer is given what is not committed, too."""
+    """A consumer also receives records that are not committed."""
     patches.put(Partition, "visible_limit", lambda partition, _replica_id: partition.log.end_offset)
 
 
 @REPLICAS.add(0, "Fetch: the high watermark is exclusive")
 def last_committed_batch_is_held_back(patches: Patches) -> None:
-    """A consumer is given a batch when something behind it is committed."""
+    """A consumer receives a batch only when something after it is committed."""
     def around(original: Any) -> Any:
         return lambda partition, replica_id: original(partition, replica_id) - (replica_id == CONSUMER)
 
@@ -291,7 +290,7 @@ def batch_that_holds_the_offset_is_left_out(patches: Patches) -> None:
 
 @REPLICAS.add(0, "Fetch: a sparse index")
 def read_begins_at_the_index_entry(patches: Patches) -> None:
-    """A Fetch begins where the index points, which is some batches before the offset, and not at the offset."""
+    """A Fetch begins at the position in the index, some batches before the offset, and not at the offset."""
     def around(original: Any) -> Any:
         def read(log: ReplicaLog, offset: int, limit: int, batches_max: int) -> Any:
             found = log.batches.index(batches[0]) if (batches := original(log, offset, limit, batches_max)) else 0
@@ -304,7 +303,7 @@ def read_begins_at_the_index_entry(patches: Patches) -> None:
 
 @REPLICAS.add(0, "Fetch: the byte limit of an answer", fetch_batches=20)
 def batch_that_does_not_fit_is_passed_over(patches: Patches) -> None:
-    """A consumer's answer goes on with a smaller batch when one does not fit into what is left."""
+    """A consumer's answer continues with a smaller batch when one does not fit into the remaining space."""
     def around(original: Any) -> Any:
         def read(partition: Partition, part: FetchPart, replica_id: int, broker_epoch: int) -> FetchedPart:
             answer: FetchedPart = original(partition, part, replica_id, broker_epoch)
@@ -319,7 +318,7 @@ def batch_that_does_not_fit_is_passed_over(patches: Patches) -> None:
 
 @REPLICAS.add(54, "idempotence: retry after a leader change")
 def followers_do_not_know_producers(patches: Patches) -> None:
-    """A follower keeps no state of producers, so that a leader takes what is sent again for new."""
+    """A follower keeps no producer state, so as a leader it accepts duplicates as new batches."""
     def around(original: Any) -> Any:
         def replicate(partition: Partition, batches: Any) -> bool:
             known = dict(partition.log.producers)
@@ -334,13 +333,13 @@ def followers_do_not_know_producers(patches: Patches) -> None:
 
 @REPLICAS.add(54, "idempotence: state after truncation")
 def producers_survive_truncation(patches: Patches) -> None:
-    """What was cut is still known as sent, so that it is acknowledged and not written again."""
+    """Truncated batches are still recognised as duplicates, so they are acknowledged and not written again."""
     patches.put(ReplicaLog, "rebuild_producers", lambda _log: None)
 
 
 @REPLICAS.add(54, "idempotence: sequence gap")
 def gaps_are_accepted(patches: Patches) -> None:
-    """A batch is appended although the one before it is missing."""
+    """A batch is appended although the previous one is missing."""
     def around(original: Any) -> Any:
         def produce(partition: Partition, request: Any) -> Any:
             error, end = original(partition, request)
@@ -358,7 +357,7 @@ def gaps_are_accepted(patches: Patches) -> None:
 
 @REPLICAS.add(54, "idempotence: epoch bump")
 def sequences_survive_an_epoch_bump(patches: Patches) -> None:
-    """A batch of a new producer epoch is compared with the sequences of the epoch before."""
+    """A batch of a new producer epoch is compared with the sequences of the previous epoch."""
     def around(original: Any) -> Any:
         def produce(partition: Partition, request: Produce) -> Any:
             producers = partition.log.producers
@@ -374,7 +373,7 @@ def sequences_survive_an_epoch_bump(patches: Patches) -> None:
 
 @REPLICAS.add(54, "idempotence: fenced epoch")
 def fenced_producer_epoch_is_accepted(patches: Patches) -> None:
-    """A batch of a producer epoch that is over is stored when it comes late."""
+    """A late batch of an earlier producer epoch is stored."""
     def around(original: Any) -> Any:
         def produce(partition: Partition, request: Produce) -> Any:
             producers = partition.log.producers
@@ -393,7 +392,7 @@ def fenced_producer_epoch_is_accepted(patches: Patches) -> None:
               pause_every_ms=0, isolate_every_ms=0, part_every_ms=0, cut_every_ms=0, shuffle_every_ms=0,
               reboot_every_ms=0)
 def stop_beside_a_failed_directory_is_clean(patches: Patches) -> None:
-    """A broker that stops well says so, although one of its directories has failed and may lack records later."""
+    """A broker marks its stop as clean although one of its directories has failed and may lack records later."""
     patches.put(BrokerDisk, "clean_epoch", property(lambda disk: max(disk._clean.values(), default=NOT_CLEAN)))
 
 
@@ -401,18 +400,18 @@ AWAY: Final[dict[str, int | bool]] = {
     "brokers": 3, "replication": 2, "min_insync": 2, "elr": True, "unclean": False, "resize": False, "durability": 1,
     "directories": 2, "directory_every_ms": 500, "kill_every_ms": 600, "down_ms": 300, "fault_seconds": 10,
     "produce_every_ms": 40}
-"""Processes start while a directory is away, and would do so with its replicas in sync."""
+"""Options of runs in which processes start while a directory is offline. Its replicas would still be in sync."""
 
 
 @REPLICAS.add(0, "KIP-858, directories that are offline", **AWAY)
 def log_is_made_anew_beside_a_failed_directory(patches: Patches) -> None:
-    """A replica whose log may lie in a directory that cannot be read gets an empty one in another."""
+    """A replica whose log may lie in an unreadable directory gets an empty log in another one."""
     patches.put(BrokerDisk, "may_lie_offline", lambda _disk, _directory: False)
 
 
 @REPLICAS.add(0, "KIP-858, a directory that comes back", move_every_ms=150, **AWAY)
 def log_of_a_directory_that_was_away_wins(patches: Patches) -> None:
-    """Of two logs of a partition the one stays that was away while the other was made."""
+    """Of two logs of a partition, the one that was offline replaces the one created meanwhile."""
     def settle(disk: BrokerDisk, name: Any, topic_id: Any, _directory: Any) -> None:
         if name in disk._doubles:
             home, log = disk._doubles.pop(name)

@@ -1,4 +1,4 @@
-"""Bugs in what is replicated, and in what is taken for committed."""
+"""Bugs in replication, and in the rules for committed records."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -33,7 +33,7 @@ def commits_before_own_epoch(patches: Patches) -> None:
 
 @REPLICATION.add(5, "KAFKA-12331")
 def control_batch_at_zero(patches: Patches) -> None:
-    """A control batch is written with base offset 0 and not at the log end."""
+    """A control batch is written with base offset 0 instead of the log end."""
     def append_control(log: Any, records: Sequence[ControlRecord], epoch: int, _now_ms: int) -> int:
         batch = log._contents.encode(0, epoch, tuple(records), log.chain)
         log._write(batch)
@@ -44,7 +44,7 @@ def control_batch_at_zero(patches: Patches) -> None:
 
 @REPLICATION.add(7, "KAFKA-16530")
 def removed_leader_counts_itself(patches: Patches) -> None:
-    """The high watermark counts a leader that is no voter any more."""
+    """The high watermark counts a leader that is not a voter any more."""
     def around(original: Update) -> Update:
         def update(replica: Replica, leader: Leader) -> None:
             original(replica, leader)
@@ -62,7 +62,7 @@ def removed_leader_counts_itself(patches: Patches) -> None:
 
 @REPLICATION.add(22, "KAFKA-13959")
 def idle_leader_keeps_the_high_watermark(patches: Patches) -> None:
-    """A parked Fetch is answered for new records only: what is committed is told with the next, or late."""
+    """A parked Fetch is answered for new records only. The high watermark is sent with the next answer, or late."""
     def has_news(replica: Replica, _leader: Leader, request: FetchRequest) -> bool:
         return request.fetch_offset != replica.log.end.offset
 
@@ -87,7 +87,7 @@ def snapshots_must_fit_into_one_answer(patches: Patches) -> None:
 
 @REPLICATION.add(0, "KAFKA-14704")
 def diverging_records_are_committed(patches: Patches) -> None:
-    """A follower raises its high watermark before it cuts what diverges."""
+    """A follower raises its high watermark before it truncates diverging records."""
     def around(original: Callable[[Replica, Follower, FetchResponse], None],
                ) -> Callable[[Replica, Follower, FetchResponse], None]:
         def take(replica: Replica, role: Follower, answer: FetchResponse) -> None:
@@ -102,7 +102,7 @@ def diverging_records_are_committed(patches: Patches) -> None:
 
 @REPLICATION.add(0, "KAFKA-13207")
 def diverging_fetch_acknowledges(patches: Patches) -> None:
-    """A leader believes the offset of a Fetch although the log behind it diverges."""
+    """A leader accepts the offset of a Fetch although the log before it diverges."""
     def around(original: Callable[[Replica, FetchRequest], FetchResponse | None],
                ) -> Callable[[Replica, FetchRequest], FetchResponse | None]:
         def disagreement(replica: Replica, request: FetchRequest) -> FetchResponse | None:

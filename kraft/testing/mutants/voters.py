@@ -1,4 +1,4 @@
-"""Bugs in changing who votes, and in telling one disk from another."""
+"""Bugs in changes of the voters, and in the identification of disks."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ VOTERS = Collection()
 
 @VOTERS.add(24, "KAFKA-19400")
 def update_waits_for_its_commit(patches: Patches) -> None:
-    """A voter that tells its address is answered when that is committed; until then it does not fetch, and what it does
-    not fetch is not committed."""
+    """A voter that announces its address is answered when that record is committed. Until then it does not fetch, so
+    the record is not committed."""
     handlers: Any = raft.REQUEST_HANDLERS
     original = handlers[UpdateVoterRequest]
 
@@ -33,7 +33,7 @@ def update_waits_for_its_commit(patches: Patches) -> None:
 
 @VOTERS.add(27, "a wiped disk")
 def disks_are_not_told_apart(patches: Patches) -> None:
-    """A node that comes back with an empty disk is taken for the voter that it was."""
+    """A node that returns with an empty disk is treated as the voter that it was."""
     patches.put(ReplicaKey, "is_same", lambda mine, other: mine.node_id == other.node_id)
     patches.put(VoterSet, "has", lambda voters, key: voters.find(key.node_id) is not None)
     patches.put(Replica, "is_me", lambda replica, key: key.node_id in (-1, replica.config.node_id))
@@ -41,8 +41,8 @@ def disks_are_not_told_apart(patches: Patches) -> None:
 
 @VOTERS.add(0, "Ongaro, raft-dev 2015")
 def change_before_own_epoch(patches: Patches) -> None:
-    """A leader changes the voters before it has committed a record of its own epoch, or while another change is not
-    committed."""
+    """A leader changes the voters before a record of its own epoch is committed, or while another change is
+    uncommitted."""
     def around(original: Any) -> Any:
         def refusal(replica: Replica, request: Any, epoch: int) -> Any:
             found = original(replica, request, epoch)
@@ -55,18 +55,18 @@ def change_before_own_epoch(patches: Patches) -> None:
 
 @VOTERS.add(0, "KIP-642: one at a time")
 def two_changes_at_a_time(patches: Patches) -> None:
-    """An uncommitted change does not stand in the way of the next."""
+    """An uncommitted change does not block the next."""
     patches.put(membership, "is_settled", lambda _replica: True)
 
 
 @VOTERS.add(0, "KIP-642: revert")
 def voters_survive_truncation(patches: Patches) -> None:
-    """Voters whose record was cut from the log count on."""
+    """Voters whose record was truncated from the log still count."""
     patches.put(VoterHistory, "truncate", lambda _history, _end_offset: None)
 
 
 @VOTERS.add(0, "KIP-642: from the moment it is appended")
 def voters_count_when_committed(patches: Patches) -> None:
-    """A change of the voters counts only when it is committed."""
+    """A change of the voters takes effect only when it is committed."""
     patches.put(Replica, "voters", property(
         lambda replica: replica.history.before(max(1, replica.high_watermark)).voters))

@@ -1,4 +1,4 @@
-"""Bugs in elections: who stands, who gets a vote, when a leader gives up."""
+"""Bugs in elections: which nodes campaign, which get a vote, and when a leader resigns."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ Granted = Callable[[Replica, VoteRequest], bool]
 
 @VOTING.add(1, "KAFKA-10527")
 def restarted_leader_goes_on(patches: Patches) -> None:
-    """A leader that was restarted leads on in its epoch, without what it had not flushed."""
+    """A restarted leader continues to lead in its epoch, without its unflushed records."""
     def around(original: Callable[[Replica], RoleState]) -> Callable[[Replica], RoleState]:
         def first_role(replica: Replica) -> RoleState:
             if replica.leader_id == replica.config.node_id:
@@ -30,13 +30,13 @@ def restarted_leader_goes_on(patches: Patches) -> None:
     patches.wrap(Replica, "_first_role", around)
 
 
-# Two stand in one epoch, the winner loses power before its first record is flushed, and the other one's request reaches
-# it after that: many elections, many of them disputed, and short outages.
+# Two nodes campaign in one epoch. The winner loses power before its first record is flushed, and the other one's
+# request reaches it after that. So there are many elections, many of them disputed, and short outages.
 @VOTING.add(2, "KAFKA-10661", voters=3, observers=0, dynamic=False, old_peers=3, election_timeout_ms=100,
             election_backoff_max_ms=3, delay_ms=10, jitter_ms=100, drop_per_mille=100, late_per_mille=100, late_ms=500,
             isolate_every_ms=1000, cut_ms=300, power_every_ms=500, down_ms=50, flush_us=50_000)
 def restarted_leader_votes_again(patches: Patches) -> None:
-    """A leader that was restarted has forgotten that it led, and to whom its vote went."""
+    """A restarted leader has forgotten that it led, and which node had its vote."""
     def around(original: Callable[[Replica], RoleState]) -> Callable[[Replica], RoleState]:
         def first_role(replica: Replica) -> RoleState:
             if replica.leader_id == replica.config.node_id:
@@ -50,13 +50,13 @@ def restarted_leader_votes_again(patches: Patches) -> None:
 
 @VOTING.add(6, "KAFKA-15489")
 def no_check_quorum(patches: Patches) -> None:
-    """A leader that nobody fetches from leads on."""
+    """A leader continues to lead although no voter fetches from it."""
     patches.put(leading, "_check_quorum_ms", lambda _replica, _leader: NEVER_MS)
 
 
 @VOTING.add(7, "KAFKA-16531")
 def removed_leader_hears_itself(patches: Patches) -> None:
-    """Check quorum counts a leader that is no voter any more."""
+    """Check quorum counts a leader that is not a voter any more."""
     def around(original: Callable[[Replica, Leader], int]) -> Callable[[Replica, Leader], int]:
         def check_quorum_ms(replica: Replica, leader: Leader) -> int:
             return original(replica, leader) if replica.voters.has(replica.config.key) else NEVER_MS
@@ -68,19 +68,19 @@ def removed_leader_hears_itself(patches: Patches) -> None:
 
 @VOTING.add(10, "KAFKA-17067")
 def observers_stand(patches: Patches) -> None:
-    """A node that does not vote stands for election."""
+    """A node that is not a voter campaigns."""
     patches.put(Replica, "may_stand", property(lambda replica: bool(replica.voters.voters)))
 
 
 @VOTING.add(0, "Ongaro's thesis, 4.2.2")
 def removed_leader_never_stands(patches: Patches) -> None:
-    """A leader that wrote its own removal down and died stands no more, though nobody else can commit it."""
+    """A leader that wrote its own removal and died does not campaign again, though no other node can commit it."""
     patches.put(Replica, "may_stand", property(lambda replica: replica.is_voter))
 
 
 @VOTING.add(11, "KAFKA-17751")
 def timer_is_not_reset(patches: Patches) -> None:
-    """A time-out that has expired and led to nothing is still the next thing to wait for."""
+    """An expired time-out without effect is still the next deadline."""
     def around(original: Callable[[Replica], int]) -> Callable[[Replica], int]:
         def deadline_ms(replica: Replica) -> int:
             return replica.role.fetch_ms if isinstance(replica.role, Follower) else original(replica)
@@ -92,20 +92,21 @@ def timer_is_not_reset(patches: Patches) -> None:
 
 @VOTING.add(13, "KAFKA-13104")
 def resigning_is_ignored(patches: Patches) -> None:
-    """The state machine gives up the leadership, the core leads on."""
+    """The state machine resigns, but the core continues to lead."""
     patches.put(raft.Raft, "resign", lambda _raft, _epoch, _now_ms: None)
 
 
 @VOTING.add(25, "KAFKA-17642")
 def no_pre_vote(patches: Patches) -> None:
-    """Who would ask for pre-votes raises its epoch at once."""
+    """A node raises its epoch at once instead of requesting pre-votes."""
     table: Any = raft.DUE
     patches.entry(table, Prospective, lambda replica, _role: replica.become_candidate(Cause.WON))
 
 
-# Followers of a leader that has lost its disk doubt it within an election time-out, then request pre-votes themselves,
-# and as prospective voters they grant them. The bug keeps a quorum without a leader only where all voters that are left
-# are needed, and a doubt, which outlasts a Fetch that the leader may hold, takes much longer than an election time-out.
+# Followers of a leader that has lost its disk doubt it within an election time-out. Then they request pre-votes
+# themselves, and as prospective voters they grant them. So the bug stops a quorum only under two conditions. All
+# remaining voters are needed, and a doubt takes much longer than an election time-out, since it outlasts a Fetch that
+# the leader may hold.
 @VOTING.add(25, "KAFKA-20895", voters=5, observers=0, dynamic=True, old_peers=0, election_timeout_ms=100,
             election_backoff_max_ms=100, fetch_timeout_ms=2000, wipe_every_ms=3000, change_every_ms=0,
             reassign_every_ms=0)
@@ -124,7 +125,7 @@ def followers_never_grant_pre_votes(patches: Patches) -> None:
 
 @VOTING.add(26, "Redpanda 30815")
 def pre_vote_needs_a_longer_log(patches: Patches) -> None:
-    """A pre-vote is refused to a log that is as long as one's own: for ever, where all are the same."""
+    """A pre-vote is refused to a log as long as one's own. Equal logs refuse each other indefinitely."""
     def around(original: Granted) -> Granted:
         def is_granted(replica: Replica, request: VoteRequest) -> bool:
             return original(replica, request) and not (request.pre_vote and request.log_end == replica.log.end)
@@ -136,19 +137,19 @@ def pre_vote_needs_a_longer_log(patches: Patches) -> None:
 
 @VOTING.add(0, "Raft 5.4.1")
 def any_log_wins(patches: Patches) -> None:
-    """A vote is given whatever the candidate's log has."""
+    """A vote is granted whatever records the candidate's log has."""
     patches.put(OffsetAndEpoch, "at_least", lambda _mine, _other: True)
 
 
 @VOTING.add(0, "Raft 5.4.1")
 def longer_log_wins(patches: Patches) -> None:
-    """Logs are compared by their length, and not by the epoch of their last record first."""
+    """Logs are compared by length first, instead of by the epoch of their last record."""
     patches.put(OffsetAndEpoch, "at_least", lambda mine, other: mine.offset >= other.offset)
 
 
 @VOTING.add(0, "Raft 5.2")
 def votes_twice(patches: Patches) -> None:
-    """A vote does not keep from voting for another in the same epoch."""
+    """A voter may vote for several candidates in the same epoch."""
     def become_voted(replica: Replica, candidate: Any) -> None:
         replica.voted = candidate
         replica.note("votes", candidate=candidate, epoch=replica.epoch)
@@ -168,8 +169,8 @@ def votes_twice(patches: Patches) -> None:
 
 @VOTING.add(0, "KIP-642: a new address at every restart", relocation=True)
 def searches_after_two_losses(patches: Patches) -> None:
-    """A follower asks the bootstrap servers only after two losses in a row, which no driver reports before it stands
-    for election; who stands does not ask them either, and nobody says where it listens."""
+    """A follower queries the bootstrap servers only after two losses in a row. No driver reports two before it
+    campaigns, and a campaigning node does not query them either. So no node learns its address."""
     def searches(replica: Replica) -> bool:
         role = replica.role
         if isinstance(role, Follower):
