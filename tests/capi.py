@@ -29,7 +29,7 @@ def function(module: ModuleType, name: str, result: Any, *arguments: Any) -> Cal
 
 
 def method(cls: type, index: int, result: Any, *arguments: Any) -> Callable[..., Any]:
-    """The cdef method at that place of the class's `.pxd`, counted from 0. Its first argument is the object."""
+    """The cdef method at this index of the class's `.pxd`, counted from 0. Its first argument is the object."""
     table = ctypes.cast(address(cls.__dict__["__pyx_vtable__"]), ctypes.POINTER(ctypes.c_void_p))
     found = table[index]
     assert found is not None

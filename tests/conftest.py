@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """All tests and modules are here to stay: collections need not look at them after each test that makes one due."""
+    """Freeze all tests and modules: they live until the end, so no collection needs to traverse them."""
     gc.collect()
     gc.freeze()
 
@@ -62,7 +62,7 @@ def held() -> dict[str, int]:
 
 
 def leaked(before: dict[str, int]) -> dict[str, int]:
-    """What is held beyond `before`. Cycles are collected only when something is, so that most tests do not pay."""
+    """Return what is held beyond `before`. Cycles are collected only when something is: most tests do not pay."""
     for collect in (False, True):
         if collect:
             gc.collect()

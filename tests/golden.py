@@ -1,4 +1,4 @@
-"""Where the golden data is: files that Kafka wrote, with the answers Kafka gave (see the data's own README).
+"""Access to the golden data: files that Kafka wrote, with the answers that Kafka gave (see the data's own README).
 
 The directory is `$KRAFT_SHARED/golden`, by default `../shared/golden` beside the repository. Tests that need it carry
 `@needs_golden` and skip visibly without it. Golden files are read in place and never opened for writing:
@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 def golden_root() -> Path | None:
-    """The directory with `log/`, `unclean/`, `quorum/`, ...; None when it is not there."""
+    """The directory with `log/`, `unclean/`, `quorum/`, ...; None when it is missing."""
     shared = os.environ.get("KRAFT_SHARED")
     root = (Path(shared) if shared else REPOSITORY.parent / "shared") / "golden"
     return root if (root / "log").is_dir() else None
@@ -37,7 +37,7 @@ def golden(*parts: str) -> Path:
 
 @functools.cache
 def load_json(path: Path) -> Any:
-    """Parsed JSON, kept: the expectations are large and several tests ask for them. Treat as read-only."""
+    """Parsed JSON, cached: the expectations are large and several tests need them. Treat as read-only."""
     return json.loads(path.read_text("utf-8"))
 
 
@@ -56,7 +56,7 @@ class GoldenPartition:
 
     @property
     def files(self) -> dict[str, dict[str, Any]]:
-        """What DumpLogSegments said of each file, by file name: `size`, and `batches` or `entries`."""
+        """Output of DumpLogSegments for each file, by file name: `size`, and `batches` or `entries`."""
         result: dict[str, dict[str, Any]] = self.expected["dump"]["files"]
         return result
 

@@ -11,8 +11,11 @@ from typing import Final
 
 FIRST: Final = 10_000
 AFTER_LAST: Final = 32_768
-"""Where the ports begin that the system gives to whoever connects without one of its own choice (the default of
-`net.ipv4.ip_local_port_range`): one of those may be taken between the choice and the node's start."""
+"""First port of the ephemeral range (the default of `net.ipv4.ip_local_port_range`).
+
+The system gives these ports to connections without a port of their own. One of them may therefore be taken between the
+choice and the node's start.
+"""
 
 
 def free_ports(count: int) -> list[int]:

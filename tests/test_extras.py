@@ -1,4 +1,4 @@
-"""What is installed suffices: the engine alone, and each extra for what it is said to bring."""
+"""The declared dependencies suffice: for the engine alone, and for what each extra promises."""
 
 import importlib.metadata
 import re
@@ -13,7 +13,7 @@ from tools.tree import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
-# All that is installed beyond `allowed` is not there for the rest of the program.
+# Hides every installed package beyond `allowed` from the rest of the program.
 BLOCK = """
 import importlib.metadata, pkgutil, sys
 for name, owners in importlib.metadata.packages_distributions().items():

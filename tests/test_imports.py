@@ -9,9 +9,9 @@ import pytest
 from tools.layers import module_names
 from tools.tree import ROOT
 
-# One interpreter that has imported nothing of ours forks once per module, so that each import starts from the same
-# empty state without paying for an interpreter each time, nor for what is others', which it imports first. What only
-# the pipeline needs is so large that forks are slower with it: those modules have an interpreter of their own.
+# One interpreter that has imported nothing of ours forks once per module. So each import starts from the same empty
+# state, without the cost of a new interpreter. It imports foreign modules first, so that they cost nothing either.
+# Modules that only the pipeline needs are so large that forks are slower with them: they have their own interpreter.
 OTHERS = ("asyncio", "click")
 LARGE = ("pyarrow.compute", "pyspark.sql.datasource", "confluent_kafka")
 NEEDS_LARGE = ("kraft.pipeline", "kraft.spark")
@@ -46,7 +46,7 @@ def import_alone(names: list[str], first: tuple[str, ...]) -> tuple[list[str], s
 
 
 def distinct(names: list[str]) -> list[str]:
-    """Without all generated messages but one: they import the same (`tests/protocol/test_generated.py` checks it)."""
+    """Drop all generated messages but one: they import the same (`tests/protocol/test_generated.py` checks it)."""
     messages = [name for name in names if name.startswith("kraft.protocol.messages.")]
     return [name for name in names if name not in messages[1:]]
 

@@ -1,5 +1,7 @@
-"""`docs/kips.md` says of each rule of the specifications which code does it and what shows it: all of that is there,
-and so is what `docs/internals/raft.md` names of the core. Scenarios quote what the specifications say."""
+"""`docs/kips.md` names the code and the tests of each rule of the specifications; all of these names exist.
+
+So do the names of the core in `docs/internals/raft.md`. Scenarios quote what the specifications say.
+"""
 
 import ast
 import functools
@@ -21,7 +23,7 @@ SECTIONS = {
     "497": ("Status", "Motivation", "Public Interfaces", "Proposed Changes",
             "Compatibility, Deprecation, and Migration Plan", "Rejected Alternatives"),
 }
-"""Where headings cannot be told from other lines."""
+"""Sections of the documents whose headings look like other lines."""
 
 NO_HEADINGS = ("Current state", "Discussion thread", "JIRA", "Versions Compared", "Key")
 
@@ -56,7 +58,7 @@ def named(cell: str) -> list[str]:
 
 @functools.cache
 def names_in(path: Path) -> frozenset[str]:
-    """What a module defines: functions, classes, constants, and what is inside its classes."""
+    """Names that a module defines: functions, classes, constants, and the members of its classes."""
     found = set()
 
     def walk(body: list[ast.stmt], prefix: str) -> None:
@@ -141,7 +143,7 @@ def test_every_scenario_is_listed() -> None:
 
 
 def not_there(page: str) -> Iterator[str]:
-    """What a page of the core names, but is no file, module, function, target of `make` or page."""
+    """Names on a page of the core that are no file, module, function, target of `make` or page."""
     targets = (ROOT / "Makefile").read_text()
     bases = [ROOT.joinpath(*parts) for parts in ((), ("kraft",), ("kraft", "raft"), ("kraft", "runtime"))]
     for name in named(page):
@@ -205,7 +207,7 @@ def sentences(text: str) -> list[str]:
 
 
 def is_whole(quotation: str, found: list[str]) -> bool:
-    """Whether it is one sentence of `found`, or several that follow each other."""
+    """True when it is one sentence of `found`, or several that follow each other."""
     for first, sentence in enumerate(found):
         after = first + 1
         while len(sentence) < len(quotation) and after < len(found):
@@ -232,7 +234,7 @@ def test_half_a_sentence_is_found() -> None:
 
 
 def quotations(text: str, kips: Container[str]) -> Iterator[tuple[str, str]]:
-    """What the comments of a scenario quote, each with its KIP: of `kips` the one that was named last before."""
+    """Quotations in the comments of a scenario, each with its KIP: the one of `kips` that was named last before."""
     comments = " ".join(line[1:].strip() for line in text.splitlines() if line.startswith("#"))
     source = None
     for kip, quotation in re.findall(r'KIP-(\d+)|"([^"]+)"', comments):

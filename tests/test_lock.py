@@ -23,7 +23,7 @@ def test_entries_keep_their_markers() -> None:
 
 
 def test_the_part_that_a_build_needs() -> None:
-    """By a Python that has nothing installed, as the environment is new when it is printed."""
+    """A Python without any packages runs it, as the environment is new when the list is printed."""
     done = subprocess.run([sys.executable, "-I", ROOT / "tools" / "lock.py", "--build-only"], check=True,
                           stdout=subprocess.PIPE, text=True)
     entries = lock.parse(done.stdout)

@@ -86,7 +86,7 @@ def imported_by_test(path: Path, seen: set[Path] | None = None) -> Iterator[str]
 
 
 def untested(modules: list[str], named: set[str], table: dict[str, tuple[str, ...]]) -> Iterator[str]:
-    """What is wrong with the table, given the modules and the names of the test files."""
+    """Faults of the table, given the modules and the names of the test files."""
     reached = reached_by_module()
     for module in modules:
         if module not in named and module not in table:

@@ -1,4 +1,4 @@
-"""What `make` says on a machine that lacks what a build needs."""
+"""Messages of `make` on a machine that lacks what a build needs."""
 
 import os
 import subprocess

@@ -49,7 +49,7 @@ def join_new(node: Node, group: str = "g", **options: Any) -> Pending:
 
 def sync(node: Node, joined: Any, group: str = "g", *, assignments: dict[str, bytes] | None = None,
          version: int = 5, **changes: Any) -> Pending:
-    """Syncs in the generation that the response `joined` tells."""
+    """Sync in the generation that the response `joined` names."""
     fields = {"group_id": group, "generation_id": joined.generation_id, "member_id": joined.member_id,
               "protocol_type": joined.protocol_type, "protocol_name": joined.protocol_name, **changes}
     assigned = [SyncGroupRequestAssignment(member_id=member, assignment=assignment)

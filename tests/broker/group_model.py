@@ -121,7 +121,7 @@ class Model:
                                    protocols))
 
     def die(self) -> None:
-        """A process is gone without a word; a static one often comes back under its name."""
+        """A process dies without leaving the group; a static member often comes back under its name."""
         client = self.pick()
         if client is not None and not self.quiet:
             client.alive = False
@@ -322,7 +322,7 @@ class Model:
             assert votes == sum(name in dict(member.protocols) for member in group.members.values())
 
     def check_replay(self, partition: int, state: GroupShard) -> None:
-        """What survives a restart is exactly what the records say."""
+        """Check that the state after a restart is exactly what the records say."""
         again = GroupShard(Shard(partition, 1, self.node.logs, 5_000), state.environment)
         for record in self.node.logs.stored(partition):
             again.replay(record)
@@ -349,7 +349,7 @@ class Model:
 
 
 def persistent(group: ClassicGroup) -> Any:
-    """What of a group a restart brings back."""
+    """State of a group that survives a restart."""
     return (group.state, group.generation_id, group.protocol_type, group.protocol_name, group.leader_id,
             group.state_timestamp_ms, group.subscribed_topics, group.static_members,
             [(m.member_id, m.group_instance_id, m.client_id, m.client_host, m.session_timeout_ms,

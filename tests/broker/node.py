@@ -1,7 +1,7 @@
 """A group coordinator with its logs and its clock in memory, for tests.
 
-Every response goes through its wire form in the version of its request, so that a field that the version cannot carry,
-or a type that does not fit, fails the test that met it.
+Every response goes through its wire form in the version of its request. So a field that the version cannot carry, or a
+type that does not fit, fails the test that meets it.
 """
 
 import dataclasses
@@ -119,7 +119,7 @@ class Node:
             self.commit()
 
     def kill(self) -> None:
-        """kill -9: what is in memory is gone, and every answer that had not left."""
+        """Simulate kill -9: lose everything in memory, and every answer that has not left."""
         self.coordinator = self._new_coordinator()
         self.load()
 

@@ -1,4 +1,4 @@
-"""Which quota holds for a client, and who shares it."""
+"""Client quotas: which quota applies to a client, and which clients share one."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_what_limits_no_client_is_no_concern_here() -> None:
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "::ffff:192.0.2.1"])
 def test_an_address_may_connect_so_often(host: str) -> None:
-    """Over all samples but one; what is refused does not count. Others have the default."""
+    """The rate applies to all samples but one; refused connections do not count. Other addresses have the default."""
     rates = ConnectionRates(samples=3, sample_ms=1000)
     assert rates.throttle_ms(host, lambda: 10_000) == 0
     rates.update({(("ip", "192.0.2.1"),): {CONNECTION_RATE: 2.0}, (("ip", None),): {CONNECTION_RATE: 1.0},
@@ -73,7 +73,7 @@ def test_an_address_may_connect_so_often(host: str) -> None:
 
 
 def test_all_together_may_connect_so_often() -> None:
-    """Those above the rate are heard one after the other, as many in a second as it says; none is refused."""
+    """Connections above the rate are accepted one after the other, as many per second as it allows; none is refused."""
     rates = ConnectionRates(samples=3, sample_ms=1000)
     assert [rates.delay_ms("A", lambda: 10_000) for _ in range(9)] == [0] * 9, "no limit"
     rates.update_all(4)
@@ -85,7 +85,10 @@ def test_all_together_may_connect_so_often() -> None:
 
 
 def test_a_listener_may_have_a_rate_of_its_own() -> None:
-    """Besides that of the node: who exceeds both waits for the longer time, brokers for that of their listener."""
+    """A listener has a rate besides that of the node.
+
+    A connection that exceeds both waits for the longer time; a connection of a broker only for that of its listener.
+    """
     rates = ConnectionRates(samples=3, sample_ms=1000)
     rates.limit_listeners({"A": 2})
     assert [rates.delay_ms("A", lambda: 10_000) for _ in range(6)] == [0] * 4 + [500, 1000]

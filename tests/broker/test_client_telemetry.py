@@ -1,5 +1,7 @@
-"""Who may ask for a subscription and push when. What Kafka answers to the same is compared in
-`tests/peer/test_answers_peer.py`."""
+"""Client telemetry: which clients may request a subscription, and when they may push.
+
+`tests/peer/test_answers_peer.py` compares the same answers with those of Kafka.
+"""
 
 from uuid import UUID
 

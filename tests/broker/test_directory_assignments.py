@@ -1,4 +1,4 @@
-"""Where replicas lie is told to the controller, until it knows."""
+"""A broker reports the directories of its replicas to the controller until the controller knows them."""
 
 from uuid import UUID
 

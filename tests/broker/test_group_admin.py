@@ -125,7 +125,7 @@ def test_a_deletion_that_cannot_be_written() -> None:
 
 
 def start_deleting(node: Node, *groups: str) -> Pending:
-    """From here on the test ticks and commits itself."""
+    """Begin the deletion; the test itself ticks and commits from here on."""
     node.lag = True
     return node.send(DeleteGroupsRequest(groups_names=list(groups)))
 
@@ -175,7 +175,7 @@ def test_deleting_a_large_group_takes_turns_and_nobody_sees_a_part_of_it() -> No
 
 @pytest.mark.parametrize("ticks", range(4))
 def test_a_deletion_that_breaks_off_can_be_repeated(ticks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever part of it is in the log. Until then the group can be used."""
+    """A deletion can stop with any part of it in the log. Until the next attempt the group can be used."""
     monkeypatch.setattr(shards, "STEPS_PER_TICK", 3)
     node = Node()
     committed = {("orders", partition): 1 for partition in range(8)}

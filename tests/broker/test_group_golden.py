@@ -54,7 +54,7 @@ def golden_node(*data: str) -> Node:
 
 
 class GoldenLogs(Logs):
-    """Logs that go on after the golden ones."""
+    """Logs that continue after the golden ones."""
 
     def __init__(self, partition_count: int) -> None:
         super().__init__(partition_count)

@@ -21,7 +21,7 @@ from tests.broker.node import Node
 
 @pytest.mark.parametrize("version", range(10))
 def test_a_first_member(version: int) -> None:
-    """From version 4 it must come back with its id; before, it is in at once."""
+    """Versions from 4 on make it repeat the request with its id; earlier ones accept it at once."""
     node = Node()
     first = join(node, version=version)
     if version >= 4:

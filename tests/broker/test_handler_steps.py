@@ -1,6 +1,4 @@
-"""What a large request costs: handlers give way often, and do not compare everything that a client names with
-everything else."""
-
+"""Cost of a large request: handlers yield often, and do not compare all pairs of names."""
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
@@ -46,7 +44,7 @@ class Name(str):
 
 
 class Number(int):
-    """As `Name`."""
+    """A number that counts comparisons, as `Name` does."""
 
     compared: ClassVar[int] = 0
 
@@ -107,7 +105,7 @@ def test_a_handler_gives_way_and_compares_little(handler: Callable[..., Steps], 
 
 
 def test_finding_leaders_gives_way() -> None:
-    """Before the leaders are checked, and after it."""
+    """The handler yields before the leaders are checked, and after it."""
     finding, answering = sorted(Served(find_coordinator, coordinators()).steps)
     assert finding >= COUNT // STEP
     assert answering >= COUNT // STEP

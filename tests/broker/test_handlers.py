@@ -132,7 +132,7 @@ def led_by_two() -> MetadataImage:
 
 
 def answered(handler: Callable[..., Steps], request: Message, ended: tuple[int, ...]) -> Any:
-    """The answer of broker 1 once the leaders that it asked for are checked, of which some have ended."""
+    """Return the answer of broker 1 after it checked the leaders; the processes of `ended` have ended."""
     checks: list[tuple[list[int], Callable[[tuple[int, ...]], None]]] = []
     broker = SimpleNamespace(
         image=led_by_two(), node_id=1, cluster_id="c", led={}, setting=lambda _name: False,

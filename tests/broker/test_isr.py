@@ -16,7 +16,7 @@ EPOCHS = {1: 10, 2: 20, 3: 30}
 
 
 class Led:
-    """A partition: the last sets it was given, and who lags."""
+    """A partition: the last sets that it was given, and the replicas that lag."""
 
     def __init__(self) -> None:
         self.isr: tuple[int, ...] = ()
@@ -81,7 +81,7 @@ def test_who_lags_counts_until_the_controller_said_so() -> None:
 
 
 def test_a_lagging_replica_does_not_replace_a_pending_proposal() -> None:
-    """Until the controller answers, both sets may be in force: a second proposal would forget the first (KIP-497)."""
+    """A second proposal would forget the first; until the controller answers both sets may be in force (KIP-497)."""
     bench = Bench()
     assert bench.keeper.caught_up(KEY, 3)
     bench.led.lags = [2]

@@ -1,4 +1,4 @@
-"""From topic and broker settings to those of a log: every value, allowed or not."""
+"""Topic and broker settings become those of a log: every value, allowed or not."""
 
 import pytest
 
@@ -80,7 +80,7 @@ def test_kept_lags_do_not_contradict_new_ones() -> None:
 
 @pytest.mark.parametrize("name", ["retention.ms", "retention.bytes", "cleanup.policy"])
 def test_a_log_that_opens_with_an_unusable_retention_lets_nothing_go(name: str) -> None:
-    """The default could let go what the value, read rightly, keeps."""
+    """The default could delete what the value keeps when it is read correctly."""
     layers = BrokerLayers(static={"log.retention.ms": "5", "log.retention.bytes": "5"})
     found = log_settings({name: "x,y"}, layers).config
     expected = (-1, -1) if name == "cleanup.policy" else (-1, 5) if name == "retention.ms" else (5, -1)

@@ -1,4 +1,4 @@
-"""What becomes of replicas when the metadata names leaders."""
+"""The role of a replica follows the leader that the metadata names."""
 
 from kraft.broker.isr import IsrKeeper, Key
 from kraft.broker.replica_roles import ReplicaRoles
@@ -49,7 +49,7 @@ def led_by(leader: int, leader_epoch: int) -> PartitionRegistration:
 
 
 def test_a_proposal_counts_apart_from_what_is_committed() -> None:
-    """The metadata tells a state that the controller answered with before, and a proposal goes by it already."""
+    """The metadata reports a state that the controller already answered with, and a proposal is based on it already."""
     bench = Bench()
     bench.roles.lead(bench.replica, registration((1, 2)))
     assert bench.keeper.caught_up(KEY, 3)

@@ -1,4 +1,4 @@
-"""The loop of a partition: what is written, when answers leave, and who serves."""
+"""The loop of a partition: what is written, when answers leave, and which shard serves."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from tests.broker.node import Logs
 
 
 class Words:
-    """A state machine that keeps what it is told."""
+    """A state machine that keeps the records that it replays."""
 
     def __init__(self, shard: Shard) -> None:
         self.shard = shard

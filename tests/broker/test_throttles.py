@@ -1,4 +1,4 @@
-"""Which replicas a topic's setting throttles on a broker."""
+"""Throttled replicas of a broker, by the setting of a topic."""
 
 import pytest
 

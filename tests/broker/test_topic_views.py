@@ -1,4 +1,4 @@
-"""What clients are told of brokers that come and go."""
+"""Topic metadata of clients while brokers come and go."""
 
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace

@@ -41,7 +41,7 @@ def command(*arguments: object) -> list[str]:
 
 @contextmanager
 def running(data: Path, *arguments: object, listen: str = "127.0.0.1:0") -> Iterator[Started]:
-    """A node on `data`, with a port that the system chose unless told; killed when the test left it running."""
+    """A node on `data`, by default on a port that the system chooses; killed when the test leaves it running."""
     given = ("--listen", listen) if listen else ()
     process = subprocess.Popen(command("server", "start", "--data", data, *given, "--json", *QUICK, *arguments),
                                cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -66,7 +66,7 @@ def refused(*arguments: object) -> tuple[int, str, str]:
 
 
 class Tool:
-    """The parts of the command that ask a cluster, run in this process against one node."""
+    """The subcommands that query a cluster, run in this process against one node."""
 
     def __init__(self, bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
         self.bootstrap = bootstrap

@@ -131,7 +131,7 @@ ARGUMENTS = {
     "pipeline export": "TABLE --topic t", "pipeline ingest": "ROWS --topic t --job JOB",
     "bench compare": "localhost:1 localhost:1 ping",
 }
-"""Of the commands that need some."""
+"""Arguments of the commands that need some."""
 
 
 def commands(group: click.Group = kraft, *path: str) -> Iterator[tuple[str, click.Command]]:

@@ -17,7 +17,7 @@ from tools.tree import ROOT
 
 @contextmanager
 def up(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], list[dict[str, Any]]]]:
-    """The process, and what it tells until it is ready."""
+    """The process, and what it prints until it is ready."""
     process = subprocess.Popen(command("cluster", "up", "--json", *arguments), cwd=ROOT, text=True,
                                stdout=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"})
     try:
@@ -32,7 +32,7 @@ def up(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], list[dict[st
 
 
 def wait_for_ends(descriptors: list[int]) -> None:
-    """Of processes, by descriptors that name them; these are closed."""
+    """Wait for the ends of processes, by descriptors that name them, and close these."""
     for each in descriptors:
         ended, _, _ = select.select([each], [], [], END_SECONDS)
         os.close(each)

@@ -1,4 +1,4 @@
-"""How the `kraft` command ends: versions, closed pipes, Ctrl-C, errors in one line."""
+"""The exit of the `kraft` command: versions, closed pipes, Ctrl-C, errors in one line."""
 
 import os
 import signal
@@ -97,7 +97,7 @@ def test_ctrl_c_while_a_log_is_verified(tmp_path: Path) -> None:
     with start("log", "verify", made.directory, preexec_fn=hear_ctrl_c) as process:
         assert process.stdout
         assert process.stderr
-        # It tells more than the pipe holds, and stands in a write.
+        # It prints more than the pipe holds, and blocks in a write.
         assert process.stdout.readline().startswith(b"damaged: ")
         process.send_signal(signal.SIGINT)
         assert b"1000 damages" not in process.stdout.read()

@@ -1,4 +1,4 @@
-"""`kraft completion`: the scripts, and the answers they ask for."""
+"""`kraft completion`: the scripts, and the answers that they request."""
 
 import os
 import shlex

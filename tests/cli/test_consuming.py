@@ -1,4 +1,4 @@
-"""How `kraft consume --until-end` ends: at every end, or with the error of the partition that has none."""
+"""`kraft consume --until-end` ends at every end, or with the error of the partition that has none."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -64,7 +64,7 @@ def test_a_partition_without_a_leader_is_refused() -> None:
     (7, ConnectionFailedError, "partition t-1: nothing came within 5 s, although its leader has offsets 0 to 7"),
 ])
 def test_a_partition_that_falls_silent_ends_it(after: int | None, kind: type[Exception], text: str) -> None:
-    """Also while the other partition goes on; time that was not spent waiting does not count."""
+    """This holds also while the other partition continues; time that was not spent waiting does not count."""
     consumer = FakeConsumer(100, 7)
     read = places(consumer)
     read.assign([("t", 0), ("t", 1)])

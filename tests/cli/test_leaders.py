@@ -1,4 +1,4 @@
-"""`kraft leaders elect --unclean`: where everybody who is known to have all records is away."""
+"""`kraft leaders elect --unclean`: every replica that is known to have all records is offline."""
 
 import pytest
 from confluent_kafka import Producer

@@ -46,7 +46,7 @@ def test_the_active_segment_stays(directory: Path, capsys: pytest.CaptureFixture
 
 
 def test_ctrl_c(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the middle of the work, which is told of every 16 MiB: the log is whole, and the next one finishes it."""
+    """Ctrl-C in the middle of the work, which reports every 16 MiB: the log is whole, and the next run finishes it."""
     directory = tmp_path / "large-0"
     with Log(directory) as log:
         for number in range(40):

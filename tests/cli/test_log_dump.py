@@ -1,4 +1,4 @@
-"""`kraft log dump` and `stat`: what a consumer sees, exactly; damage is told and not shown."""
+"""`kraft log dump` and `stat`: what a consumer sees, exactly; damage is reported and not shown."""
 
 import json
 import os
@@ -181,7 +181,7 @@ def test_an_owner_decides_what_is_seen(maker: PartitionMaker, capsys: pytest.Cap
     found = json.loads(lines(capsys, "stat", "--json", maker.directory)[0])
     assert (found["owner"], found["high_watermark"], found["last_stable_offset"]) == ("live", 4, 3)
     assert "high watermark 4" in lines(capsys, "stat", maker.directory)[-1]
-    maker.append(".log", bytes(100))    # room that the owner took in advance
+    maker.append(".log", bytes(100))    # space that the owner reserved in advance
     assert run(["log", "verify", str(maker.directory)]) == 0
     page.close()
     capsys.readouterr()
@@ -243,7 +243,7 @@ def test_wrong_usage(maker: PartitionMaker, capsys: pytest.CaptureFixture[str], 
 
 @needs_golden
 def test_a_copy_without_the_checkpoint_beside_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without the checkpoint the log starts with its first segment."""
+    """The log then starts with its first segment."""
     shutil.copytree(golden("log", "data", "delrec-0"), tmp_path / "delrec-0")
     assert objects(capsys, tmp_path / "delrec-0")[0]["offset"] == 102
     assert objects(capsys, golden("log", "data", "delrec-0"))[0]["offset"] == 123

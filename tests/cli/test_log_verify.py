@@ -80,7 +80,7 @@ def test_every_flipped_byte_of_a_batch_is_found(maker: PartitionMaker) -> None:
     log = maker.path(".log", 0)
     size = log.stat().st_size
     for position in range(size):
-        # Base offset and leader epoch are outside the checksum, but the order and the epoch checkpoint tell.
+        # Base offset and leader epoch are outside the checksum, but the order and the epoch checkpoint show it.
         flip(log, position)
         found = findings(maker.directory)
         flip(log, position)

@@ -1,4 +1,4 @@
-"""What operators do with several brokers: reassign, elect, drain, decommission."""
+"""Operations on several brokers: reassign, elect, drain, decommission."""
 
 import json
 import threading

@@ -47,7 +47,7 @@ def no_leaks() -> None:
 
 
 def story(*records: object, causes: Mapping[tuple[int, int], str] | None = None) -> PartitionStory:
-    """Of t/0 with leader 1, replicas and ISR 1, 2 and 3, then these records."""
+    """Story of t/0 with leader 1, replicas and ISR 1, 2 and 3, then these records."""
     found = PartitionStory("t", 0, causes or {})
     first = (TopicRecord(name="t", topic_id=TOPIC_ID),
              PartitionRecord(topic_id=TOPIC_ID, partition_id=0, replicas=[1, 2, 3], isr=[1, 2, 3], leader=1))
@@ -146,7 +146,7 @@ def test_the_cause_may_follow_in_the_same_batch(records: list[object], because: 
 
 
 def test_a_directory_that_failed_earlier_is_no_cause() -> None:
-    """Its broker goes on with the others; what happens to it later has other causes."""
+    """Its broker continues with the other directories; later changes have other causes."""
     lost = BrokerRegistrationChangeRecord(broker_id=1, log_dirs=[UUID(int=9)])
     assert story(lost, change(2)).because == "the metadata log does not say why"
     assert story(lost, fenced(1), change(2)).because == "broker 1 was fenced"
@@ -236,7 +236,7 @@ def test_a_replica_whose_log_could_not_be_opened() -> None:
 
 
 def test_whom_the_active_controller_hears_of() -> None:
-    """By what it said last of itself; another one may have been active before."""
+    """The latest report counts: another controller may have been active before."""
     def state(node: int, epoch: int, **more: object) -> Entry:
         return Entry(epoch, node, 1, "state", {"role": "Leader", "epoch": epoch, "voters": [], **more})
 

@@ -32,7 +32,7 @@ def folded(name: str) -> str:
 
 
 def agree(theirs: Any, ours: Any) -> bool:
-    """Whether ours says what theirs does; theirs leaves out what has its default."""
+    """True when ours says what theirs does; theirs omits fields with their default."""
     if isinstance(theirs, dict):
         named = {folded(name): value for name, value in ours.items()}
         return all(folded(name) in named and agree(value, named[folded(name)]) for name, value in theirs.items())

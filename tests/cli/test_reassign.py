@@ -95,14 +95,14 @@ def begin(kraft_cluster: LocalCluster, capsys: pytest.CaptureFixture[str], tmp_p
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
-    """Where the command would wait for a moment it does this."""
+    """Run `action` whenever the command would wait."""
     monkeypatch.setattr(reassign_status, "time",
                         SimpleNamespace(monotonic=time.monotonic, sleep=lambda _seconds: action()))
 
 
 @pytest.mark.kraft_cluster(brokers=3, controllers=0)
 def test_status_and_watch(begin: Callable[..., Move], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left is told with how long it takes; `--watch` goes on until it is done, and takes the throttle away."""
+    """Status shows what is left and its duration; `--watch` waits until the move is done, then removes the throttle."""
     move = begin("w1", 1_000)
     meanwhile(monkeypatch, lambda: None)
     for bound in (1_000, 1_000_000):
@@ -182,6 +182,6 @@ def test_a_node_that_lags_does_not_call_a_reassignment_undone(monkeypatch: pytes
     (1_000, 750, 1.5), (1_000, 0, 0.0), (1_000, 1_000, None), (1_000, 1_200, None), (None, 500, None),
 ])
 def test_how_long_it_takes(before: int | None, left: int, seconds: float | None) -> None:
-    """By what there is to copy at two times, half a second apart."""
+    """The estimate uses the bytes left to copy at two times, half a second apart."""
     first = None if before is None else Progress(2_000 - before, 2_000)
     assert seconds_left(first, Progress(2_000 - left, 2_000), 0.5) == seconds

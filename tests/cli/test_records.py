@@ -130,7 +130,7 @@ def test_json_goes_through(pipe: Pipe, tool: Tool) -> None:
 
 
 def test_records_of_any_bytes_go_through(pipe: Pipe, tool: Tool, node: Started) -> None:
-    """What `consume` and `log dump` print is the same, and `produce` reads it, in its order."""
+    """`consume` and `log dump` print the same, and `produce` reads it, in its order."""
     tool.json("topics", "create", "r11", "r12", "--config", "retention.ms=-1")
     odd = [["a", "1"], [{"base64": "/w=="}, {"base64": "gA=="}], ["n\0l", None]]
     given = [{"key": {"base64": "/w=="}, "value": "1", "headers": [["a", "b"]], "timestamp": 5},

@@ -1,4 +1,4 @@
-"""`kraft server start`: what it needs, what it tells, and how it ends."""
+"""`kraft server start`: what it needs, what it reports, and how it ends."""
 
 import json
 import signal
@@ -149,7 +149,7 @@ def test_the_log_states_what_happens(tmp_path: Path) -> None:
 
 
 def test_a_quorum_state_of_an_unknown_version_stops_the_node(tmp_path: Path) -> None:
-    """Hazard 20: a node that cannot read for whom it voted must not vote again."""
+    """Hazard 20: a node that cannot read its vote must not vote again."""
     assert run(["storage", "format", f"--data={tmp_path}"]) == 0
     state = tmp_path / "__cluster_metadata-0" / "quorum-state"
     text = '{"leaderId":1,"leaderEpoch":5,"votedId":-1,"data_version":2}'

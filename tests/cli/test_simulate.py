@@ -54,8 +54,10 @@ def test_many_runs_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_as_many_runs_as_fit_are_made(jobs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock is looked at when it begins and after each run: the third ends behind the minute. Without a range of
-    seeds they go on for ever."""
+    """The clock is read at the beginning and after each run: the third run ends after the minute.
+
+    Without a range of seeds the runs continue indefinitely.
+    """
     clock = iter((1000, 1030, 1059, 1061))
     monkeypatch.setattr("kraft.testing.sim.campaign.monotonic", lambda: next(clock))
     monkeypatch.setattr("kraft.cli.simulate.simulate", short)

@@ -1,4 +1,4 @@
-"""`kraft storage`: formatted once, told as it is."""
+"""`kraft storage`: formatted once, reported as it is."""
 
 import json
 from pathlib import Path
@@ -78,7 +78,7 @@ VOTERS = "1@127.0.0.1:9093:A1AAAAAAAAAAAAAAAAAAAw,2@127.0.0.1:9094:A2AAAAAAAAAAA
 
 
 def voters_of(directory: Path) -> list[int]:
-    """Of the snapshot that a log begins with; -1 alone where there is none."""
+    """Voters of the snapshot that a log begins with; [-1] when it has none."""
     file = directory / "__cluster_metadata-0" / f"{0:020d}-{0:010d}.checkpoint"
     return decode_snapshot(file.read_bytes()).quorum.voter_ids() if file.exists() else [-1]
 

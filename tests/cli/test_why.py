@@ -11,7 +11,7 @@ from tests.cli.nodes import Tool
 
 
 def say(monkeypatch: pytest.MonkeyPatch, found: Recordings) -> None:
-    """What the controllers' flight recorders say."""
+    """Replace the controllers' flight recorders by these recordings."""
     monkeypatch.setattr(recordings, "collect", lambda _cluster, _count: found)
 
 
@@ -19,7 +19,7 @@ def say(monkeypatch: pytest.MonkeyPatch, found: Recordings) -> None:
     Recordings(), Recordings(unknown={"127.0.0.1:1": NO_RECORDER}), Recordings(silent={1: "cannot connect"}),
 ], ids=["brokers", "controllers", "controllers that are out of reach"])
 def test_a_cluster_without_recorders(found: Recordings, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Apache Kafka's: DescribeQuorum says who leads."""
+    """An Apache Kafka cluster has none: DescribeQuorum reports the leader."""
     say(monkeypatch, found)
     code, out, complaints = tool.run("why")
     assert (code, complaints) == (0, "")

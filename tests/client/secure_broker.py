@@ -53,7 +53,7 @@ def make_certificates(directory: Path) -> None:
 @contextmanager
 def secure_door(port: int, behind: int, *, certificates: Path | None = None, sasl: bool = False,
                 wants_client: bool = False) -> Iterator[str]:
-    """A listener on `port` whose authenticated connections go on to the node on port `behind`; its address."""
+    """Run a listener on `port` that forwards authenticated connections to port `behind`; yield its address."""
     context = None
     if certificates is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -76,7 +76,7 @@ def secure_door(port: int, behind: int, *, certificates: Path | None = None, sas
                 run(pump, node, client)
                 pump(client, node)
         except OSError:
-            pass      # the client has gone away, or its TLS does not fit
+            pass      # the client has disconnected, or its TLS does not fit
         finally:
             plain.close()
 

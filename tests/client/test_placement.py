@@ -59,7 +59,7 @@ def test_any_plan_is_whole_and_even(now: list[list[int]], brokers: list[int]) ->
     counts = Counter(dict.fromkeys(brokers, 0))
     counts.update(each for replicas in then.values() for each in replicas)
     if counts:
-        # Who has most has at most one more than anybody who could take one of his.
+        # The fullest broker has at most one more than any broker that could hold one of its replicas.
         most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
         if counts[most] - counts[least] > 1:
             assert all(least in replicas for replicas in then.values() if most in replicas)

@@ -12,7 +12,7 @@ VERIFIER = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
 def run(*answers: str, mechanism: str = "SCRAM-SHA-256", user: str = "user") -> list[str]:
-    """What the client sent."""
+    """Run the exchange against these answers; return what the client sent."""
     sent: list[str] = []
     left = list(answers)
 

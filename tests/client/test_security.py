@@ -61,7 +61,7 @@ def test_files_that_are_no_pem_are_named() -> None:
 
 
 def test_trusted_certificates_may_be_a_directory(tmp_path: Path) -> None:
-    """As for librdkafka's `ssl.ca.location`."""
+    """The path may be a directory, as in librdkafka's `ssl.ca.location`."""
     assert Security(tls=True, ca_file=str(tmp_path)).context().verify_mode is ssl.CERT_REQUIRED
 
 

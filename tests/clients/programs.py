@@ -30,7 +30,7 @@ class Library(NamedTuple):
     name: str
     codecs: tuple[str, ...]
     is_idempotent: bool = True
-    """Whether a record that it sends again stands once."""
+    """True when a record that it sends again is stored once."""
 
     def command(self, verb: str, *arguments: str) -> list[str]:
         if self.name == "kafkajs":
@@ -48,7 +48,7 @@ LIBRARIES: Final = (
 
 
 def require(library: Library) -> None:
-    """Skips the calling test, visibly, where the library cannot be had."""
+    """Skip the calling test, visibly, when the library is not available."""
     reason = _javascript() if library.name == "kafkajs" else _go()
     if reason is not None:
         pytest.skip(f"needs {library.name}: {reason}")
@@ -66,7 +66,7 @@ def _javascript() -> str | None:
 
 
 def _built(tool: str, directory: Path, *arguments: str) -> str | None:
-    """Why it could not be, or None."""
+    """Build; return the reason for a failure, or None."""
     if shutil.which(tool) is None:
         return f"{tool} is not installed"
     done = subprocess.run([tool, *arguments], cwd=directory, check=False, stdout=subprocess.PIPE,
@@ -75,7 +75,7 @@ def _built(tool: str, directory: Path, *arguments: str) -> str | None:
 
 
 class Acknowledged(NamedTuple):
-    """What a producer was told."""
+    """Acknowledgement that a producer received."""
 
     partition: int
     offset: int
@@ -93,7 +93,7 @@ class Read(NamedTuple):
 
 
 class Running:
-    """A program that runs. Its output lies in a file, so that it never waits for whoever reads it."""
+    """A running program. Its output goes to a file, so that it never waits for a reader."""
 
     def __init__(self, process: subprocess.Popen[bytes], output: Path, errors: Path) -> None:
         self.process = process
@@ -107,7 +107,7 @@ class Running:
         return text[:text.rfind("\n") + 1].splitlines()
 
     def stop(self) -> list[str]:
-        """Tells it to end in good order, and waits for that; its lines."""
+        """Request a graceful end and wait for it; return its lines."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         return self.wait()

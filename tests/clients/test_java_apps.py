@@ -1,5 +1,8 @@
-"""Kafka Streams and Kafka Connect, as Apache Kafka 4.3.1 has them, on three nodes of ours: what they build on their
-clients (internal topics, changelogs, group protocols of their own, compacted topics as stores) works here, too."""
+"""Kafka Streams and Kafka Connect of Apache Kafka 4.3.1, on three nodes of ours.
+
+What they build on their clients works here, too: internal topics, changelogs, group protocols of their own, and
+compacted topics as stores.
+"""
 
 import json
 import subprocess
@@ -46,7 +49,7 @@ def java(*arguments: str) -> list[str]:
 
 
 def count_words(cluster: LocalCluster, expected: int, directory: Path) -> dict[str, int]:
-    """What an instance of the application counts that has its state in that directory."""
+    """Return the counts of an application instance whose state is in that directory."""
     command = java(str(HERE / "Words.java"), cluster.bootstrap, "words", "lines", "counts", str(expected),
                    str(directory))
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=SECONDS)
@@ -65,8 +68,10 @@ def send_lines(cluster: LocalCluster, count: int) -> Counter[str]:
 
 
 def test_streams_count_and_restore(kraft_cluster: LocalCluster, tmp_path: Path) -> None:
-    """By way of a repartition topic into a store, whose changelog gives the next instance what the first one had; a
-    broker dies between them."""
+    """Words go through a repartition topic into a store. Its changelog gives the next instance the first one's state.
+
+    A broker dies between the two instances.
+    """
     admin = AdminClient({"bootstrap.servers": kraft_cluster.bootstrap, "log_level": 2})
     for made in admin.create_topics([NewTopic(name, 4, 3) for name in ("lines", "counts")]).values():
         made.result(SECONDS)
@@ -144,7 +149,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 def test_connect_moves_a_file_through_a_topic(kraft_cluster: LocalCluster, tmp_path: Path) -> None:
-    """By a source and a sink; a worker that is killed is followed by one that finds both, and how far they were."""
+    """A source and a sink move it. The successor of a killed worker finds both connectors and their positions."""
     source, sink = tmp_path / "in.txt", tmp_path / "out.txt"
     lines = [f"line {number}" for number in range(2_000)]
     source.write_text("".join(f"{line}\n" for line in lines[:1_000]))

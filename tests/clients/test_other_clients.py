@@ -1,5 +1,7 @@
-"""What clients of other makers are told is there, once and in order, as a group of theirs reads it; also when the
-brokers die and come back under them."""
+"""Third-party clients: a group of theirs reads every acknowledged record once and in order.
+
+That holds also when the brokers die and restart under them.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -73,7 +75,7 @@ def ends(records: list[Read]) -> dict[int, int]:
 def test_a_group_reads_what_was_sent(
     library: Library, kraft_cluster: LocalCluster, admin: AdminClient, start: Callable[..., Running]
 ) -> None:
-    """With each codec that the library has, from two members; each leaves in good order and has committed."""
+    """Each codec of the library, read by two members; each leaves gracefully and has committed."""
     told = {}
     for codec in library.codecs:
         told[codec] = acknowledged(start(codec, "produce", codec, str(RECORDS), str(RATE)).wait())
@@ -93,7 +95,7 @@ def test_a_group_reads_what_was_sent(
 def test_brokers_are_killed(
     library: Library, kraft_cluster: LocalCluster, admin: AdminClient, start: Callable[..., Running]
 ) -> None:
-    """Each broker once by kill -9, while a producer and a group go on: all that was acknowledged is there, in order."""
+    """Kill each broker once with -9 under a producer and a group: every acknowledged record is present, in order."""
     producer = start("producer", "produce", "none", str(ENDLESS), str(STEADY_RATE))
     member = start("member", "consume", "survivors")
     for broker in kraft_cluster.brokers.values():

@@ -1,7 +1,7 @@
-"""Asks our node and Kafka's the same: `python -m tests.compare --rows 0..99`. Tells where their answers differ.
+"""Compare the answers of our node and Kafka's to the same requests: `python -m tests.compare --rows 0..99`.
 
-Kafka rebalances a little earlier or later than we do, so that among thousands of questions about groups there may be
-one whose answers differ once.
+Kafka rebalances a little earlier or later than we do. Among thousands of requests about groups, one answer may
+therefore differ once.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from tests.compare.node import both_nodes
 from tests.compare.run import Comparison, comparable
 
 EXAMPLES: Final = 2
-"""Of each kind of difference."""
+"""Examples printed of each kind of difference."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What is produced: batches that are right, in several ways, and some that are not; and what was fetched, as values."""
+"""Produced batches, correct ones in several forms and incorrect ones; and fetched batches as values."""
 
 import functools
 from typing import Any, Final

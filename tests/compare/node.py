@@ -1,4 +1,4 @@
-"""The two nodes: each is asked, and its answers are put in words that both have in common."""
+"""The two nodes: each is queried, and its answers are translated to a common form."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -39,7 +39,7 @@ def order(row: Any) -> str:
 
 
 def merged(rows: list[Any]) -> list[Any]:
-    """What is told of one topic in several places as if it were told in one."""
+    """Merge the rows of one topic into one."""
     found: dict[str, Any] = {}
     for row in rows:
         known = found.get(order(row))
@@ -56,7 +56,7 @@ class Asked:
     def __init__(self, port: int) -> None:
         self.port = port
         self.given: dict[Name, Any] = {}
-        """What the node gave out."""
+        """Values that the node assigned."""
         self._names: dict[Any, str] = {}
         self._connection: Connection | None = None
 

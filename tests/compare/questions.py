@@ -1,7 +1,7 @@
-"""Requests to ask: of every API that both nodes serve, in a common version, with values that mean something.
+"""Requests to send: of every API that both nodes serve, in a common version, with meaningful values.
 
-A request is a tree of values by attribute, made by the schema. What a node gives out itself (ids of topics and members)
-stands in it as a `Name`, which each node resolves to what it gave.
+A request is a tree of values by attribute, created from the schema. A `Name` stands for a value that a node assigns
+(ids of topics and members); each node resolves it to the value that it assigned.
 """
 
 import random
@@ -15,18 +15,21 @@ from tests.protocol.json_form import default_value, schemas, struct_class
 from tools.schema import Field, Schema, Struct
 
 VERSIONS_MIN: Final = {"Metadata": 4, "JoinGroup": 1}
-"""Before, Metadata makes topics that are missing, and Kafka does not wait until it has them; and a member that joins
-may wait for a whole session."""
+"""Earliest versions that are sent.
+
+Before them Metadata creates missing topics, and Kafka does not wait until it has them; and a member that joins may wait
+for a whole session.
+"""
 WRONG_SHARE: Final = 0.3
 NULL_SHARE: Final = 0.06
 UNTAGGED_SHARE: Final = 0.7
 DEFAULT_SHARE: Final = 0.25
-"""Of values that are neither names nor enumerations: left as the schema has them."""
+"""Share of the values that are neither names nor enumerations which keep the default of the schema."""
 LENGTHS: Final = (1, 1, 1, 1, 1, 1, 2, 2, 3)
 IDENTITY: Final = (
     "name", "topic", "topic_id", "partition_index", "partition", "partition_id", "index", "resource_name", "group_id",
     "user", "mechanism", "path", "topic_name", "member_id", "entity_type", "key")
-"""What tells elements of a list apart: each node has its own way with one that is there twice."""
+"""Fields that distinguish the elements of a list: for a duplicate each node has its own behaviour."""
 TOPIC_CONFIGS: Final = {
     "cleanup.policy": ("delete", "compact", "compact,delete", "none", ""), "retention.ms": ("-1", "1000", "-2", "x"),
     "segment.bytes": ("1048576", "1", "14"), "min.insync.replicas": ("1", "2", "0"),
@@ -49,7 +52,7 @@ KINDS: Final[dict[str, tuple[int, int]]] = {
 
 
 class Name(NamedTuple):
-    """What each node gave out itself. `kind`: topic (its id), member, producer (its id)."""
+    """A value that each node assigned itself. `kind`: topic (its id), member, producer (its id)."""
 
     kind: str
     key: str
@@ -119,7 +122,7 @@ class Questions:
         return (*self.topics[:2] * 5, *self.topics, f"{self.prefix}-none", "", ".", "bad name", "x" * 250)
 
     def topic_ids(self, *, is_named: bool) -> Sequence[Any]:
-        """With a name beside it mostly none."""
+        """Ids to choose from; mostly none when a name is beside the id."""
         given = tuple(Name("topic", each) for each in self.topics[:2])
         if is_named:
             return (*[UUID(int=0)] * 6, given[0])
@@ -179,7 +182,7 @@ class _Request:
         return self.source.choice((b"", b"a", b"\0\1", b"x" * 100))
 
     def pool(self, struct: Struct, field: Field, before: dict[str, Any]) -> Sequence[Any] | None:
-        """What a field of that name may have; the likely more often. None: anything of its type."""
+        """Values for a field of that name; the likely ones more often. None: anything of its type."""
         api, name, questions = self.api, field.attribute, self.questions
         if struct.name in CONFIG_STRUCTS and name in ("name", "value"):
             return config_pool(name, before)

@@ -1,4 +1,4 @@
-"""Asks both nodes row after row, and tells where they differ."""
+"""Send the same requests to both nodes, row after row, and report where the answers differ."""
 
 import random
 import time
@@ -18,7 +18,7 @@ PAUSE_SECONDS: Final = 0.02
 CHANGES: Final = frozenset({
     "CreateTopics", "DeleteTopics", "CreatePartitions", "IncrementalAlterConfigs", "AlterConfigs", "ElectLeaders",
     "AlterPartitionReassignments", "AlterClientQuotas", "AlterUserScramCredentials"})
-"""Answered when the metadata has them; the broker may hear of it later."""
+"""Answered when the metadata has them; the broker may learn of it later."""
 ASKS_ONLY: Final = frozenset({
     "Metadata", "ListOffsets", "Fetch", "OffsetFetch", "DescribeGroups", "ListGroups", "DescribeConfigs",
     "DescribeCluster", "FindCoordinator", "DescribeTopicPartitions", "OffsetForLeaderEpoch", "DescribeClientQuotas",
@@ -28,8 +28,11 @@ ASKS_ONLY: Final = frozenset({
 LEFT_OUT: Final = frozenset({
     "AddRaftVoter", "RemoveRaftVoter", "UpdateFeatures", "UnregisterBroker", "SaslHandshake", "SaslAuthenticate",
     "ApiVersions", "CreateDelegationToken", "DescribeTransactions", "DescribeProducers"})
-"""What would change the node for all rows; what each node has its own way with when security is off; what tells of
-transactions, which one of the two has; and of when producers were last seen."""
+"""APIs that cannot be compared.
+
+Some would change the node for all rows. Some behave differently in each node when security is off. Some report
+transactions, which only one of the two has, or when producers were last seen.
+"""
 
 
 class Difference(NamedTuple):
@@ -78,7 +81,7 @@ class Comparison:
         self.asked = self.given_up = 0
 
     def row(self, seed: int, count: int) -> Iterator[Difference]:
-        """Asks `count` questions. After a difference in what may have changed something, the row is over."""
+        """Send `count` requests. After a difference in an API that may have changed something, the row is over."""
         questions = Questions(random.Random(seed), f"s{seed}", self.apis)
         self.begin(seed, questions)
         for number in range(count):
@@ -109,8 +112,11 @@ class Comparison:
         self.settle(seed, -1, questions.topics)
 
     def both(self, question: Question) -> tuple[Any, Any]:
-        """The answers. Kafka's broker may hear of a change a little after it was answered: what changes nothing is
-        asked again before the answers count as different."""
+        """Return both answers.
+
+        Kafka's broker may learn of a change shortly after it was answered. A request that changes nothing is therefore
+        repeated before the answers count as different.
+        """
         self.asked += 1
         until = time.monotonic() + (AGAIN_SECONDS if question.api in ASKS_ONLY else 0)
         while True:
@@ -141,7 +147,7 @@ class Comparison:
             time.sleep(PAUSE_SECONDS)
 
     def all_lead(self, told: Any) -> bool:
-        """Whether both nodes serve these partitions; Kafka's metadata has them a little earlier."""
+        """True when both nodes serve these partitions; Kafka's metadata has them a little earlier."""
         topics = [{"name": topic["name"], "partitions": [
             {"partition_index": each["partition_index"], "timestamp": -1} for each in topic["partitions"]]}
             for topic in told["topics"] if topic["partitions"]]
@@ -151,7 +157,7 @@ class Comparison:
 
 
 def is_fault(answer: Any) -> bool:
-    """Whether the node did not answer, or with UNKNOWN_SERVER_ERROR somewhere."""
+    """True when the node did not answer, or with UNKNOWN_SERVER_ERROR somewhere."""
     if isinstance(answer, dict):
         return answer.get("error_code") == ErrorCode.UNKNOWN_SERVER_ERROR or any(map(is_fault, answer.values()))
     return any(map(is_fault, answer)) if isinstance(answer, list) else str(answer).startswith(NO_ANSWER)

@@ -1,4 +1,4 @@
-"""Which value counts, checked against what a Kafka broker answered."""
+"""Effective values of settings, checked against the answers of a Kafka broker."""
 
 import json
 

@@ -36,7 +36,7 @@ def is_refused(name: str) -> bool:
 
 
 def is_read(section: str, name: str) -> bool:
-    """By its own name, or as the default or the other name of one that is."""
+    """True when it is read by its own name, or as a default or synonym of one that is."""
     names = {name}
     if section != "topic":
         for other in ("topic", "group"):

@@ -134,7 +134,7 @@ def test_settings_of_one_listener_in_their_order():
 
 
 def test_buffers_of_connections():
-    """What is received is the system's business unless the file says more."""
+    """The system chooses the receive buffer unless the file sets one."""
     limits = server_limits(NodeConfig(LISTENERS).layers())
     assert (limits.send_buffer_bytes, limits.receive_buffer_bytes) == (102_400, -1)
     assert limits.follower_send_buffer_bytes == -1

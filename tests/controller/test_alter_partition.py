@@ -50,7 +50,7 @@ def partition(world: World) -> PartitionRegistration:
 
 
 def alter(world: World, *isr: int, leader: int | None = None, **fields: Any) -> Any:
-    """As the leader would ask; the one partition of the answer."""
+    """Send AlterPartition as the leader does; return the one partition of the answer."""
     known = partition(world)
     broker = world.image.brokers[known.leader if leader is None else leader]
     wanted = {"partition_index": 0, "leader_epoch": known.leader_epoch, "partition_epoch": known.partition_epoch,
@@ -130,8 +130,10 @@ def place(world: World, broker_id: int, directory: int) -> None:
 
 @pytest.mark.parametrize("replicas", [[2], [2, 3]])
 def test_a_replica_comes_into_a_failed_directory_and_out_of_it(replicas: list[int]) -> None:
-    """A broker tells where a replica lies after it told that the directory failed, and then that it lies elsewhere: so
-    it is when a move between directories is taken back."""
+    """A broker reports a replica in a directory that it reported as failed, and then in another one.
+
+    This order occurs when a move between directories is cancelled.
+    """
     world = World()
     world.join(3)
     world.register(2, log_dirs=[UUID(int=9002), UUID(int=9102)])
@@ -185,7 +187,7 @@ def test_an_assignment_that_cannot_be_is_refused(world: World, replicas: list[in
 
 
 def test_a_reassignment_that_is_asked_for_again_goes_on(world: World) -> None:
-    """What is being added is a replica already: it must be in sync all the same before anybody goes."""
+    """The added replica is a replica already, but it must be in sync before another one is removed."""
     reassign(world, [4, 2, 3])
     assert reassign(world, [4, 2, 3]) == 0
     now = partition(world)
@@ -195,7 +197,7 @@ def test_a_reassignment_that_is_asked_for_again_goes_on(world: World) -> None:
 
 
 def test_what_is_added_stays_so_until_it_is_in_sync(world: World) -> None:
-    """Asked for again, alone or with one more, and still to be taken back."""
+    """The reassignment can be repeated, alone or with another removal, and can still be cancelled."""
     for target in ([1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 4]):
         assert reassign(world, target) == 0
         now = partition(world)

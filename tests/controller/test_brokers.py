@@ -36,7 +36,7 @@ def state(world: World) -> tuple[Any, ...]:
             partition.leader_recovery_state)
 
 
-# --- the life of a single node, as Kafka's own log tells it (golden/node) -------------------------------------------
+# --- the life of a single node, as Kafka's own log records it (golden/node) -----------------------------------------
 
 
 def test_a_clean_stop_and_start_of_the_only_replica() -> None:
@@ -176,7 +176,7 @@ def test_a_killed_broker_comes_back_whatever_it_held(monkeypatch: pytest.MonkeyP
 
 
 def test_a_fenced_broker_that_speaks_keeps_its_id() -> None:
-    """In Kafka 4 the session of its epoch counts, too, not whether it is fenced."""
+    """Kafka 4 goes by the session of the broker's epoch, too, not only by whether it is fenced."""
     world = single()
     world.register(2)
     world.beat(2, want_fence=True)
@@ -299,7 +299,7 @@ def test_a_failed_directory_takes_its_leaderships() -> None:
     leader = world.partition("a").leader
     world.beat(leader, offline_log_dirs=world.image.brokers[leader].log_dirs)
     assert world.partition("a").leader == 3 - leader
-    assert world.image.brokers[leader].log_dirs != ()  # a change record cannot tell "none", as in Kafka
+    assert world.image.brokers[leader].log_dirs != ()  # a change record cannot express "none", as in Kafka
 
 
 # --- the rest -------------------------------------------------------------------------------------------------------

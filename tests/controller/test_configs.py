@@ -53,7 +53,7 @@ def replace(world: World, resource: Resource, **values: str | None) -> int:
 
 
 def directly(world: World, resource: Resource, name: str, operation: int, value: str | None) -> int:
-    """As `alter`, sent to the controller by a client and not by a broker."""
+    """Alter as `alter` does, but sent by a client to the controller and not through a broker."""
     answers: list[Any] = []
     world.controller.submit(incremental.IncrementalAlterConfigsRequest(resources=[incremental.AlterConfigsResource(
         resource_type=resource.type, resource_name=resource.name, configs=[
@@ -254,7 +254,7 @@ def test_broker_settings(world: World) -> None:
     assert alter(world, CLUSTER_DEFAULT, ("node.id", SET, "4")) == ErrorCode.INVALID_REQUEST
     before = world.log.end_offset
     assert alter(world, CLUSTER_DEFAULT, ("message.max.bytes", SET, "1048000")) == 0
-    assert world.log.end_offset == before + 1  # written again: brokers read what it names anew
+    assert world.log.end_offset == before + 1  # written again: brokers read again what it names
     assert alter(world, TOPIC, ("retention.ms", SET, "5")) == 0
     before = world.log.end_offset
     assert alter(world, TOPIC, ("retention.ms", SET, "5")) == 0
@@ -282,7 +282,7 @@ def test_validate_only_and_repeated_resources(world: World) -> None:
 
 
 def test_min_insync_replicas_with_eligible_leader_replicas(world: World) -> None:
-    """What was eligible under another limit is forgotten, and the cluster always has one limit."""
+    """A change of the limit clears the eligible leader replicas, and the cluster always has one limit."""
     assert alter(world, TOPIC, ("min.insync.replicas", SET, "2")) == 0
     assert world.log.messages()[-1] == ClearElrRecord(topic_name="a")
     assert alter(world, CLUSTER_DEFAULT, ("min.insync.replicas", SET, "2")) == 0

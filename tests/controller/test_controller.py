@@ -78,7 +78,7 @@ def test_a_node_that_does_not_lead_says_so() -> None:
     assert not world.image.topic_ids
     world.controller.tick(world.now_ms + 100_000)
     request = DescribeQuorumRequest(topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData()])])
-    for leader_id in (3, -1):          # who leads now; nobody that is known
+    for leader_id in (3, -1):          # another controller leads; no leader is known
         world.log.leader_id = leader_id
         world.controller.submit(request, 2, world.now_ms, answers.append)
         assert answers[-1].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

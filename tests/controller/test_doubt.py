@@ -1,4 +1,4 @@
-"""Brokers that may be gone: closed connections, new controllers, and what a probe shows."""
+"""Brokers that may have died: closed connections, new controllers, and the results of probes."""
 
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,7 @@ GRACE_MS = 200
 
 
 class Doubts(World):
-    """Broker 1 is the controller's own; 2 and 3 are elsewhere. `probed` are those that the controller asked for."""
+    """Broker 1 is the controller's own; 2 and 3 are elsewhere. `probed` are the brokers whose probe was requested."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, disconnect_grace_ms=GRACE_MS, **settings)

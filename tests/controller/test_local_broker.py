@@ -126,7 +126,7 @@ def test_cordoned_directories_are_told() -> None:
 
 
 def test_another_process_with_its_id() -> None:
-    """Its session was over: it is refused, tells why once, and gives way to the other when it hears of it."""
+    """Its session has expired: it is refused, reports why once, and yields to the other when it learns of it."""
     world = World()
     broker, notices = broker_of(world), list[str]()
     broker.on_notice = notices.append
@@ -276,7 +276,7 @@ def test_a_lease_that_ends_and_the_next_are_told_once() -> None:
 
 
 def test_a_controller_that_tells_of_no_lease() -> None:
-    """Apache Kafka's: nothing is known, and nothing is told."""
+    """An Apache Kafka controller reports no lease: nothing is known, and the broker reports nothing."""
     notices: list[str] = []
     controller, broker = with_lease(notices, 9_000)
     beats(controller, broker, 2_000)

@@ -1,4 +1,4 @@
-"""How many partitions clients may create and delete per second (KIP-599)."""
+"""Controller mutation quotas: the partitions that clients may create and delete per second (KIP-599)."""
 
 from typing import Any
 

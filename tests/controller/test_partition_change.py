@@ -13,7 +13,7 @@ from kraft.protocol.messages.partition_change_record import PartitionChangeRecor
 @pytest.mark.parametrize(("acceptable", "leader", "isr"), [((), NO_LEADER, [2]), ((3,), 3, [3]), ((2, 3), 2, [2])])
 def test_going_back_to_replicas_of_which_none_is_in_sync(acceptable: tuple[int, ...], leader: int,
                                                          isr: list[int]) -> None:
-    """Where unclean elections are allowed. Who is in sync is a replica, also while none of them is there."""
+    """Unclean elections may be allowed. A replica that is in sync stays a replica, also while none of them is alive."""
     moving = PartitionRegistration(
         replicas=(1, 2, 3), directories=(UUID(int=1), UUID(int=2), UUID(int=3)), isr=(1,), leader=1, leader_epoch=3,
         adding_replicas=(1,), removing_replicas=(3,))

@@ -1,4 +1,4 @@
-"""Which brokers new partitions go to: even, on as many racks as possible, and led by brokers that live."""
+"""Placement of new partitions: even, on as many racks as possible, and led by brokers that live."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -70,7 +70,7 @@ def test_less_often_while_others_have_fallen_behind() -> None:
 
 
 def test_who_cannot_write_does_not_keep_the_active_controller_from_it() -> None:
-    """Its disk may be full; it is asked again after a while."""
+    """Its disk may be full. It gets its next chance after a while; meanwhile the active controller writes."""
     one = turns(end=500)
     assert one.heartbeat(2, 0, now_ms=0, strained=False)
     assert not one.is_own(0, now_ms=TURN_MS - 1, strained=False)

@@ -61,7 +61,7 @@ class Suite:
         return self._program.load_marks()
 
     def control(self) -> dict[str, Any]:
-        """What Kafka itself passes: class name -> module and result of each method."""
+        """Results of Kafka itself: class name -> module and result of each method."""
         classes: dict[str, Any] = {}
         for path in sorted((self.home / "control").glob("*.json")):
             classes |= json.loads(path.read_text())["classes"]

@@ -1,6 +1,6 @@
 """The examples of the documents run, and the table of settings is the one that the engine has.
 
-`python -m tests.kraft.test_examples` writes the table anew.
+`python -m tests.kraft.test_examples` writes the table again.
 """
 
 import builtins
@@ -64,8 +64,10 @@ def settings_table() -> str:
 
 @pytest.mark.parametrize("page", [PAGE, ROOT / "README.md"], ids=lambda page: page.name)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As they are pasted: in the order of the page, in one namespace that has nothing else, in a new directory. A
-    failure shows the page's own line."""
+    """The examples run as pasted: in the order of the page, in one empty namespace, in a new directory.
+
+    A failure shows the page's own line.
+    """
     monkeypatch.chdir(tmp_path)
     text = page.read_text()
     names: dict[str, object] = {"__name__": "__main__"}

@@ -1,4 +1,4 @@
-"""Classes of values are what frozen dataclasses are, to who uses them."""
+"""Value classes behave as frozen dataclasses."""
 
 from dataclasses import dataclass, replace
 

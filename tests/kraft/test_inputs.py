@@ -1,4 +1,4 @@
-"""What a log accepts as records and columns, and what it says of the rest."""
+"""Records and columns that a log accepts, and its errors for the rest."""
 
 import time
 import warnings

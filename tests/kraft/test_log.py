@@ -273,7 +273,7 @@ def regrow(log: Log, offset: int, count: int) -> None:
 
 @pytest.mark.parametrize(("cut", "noticed"), [(0, True), (7, True), (9, True), (10, False)])
 def test_a_follower_notices_a_truncation_that_it_slept_through(tmp_path: Path, cut: int, noticed: bool) -> None:
-    """Ten records were given, eleven are there; the log is cut and grows to twenty before the follower looks again."""
+    """The log has eleven records. It is cut and grows to twenty before the follower reads again."""
     async def main() -> None:
         with Log(tmp_path) as log:
             for _ in range(11):
@@ -319,7 +319,7 @@ def test_a_reader_that_follows_notices_it_too(tmp_path: Path, asleep: bool) -> N
 
 
 def test_a_limit_inside_a_batch_is_waited_for(tmp_path: Path) -> None:
-    """Whoever sets the high watermark may set it anywhere; the batch shows when it is past its end."""
+    """The high watermark may be set anywhere; the batch becomes visible when it passes its end."""
     async def main() -> list[bytes | None]:
         with Log.open(tmp_path, high_watermark="manual") as log:
             log.append(batch(10))

@@ -1,4 +1,4 @@
-"""A log directory of Kafka's layout: what is in it, who may have it, what its checkpoints say after a crash."""
+"""A log directory of Kafka's layout: its contents, its owner, and its checkpoints after a crash."""
 
 import os
 import shutil
@@ -115,7 +115,7 @@ def test_missing_logs(tmp_path: Path) -> None:
         assert list(directory.partitions()) == []
 
 
-# --- who may have it --------------------------------------------------------------------------------------------------
+# --- its owner --------------------------------------------------------------------------------------------------------
 
 
 def test_one_owner_at_a_time(tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_delete_forgets_everything(tmp_path: Path) -> None:
 
 
 def test_a_new_log_has_nothing_of_one_that_was_there_before_a_crash(tmp_path: Path) -> None:
-    """A replica that went and came back is empty, whenever the node dies: what checkpoints say is of the former one."""
+    """A replica that is removed and created again is empty, whenever the node dies: checkpoints are of the old one."""
     def crashed(number: int) -> LogDir:
         return LogDir(shutil.copytree(tmp_path / str(number), tmp_path / str(number + 1)))
 

@@ -15,7 +15,7 @@ Either = Log | LogReader
 
 @pytest.fixture(params=["owner", "reader", "reader of a closed log"])
 def reading(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[Callable[[Log], None]], Either]]:
-    """Gives a function that fills a log and hands out somebody who reads it."""
+    """Return a function that fills a log and returns a reader of it."""
     opened: list[Either] = []
 
     def fill(write: Callable[[Log], None]) -> Either:
@@ -36,7 +36,7 @@ def reading(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
 
 
 def offsets(source: Either, *arguments: int, **named: object) -> list[int]:
-    """What `records` gives, after a comparison with what `arrow` gives."""
+    """Return the offsets of `records`, after a comparison with those of `arrow`."""
     found = [record.offset for record in source.records(*arguments, **named)]
     columns = [offset for piece in source.arrow(*arguments, columns=["offset"], **named)
                for offset in piece["offset"].to_pylist()]
@@ -62,7 +62,7 @@ def test_every_start_and_end(reading, read_bytes: int) -> None:
 @pytest.mark.parametrize("start", [-1, 39, 201, 9999])
 @pytest.mark.parametrize("iterator", ["records", "batches", "arrow"])
 def test_a_start_outside_of_the_log_is_refused(reading, iterator: str, start: int) -> None:
-    """As the page says: below the log start, or past the log end. At the log end there is nothing to read."""
+    """Starts below the log start or past the log end are refused. At the log end there is nothing to read."""
     def write(log: Log) -> None:
         fill_plainly(log)
         log.delete_records(40)
@@ -103,8 +103,10 @@ def test_offsets_outside_are_refused(reading) -> None:
 
 
 def fill_with_transactions(log: Log) -> None:
-    """0-1 of 1 (aborted), 2-3 plain, 4-5 of 2 (committed), 6 abort of 1, 7-8 of 1 (committed), 9 commit of 2,
-    10 commit of 1, 11-12 of 2 (open), 13-14 plain."""
+    """Append 0-1 of 1 (aborted), 2-3 plain, 4-5 of 2 (committed), 6 abort of 1, 7-8 of 1 (committed).
+
+    Then 9 commit of 2, 10 commit of 1, 11-12 of 2 (open), 13-14 plain.
+    """
     def records(producer_id: int = -1, sequence: int = 0) -> None:
         if producer_id < 0:
             log.append(batch(2))

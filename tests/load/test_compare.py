@@ -19,7 +19,7 @@ def run(rate, p50, cpu=None):
 
 
 def test_ratios_are_of_pairs_not_of_medians():
-    """The machine got slower from pair to pair; both sides the same, so the ratio is exact all the same."""
+    """The machine gets slower from pair to pair, both sides equally, so the ratio of each pair is exact."""
     pairs = [(run(200 / drift, 10.0 * drift), run(100 / drift, 20.0 * drift)) for drift in (1, 2, 3, 4, 5)]
     found = {ratio.figure: ratio for ratio in compare(pairs)}
     assert found["requests/s"].ratio == pytest.approx(2)

@@ -55,7 +55,7 @@ def replay(paths: list[Path], replayer: Replayer, stops: dict[int, Path]) -> dic
 
 @pytest.mark.parametrize(("kind", "node"), NODES)
 def test_replay_gives_the_snapshots(kind: str, node: int) -> None:
-    """From one snapshot the log leads to the next one, exactly."""
+    """Replaying the log from one snapshot gives the next one, exactly."""
     logs = sorted(directory(kind, node).glob("*.log"))
     found = snapshots(kind, node)
     first = int(logs[0].name[:20])

@@ -171,7 +171,7 @@ def test_a_snapshot_at_every_version_reads_back(level: int) -> None:
 
 
 def test_what_lies_between_two_images() -> None:
-    """A delta without records: what replay of them would have told, and the same state."""
+    """The delta between two images has the changes that a replay would report, and leads to the same state."""
     before = image_of(TopicRecord(name="a", topic_id=A), partition(A), partition(A, 1),
                       TopicRecord(name="b.c", topic_id=B), partition(B), FeatureLevelRecord(name="x", feature_level=2),
                       ConfigRecord(resource_type=2, resource_name="a", name="k", value="v"),

@@ -23,7 +23,7 @@ def row_of(kip: str, rule: str) -> Row:
 
 
 def tests_of(row: Row) -> tuple[str, ...]:
-    """What pytest runs: the row's tests, scenarios by name, but for slow ones."""
+    """Arguments of pytest: the row's tests, scenarios by name, without slow ones."""
     found = []
     for name in named(row.shown_by):
         if name.endswith(".txt"):
@@ -39,13 +39,13 @@ def _entries(file: str) -> list[dict[str, Any]]:
 
 
 def kip_mutants() -> list[Mutant]:
-    """In the order of the specifications; `kip` and `rule` find the row that names the tests."""
+    """Mutants in the order of the specifications; `kip` and `rule` find the row that names the tests."""
     return [Mutant(f"KIP-{kip}: {rule}", tests=tests_of(row_of(kip, rule)), **entry)
             for entry in _entries("kips.toml") for kip, rule in [(entry.pop("kip"), entry.pop("rule"))]]
 
 
 def fault_mutants() -> list[Mutant]:
-    """In the order of the tables; each entry names its tests."""
+    """Mutants in the order of the tables; each entry names its tests."""
     return [Mutant(tests=tuple(f"tests/{name}" for name in entry.pop("tests")), **entry)
             for file in FAULTS for entry in _entries(file)]
 

@@ -16,7 +16,7 @@ from tests.peer.kafka import QUICK_START, KafkaProcess
 from tests.peer.quorum import OURS, SECONDS, JavaController, MixedQuorum
 from tests.ports import free_ports
 
-# Small clusters: their internal topics have few partitions, each on all brokers; a broker that is gone is noticed soon.
+# Small clusters: their internal topics have few partitions, each on all brokers; a dead broker is noticed soon.
 SETTINGS: Final = {
     "offsets.topic.num.partitions": "3", "broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "300",
     "group.initial.rebalance.delay.ms": "0", "share.coordinator.state.topic.num.partitions": "1",
@@ -33,7 +33,7 @@ class JavaBroker(KafkaProcess):
         self.node_id = node_id
         self.port, = free_ports(1)
         self.address = f"127.0.0.1:{self.port}"
-        directories = f"{directory},{directory}-more"       # so that it tells the controller where its replicas lie
+        directories = f"{directory},{directory}-more"       # so that it reports the directories of its replicas
         super().__init__(directory.with_name(f"{directory.name}-home"), {
             "process.roles": "broker", "node.id": str(node_id), "controller.listener.names": "CONTROLLER",
             "listeners": f"PLAINTEXT://{self.address}", "log.dirs": directories, **PROTOCOLS, **settings},
@@ -74,7 +74,7 @@ Broker = MemberProcess | JavaBroker
 
 
 class Replicas(NamedTuple):
-    """Of one partition, as a client is told."""
+    """Replicas of one partition, as a client sees them."""
 
     leader: int
     replicas: list[int]
@@ -110,7 +110,7 @@ class MixedCluster:
 
     @property
     def address(self) -> str:
-        """What clients bootstrap with."""
+        """Bootstrap address of clients."""
         return ",".join(each.address for each in self.brokers.values() if each.running)
 
     @property
@@ -200,7 +200,7 @@ class ThreeNodes:
 
     @property
     def address(self) -> str:
-        """What clients bootstrap with."""
+        """Bootstrap address of clients."""
         return ",".join(node.address for node in self.nodes)
 
     @property

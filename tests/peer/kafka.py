@@ -31,7 +31,7 @@ QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 @functools.cache
 def missing(directory: Path = HERE) -> str | None:
-    """Why what the `pom.xml` there names, which here is Kafka, cannot be run, or None."""
+    """Return why the artifacts of that `pom.xml`, by default Kafka, cannot be run, or None."""
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             return f"{program} is not installed"
@@ -43,14 +43,16 @@ def missing(directory: Path = HERE) -> str | None:
 
 
 def require_kafka(directory: Path = HERE) -> None:
-    """Skips the calling test, visibly, when the peer cannot be had."""
+    """Skip the calling test, visibly, when the peer is not available."""
     if (reason := missing(directory)) is not None:
         pytest.skip(f"needs Apache Kafka as a peer: {reason}")
 
 
 def classpath(directory: Path = HERE) -> str:
-    """The class path of what the `pom.xml` there names, which here is Kafka and its tools; resolved once per checkout,
-    and again when a jar has gone."""
+    """Class path of the artifacts of that `pom.xml`, by default Kafka and its tools.
+
+    It is resolved once per checkout, and again when a jar is missing.
+    """
     file = directory / ".cache" / "classpath.txt"
     if file.exists():
         text = file.read_text()
@@ -84,8 +86,7 @@ def dump_log(files: Sequence[Path]) -> str:
 
 
 class KafkaProcess:
-    """One process of Kafka's, with a `server.properties` of the given settings. `start` and `stop` may be called in
-    turns."""
+    """One process of Kafka's, with a `server.properties` of the given settings. `start` and `stop` may alternate."""
 
     def __init__(self, home: Path, settings: dict[str, str], heap: str = "512m", options: Sequence[str] = ()) -> None:
         self.home = home
@@ -98,7 +99,7 @@ class KafkaProcess:
         self.java_options = options
 
     def format(self, *options: str, cluster_id: str = "") -> None:
-        """Kafka's own `kafka-storage format`; as a single node unless told."""
+        """Run Kafka's own `kafka-storage format`; by default for a single node."""
         cluster_id = cluster_id or java("kafka.tools.StorageTool", "random-uuid").strip()
         java("kafka.tools.StorageTool", "format", *(options or ("--standalone",)), "-t", cluster_id, "-c",
              str(self.properties))
@@ -150,7 +151,7 @@ class KafkaProcess:
             self._ended()
 
     def _ended(self) -> None:
-        """Waits for the process and for whoever reads its output, which is closed then."""
+        """Wait for the process and for the reader of its output, and close the output."""
         if self.process is not None:
             self.process.wait(STOP_SECONDS)
             self._collector.join(STOP_SECONDS)
@@ -189,8 +190,10 @@ class KafkaNode(KafkaProcess):
         return f"127.0.0.1:{self.port}"
 
     def settle(self, *states: str) -> None:
-        """Waits until no transaction is in one of these states; until those that have ended are marked as that in their
-        partitions, unless told: Kafka answers before."""
+        """Wait until no transaction is in one of these states.
+
+        By default, wait until every ended transaction is marked as ended in its partitions: Kafka answers before that.
+        """
         with Cluster(self.bootstrap) as cluster:
             asked = ListTransactionsRequest(state_filters=states or ENDING)
             while cluster.send(asked, ListTransactionsResponse).transaction_states:

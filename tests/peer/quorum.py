@@ -1,4 +1,4 @@
-"""Quorums of controllers of both kinds, ours and Kafka's, and what is asked of both alike."""
+"""Quorums of controllers of both kinds, ours and Kafka's, and the queries that both answer."""
 
 import uuid
 from collections.abc import Iterable, Iterator
@@ -89,7 +89,7 @@ class MixedQuorum:
         return [node for node in self.nodes.values() if node.running]
 
     def client(self, nodes: Iterable[Controller] | None = None) -> QuorumClient:
-        """Asks those that run, or only `nodes`."""
+        """A client of the running nodes, or only of `nodes`."""
         addresses = ",".join(node.controller_address for node in nodes or self.running)
         return QuorumClient(Cluster(addresses, timeout=SECONDS))
 

@@ -1,4 +1,4 @@
-"""What our node answers to requests that no client of ours sends, beside what Kafka answers to the same."""
+"""Answers of our node to requests that no client of ours sends, compared with those of Kafka."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,7 +44,7 @@ def pushes(cluster: Cluster, client_id: UUID, subscription_id: int, **fields: An
 
 
 def telemetry(cluster: Cluster) -> list[Any]:
-    """Every answer in turn: of a client that goes through a life, and of those that push without asking."""
+    """Return every answer in order: to a client with a whole life, and to clients that push without a subscription."""
     assert not {71, 72} & cluster.any().versions.keys()
     first = asks(cluster, UUID(int=0))
     given = first.pop("client_instance_id"), first.pop("subscription_id")

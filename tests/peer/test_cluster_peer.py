@@ -1,5 +1,8 @@
-"""Brokers of both kinds in one cluster, under controllers of either: they replicate from each other, lead by turns, and
-what was acknowledged or committed is known to all, the logs the same byte for byte."""
+"""Brokers of both kinds in one cluster, under controllers of either.
+
+They replicate from each other and lead alternately. All know what was acknowledged or committed, and their logs are
+equal byte for byte.
+"""
 
 import os
 import signal
@@ -45,7 +48,7 @@ def kafka() -> None:
 
 
 def commit(cluster: MixedCluster, offset: int) -> None:
-    """Each group commits this offset; its coordinator is whoever leads its partition of `__consumer_offsets` now."""
+    """Commit this offset in each group. Its coordinator is the current leader of its `__consumer_offsets` partition."""
     for group in GROUPS:
         consumer = librdkafka_consumer(cluster, group)
         wait_until(lambda consumer=consumer: _commits(consumer, offset), f"{group} commits {offset}", SECONDS)
@@ -61,7 +64,7 @@ def _commits(consumer: Consumer, offset: int) -> bool:
 
 
 def committed(cluster: MixedCluster) -> set[int]:
-    """What the groups' coordinators know."""
+    """Offsets that the groups' coordinators know."""
     found = set()
     for group in GROUPS:
         consumer = librdkafka_consumer(cluster, group)
@@ -96,8 +99,11 @@ def kill_with_a_tail(cluster: MixedCluster, victim: int) -> None:
 
 
 def lose_a_leader(cluster: MixedCluster, victim: int, producers: list[Producer]) -> None:
-    """Kills a broker that leads; when others lead, acknowledge and coordinate, it comes back, drops what only it had,
-    and catches up. Meanwhile another log went on to where it starts behind the end of the replica of the killed one."""
+    """Kill a leader, and start it again once other brokers lead, acknowledge and coordinate.
+
+    It drops the records that only it had, and catches up. Meanwhile the log start of another partition has moved beyond
+    the end of the killed broker's replica.
+    """
     index = victim - 11
     assert cluster.replicas(TOPIC, index).leader == victim
     commit(cluster, victim)
@@ -140,7 +146,7 @@ def move(cluster: MixedCluster) -> None:
 
 
 def await_acknowledged(producers: list[Producer], more: int = 50) -> None:
-    """Waits until each producer heard of records that it sent after now."""
+    """Wait until each producer receives acknowledgements of records that it sent after this call."""
     sent = [len(each.offsets) + more for each in producers]
     wait_until(lambda: all(len(each.offsets) > count and each.offsets[count] >= 0
                            for each, count in zip(producers, sent, strict=True)), "records are acknowledged", SECONDS)

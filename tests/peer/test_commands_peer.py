@@ -1,5 +1,7 @@
-"""The commands that ask a cluster, on a node of Kafka's: what they promise of our nodes holds there, too. Its brokers
-hear of a change a moment after its controller has answered."""
+"""The commands that query a cluster, on a node of Kafka's: what they promise of our nodes holds there, too.
+
+Kafka's brokers learn of a change a moment after its controller has answered.
+"""
 
 from collections.abc import Iterator
 from typing import cast
@@ -126,8 +128,10 @@ def test_metadata_and_why(tool: Tool) -> None:
 
 
 def test_why_of_a_healthy_cluster(node: KafkaNode, tool: Tool) -> None:
-    """Its controllers have no flight recorder, which proves nothing: DescribeQuorum says who leads. Asked through the
-    broker, and through the controller."""
+    """Kafka's controllers have no flight recorder, which proves nothing: DescribeQuorum reports the leader.
+
+    The query goes through the broker, and through the controller.
+    """
     controller = node.properties.read_text().partition("controller.quorum.bootstrap.servers=")[2].split("\n")[0]
     for address in (node.bootstrap, controller):
         tool.bootstrap = address

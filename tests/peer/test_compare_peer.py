@@ -1,5 +1,7 @@
-"""The same questions to our node and to Kafka's, as far as a clock has no part in the answers; `make compare` asks
-more, and about groups that rebalance."""
+"""The same requests to our node and to Kafka's, as far as a clock has no part in the answers.
+
+`make compare` sends more, also about groups that rebalance.
+"""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """Kafka reads what we wrote: its log dumper sees every record, and a Kafka node started on the directory serves them.
 
 One directory holds a topic per codec, one with transactions (committed, aborted, open producers), a compacted one and
-one with deleted records, all written by our engine into a log directory that Kafka formatted, then handed back to it.
+one with deleted records. Our engine writes them into a log directory that Kafka formatted; then Kafka gets it back.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RECORD = re.compile(r"\| offset: (\d+) CreateTime: (-?\d+) .*?headerKeys: \[(.*
 
 
 class Seen(NamedTuple):
-    """A record in the form in which both sides can tell it."""
+    """A record in the form that both sides can express."""
 
     offset: int
     timestamp_ms: int

@@ -25,9 +25,9 @@ PLANS: Final = {
 }
 """Replicas of the one partition, and in which directory of its broker each shall lie."""
 UNDER_WAY: Final = "in progress", "There is no active reassignment"
-"""The second is told for a moment when the controller has ended a move that the broker asked does not know of yet."""
+"""The second is reported for a moment when the controller has ended a move, but the queried broker does not know it."""
 LOST: Final = "is not being moved from log dir"
-"""Kafka's own brokers forget a move now and then that comes while the leader changes; then it is asked for again."""
+"""Now and then Kafka's own brokers forget a move that comes while the leader changes; the test then repeats it."""
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def no_leaks() -> None:
 
 
 def placed(cluster: ThreeNodes, kafka: Tools, files: Path) -> dict[str, list[object]]:
-    """Of each directory that has the partition what `kafka-log-dirs` tells of it."""
+    """Output of `kafka-log-dirs` for each directory that has the partition."""
     told = ask(cluster, kafka, files, Run("kafka-log-dirs", f"--describe --broker-list 1,2,3 --topic-list {TOPIC}"))
     brokers = json.loads(next(line for line in told.text.splitlines() if line.startswith("{")))["brokers"]
     return {each["logDir"].removeprefix(str(files)): [each["error"], *each["partitions"]]
@@ -44,7 +44,7 @@ def placed(cluster: ThreeNodes, kafka: Tools, files: Path) -> dict[str, list[obj
 
 
 def told_by(kind: str, directory: Path) -> list[object]:
-    """What a cluster of that kind tells of every move, and where replicas lie in the end of it."""
+    """Return the reports of a cluster of that kind for every move, and the directories of the replicas after it."""
     found: list[object] = []
     directory.mkdir()
     with three_nodes(directory / "cluster", kind, directories=2) as cluster, tools(directory) as kafka:
@@ -67,7 +67,7 @@ def told_by(kind: str, directory: Path) -> list[object]:
             found.append((name, run(execute)))
 
             def ended(words: str, file: str = file, execute: str = execute) -> Told:
-                """What is told once the move is over: each run may ask a broker that has not heard of that yet."""
+                """Return the report once the move is over: each run may query a broker that does not know that yet."""
                 told: list[Told] = []
 
                 def is_over() -> bool:

@@ -1,5 +1,7 @@
-"""A node of ours and a node of Kafka's take turns on one data directory, with one `server.properties`: they serve the
-same records and the same groups to the same client."""
+"""A node of ours and a node of Kafka's alternate on one data directory, with one `server.properties`.
+
+They serve the same records and the same groups to the same client.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def read(address: str, group: str, topics: list[str], count: int) -> list[tuple[
 
 
 def committed(address: str, group: str, topics: list[str]) -> dict[tuple[str, int], int]:
-    """What the group has committed."""
+    """Offsets that the group has committed."""
     consumer = confluent_kafka.Consumer({"bootstrap.servers": address, "group.id": group})
     partitions = [confluent_kafka.TopicPartition(topic, 0) for topic in topics]
     try:
@@ -62,7 +64,7 @@ def committed(address: str, group: str, topics: list[str]) -> dict[tuple[str, in
             try:
                 answer = consumer.committed(partitions, 10)
             except confluent_kafka.KafkaException as error:
-                # A node that has just started still loads its coordinator; this client does not ask again by itself.
+                # A node that has just started still loads its coordinator; this client does not retry by itself.
                 if error.args[0].code() not in STARTING:
                     raise
                 consumer.poll(0.2)
@@ -74,7 +76,7 @@ def committed(address: str, group: str, topics: list[str]) -> dict[tuple[str, in
 
 
 class Turns(NamedTuple):
-    """What was read, and what groups had committed, in the order of the turns: ours, Kafka's, ours."""
+    """Records that were read and offsets that groups had committed, in the order of the nodes: ours, Kafka's, ours."""
 
     ours: list[tuple[object, ...]]
     committed_in_kafka: dict[tuple[str, int], int]

@@ -1,5 +1,8 @@
-"""One metadata quorum of controllers of ours and of Kafka's: each follows the other, votes with the other, takes over
-from the other, and the tools of either change and dump what both keep."""
+"""One metadata quorum of controllers of ours and of Kafka's.
+
+Each follows the other, votes with the other, and takes over from the other. The tools of either change and dump the
+state of both.
+"""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +22,7 @@ from tests.peer.quorum import JAVA, OURS, SECONDS, MixedQuorum, metadata_quorum,
 pytestmark = pytest.mark.peer
 
 OFFSET: Final = re.compile(r"(?:baseOffset|\| offset): (\d+) ")
-"""How Kafka's dumper begins the line of a batch, and of a record."""
+"""Beginning of the line of a batch, and of a record, in the output of Kafka's dumper."""
 
 
 @pytest.fixture(autouse=True)
@@ -34,16 +37,18 @@ def kafka() -> None:
 
 @pytest.fixture
 def quorum(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[MixedQuorum]:
-    """Of the kinds that the test's parameter names; the first of them votes alone, all run."""
+    """A quorum of the kinds that the test's parameter names; the first of them votes alone, all run."""
     with mixed_quorum(tmp_path, request.param, voters=1) as made:
         made.launch()
         yield made
 
 
 def check_dumps(quorum: MixedQuorum) -> None:
-    """Stops all nodes: the file of one that runs has zeros at its end, which Kafka's dumper takes for damage. It then
-    tells the same of the logs of both kinds, as far as all had it before. What a leader appends while it is stopped may
-    be in no other log."""
+    """Stop all nodes and check that Kafka's dumper prints the same for the logs of both kinds.
+
+    The nodes stop first because a live log file ends in zeros, which the dumper takes for damage. The comparison ends
+    at the common offset: a record that a leader appends while it stops may be in no other log.
+    """
     committed = quorum.await_all()
     for node in quorum.nodes.values():
         node.stop()
@@ -54,7 +59,7 @@ def check_dumps(quorum: MixedQuorum) -> None:
 
 
 def dumped(directory: Path, end_offset: int) -> list[str]:
-    """The batches and records below `end_offset` of a metadata log as Kafka's dumper tells them."""
+    """Batches and records below `end_offset` of a metadata log, as Kafka's dumper prints them."""
     lines = dump_log(sorted((directory / DIRECTORY_NAME).glob("*.log"))).splitlines()
     found = [OFFSET.match(line) for line in lines]
     return [match.string for match in found if match is not None and int(match[1]) < end_offset]

@@ -25,7 +25,7 @@ from kraft.spark import cluster  # noqa: E402
 from kraft.spark.source import KraftSource  # noqa: E402
 from kraft_native.columns import ColumnReader  # noqa: E402
 from kraft_native.errors import InvalidArgumentError  # noqa: E402
-from tests.spark.conftest import no_leaks  # noqa: E402, F401 - the library's descriptors are not looked at
+from tests.spark.conftest import no_leaks  # noqa: E402, F401 - the library's descriptors are not checked
 from tests.spark.reading import rows  # noqa: E402
 from tests.spark.streams import Stream  # noqa: E402
 from tests.spark.test_sink import batch_of, staging, stream_writer, task_of, write  # noqa: E402
@@ -119,7 +119,7 @@ def test_a_stream_with_tls_and_sasl(node: SecureNode) -> None:
 
 
 def test_a_stream_writes_exactly_once_with_tls_and_sasl(node: SecureNode, tmp_path: Path) -> None:
-    """In a transaction by the client library, with key, headers and time; a batch that is repeated is dropped."""
+    """The client library writes in a transaction, with key, headers and time; a repeated batch is dropped."""
     create(node, "once")
     to = node.options("once", checkpointLocation=str(tmp_path)) | {"topic": "once", "kafka.compression.type": "zstd"}
     del to["subscribe"]

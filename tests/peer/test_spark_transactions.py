@@ -26,7 +26,7 @@ from kraft.client.groups import committed_offsets
 from kraft.client.transactions import Transactions, has_transactions
 from kraft.spark.produce import BatchProducer
 from kraft.spark.staging import Staging
-from tests.spark.conftest import no_leaks, spark  # noqa: F401 - the library's descriptors are not looked at
+from tests.spark.conftest import no_leaks, spark  # noqa: F401 - the library's descriptors are not checked
 from tests.spark.reading import rows
 from tests.spark.test_sink import StoppedError, batch_of, staging, stop, stream_writer, written  # noqa: F401
 
@@ -92,7 +92,7 @@ def test_a_batch_becomes_visible_at_once(node: KafkaNode, topic: str, tmp_path: 
 
 
 def dying(patch: pytest.MonkeyPatch, owner: type, method: str, after: int, *, done: bool) -> None:
-    """The driver's process ends at that call of a step: before it does anything, or before it hears of it."""
+    """Kill the driver at this call of a step: before it does anything, or before the driver learns of its result."""
     calls = iter(range(10**6))
     step: Callable[..., Any] = getattr(owner, method)
 
@@ -126,7 +126,7 @@ def test_a_driver_that_dies_while_it_publishes(node: KafkaNode, topic: str, tmp_
     again = stream_writer(options)
     again.commit(written(again, range(500, 1_000), range(100, 500)), 1)
     assert values(node, topic) == list(range(1_000))
-    # Once more, for it died before it noted that: nothing is written.
+    # The batch is repeated, as the driver died before it noted its end: nothing is written.
     again.commit(written(again, range(100, 1_000)), 1)
     again.commit(written(again, range(1_000, 1_010)), 2)
     assert values(node, topic) == list(range(1_010))
@@ -220,7 +220,7 @@ def test_drivers_killed_at_any_moment(node: KafkaNode, topic: str, tmp_path: Pat
 
 
 def test_a_query_of_spark(node: KafkaNode, topic: str, tmp_path: Path, spark: Any) -> None:  # noqa: F811
-    """From one topic of Kafka's to another, exactly once, over a repeated batch."""
+    """Copy one topic of Kafka's to another, exactly once, over a repeated batch."""
     create(node, f"{topic}-in")
 
     def run(more: range) -> None:

@@ -1,4 +1,4 @@
-"""Kafka's command-line tools tell the same of a cluster of ours as of one of Kafka's."""
+"""Kafka's command-line tools report the same of a cluster of ours as of one of Kafka's."""
 
 from difflib import unified_diff
 from pathlib import Path
@@ -23,7 +23,7 @@ def no_leaks() -> None:
 
 
 def told_by(kind: str, directory: Path) -> list[tuple[Run, Told]]:
-    """What a cluster of that kind answers to everything."""
+    """Run every tool against a cluster of that kind; return the answers."""
     found: list[tuple[Run, Told]] = []
     directory.mkdir()
     with three_nodes(directory / "cluster", kind) as cluster, tools(directory) as kafka:

@@ -1,5 +1,7 @@
-"""What a leader accepts and refuses: our node and Kafka's answer the same to the same crafted batches, with the same
-records named as those at fault. Where we differ on purpose, `DIFFERENCES` says how and why."""
+"""Validation by a leader: our node and Kafka's answer the same to the same crafted batches.
+
+Both name the same records as those at fault. `DIFFERENCES` lists every intended difference and its reason.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from tests.peer.kafka import KafkaNode, kafka_node, require_kafka
 pytestmark = pytest.mark.peer
 
 VERSION: Final = 9
-"""Of Produce: it names the records at fault."""
+"""Version of Produce that names the records at fault."""
 NOW_MS: Final = time.time_ns() // 1_000_000
 HOUR_MS: Final = 3_600_000
 NONE, CORRUPT, TOO_LARGE, INVALID_TIMESTAMP, NO_TRANSACTION, INVALID_RECORD = 0, 2, 10, 32, 48, 87
@@ -48,7 +50,7 @@ class Answer(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What is produced, and where to."""
+    """A batch to produce, and its topic."""
 
     data: bytes
     topic: str = "plain"
@@ -91,7 +93,7 @@ def changed(position: int, data: bytes) -> bytes:
 
 
 def of_batches() -> Iterator[tuple[str, Case]]:
-    """What is wrong with a batch, before anybody looks at its records."""
+    """Faults of a batch that are found before its records are read."""
     sound = batch(THREE)
     for name, data in {
         "base offset 5": batch(THREE, base_offset=5),
@@ -131,7 +133,7 @@ def of_batches() -> Iterator[tuple[str, Case]]:
 
 
 def of_records(codec: str) -> Iterator[tuple[str, Case]]:
-    """What is wrong with the numbers of records, or inside of the second of two."""
+    """Faults in the numbers of records, or inside the second of two."""
     for name, data in {
         "sound": batch(THREE, codec),
         "first delta 1": batch(numbered(1, 2, 3), codec),
@@ -178,7 +180,7 @@ def of_records(codec: str) -> Iterator[tuple[str, Case]]:
 
 
 def of_streams(codec: str) -> Iterator[tuple[str, Case]]:
-    """What is wrong with compressed bytes."""
+    """Faults in compressed bytes."""
     whole = compress(codec, b"".join(THREE))
     for name, body in {
         "no stream": b"",
@@ -194,7 +196,7 @@ def of_streams(codec: str) -> Iterator[tuple[str, Case]]:
 
 
 def of_topics(codec: str) -> Iterator[tuple[str, Case]]:
-    """What only some topics refuse."""
+    """Batches that only some topics refuse."""
     no_key = sized(None)
     keys = [record(0, key=no_key), record(1), record(2, key=sized(b"")), record(3, key=no_key)]
     times = [record(0), record(1, time_delta=2 * HOUR_MS), record(2), record(3, time_delta=-2 * HOUR_MS)]

@@ -1,4 +1,4 @@
-"""What Kafka's command-line tools are asked of a cluster of three nodes: the same of ours and of Kafka's."""
+"""Runs of Kafka's command-line tools against a cluster of three nodes: the same for ours and for Kafka's."""
 
 import json
 import re
@@ -22,8 +22,10 @@ MISSING_APIS: Final = ("what transactions (24 to 28), the consumer protocol of K
 
 
 class Run(NamedTuple):
-    """One run of a tool: its words, with {files} filled in. `controller`: the controllers are asked. `differs`: why the
-    answer is not Kafka's, if it is not."""
+    """One run of a tool: its words, with {files} filled in.
+
+    `controller`: the run queries the controllers. `differs`: the reason why the answer is not Kafka's, if it is not.
+    """
 
     tool: str
     words: str
@@ -168,7 +170,7 @@ LAST: Final = Run("kafka-replica-verification", f"--topics-include {TOPIC} --tim
 
 
 def write_files(directory: Path) -> None:
-    """What runs read."""
+    """Write the files that runs read."""
     def write(name: str, content: object) -> None:
         (directory / name).write_text(json.dumps(content))
 
@@ -204,7 +206,7 @@ def active_group(cluster: ThreeNodes) -> Iterator[None]:
 
 def run_all(cluster: ThreeNodes, tools: Tools, files: Path,
             see: Callable[[Run, Told], None]) -> None:
-    """Asks everything, one after the other."""
+    """Run every tool, one after the other."""
     write_files(files)
     for run in (*TOPICS, *CONFIGS):
         see(run, ask(cluster, tools, files, run))
@@ -250,7 +252,7 @@ SENTENCES: Final = tuple((re.compile(pattern, re.MULTILINE), written) for patter
 
 
 def settled(cluster: ThreeNodes, files: Path, run: Run, told: Told) -> Told:
-    """What was told, as far as it can be the same of another cluster."""
+    """The output without what cannot be the same of another cluster."""
     text = told.text.replace(str(files), "FILES")
     for node in cluster.nodes:
         text = re.sub(rf"\b{node.port}\b", f"PORT{node.node_id}", text)
@@ -264,7 +266,7 @@ def settled(cluster: ThreeNodes, files: Path, run: Run, told: Told) -> Told:
 
 
 UNORDERED: Final = ("kafka-delete-records", "kafka-broker-api-versions", "kafka-metadata-quorum")
-"""Tools that tell things in the order in which they heard of them."""
+"""Tools that print things in the order in which they received them."""
 
 
 def table() -> str:

@@ -31,7 +31,7 @@ CLASSES: Final = {
 
 
 class Told(NamedTuple):
-    """What a tool wrote, and its exit code."""
+    """Output of a tool, and its exit code."""
 
     code: int
     text: str

@@ -16,7 +16,7 @@ WHATS = ("export", "ingest", "spark")
 
 @contextmanager
 def run_of(what: str) -> Iterator[Run]:
-    """What does one run, of a seed and a directory: (kills, what is wrong in the end)."""
+    """Return the function of one run, of a seed and a directory: (kills, faults in the end)."""
     if what == "spark":
         from tests.pipeline.spark_kills import spark_runs
 

@@ -34,7 +34,7 @@ def run_ingest(bootstrap: str, job: Path, files: Path) -> None:
 
 
 def records_of(bootstrap: str) -> Counter[bytes]:
-    """How often each value is in the topic."""
+    """Count how often each value is in the topic."""
     origin = origin_of({"kafka.bootstrap.servers": bootstrap, "subscribe": TOPIC})
     found: Counter[bytes] = Counter()
     for piece in origin.ranges({name: (0, end) for name, end in origin.latest(origin.partitions()).items()}):
@@ -70,7 +70,7 @@ def one_run(seed: int, top: Path) -> tuple[int, list[str]]:
 
 
 def in_records(bootstrap: str, rows: int) -> list[str]:
-    """What is wrong with the topic."""
+    """Faults of the topic: values that are missing or duplicate."""
     wanted, found = Counter(b"row %d" % row for row in range(rows)), records_of(bootstrap)
     return [f"{value.decode()}: {found[value]} times, not {wanted[value]}" for value in (wanted | found)
             if found[value] != wanted[value]]

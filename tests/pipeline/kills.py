@@ -42,7 +42,7 @@ def run_export(logs: Path, target: Path, records_max: int, merge_below: int = 0)
 
 
 def run_until_step(logs: Path, target: Path, records_max: int, merge_below: int, step: int) -> None:
-    """As `run_export`; the process is gone just before its `step`-th change of a file."""
+    """Do as `run_export`; the process kills itself just before its `step`-th change of a file."""
     left = step
 
     def counted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,7 +69,7 @@ def run_until_step(logs: Path, target: Path, records_max: int, merge_below: int,
 
 
 def rows_of(target: Path) -> Counter[tuple[int, int, bytes]]:
-    """How often each row is in the table, for a reader that knows nothing of commits."""
+    """Count how often each row is in the table, for a reader that does not know commits."""
     import pyarrow.dataset as ds
 
     found = ds.dataset(target, format="parquet", partitioning="hive").to_table(["partition", "offset", "value"])
@@ -77,7 +77,7 @@ def rows_of(target: Path) -> Counter[tuple[int, int, bytes]]:
 
 
 def check(target: Path, ends: dict[int, int]) -> list[str]:
-    """What is wrong with the table; the value of a record says its offset."""
+    """Faults of the table; the value of a record is its offset."""
     wanted = Counter((partition, offset, b"%d" % offset) for partition, end in ends.items() for offset in range(end))
     found = rows_of(target)
     wrong = [f"{row}: {found[row]} times, not {wanted[row]}" for row in (wanted | found) if found[row] != wanted[row]]

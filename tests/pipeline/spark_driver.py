@@ -1,6 +1,7 @@
-"""A Spark driver for `spark_kills`, in a process of its own: `python -m tests.pipeline.spark_driver MASTER`. It does
-the jobs that it is told, a line of JSON each, and tells how each ended. It may be killed at any moment: the next one
-goes on."""
+"""A Spark driver for `spark_kills`, in a process of its own: `python -m tests.pipeline.spark_driver MASTER`.
+
+It reads jobs, a line of JSON each, and reports how each ended. It may be killed at any moment: the next one continues.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +89,7 @@ def run(spark: SparkSession, job: Job) -> None:
 
 
 def alive(spark: SparkSession) -> bool:
-    """Whether Spark still runs: it ends by itself where it hears nothing of its own parts for too long."""
+    """True while Spark runs: it ends by itself when its own parts are unresponsive for too long."""
     try:
         return not spark.sparkContext._jsc.sc().isStopped()
     except (OSError, Py4JError):

@@ -1,5 +1,7 @@
-"""Exactly once under fire, in Spark: while a topic becomes Parquet files and Parquet files become a topic, executors,
-their Python workers, the driver and the broker are killed with -9, and the queries begin again at their checkpoints.
+"""Exactly once under fire, in Spark: queries restart at their checkpoints after kills.
+
+A topic becomes Parquet files and Parquet files become a topic. Meanwhile executors, their Python workers, the driver
+and the broker are killed with -9.
 
 `python -m tests.pipeline spark` is the long form; every run has a seed.
 """
@@ -95,7 +97,7 @@ class Driver:
         self._process.stdin.flush()
 
     def reply(self, seconds: float) -> dict[str, Any] | None:
-        """What the driver says within so many seconds, `gone` when it ended by itself; None when it says nothing."""
+        """Return the driver's reply within so many seconds, or None; it has `gone` when the driver ended by itself."""
         try:
             found = self._replies.get(timeout=max(seconds, 0.001))
         except queue.Empty:
@@ -182,7 +184,7 @@ class Topics:
 
 
 def write_files(directory: Path, values: range, chance: random.Random) -> None:
-    """Some Parquet files with these rows; each is there whole or not at all."""
+    """Write some Parquet files with these rows; each appears whole or not at all."""
     directory.mkdir(parents=True)
     cuts = sorted({values.start, values.stop, *(chance.randrange(values.start, values.stop) for _ in range(4))})
     for start, stop in pairwise(cuts):
@@ -194,7 +196,7 @@ def write_files(directory: Path, values: range, chance: random.Random) -> None:
 
 
 def exported(top: Path, how: str) -> Rows:
-    """What a reader sees: of the table what its commits name, of Spark's files what its log of them names."""
+    """Rows that a reader sees: of a table by its commits, of Spark's files by the log of Spark's sink."""
     names = [str(top / "table" / file.path) for file in live_files(top / "table")] if how == "table" else sink_files(
         top / "parquet")
     found: Rows = Counter()
@@ -220,7 +222,7 @@ def compare(what: str, wanted: Counter[Any], found: Counter[Any]) -> list[str]:
 
 
 class Outcome(NamedTuple):
-    """How many processes were killed, and what is wrong in the end."""
+    """Number of killed processes, and the faults in the end."""
 
     kills: int
     wrong: list[str]
@@ -254,7 +256,7 @@ class SparkRuns:
             node.kill()
 
     def _moved(self, job: Job, node: NodeProcess, chance: random.Random) -> None:
-        """Until the job is done."""
+        """Repeat until the job is done."""
         faults = [(chance.uniform(0, self.job_seconds), what)
                   for what in chance.choices(FAULTS, WEIGHTS, k=chance.randint(1, 3))]
         for _ in range(ATTEMPTS_MAX):

@@ -38,7 +38,7 @@ def verdict(nodes: list[Path], block_offsets: int = 16, task_bytes: int = 1) -> 
 
 
 def with_other_batch(node: Path, number: int, tmp_path: Path) -> None:
-    """Writes the node's log anew, sound, with another value in one batch."""
+    """Rewrite the node's log, sound, with another value in one batch."""
     data = batches(COUNT)
     data[number] = batches(COUNT, value=b"VALUE")[number]
     shutil.rmtree(node)

@@ -46,7 +46,7 @@ def settings_fields(settings: FileSettings) -> Any:
 
 
 def rows(table: Path, *columns: str) -> list[dict[str, Any]]:
-    """What a reader that knows nothing of commits sees."""
+    """Rows that a reader which does not know commits sees."""
     found = ds.dataset(table, format="parquet", partitioning="hive").to_table(columns=list(columns) or None)
     return found.sort_by([("partition", "ascending"), ("offset", "ascending")]).to_pylist()
 
@@ -113,7 +113,7 @@ def at_time(time_ms: int) -> bytes:
 
 
 def test_times_that_no_calendar_has_are_kept(tmp_path: Path) -> None:
-    """Before 1970, and beyond the year 9999: whole in the column; without a day where none has a name."""
+    """Times before 1970 and after 9999 stay whole in the column; a day without a name has none."""
     day, late = 24 * 3_600_000, 253_402_300_800_000
     times = [-2, -day, -day - 1, late - 1, late, 2**62, -1, 5]
     made = [at_time(time) for time in times]
@@ -133,7 +133,7 @@ def test_times_that_no_calendar_has_are_kept(tmp_path: Path) -> None:
 
 
 class Dies:
-    """Workers that do some of the work and then are gone."""
+    """Workers that do some of the work and then die."""
 
     def __init__(self, after: int) -> None:
         self.after = after

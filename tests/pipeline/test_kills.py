@@ -1,4 +1,4 @@
-"""An export that is killed at any step goes on where its last commit stands."""
+"""An export that is killed at any step continues at its last commit."""
 
 import os
 from pathlib import Path

@@ -61,7 +61,7 @@ def send(brokers: Brokers) -> None:
     ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT])
 @pytest.mark.parametrize("other", [ErrorCode.NONE, None])
 def test_what_is_refused_is_an_error(code: ErrorCode, other: ErrorCode | None) -> None:
-    """Of one partition, or of all."""
+    """The refusal is of one partition, or of all."""
     with pytest.raises(RefusedError) as refusal:
         send(Brokers({0: [code if other is None else other], 1: [code]}, {0: 1, 1: 1}))
     assert refusal.value.code == code

@@ -34,7 +34,7 @@ ENTRIES = [becomes(1000, 1, 1, "Candidate", 1), becomes(1010, 1, 2, "Leader", 1)
 
 @pytest.fixture(scope="module", autouse=True)
 def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What the first plot of a process opens stays open: fonts."""
+    """Open fonts before the tests: files that the first plot of a process opens stay open."""
     path = bench_file(tmp_path_factory.mktemp("warm") / "a.json", 1)
     page("warm", read_inputs([path]))
 

@@ -44,7 +44,7 @@ def lines(column: pa.Array) -> list[str]:
     (["x", None], pa.dictionary(pa.int8(), pa.string()), ['"x"', "null"]),
 ])
 def test_each_value_is_written_exactly(values: list[Any], kind: pa.DataType, texts: list[str]) -> None:
-    """In one column, alone, and in a part of a column."""
+    """The values are in one column, alone, and in a slice of a column."""
     number = pa.int32() if kind == pa.date32() else pa.int64()
     column = pa.array(values, number).cast(kind) if pa.types.is_temporal(kind) else pa.array(values, kind)
     wanted = [f'{{"v":{text}}}' for text in texts]

@@ -1,6 +1,6 @@
-"""Bytes from somebody who means harm: every message, every version, cut off, flipped, with lengths that lie.
+"""Hostile bytes: every message, every version, truncated, flipped, with lengths that lie.
 
-What may come out is a message or `MalformedMessageError`, soon, and with no more memory than the bytes justify.
+Decoding gives a message or `MalformedMessageError`, soon, and with no more memory than the bytes justify.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What all message classes have in common, and what an encoding refuses."""
+"""Common behaviour of all message classes, and values that an encoding refuses."""
 
 import copy
 import pickle
@@ -125,7 +125,7 @@ def test_a_tag_of_a_later_version_is_unknown_before() -> None:
 
 
 def test_our_tags() -> None:
-    """From 100 up, not written by default: a Java peer sees Kafka's own bytes."""
+    """Our tags begin at 100 and are not written by default: a Java peer sees Kafka's own bytes."""
     assert VoteResponse().encode(2) == bytes.fromhex("00000100")
     plain = VoteResponse(topics=[VoteTopic(partitions=[VoteResult()])])
     ours = VoteResponse(topics=[VoteTopic(partitions=[VoteResult(pre_vote=0)])])

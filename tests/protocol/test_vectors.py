@@ -22,7 +22,7 @@ def vectors() -> list[dict[str, Any]]:
 
 @needs_golden
 def test_all_vectors() -> None:
-    """In one test, because 728 tests would spend their time on their own reports."""
+    """All vectors are in one test, because 728 tests would spend their time on their own reports."""
     wrong = []
     for vector in vectors():
         name, version, data = vector["name"], vector["version"], bytes.fromhex(vector["hex"])

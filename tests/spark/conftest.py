@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under xdist one process has the session, and with it all the tests that use it; the others have the rest."""
+    """Give the session, and with it all the tests that use it, to one process of xdist; the others run the rest."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The engine's own objects are given back; connections that the session keeps to its Java are not looked at."""
+    """Check that the engine's own objects are released; the session's connections to its Java are not checked."""
     before = held()
     yield
     request.node.funcargs.clear()  # what fixtures gave is closed by now, and not wanted any more

@@ -1,4 +1,4 @@
-"""What executors get, and the shell."""
+"""The bundle that executors and the shell get."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ NOWHERE = {"kafka.bootstrap.servers": "127.0.0.1:1"}
 
 
 def writer(**client: str) -> BatchWriter:
-    """Of a batch query, with these options of the client."""
+    """The writer of a batch query with these client options."""
     given = {**NOWHERE, "topic": "t", **{f"kafka.{name}": value for name, value in client.items()}}
     found = KraftSource(CaseInsensitiveDict(given)).writer(from_arrow_schema(batch_of([0]).schema), False)
     assert isinstance(found, BatchWriter)

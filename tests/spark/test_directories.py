@@ -131,7 +131,7 @@ def test_a_log_at_rest_ends_at_its_checkpoint(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
 def test_planning_looks_once_at_each_log(isolation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look at a log without an owner reads what its owner may have left unchecked: a whole segment of it."""
+    """Opening a log without an owner reads everything that its owner may have left unchecked: a whole segment."""
     looked = []
 
     def look(directory: Path, **options: str) -> LogReader:
@@ -148,7 +148,7 @@ def test_planning_looks_once_at_each_log(isolation: str, tmp_path: Path, monkeyp
 
 @pytest.fixture
 def bytes_read(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """How many bytes of which segment files tasks have read."""
+    """Count the bytes of each segment file that tasks read."""
     found: dict[str, int] = {}
     preadv = os.preadv
 
@@ -393,7 +393,7 @@ def test_checkpoints_beside_logs_are_parsed_once_per_plan(tmp_path: Path, monkey
 
 
 def test_logs_that_are_examined_at_a_time_have_bounded_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the number of threads. A log that is larger than the limit is examined while no other is."""
+    """The limit holds for any number of threads. A log larger than the limit is examined while no other is."""
     sizes = {}
     with LogDir(tmp_path / "data", config=LogConfig(segment_bytes=1 << 20)) as directory:
         for partition, count in enumerate((100, 10, 10, 10, 300, 10, 10)):

@@ -1,4 +1,4 @@
-"""Workers do not walk through all modules after each task; the program that asks them is left as it is."""
+"""Workers do not traverse all modules after each task; the calling program's collector is unchanged."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """What an installed PySpark has, as far as it matters."""
+    """The relevant files of an installed PySpark."""
     package = tmp_path / "site" / "pyspark"
     for name in ("jars/a.jar", "bin/spark-submit", "python/lib/pyspark.zip", "python/lib/py4j.zip", "work/app/stdout"):
         file = package / name

@@ -1,4 +1,4 @@
-"""Which Java Spark gets."""
+"""Choice of the Java that runs Spark."""
 
 import subprocess
 import sys

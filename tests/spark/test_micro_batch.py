@@ -65,7 +65,7 @@ LISTENER = re.compile(r"^```python\n(from pyspark\.sql\.streaming import Streami
 
 def test_custom_lag_metrics(spark: SparkSession, topics: Topics, topic: str, tmp_path: Path,
                             capsys: pytest.CaptureFixture[str]) -> None:
-    """By the listener of the page, from the progress of a real query: Spark has no metrics of a source in Python."""
+    """The listener of the page computes them from a real query's progress: Python sources have no Spark metrics."""
     topics.create(topic, 2)
     topics.send(topic, range(6), 0)
     topics.send(topic, range(4), 1)
@@ -90,7 +90,7 @@ def test_trigger_available_now(spark: SparkSession, topics: Topics, topic: str, 
         topics.send(topic, range(3 * partition, 3 * partition + 3), partition)
 
     def run() -> list[int]:
-        """How many rows each batch had, from where the last run ended."""
+        """Run once from the end of the last run; return the number of rows of each batch."""
         counts: list[int] = []
         frame = spark.readStream.format("kraft").options(**query(topics, topic, startingOffsets="earliest",
                                                                  maxOffsetsPerTrigger="5")).load()
@@ -151,7 +151,7 @@ def test_max_offsets_per_trigger(stream: MakeStream, topics: Topics, topic: str)
     running = stream(query(topics, topic, startingOffsets="earliest", maxOffsetsPerTrigger="10"))
     assert running.batch() == [1, 10, *range(100, 108)]
     assert running.batch() == [11, *range(108, 117)]
-    # Trigger.Once asks for all that there is.
+    # Trigger.Once requests everything that exists.
     assert len(running.batch(ReadAllAvailable()) or ()) == 113 - 20
     assert running.batch() is None
 
@@ -165,7 +165,7 @@ def test_min_offsets_per_trigger(stream: MakeStream, topics: Topics, topic: str)
     assert running.batch() is None
     topics.send(topic, range(10, 16))
     assert running.batch() == list(range(16))
-    # Whoever waited long enough gets less.
+    # A query that has waited long enough gets less.
     topics.send(topic, [16])
     impatient = stream(options | {"maxTriggerDelay": "0ms"})
     assert impatient.batch() == list(range(17))
@@ -221,7 +221,7 @@ STARTS = ("latest", "earliest", "specific offsets", "specific timestamps", "glob
 @pytest.mark.parametrize("subscription", SUBSCRIPTIONS)
 def test_every_subscription_and_start(stream: MakeStream, topics: Topics, topic: str, subscription: str, start: str,
                                       fail_on_data_loss: str) -> None:
-    """Where it begins, recovery, data that came while it was stopped, partitions that were added."""
+    """Starting position, recovery, data that came while the stream was stopped, partitions that were added."""
     topics.create(topic, 2, retention_ms="-1")
     for partition, values in enumerate(([0, 1, 2], [10, 11, 12])):
         for number, value in enumerate(values):
@@ -317,7 +317,7 @@ def test_available_now_when_something_becomes_unavailable(stream: MakeStream, to
 # --- topics that change
 
 def test_a_pattern_that_nothing_matches_yet(stream: MakeStream, topics: Topics, topic: str) -> None:
-    """No offsets are recorded for what is not there, and what comes is read from its front."""
+    """No offsets are recorded for missing topics; a new topic is read from its front."""
     options = {"kafka.bootstrap.servers": topics.address, "subscribePattern": f"{topic}-.*"}
     running = stream(options)
     assert json.loads(running.offsets[0]) == {}
@@ -378,7 +378,7 @@ def test_stress_with_topics_and_partitions(stream: MakeStream, topics: Topics, t
 ])
 def test_group_ids(topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch, options: dict[str, str],
                    group: str) -> None:
-    """Of the library's consumer: where our own Fetch reads there is none."""
+    """The group id is that of the library's consumer: our own Fetch has none."""
     topics.create(topic)
     topics.send(topic, [1])
     groups: list[str] = []
@@ -394,7 +394,7 @@ def test_group_ids(topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch, 
     assert groups
 
 
-# --- topics that are made anew, or pruned
+# --- topics that are created again, or pruned
 
 def test_new_topic_that_matches_the_pattern_is_picked_up_at_earliest(stream: MakeStream, topics: Topics,
                                                                     topic: str) -> None:

@@ -62,7 +62,7 @@ def test_every_record_once(kind: str, tmp_path: Path, monkeypatch: pytest.Monkey
     since = expected(10)[27][3]
     assert rows(table, kind, since) == expected(10)[27:]
 
-    # It dies before the other format is told, and then behind that, before anybody notes it.
+    # The export dies before it writes the other format, and then after that, before it notes the commit.
     for count, place in ((20, f"kraft.pipeline.lakes.add_to_{kind}"), (30, "kraft.pipeline.table.fileio")):
         write(logs, 1, data[count - 10:count])
         with monkeypatch.context() as patch:
@@ -77,7 +77,7 @@ def test_every_record_once(kind: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 class Died(BaseException):
-    """The process is gone."""
+    """The process has died."""
 
 
 class Dying:

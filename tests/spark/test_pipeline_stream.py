@@ -62,7 +62,7 @@ def test_batches_of_spark_are_commits(spark: SparkSession, tmp_path: Path, monke
     run(spark, tmp_path)
     check(tmp_path, 300)
 
-    # Spark's checkpoint is lost: another query goes on where the table ends.
+    # Spark's checkpoint is lost: another query continues where the table ends.
     shutil.rmtree(tmp_path / "checkpoint")
     write(tmp_path / "logs", 1, batches(2))
     run(spark, tmp_path)

@@ -1,4 +1,4 @@
-"""How a stream goes on: marks, limits, losses."""
+"""Progress of a stream: marks, limits, losses."""
 
 import json
 
@@ -11,7 +11,7 @@ from kraft_native.errors import InvalidArgumentError
 
 
 def mark(*offsets: int, topic: str = "t", topic_id: str | None = "one") -> Mark:
-    """Offsets of the partitions 0, 1, ...; -1 for one that is not there."""
+    """A mark with the offsets of the partitions 0, 1, ...; -1 for a missing one."""
     return Mark({TopicPartition(topic, number): offset for number, offset in enumerate(offsets) if offset >= 0},
                 {} if topic_id is None else {topic: topic_id})
 
@@ -40,7 +40,7 @@ def test_offsets_of_other_writers() -> None:
 
 
 def test_how_far_a_stream_is_behind() -> None:
-    """By the names of Spark's Kafka connector; a partition without an offset counts from its front."""
+    """The metrics have the names of Spark's Kafka connector; a partition without an offset counts from its front."""
     source = {"endOffset": json.dumps(mark(5, 9).to_json()), "latestOffset": json.dumps(mark(7, 9, 10).to_json())}
     assert source_metrics(source) == {
         "avgOffsetsBehindLatest": "4.0", "maxOffsetsBehindLatest": "10", "minOffsetsBehindLatest": "0"}
@@ -80,7 +80,7 @@ def test_new_partitions_are_read_from_their_front() -> None:
 def test_topic_recreation_fails_the_query() -> None:
     with pytest.raises(DataLossError, match=r"topic t was deleted and made again .*was one and is two"):
         changes(mark(5), mark(9, topic_id="two"), None, True)
-    # Without ids the end tells.
+    # Without ids the end decides.
     with pytest.raises(DataLossError, match="t-0: the log's end was changed from 2 to 1"):
         changes(mark(2, topic_id=None), mark(1, topic_id=None), None, True)
     end = changes(mark(5), mark(9, topic_id="two"), None, False)

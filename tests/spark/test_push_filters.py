@@ -1,6 +1,6 @@
-"""Why filters are not pushed down: Spark 4.3 gives wrong rows when a Python data source takes them.
+"""Filters are not pushed down: Spark 4.3 gives wrong rows when a Python data source accepts them.
 
-When `test_spark_still_mixes_up_filters` fails the bug is gone in that Spark: look again at pushing them down.
+When `test_spark_still_mixes_up_filters` fails, that Spark has no such bug: consider pushing filters down.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def three_partitions(topics: Topics, topic: str) -> None:
 
 
 def by_times(topics: Topics, topic: str) -> None:
-    """In each of three partitions ten values, the first at `START_MS`, the others a second apart."""
+    """Send ten values to each of three partitions, the first at `START_MS`, the others a second apart."""
     topics.create(topic, 3, retention_ms="-1")
     for partition in range(3):
         for number in range(10):
@@ -307,7 +307,7 @@ def test_every_codec(topics: Topics, topic: str, codec: str) -> None:
 
 
 def test_through_the_client_library(topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where a cluster wants TLS or SASL: the same rows."""
+    """The client library, as for a cluster with TLS or SASL, reads the same rows."""
     three_partitions(topics, topic)
     topics.send(topic, [None], 2, headers=[("a", b"1"), ("b", None)], key=b"k")
     options = query(topics, topic, includeHeaders="true")

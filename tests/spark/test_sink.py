@@ -154,7 +154,7 @@ def made_late(monkeypatch: pytest.MonkeyPatch, owner: object, step: str, make: C
 
 def test_a_topic_that_is_made_late(topics: Topics, topic: str, written_by: Callable[..., None],
                                    monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that a broker has not heard of yet."""
+    """The broker does not know the topic yet, as shortly after its creation."""
     made_late(monkeypatch, Cluster, "topic", lambda: topics.create(topic, 2))
     written_by({"kafka.bootstrap.servers": topics.address, "topic": topic}, batch_of(range(20)))
     assert values(topics, topic) == list(range(20))
@@ -207,7 +207,7 @@ def test_big_data(topics: Topics, topic: str, codec: str) -> None:
 
 
 def test_through_the_client_library(topics: Topics, topic: str) -> None:
-    """As where a cluster wants TLS or SASL."""
+    """The client library writes, as for a cluster with TLS or SASL."""
     topics.create(topic, 2)
     writer = stream_writer({"kafka.bootstrap.servers": topics.address, "topic": topic, "delivery": "at-least-once"})
     library_send(iter([batch_of(range(50), key=pa.array([b"k"] * 50), partition=pa.array([1] * 50, pa.int32()))]),
@@ -242,7 +242,7 @@ def test_streaming_write_exactly_once(spark: SparkSession, topics: Topics, topic
 
 def test_a_driver_that_died_while_it_noted_its_first_batch(spark: SparkSession, topics: Topics, topic: str,
                                                            tmp_path: Path) -> None:
-    """It left a draft of the batch's offsets: the query begins all the same."""
+    """It left a draft of the batch's offsets; the query begins nevertheless."""
     for name in ("in", "out"):
         topics.create(f"{topic}-{name}")
     (tmp_path / "offsets").mkdir()
@@ -284,7 +284,7 @@ QUERY = "5f0c9a52-0000-0000-0000-000000000001"
 
 
 def task_of(writer: StreamWriter, rows: Iterable[pa.RecordBatch], query: str = QUERY) -> Written:
-    """What a task of a streaming query writes."""
+    """Run a task of a streaming query; return what it wrote."""
     context = TaskContext()
     context._localProperties = {"sql.streaming.queryId": query}
     TaskContext._setTaskContext(context)
@@ -323,7 +323,7 @@ def test_a_driver_that_dies_while_it_publishes(topics: Topics, topic: str, tmp_p
     messages = written(again, range(500, 1_000), range(100, 500))
     again.commit(messages, 1)
     assert values(topics, topic) == list(range(1_000))
-    # Once more, for it died before it noted that: nothing is written.
+    # The batch is repeated, as the driver died before it noted its end: nothing is written.
     again.commit(written(again, range(100, 1_000)), 1)
     again.commit(written(again, range(1_000, 1_010)), 2)
     assert values(topics, topic) == list(range(1_010))
@@ -359,7 +359,7 @@ def test_only_tasks_of_a_stream_write_exactly_once(topics: Topics, topic: str, t
 
 
 def test_queries_that_stage_in_one_place(topics: Topics, topic: str, tmp_path: Path) -> None:
-    """Each has batches of its own, also one that began anew without its checkpoint."""
+    """Each query has batches of its own, also one that restarted without its checkpoint."""
     topics.create(topic)
     options = {"kafka.bootstrap.servers": topics.address, "topic": topic, "stagingLocation": str(tmp_path)}
     one, other = stream_writer(options), stream_writer(options)
@@ -373,7 +373,7 @@ def test_queries_that_stage_in_one_place(topics: Topics, topic: str, tmp_path: P
 
 def test_a_driver_that_comes_back_late_changes_nothing(topics: Topics, topic: str, tmp_path: Path,
                                                        stop: pytest.MonkeyPatch) -> None:
-    """It stood still before it noted that a batch is done; another did that, and published the next one."""
+    """It paused before it noted the end of a batch; another driver noted that, and published the next batch."""
     topics.create(topic)
     options = {"kafka.bootstrap.servers": topics.address, "topic": topic, "checkpointLocation": str(tmp_path)}
     late, other = stream_writer(options), stream_writer(options)

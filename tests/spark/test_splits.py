@@ -1,4 +1,4 @@
-"""How ranges become tasks."""
+"""Splitting of ranges into tasks."""
 
 import random
 
@@ -10,7 +10,7 @@ MB = 1 << 20
 
 
 def covered(ranges: list[Range]) -> dict[tuple[str, int], list[tuple[int, int]]]:
-    """What is covered of each partition, neighbours joined; overlaps and disorder are errors."""
+    """Covered offsets of each partition, with neighbours joined; overlaps and disorder are errors."""
     found: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for each in ranges:
         spans = found.setdefault((each.topic, each.partition), [])

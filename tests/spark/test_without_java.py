@@ -1,4 +1,4 @@
-"""On a machine without Java: the examples of the README and of docs/spark.md run, with the Java that `pip` brings."""
+"""A machine without Java: the examples of the README and of docs/spark.md run, with the Java that `pip` installs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECONDS = 600
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^kraft pipeline audit .*$", re.MULTILINE)
 
-# The examples one after the other, as somebody who reads on would type them.
+# The examples one after the other, as a reader would type them.
 PROGRAM = """
 import json, sys
 

@@ -14,7 +14,7 @@ SECONDS = 20.0
 
 
 class Topics:
-    """What tests do with the topics of one node."""
+    """Operations of tests on the topics of one node."""
 
     def __init__(self, node: NodeProcess) -> None:
         self.node = node
@@ -36,7 +36,7 @@ class Topics:
     def grow(self, topic: str, partitions: int) -> None:
         for done in self.admin.create_partitions([NewPartitions(topic, partitions)]).values():
             done.result(SECONDS)
-        self.producer = self._new_producer()  # the one before goes on with the partitions that it knows
+        self.producer = self._new_producer()  # the previous one keeps using the partitions that it knows
 
     def delete(self, *topics: str) -> None:
         for done in self.admin.delete_topics(list(topics)).values():
@@ -50,7 +50,7 @@ class Topics:
 
     def send(self, topic: str, values: Iterable[Any], partition: int | None = None, *, key: bytes | None = None,
              headers: Sequence[tuple[str, bytes | None]] = (), timestamp_ms: int = 0) -> None:
-        """Produces values (as text) and waits until all are there."""
+        """Produce values (as text) and wait until all are acknowledged."""
         failures: list[object] = []
         for value in values:
             place = {} if partition is None else {"partition": partition}
