@@ -1,2 +1,2 @@
-"""A cluster of real processes under every fault, with real clients: nothing that was acknowledged is lost, moved or
-there twice, and nobody reads what is not committed."""
+"""A cluster of real processes under every fault, with real clients. Nothing that was acknowledged is lost, moved or
+stored twice, and no client reads uncommitted records."""

@@ -1,4 +1,4 @@
-"""`make crash-cluster`: real processes and real clients through a thousand faults, drawn from a seed."""
+"""`make crash-cluster`: real processes and real clients through a thousand faults that are drawn from a seed."""
 
 import argparse
 import shutil
@@ -27,7 +27,7 @@ def tell(text: str) -> None:
 
 
 def main() -> int:
-    """1 when a promise was broken: the directories are kept then, and the first things that must not be are told."""
+    """Return 1 if a guarantee was broken. The directories are then kept and the first problems are printed."""
     arguments = parse()
     directory = Path(tempfile.mkdtemp(prefix=f"kraft-faults-{arguments.seed}-"))
     campaign = Campaign(directory, arguments.seed, tell, brokers=arguments.brokers, controllers=arguments.controllers)

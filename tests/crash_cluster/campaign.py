@@ -1,5 +1,5 @@
-"""Chapters of a campaign: clients, moves and faults on topics of the chapter's own; then everything comes to rest and
-is judged."""
+"""Chapters of a campaign: clients, moves and faults on topics of the chapter's own. At its end the cluster comes to
+rest and is judged."""
 
 import random
 import time
@@ -27,7 +27,7 @@ from tests.integration.process import DEFAULTS
 PARTITIONS: Final = 3
 OFFSETS_PARTITIONS: Final = 3
 PRODUCERS: Final = (("none", 5), ("zstd", 1))
-"""Their codecs, and how many requests each may have under way."""
+"""Codec and largest number of requests in flight of each producer."""
 MEMBERS: Final = 2
 SETTINGS: Final = {
     **DEFAULTS, "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS), "min.insync.replicas": "2",
@@ -35,7 +35,7 @@ SETTINGS: Final = {
     "controller.quorum.fetch.timeout.ms": "3000", "controller.quorum.election.timeout.ms": "1500",
     "leader.imbalance.check.interval.seconds": "5", "initial.broker.registration.timeout.ms": "600000",
 }
-"""Sessions that faults outlast, on a machine that may be busy with other things."""
+"""Sessions longer than the faults, even on a machine that is busy with other work."""
 TOPICS: Final = {
     "plain": {"segment.bytes": str(1 << 20)},
     "flushed": {"segment.bytes": str(1 << 20), "flush.ms": "1"},
@@ -48,7 +48,7 @@ CHAPTER_FAULTS: Final = 40
 
 @dataclass(slots=True)
 class Totals:
-    """What a campaign did."""
+    """Counts of what a campaign did."""
 
     faults: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
@@ -62,13 +62,13 @@ class Totals:
 
 
 class Anyone(NamedTuple):
-    """All brokers, for a client that connects to whichever answers."""
+    """All brokers, for a client that connects to any of them that answers."""
 
     address: str
 
 
 class Load:
-    """Producers and readers of one topic. `group`: with members that commit."""
+    """Producers and readers of one topic. `group` holds the members that commit."""
 
     def __init__(self, cluster: Anyone, topic: str, partitions: int) -> None:
         self.topic = topic
@@ -84,7 +84,8 @@ class Load:
         self.group = Group(cluster, topic, partitions, f"readers of {topic}", MEMBERS)
 
     def progress(self) -> Callable[[], bool]:
-        """Tells, when it is asked, whether every producer had a record acknowledged by each partition since now."""
+        """Return a function that checks whether each partition has acknowledged to each producer a record sent from now
+        on."""
         sent = [each.sent for each in self.producers]
         return lambda: all(each.has_more_than(count) for each, count in zip(self.producers, sent, strict=True))
 
@@ -93,14 +94,15 @@ class Load:
         return [*self.producers, self.watcher, *self.group.all]
 
     def finish_producers(self) -> None:
-        """Everything that was sent is answered."""
+        """Wait until everything that was sent is answered."""
         for each in self.producers:
             each.end()
         for each in self.producers:
             each.await_end()
 
     def finish_readers(self, ends: list[int]) -> dict[int, int]:
-        """All is read, by one more reader from the beginning too; gives what the group has committed."""
+        """Wait until all records are read, also by one more reader that starts at the beginning. Return what the group
+        has committed."""
         last = Watcher(f"last reader of {self.topic}", self._cluster, self.topic, self.partitions)
         last.start()
         self.readers = [self.watcher, last]
@@ -118,7 +120,8 @@ class Load:
         return {each.partition: each.offset for each in found}
 
     def judge(self, contents: list[list[int]], sent_again: list[set[int]], committed: dict[int, int]) -> list[Problem]:
-        """`contents`: the log of each partition, as files have it, and of that what was `sent_again`."""
+        """Judge the clients' records. `contents` is the log of each partition as the files have it; `sent_again` are
+        those of its records that a producer repeated."""
         problems = judge_commits(self.topic, self.group.commits, committed)
         for index, log in enumerate(contents):
             name = f"{self.topic}-{index}"
@@ -131,7 +134,7 @@ class Load:
 
 
 class Campaign:
-    """`tell` gets a line now and then."""
+    """A campaign; `tell` receives a line of progress now and then."""
 
     def __init__(self, directory: Path, seed: int, tell: Callable[[str], None], *, brokers: int = 3,
                  controllers: int = 0) -> None:
@@ -147,11 +150,11 @@ class Campaign:
     def start(self) -> None:
         self.cluster.start()
         with self.cluster.client(seconds=SECONDS) as client:
-            client.coordinator("somebody")          # which makes the topic of offsets
+            client.coordinator("somebody")          # creates the offsets topic
 
     def run(self, faults: int, seconds: float) -> list[Problem]:
-        """Chapters until so many faults were done, none begins after so many seconds; gives the problems of the first
-        chapter that has some."""
+        """Run chapters until the given number of faults were applied; start none after the given number of seconds.
+        Return the problems of the first chapter that has some."""
         until = time.monotonic() + seconds
         while self.totals.faults.total() < faults and time.monotonic() < until:
             problems = self._run_chapter(min(faults, self.totals.faults.total() + CHAPTER_FAULTS))
@@ -160,7 +163,7 @@ class Campaign:
         return []
 
     def stop(self) -> None:
-        """In good order."""
+        """Stop the cluster cleanly."""
         self.cluster.stop()
 
     # --- one chapter
@@ -206,7 +209,7 @@ class Campaign:
         self._check_alive(loads, moves)
 
     def _await_progress(self, loads: list[Load]) -> None:
-        """What is sent from now on is acknowledged, in every partition, to every producer."""
+        """Wait until each partition has acknowledged to each producer something that was sent from now on."""
         progress = [load.progress() for load in loads]
 
         def go_on() -> bool:
@@ -216,7 +219,7 @@ class Campaign:
         wait_until(go_on, "every producer goes on in every partition")
 
     def _check_alive(self, loads: list[Load], moves: Moves) -> None:
-        """No node, and no client, has ended by itself."""
+        """Check that no node and no client has ended by itself."""
         for node in self.cluster.nodes.values():
             if not node.running:
                 raise LocalNodeError(f"{node} ended by itself with {node.ended}:\n{node.log()}")
@@ -231,7 +234,7 @@ class Campaign:
                 raise client.fault
 
     def _create_topics(self) -> list[str]:
-        """Each at a moment when all brokers are there."""
+        """Create the topics, each at a moment when all brokers are running."""
         brokers = list(self.cluster.brokers)
         wait_until(lambda: all(self.cluster.seen_by(each) >= set(brokers) for each in brokers), "all know each other")
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap, "log_level": 2})
@@ -247,7 +250,7 @@ class Campaign:
             done.result(SECONDS)
 
     def _judge(self, loads: list[Load]) -> list[Problem]:
-        """Of the topics' logs one replica after the other, then of what clients did and saw."""
+        """Judge the replicas of each topic's logs one after the other, then what clients did and saw."""
         problems: list[Problem] = []
         for load in loads:
             found = [self._compared(load.topic, index) for index in range(load.partitions)]
@@ -263,7 +266,7 @@ class Campaign:
         return problems
 
     def _compared(self, topic: str, index: int) -> tuple[bytes, list[Problem]]:
-        """The log of a partition, when its replicas are the same, or after a while."""
+        """Return the log of a partition once its replicas are the same; retry for a while."""
         directories = [node.directory for node in self.cluster.brokers.values()]
         directories = [each for each in directories if (each / f"{topic}-{index}").exists()]
         for _ in range(COMPARE_LOOKS):
@@ -274,7 +277,7 @@ class Campaign:
         return log, problems
 
     def _compare_metadata(self) -> None:
-        """The metadata logs agree as far as they are committed, which their followers learn a moment later."""
+        """Check that the metadata logs agree as far as they are committed; followers learn that a moment later."""
         end = self._committed_metadata()
 
         def all_have_it() -> bool:

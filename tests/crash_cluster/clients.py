@@ -1,4 +1,4 @@
-"""Real clients that go on whatever happens, each a thread, and write down what they did and saw."""
+"""Real clients that continue through every fault, one thread each, and record what they did and saw."""
 
 import random
 import struct
@@ -15,29 +15,29 @@ from kraft.testing.history import NO_RECORD, NOT_ACKNOWLEDGED, SOMEWHERE, Commit
 from tests.integration.clients import Reachable, librdkafka_consumer, librdkafka_producer
 
 VALUE: Final = struct.Struct(">iiq")
-"""Producer, partition, sequence; a filler follows."""
+"""Producer, partition and sequence; padding follows."""
 FILLER: Final = b"." * 400
 BURST: Final = 3
-"""Records to each partition at once."""
+"""Records sent to each partition at once."""
 PAUSE_SECONDS: Final = 0.1
 OUTSTANDING_MAX: Final = 1_000
-"""Unanswered records to one partition; then the producer waits."""
+"""Unanswered records per partition at which the producer pauses."""
 FINISH_SECONDS: Final = 600.0
 POLL_RECORDS: Final = 2_000
 POLL_SECONDS: Final = 0.05
 LEAVE_POLLS_MAX: Final = 200
-"""For what a member takes to give its partitions up, where its coordinator is gone too."""
+"""Polls within which a member must give its partitions up, even if its coordinator is offline."""
 PATIENCE: Final[dict[str, Any]] = {
     "reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 200, "metadata_recovery_strategy": "none",
     "topic_metadata_refresh_fast_interval_ms": 50}
 POSITION_LOST: Final = (KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.OFFSET_OUT_OF_RANGE)
 NO_POSITION: Final = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE)
-"""A coordinator that moved was asked for committed offsets: librdkafka tells it, and does not ask anew until it has the
-partition assigned again."""
+"""The coordinator moved while committed offsets were requested. librdkafka reports the error and does not request the
+offsets again until the partition is assigned again."""
 
 
 def code_in(message: confluent_kafka.Message) -> int:
-    """The record as one number; `NO_RECORD` when it is not one of ours for this partition."""
+    """Return the record as one number, or `NO_RECORD` if it is not one of the campaign's records for this partition."""
     value = message.value() or b""
     if len(value) < VALUE.size:
         return NO_RECORD
@@ -46,7 +46,7 @@ def code_in(message: confluent_kafka.Message) -> int:
 
 
 class Client(threading.Thread):
-    """Goes on until it is told to end. What ends it before is in `fault`."""
+    """Runs until `end` is called. `fault` holds what ended it earlier."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name=name, daemon=True)
@@ -56,15 +56,15 @@ class Client(threading.Thread):
     def run(self) -> None:
         try:
             self.work()
-        except BaseException as error:  # noqa: BLE001 - whoever waits for the thread is told
+        except BaseException as error:  # noqa: BLE001 - reported to the thread that waits for this one
             self.fault = error
 
     @abstractmethod
     def work(self) -> None:
-        """All that it does."""
+        """Do all the work of the client."""
 
     def end(self) -> None:
-        """Asks it to come to its end."""
+        """Request the client to end."""
         self._end.set()
 
     def await_end(self) -> None:
@@ -75,14 +75,15 @@ class Client(threading.Thread):
 
 
 class Producer(Client):
-    """Idempotent, acks=all, for as long as it takes. `floors`, of all producers of the topic: the highest offset that
-    was acknowledged, by partition.
+    """Idempotent producer with acks=all that retries as long as necessary. `floors` is shared by all producers of the
+    topic: the highest acknowledged offset by partition.
 
-    Where it may have several requests under way, each partition has a client of its own. librdkafka answers an
-    OUT_OF_ORDER_SEQUENCE_NUMBER of one partition with a new producer epoch, under which it sends again what it holds of
-    all others, also what may have been stored under the former one: then a record stands twice behind any server's
-    back (confluentinc/librdkafka#4953). With one request under way that is seldom, but it is: a partition that moves to
-    another leader may have the next batch sent there before the one under way has ended. `logs.sent_again` finds these.
+    Where it may have several requests in flight, each partition has a client of its own. librdkafka answers an
+    OUT_OF_ORDER_SEQUENCE_NUMBER of one partition with a new producer epoch. Under that epoch it sends again what it
+    holds of all other partitions, including what may have been stored under the previous epoch. Then a record is stored
+    twice without any server being able to notice (confluentinc/librdkafka#4953). With one request in flight that is
+    rare but possible. A partition that moves to another leader may have the next batch sent there before the one in
+    flight has ended. `logs.sent_again` finds these records.
     """
 
     def __init__(self, cluster: Reachable, topic: str, number: int, floors: list[int], codec: str,
@@ -133,13 +134,13 @@ class Producer(Client):
         return [len(each.offsets) for each in self.sends]
 
     def has_more_than(self, sent: Sequence[int]) -> bool:
-        """Whether each partition acknowledged a record that was sent after so many."""
+        """Return whether each partition acknowledged a record that was sent after the given number of records."""
         return all(len(each.offsets) > count and each.offsets[count] != NOT_ACKNOWLEDGED
                    for each, count in zip(self.sends, sent, strict=True))
 
 
 class Reader(Client):
-    """What readers have in common: they note what they see, and by how much they are there."""
+    """Common part of readers: records what they see and at which poll they saw it."""
 
     def __init__(self, name: str, cluster: Reachable, topic: str, partitions: int, group: str, start: int,
                  **settings: Any) -> None:
@@ -169,7 +170,7 @@ class Reader(Client):
 
     @property
     def is_lost(self) -> bool:
-        """Whether it has no position any more in a partition: it reads nothing there until somebody gives it one."""
+        """True if it lost its position in a partition: it reads nothing there until it is given a new one."""
         return any(problem.kind == "offset-reset" for each in self.reads for problem in each.problems)
 
     def is_at(self, ends: Sequence[int]) -> bool:
@@ -177,7 +178,7 @@ class Reader(Client):
 
 
 class Watcher(Reader):
-    """Reads all partitions from 0 on."""
+    """Reads all partitions from offset 0 on."""
 
     def __init__(self, name: str, cluster: Reachable, topic: str, partitions: int) -> None:
         super().__init__(name, cluster, topic, partitions, "none", 0, auto_offset_reset="error")
@@ -190,7 +191,7 @@ class Watcher(Reader):
 
 
 class Member(Reader):
-    """One of a group. Commits what it saw, again and again, of the partitions that it has."""
+    """Member of a group that commits what it saw of its partitions, again and again."""
 
     def __init__(self, name: str, cluster: Reachable, topic: str, partitions: int, group: str) -> None:
         super().__init__(name, cluster, topic, partitions, group, -1, auto_offset_reset="earliest",
@@ -225,8 +226,9 @@ class Member(Reader):
         self._leave()
 
     def _leave(self) -> None:
-        """Gives its partitions up first. To give them up while it closes, librdkafka 2.16.1 asks a thread of its own,
-        which may be past answering: then that waits for ever, and with it every thread of this process."""
+        """Give the partitions up before closing. librdkafka 2.16.1 would otherwise use a thread of its own for that
+        while it closes. If that thread no longer answers, closing waits indefinitely, and with it every thread of this
+        process."""
         self._consumer.unsubscribe()
         for _ in range(LEAVE_POLLS_MAX):
             if not self.assigned:
@@ -244,7 +246,7 @@ class Member(Reader):
         try:
             found = self._consumer.commit(asynchronous=False, offsets=[
                 TopicPartition(self.topic, partition, position) for partition, position in new.items()])
-        except KafkaException:          # of a coordinator that is no more, or a rebalance: the next one tells all again
+        except KafkaException:          # of a removed coordinator, or a rebalance: the next commit repeats all
             self.commits += [Commit(partition, position, sent, None) for partition, position in new.items()]
             return
         answered = time.monotonic()
@@ -256,7 +258,7 @@ class Member(Reader):
 
 
 class Group:
-    """Members of one group that come and go. `number`: of the next one."""
+    """Members of one group that join and leave. `number` is that of the next member."""
 
     def __init__(self, cluster: Reachable, topic: str, partitions: int, group: str, members: int) -> None:
         self.name = group
@@ -273,7 +275,7 @@ class Group:
         member.start()
 
     def replace_one(self, chance: random.Random) -> None:
-        """One leaves, another one comes. Who leaves is not waited for."""
+        """Replace one member by a new one, without waiting for the old one to leave."""
         self.now.pop(chance.randrange(len(self.now))).end()
         self.join()
 
@@ -286,7 +288,7 @@ class Group:
         return sum(each.rebalances for each in self.all)
 
     def committed(self) -> dict[int, int]:
-        """The highest that was acknowledged, by partition."""
+        """Return the highest acknowledged offset by partition."""
         found: dict[int, int] = {}
         for member in self.all:
             for commit in list(member.commits):
@@ -296,7 +298,7 @@ class Group:
 
     @property
     def standing(self) -> dict[str, object]:
-        """Of those that are in now, for whoever wonders why nothing is committed."""
+        """State of the current members, to explain why nothing is committed."""
         return {each.name: {"assigned": each.assigned, "positions": each.positions, "rebalances": each.rebalances,
                             "fault": each.fault} for each in self.now}
 

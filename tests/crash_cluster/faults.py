@@ -1,7 +1,8 @@
-"""Faults drawn from a seed, done to a cluster and undone again. What does them checks that they bite (`kraft.local`).
+"""Faults that are drawn from a seed, applied to a cluster and healed again. `kraft.local` applies them and checks that
+they take effect.
 
-A round is up to three of them at a time, on nodes of their own, in an order in which each can still be checked: a node
-that stands still answers nobody.
+A round applies up to three faults at a time, each to nodes of its own. Their order lets each fault still be checked: a
+paused node answers no request.
 """
 
 import os
@@ -31,15 +32,16 @@ RESTART: Final = "restart"
 KILL: Final = "kill -9 of one"
 KILL_ALL: Final = "kill -9 of all"
 KINDS: Final = (SLOW_DISK, CUT_ONE_WAY, CUT, ISOLATE, FULL_DISK, PAUSE, RESTART, KILL, KILL_ALL)
-"""In the order in which those of one round are done."""
+"""Kinds, in the order in which the faults of one round are applied."""
 WEIGHTS: Final = (12, 16, 6, 6, 8, 16, 6, 22, 8)
 TOGETHER: Final = (1, 2, 2, 3, 3)
 HOLDS: Final = (0.0, 0.1, 0.5, 1.5, 7.0)
-"""Seconds for which faults last at most; the last is longer than a broker's session."""
+"""Seconds that faults last at most; the longest exceeds a broker's session."""
 
 
 def wait_until(done: Callable[[], bool], what: str, looks: int = LOOKS, *, instead: Callable[[], object] = str) -> None:
-    """Counts its looks and not the time: the machine itself may be stopped for a while. `instead`: what there is."""
+    """Wait, counting checks instead of seconds: the machine itself may be stopped for a while. `instead` returns the
+    current state for the error text."""
     for _ in range(looks):
         if done():
             return
@@ -49,7 +51,8 @@ def wait_until(done: Callable[[], bool], what: str, looks: int = LOOKS, *, inste
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`nodes`: whom it is done to; of a link who sends, then who does not get it any more."""
+    """`nodes` are the nodes that the fault hits. For a link they are the sender and then the receiver that is cut
+    off."""
 
     kind: str
     nodes: tuple[int, ...]
@@ -61,7 +64,7 @@ class Fault:
 
 @dataclass(slots=True)
 class Faults:
-    """`counts`: how many of each kind were done; `ended`: how many nodes a full disk has ended."""
+    """`counts` holds how many faults of each kind were applied; `ended` counts the nodes that a full disk has ended."""
 
     cluster: LocalCluster
     chance: random.Random
@@ -69,7 +72,7 @@ class Faults:
     ended: int = 0
 
     def draw(self, at_most: int) -> list[Fault]:
-        """The faults of the next round."""
+        """Draw the faults of the next round."""
         ids = list(self.cluster.nodes)
         found: list[Fault] = []
         for kind in self.chance.choices(KINDS, WEIGHTS, k=min(at_most, self.chance.choice(TOGETHER))):
@@ -85,11 +88,11 @@ class Faults:
         return sorted(found, key=lambda each: KINDS.index(each.kind))
 
     def hold(self) -> None:
-        """Lets time pass."""
+        """Let time pass."""
         time.sleep(self.chance.choice(HOLDS) * self.chance.random())
 
     def inflict(self, faults: list[Fault]) -> None:
-        """One after the other, with time between them."""
+        """Apply the faults one after the other, with pauses between them."""
         for fault in faults:
             self._inflict(fault)
             self.counts[fault.kind] += 1
@@ -119,7 +122,7 @@ class Faults:
                 each.end()
 
     def heal(self, faults: list[Fault]) -> None:
-        """Undoes them: who stands still goes on first, then links and dead nodes in either order."""
+        """Heal the faults: paused nodes resume first, then links and dead nodes in either order."""
         by_kind = {fault.kind: self.cluster.nodes[fault.nodes[0]] for fault in faults}
         if PAUSE in by_kind and by_kind[PAUSE].running:
             by_kind[PAUSE].resume()
@@ -143,7 +146,8 @@ class Faults:
             by_kind[SLOW_DISK].mend_disk()
 
     def _leave_full_disk(self, node: LocalNode) -> None:
-        """It has ended by itself, as one must whose metadata log cannot be written, or it has not come to that yet."""
+        """End a node whose disk was full. It has ended by itself, as a node must whose metadata log cannot be written,
+        or it has not reached that yet."""
         if not node.running and node.ended is not None:
             self.ended += 1
             node.expect_end()
@@ -151,7 +155,7 @@ class Faults:
 
 
 def _launch(nodes: list[LocalNode]) -> None:
-    """Starts those that were killed, or stopped in good order."""
+    """Start the nodes that were killed or stopped cleanly."""
     for node in nodes:
         if node.ended is not None:
             raise LocalNodeError(f"{node} ended by itself with {node.ended}:\n{node.log()}")

@@ -1,4 +1,4 @@
-"""The files of a cluster that is at rest: replicas of a partition are the same byte for byte, and what they have."""
+"""Files of a cluster at rest: whether replicas of a partition are the same byte for byte, and what they hold."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ RECOVERING = 1
 
 
 def log_bytes(directory: Path, topic: str, index: int) -> bytes:
-    """All segments one after the other, the space reserved past the end of the last one aside."""
+    """Concatenate all segments, without the space reserved past the end of the last one."""
     found = bytearray()
     for path in sorted((directory / f"{topic}-{index}").glob("*.log")):
         data = path.read_bytes()
@@ -29,7 +29,7 @@ def log_bytes(directory: Path, topic: str, index: int) -> bytes:
 
 
 def same_replicas(directories: Sequence[Path], topic: str, index: int) -> tuple[bytes, list[Problem]]:
-    """The log of the first replica, and in what others differ."""
+    """Return the log of the first replica, and how the others differ from it."""
     first, *others = (log_bytes(each, topic, index) for each in directories)
     problems = []
     for directory, other in zip(directories[1:], others, strict=True):
@@ -43,7 +43,8 @@ def same_replicas(directories: Sequence[Path], topic: str, index: int) -> tuple[
 
 
 def codes_in(log: bytes, index: int) -> list[int]:
-    """A code for each offset from 0 on, `NO_RECORD` where the record is not ours or there is none."""
+    """Return a code for each offset from 0 on: `NO_RECORD` where no record exists or it is not one of the
+    campaign's."""
     found: list[int] = []
     for batch in walk(log):
         for record in records(batch):
@@ -53,8 +54,8 @@ def codes_in(log: bytes, index: int) -> list[int]:
 
 
 def sent_again(log: bytes, index: int) -> set[int]:
-    """Codes of records that stand there again under a later epoch of their producer id: their client sent them anew.
-    Not of those that stand anywhere under an epoch which is no later one: such the cluster has to find."""
+    """Return the codes of records that occur again under a later epoch of their producer id: their client sent them
+    again. Exclude records that also occur again under an epoch that is not later: those the cluster has to detect."""
     epochs: dict[tuple[int, int], int] = {}
     found, twice = set(), set()
     for batch in walk(log):
@@ -76,15 +77,15 @@ def _code_of(record: Record, index: int) -> int:
 
 
 class Changes:
-    """Counts what happened to partitions, by the metadata log, which is read further each time. An election of the last
-    known leader is told apart from others that are not clean."""
+    """Counts what happened to partitions by the metadata log, which is read a part further each time. Elections of the
+    last known leader are counted apart from other unclean elections."""
 
     def __init__(self) -> None:
         self._end = 0
         self._last_known: dict[tuple[UUID, int], list[int]] = {}
 
     def read(self, directory: Path, end: int) -> Counter[str]:
-        """What was not read yet below `end`."""
+        """Count the changes below `end` that were not read yet."""
         counts: Counter[str] = Counter()
         for offset, message in log_messages(log_batches(directory, end)):
             if offset >= self._end and isinstance(message, PartitionChangeRecord):

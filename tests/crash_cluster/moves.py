@@ -1,4 +1,4 @@
-"""Replicas that are on their way all the time, and leaders that are elected anew."""
+"""Replicas that move all the time, and leaders that change."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,8 @@ PAUSES: Final = (0.05, 0.3, 1.0)
 
 
 class Moves(Client):
-    """Sends partitions to two or three brokers drawn by lot, in an order drawn by lot, cancels some of that, and holds
-    preferred elections. `partitions`: how many each topic has."""
+    """Reassigns partitions to two or three brokers in random order, cancels some reassignments, and runs preferred
+    elections. `partitions` is the number of partitions of each topic."""
 
     def __init__(self, cluster: LocalCluster, partitions: Mapping[str, int], seed: str) -> None:
         super().__init__("moves")
@@ -37,7 +37,7 @@ class Moves(Client):
                 with self._cluster.client(seconds=ASK_SECONDS) as client:
                     while not self._end.wait(self._chance.choice(PAUSES) * self._chance.random()):
                         self._move(client)
-            except KraftError:      # of nodes that are away; others may answer
+            except KraftError:      # from brokers that are offline; others may answer
                 self.refused += 1
                 self._end.wait(PAUSES[0])
 
@@ -58,7 +58,7 @@ class Moves(Client):
             self.asked += len(wanted)
 
     def settle(self) -> None:
-        """After the end: all partitions have three replicas again, all of them in sync."""
+        """Wait, after the end, until all partitions have three replicas again and all of them are in sync."""
         brokers = list(self._cluster.brokers)
         wanted = {partition: [brokers[(number + place) % len(brokers)] for place in range(REPLICAS)]
                   for number, partition in enumerate(self._partitions)}
@@ -75,7 +75,7 @@ class Moves(Client):
                                for partition, (replicas, isr) in self.replicas().items()), "all replicas are in sync")
 
     def replicas(self) -> dict[Partition, tuple[list[int], list[int]]]:
-        """Of each partition its replicas and those in sync, as far as somebody tells."""
+        """Replicas and in-sync replicas of each partition, as far as a broker reports them."""
         found = {}
         try:
             with self._cluster.client(seconds=ASK_SECONDS) as client:

@@ -1,4 +1,4 @@
-"""What the campaign takes for its clients' doing."""
+"""Faults of the log that the campaign attributes to its clients."""
 
 from kraft.testing.history import code_of
 from kraft_native.records import BatchBuilder

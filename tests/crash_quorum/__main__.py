@@ -1,4 +1,4 @@
-"""Runs the quorum of real processes through its faults: `python -m tests.crash_quorum --help`."""
+"""Run the quorum of real processes through its faults: `python -m tests.crash_quorum --help`."""
 
 import argparse
 import sys

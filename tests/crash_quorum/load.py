@@ -1,4 +1,4 @@
-"""Proposals to every node of a quorum at the same time, and what became of them."""
+"""Proposals to every node of a quorum at the same time, and their outcomes."""
 
 import itertools
 import threading
@@ -21,9 +21,9 @@ _NUMBERS: Final = itertools.count(1)
 
 
 class Load:
-    """One thread for each node asks it again and again; who does not lead refuses. A context manager.
+    """Sends proposals to each node from a thread of its own; nodes that do not lead refuse them. A context manager.
 
-    A proposal is asked for once: after an error its fate is not known, and the next one has a new name.
+    A proposal is sent once: after an error its fate is unknown, and the next proposal has a new name.
     """
 
     def __init__(self, nodes: Iterable[ControllerProcess], *, pause: float = PAUSE_SECONDS) -> None:
@@ -54,11 +54,11 @@ class Load:
         return [each for own in self._history for each in list(own)]
 
     def answers(self) -> list[float]:
-        """When proposals were committed, in order."""
+        """Return the times at which proposals were committed, in order."""
         return sorted(each.answered for each in self.history if each.answered is not None)
 
     def first_answer_after(self, moment: float) -> float | None:
-        """When the first proposal that was asked for after a moment was committed."""
+        """Return when the first proposal that was sent after a given moment was committed."""
         return min((each.answered for each in self.history if each.asked >= moment and each.answered is not None),
                    default=None)
 
@@ -80,7 +80,8 @@ class Load:
                 time.sleep(REFUSED_PAUSE_SECONDS)
 
     def check(self, nodes: Iterable[ControllerProcess], committed: int) -> int:
-        """Everything that was answered is in each node's log, in its order; gives how many proposals were answered."""
+        """Check that everything that was answered is in each node's log, in its order. Return how many proposals were
+        answered."""
         directories = [node.directory for node in nodes]
         check_same_logs(directories, committed)
         check_history(self.history, proposed(log_batches(directories[0], committed)))

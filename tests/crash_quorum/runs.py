@@ -1,4 +1,4 @@
-"""Each run does harm to a quorum under load, checks that nothing was lost, and gives the figures that it found."""
+"""Runs that each harm a quorum under load, check that nothing was lost, and return the figures measured."""
 
 import itertools
 import math
@@ -32,7 +32,7 @@ COMMAND_SECONDS: Final = 10
 
 
 class Gaps(NamedTuple):
-    """Seconds without a commit, around each event."""
+    """Seconds without a commit around each event."""
 
     seconds: list[float]
 
@@ -43,7 +43,7 @@ class Gaps(NamedTuple):
 
 
 def wait_until(done: Callable[[], bool], what: str) -> None:
-    """Counts its looks and not the time: the machine itself may be stopped for a while."""
+    """Wait, counting checks instead of seconds: the machine itself may be stopped for a while."""
     for _ in range(LOOKS):
         if done():
             return
@@ -52,7 +52,7 @@ def wait_until(done: Callable[[], bool], what: str) -> None:
 
 
 def settled(quorum: Quorum) -> Description:
-    """Waits until every running node has all that is committed."""
+    """Wait until every running node has everything that is committed."""
     def all_have_it() -> bool:
         found = quorum.describe()
         have = {each.node_id for each in found.replicas if each.log_end_offset >= found.high_watermark}
@@ -62,7 +62,7 @@ def settled(quorum: Quorum) -> Description:
 
 
 def finish(quorum: Quorum, load: Load) -> int:
-    """Checks the logs of all nodes, which run; gives how many proposals were committed."""
+    """Check the logs of all nodes, which are running. Return how many proposals were committed."""
     return load.check(quorum.nodes.values(), settled(quorum).high_watermark)
 
 
@@ -70,8 +70,8 @@ def finish(quorum: Quorum, load: Load) -> int:
 
 
 def failover(quorum: Quorum, events: int, *, graceful: bool) -> tuple[Gaps, int]:
-    """The leader goes, killed or in good order, `events` times. A gap is the time from its last commit to the first
-    one of the next leader; with kill -9 from the kill. Gives the gaps and how many proposals were committed."""
+    """Kill the leader or stop it cleanly, `events` times. A gap is the time from its last commit, or with kill -9 from
+    the kill, to the first commit of the next leader. Return the gaps and how many proposals were committed."""
     gaps = []
     with Load(quorum.nodes.values()) as load:
         for _ in range(events):
@@ -94,7 +94,8 @@ def _kill(load: Load, leader: ControllerProcess) -> float:
 
 
 def _stop(load: Load, leader: ControllerProcess) -> float:
-    """The longest time between two commits from before the signal until the node has ended and others commit."""
+    """Return the longest time between two commits, from before the signal until the node has ended and others
+    commit."""
     began = time.monotonic()
     leader.stop()
     ended = time.monotonic()
@@ -103,12 +104,13 @@ def _stop(load: Load, leader: ControllerProcess) -> float:
     return max(after - before for before, after in itertools.pairwise(answers) if after > began)
 
 
-# --- who returns ------------------------------------------------------------------------------------------------------
+# --- nodes that return
+# -------------------------------------------------------------------------------------------------
 
 
 def returning(quorum: Quorum, rounds: int) -> int:
-    """A follower that was killed, or stopped for longer than its time-outs, or lost its disk, comes back: the epoch
-    does not change. Nor does it when a former leader wakes up. Gives how often one came back."""
+    """Return a follower to the quorum after it was killed, paused for longer than its time-outs, or given a new disk:
+    the epoch does not change. Nor does it change when a previous leader wakes up. Return how many nodes returned."""
     count = 0
     with Load(quorum.nodes.values()) as load:
         for _ in range(rounds):
@@ -134,7 +136,7 @@ def _votes(found: Description, node: ControllerProcess) -> bool:
 
 
 def _follows_on(quorum: Quorum, epoch: int) -> None:
-    """All nodes go on, and for longer than any time-out the epoch stays."""
+    """Check that all nodes continue and that the epoch stays the same for longer than any time-out."""
     settled(quorum)
     time.sleep(FETCH_TIMEOUT_SECONDS)
     found = settled(quorum)
@@ -152,7 +154,7 @@ def _paused(_quorum: Quorum, node: ControllerProcess) -> None:
 
 
 def _wiped(quorum: Quorum, node: ControllerProcess) -> None:
-    """It comes back with a new disk, as an observer, and is made a voter again in place of the lost disk."""
+    """Start the node with a new disk, as an observer, and make it a voter again in place of the lost disk."""
     lost = next(each for each in quorum.describe().voters if each.node_id == node.node_id)
     node.kill()
     shutil.rmtree(node.directory)
@@ -163,11 +165,11 @@ def _wiped(quorum: Quorum, node: ControllerProcess) -> None:
     add_voter(quorum, node)
 
 
-# --- who votes --------------------------------------------------------------------------------------------------------
+# --- voters -----------------------------------------------------------------------------------------------------------
 
 
 def add_voter(quorum: Quorum, node: ControllerProcess) -> None:
-    """Waits until a node follows the log with the disk that it has now, and makes it a voter."""
+    """Wait until a node follows the log with its current disk, and make it a voter."""
     properties = checkpoints.read_meta_properties(node.directory)
     assert properties is not None
     assert properties.directory_id is not None
@@ -178,7 +180,7 @@ def add_voter(quorum: Quorum, node: ControllerProcess) -> None:
 
 
 class Changes:
-    """Voters are removed and added all the time, one of three at random. A context manager."""
+    """Removes and adds voters all the time, one of three at random. A context manager."""
 
     def __init__(self, quorum: Quorum, seed: int) -> None:
         self.done = 0
@@ -216,7 +218,7 @@ class Changes:
 
 
 def chaos(quorum: Quorum, events: int, seed: int, tell: Callable[[str], None]) -> str:
-    """kill -9 and pauses of one node or two of three, while voters come and go."""
+    """Apply kill -9 and pauses to one node or two of three, while voters come and go."""
     chance = random.Random(seed)
     kills = pauses = told = 0
     with Load(quorum.nodes.values()) as load, Changes(quorum, seed + 1) as changes:
@@ -250,8 +252,9 @@ def chaos(quorum: Quorum, events: int, seed: int, tell: Callable[[str], None]) -
 
 
 def membership(quorum: Quorum, tell: Callable[[str], None]) -> str:
-    """One voter grows to three, to five; all five are replaced, which is cancelled half-way and asked for again; one is
-    left. The leader dies in each step. Of ten nodes the first is the first voter; all is done by `kraft quorum`."""
+    """Grow one voter to three and to five. Replace all five; cancel that half-way and request it again. Shrink to one.
+    The leader dies in each step. Of the ten nodes the first is the first voter. All changes are made by `kraft
+    quorum`."""
     steps = 0
     with Load(quorum.nodes.values()) as load:
         def told(what: str) -> None:
@@ -260,7 +263,7 @@ def membership(quorum: Quorum, tell: Callable[[str], None]) -> str:
             _step(quorum, node_id, adds=True)
             steps += 1
         told("grown to five")
-        quorum.nodes[10].kill()    # the reassignment cannot be done without it, once it is missed
+        quorum.nodes[10].kill()    # the reassignment cannot complete without it, once the leader counts it as lagging
         wait_until(lambda: _is_missed(quorum, 10), "10 is missed")
         steps += _reassign(quorum, (6, 7, 8, 9, 10), lambda voters: len({6, 7, 8} & voters) == 3)
         wait_until(lambda: _command(quorum, ["cancel"]) == 0, "the reassignment is cancelled")
@@ -279,7 +282,7 @@ def membership(quorum: Quorum, tell: Callable[[str], None]) -> str:
 
 
 def _is_missed(quorum: Quorum, node_id: int) -> bool:
-    """Whether the leader takes it for one that lags."""
+    """Return whether the leader counts the node as lagging."""
     found = quorum.describe()
     caught_up_ms = {each.node_id: each.caught_up_ms for each in found.replicas}
     return caught_up_ms[node_id] < caught_up_ms[found.leader] - 2000
@@ -290,7 +293,7 @@ def _voters(quorum: Quorum) -> set[int]:
 
 
 def _reassign(quorum: Quorum, targets: Sequence[int], is_done: Callable[[set[int]], bool]) -> int:
-    """Asks for a reassignment, and kills the leader after each of its steps that is seen; gives how many were."""
+    """Request a reassignment and kill the leader after each of its steps that is seen. Return the number of steps."""
     words = ["reassign", *map(str, targets), "--force", "--no-wait"]
     seen, steps, asking = _voters(quorum), 0, threading.Thread()
     deadline = time.monotonic() + STEPS_SECONDS
@@ -311,8 +314,8 @@ def _reassign(quorum: Quorum, targets: Sequence[int], is_done: Callable[[set[int
 
 
 def _step(quorum: Quorum, node_id: int, *, adds: bool) -> None:
-    """One change. Its leader is killed as soon as it counts there, committed or not; who asked for it asks again until
-    it is so."""
+    """Make one change. Kill the leader as soon as the change shows in its voters, committed or not. Then send the
+    request again until the change is done."""
     node = quorum.nodes[node_id]
     if adds:
         wait_until(lambda: any(each.node_id == node_id for each in quorum.describe().observers), f"{node_id} follows")
@@ -337,7 +340,7 @@ def _step(quorum: Quorum, node_id: int, *, adds: bool) -> None:
 
 
 def _command(quorum: Quorum, words: Sequence[str]) -> int:
-    """`kraft quorum`, with what it prints thrown away; what failed is asked again by whoever looks."""
+    """Run `kraft quorum` and discard its output. A caller that finds that the command failed runs it again."""
     addresses = ",".join(node.controller_address for node in quorum.nodes.values())
     return subprocess.run(
         [sys.executable, "-m", "kraft", "quorum", *words, "--bootstrap", addresses, "--timeout", str(COMMAND_SECONDS)],
@@ -348,7 +351,7 @@ def _command(quorum: Quorum, words: Sequence[str]) -> int:
 
 
 def idle(quorum: Quorum, seconds: float) -> dict[int, float]:
-    """The share of one processor that each node takes while nothing is asked of it; the leader first."""
+    """Return the share of one processor that each node uses while it receives no requests; the leader comes first."""
     leader = settled(quorum).leader
     nodes = sorted(quorum.nodes.values(), key=lambda node: node.node_id != leader)
     before = [processor_seconds(node) for node in nodes]
@@ -358,7 +361,7 @@ def idle(quorum: Quorum, seconds: float) -> dict[int, float]:
 
 
 def processor_seconds(node: ControllerProcess) -> float:
-    """What all threads of a process have used, by the nanosecond."""
+    """Return the processor time of all threads of a process, with the resolution of a nanosecond."""
     times = [Path(f"/proc/{node.pid}/task/{thread}/schedstat").read_text("ascii").split()[0]
              for thread in os.listdir(f"/proc/{node.pid}/task")]
     return sum(map(int, times)) / 1e9

@@ -1,1 +1,1 @@
-"""A real node in a process of its own, met by unmodified clients."""
+"""A real node in a process of its own, used by unmodified clients."""

@@ -37,8 +37,8 @@ class Running(Protocol):
 
 
 def admin(node: Running) -> AdminClient:
-    """librdkafka's admin client, one for each run of a node: it must outlive its answers, and does not find a group's
-    coordinator again whose only broker was away."""
+    """Return librdkafka's admin client, one for each run of a node. It must outlive its answers, and it does not find a
+    group's coordinator again after the only broker was offline."""
     return _admin(node.address, node.pid)
 
 
@@ -48,17 +48,17 @@ def _admin(address: str, _: int) -> AdminClient:
 
 
 def close_admins() -> None:
-    """Ends all admin clients. Those of nodes that ended would connect again and again."""
+    """Close all admin clients. Those of nodes that ended would connect again and again."""
     _admin.cache_clear()
 
 
 def connect(node: NodeProcess) -> Connection:
-    """For requests in a version, or of a kind, that clients do not send by themselves."""
+    """Connect to the node, to send requests in a version or of a kind that clients do not send by themselves."""
     return Connection("127.0.0.1", node.port, timeout=SECONDS)
 
 
 def create(node: NodeProcess, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-    """Makes a topic."""
+    """Create a topic."""
     made = admin(node).create_topics([NewTopic(topic, partitions, 1, config=dict(config or {}))])
     made[topic].result(SECONDS)
 
@@ -66,7 +66,7 @@ def create(node: NodeProcess, topic: str, partitions: int = 1, config: Mapping[s
 def alter(node: NodeProcess, topic: str, name: str, value: str | None,
           operation: AlterConfigOpType = AlterConfigOpType.SET,
           kind: ConfigResource.Type = ConfigResource.Type.TOPIC) -> None:
-    """One incremental change of one setting."""
+    """Change one setting by an incremental request."""
     entry = ConfigEntry(name, value, incremental_operation=operation)
     resource = ConfigResource(kind, topic, incremental_configs=[entry])
     admin(node).incremental_alter_configs([resource])[resource].result(SECONDS)
@@ -74,26 +74,26 @@ def alter(node: NodeProcess, topic: str, name: str, value: str | None,
 
 def configs(node: NodeProcess, name: str,
             kind: ConfigResource.Type = ConfigResource.Type.TOPIC) -> dict[str, ConfigEntry]:
-    """DescribeConfigs of one resource."""
+    """Return the settings of one resource by DescribeConfigs."""
     resource = ConfigResource(kind, name)
     found: dict[str, ConfigEntry] = admin(node).describe_configs([resource])[resource].result(SECONDS)
     return found
 
 
 def start_offset(node: NodeProcess, topic: str, partition: int = 0) -> int:
-    """The earliest offset of a partition."""
+    """Return the earliest offset of a partition."""
     where = TopicPartition(topic, partition)
     return int(admin(node).list_offsets({where: OffsetSpec.earliest()})[where].result(SECONDS).offset)
 
 
 def end_offset(node: NodeProcess, topic: str, partition: int = 0) -> int:
-    """The offset that the next record gets."""
+    """Return the offset that the next record gets."""
     where = TopicPartition(topic, partition)
     return int(admin(node).list_offsets({where: OffsetSpec.latest()})[where].result(SECONDS).offset)
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
-    """For what the node does in its own time: looks again and again, for `seconds`."""
+    """Wait for what the node does in its own time: check again and again, for `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"

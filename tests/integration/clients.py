@@ -1,6 +1,6 @@
-"""The three unmodified clients behind one shape: send these records to a partition, read that many back.
+"""The three unmodified clients behind one interface: send these records to a partition, read that many back.
 
-`librdkafka` is confluent-kafka, `aiokafka` and `kafka-python` are themselves. Each call has a client of its own.
+`librdkafka` is confluent-kafka; `aiokafka` and `kafka-python` are themselves. Each call has a client of its own.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from kafka.structs import TopicPartition as PythonPartition
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 SECONDS: Final = 10.0
-# Records of the past would be removed by retention.
+# Older records would be removed by retention.
 START_MS: Final = time.time_ns() // 1_000_000
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -27,7 +27,7 @@ class Reachable(Protocol):
 
     @property
     def address(self) -> str:
-        """What clients bootstrap with."""
+        """Address that clients bootstrap with."""
         ...
 
 
@@ -50,7 +50,8 @@ class Read(NamedTuple):
 # --- librdkafka
 
 def librdkafka_settings(node: Reachable, settings: dict[str, Any]) -> dict[str, Any]:
-    """`_` in names stands for `.`, as librdkafka has it, callbacks (`_cb`) aside. It tells of critical errors only."""
+    """Build settings for librdkafka. `_` in names stands for `.`, callbacks (`_cb`) aside. Only critical errors are
+    logged."""
     return {"bootstrap.servers": node.address, "log_level": 2,
             **{name if name.endswith("_cb") else name.replace("_", "."): value for name, value in settings.items()}}
 
@@ -60,7 +61,8 @@ def librdkafka_producer(node: Reachable, **settings: Any) -> confluent_kafka.Pro
 
 
 def librdkafka_consumer(node: Reachable, group: str = "unused", **settings: Any) -> confluent_kafka.Consumer:
-    """Reads from the earliest offset and commits only when told, unless the settings say otherwise."""
+    """Create a consumer that reads from the earliest offset and commits only on request, unless the settings say
+    otherwise."""
     usual = {"group_id": group, "auto_offset_reset": "earliest", "enable_auto_commit": False, "fetch_wait_max_ms": 100}
     return confluent_kafka.Consumer(librdkafka_settings(node, {**usual, **settings}))
 
@@ -98,7 +100,7 @@ def librdkafka_read(node: Reachable, topic: str, count: int, *, partition: int =
 
 
 def take(consumer: confluent_kafka.Consumer, count: int, seconds: float = SECONDS) -> list[confluent_kafka.Message]:
-    """The next `count` messages; fails when they do not come or one is an error."""
+    """Return the next `count` messages; fail if they do not come or one is an error."""
     messages: list[confluent_kafka.Message] = []
     deadline = time.monotonic() + seconds
     while len(messages) < count:
@@ -185,7 +187,7 @@ def kafka_python_read(node: Reachable, topic: str, count: int, *, partition: int
 
 
 class Client(NamedTuple):
-    """How one client sends and reads."""
+    """A client's functions for sending and reading."""
 
     name: str
     produce: Callable[..., list[int]]

@@ -1,4 +1,4 @@
-"""Nodes for the tests: one that most of them share, and new ones for those that stop, kill or configure theirs."""
+"""Nodes for the tests: one that most tests share, and new ones for those that stop, kill or configure theirs."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +15,8 @@ NODES = pytest.StashKey[list[NodeProcess]]()
 
 @pytest.fixture(autouse=True)
 def no_leaks() -> None:
-    """Nothing of the engine runs in this process, and clients' threads close their sockets when it suits them."""
+    """Nothing of the engine runs in this process, and the clients' threads close their sockets at a time of their
+    own."""
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +42,7 @@ def node(shared_process: NodeProcess, request: pytest.FixtureRequest) -> Iterato
 @pytest.fixture
 def new_node(tmp_path_factory: pytest.TempPathFactory,
              request: pytest.FixtureRequest) -> Iterator[Callable[..., NodeProcess]]:
-    """Makes and starts a node of the test's own: `new_node({"log.flush.interval.ms": "1"})`."""
+    """Create and start nodes of the test's own: `new_node({"log.flush.interval.ms": "1"})`."""
     made: list[NodeProcess] = []
     request.node.stash[NODES] = made
 
@@ -59,7 +60,7 @@ def new_node(tmp_path_factory: pytest.TempPathFactory,
 
 @pytest.fixture
 def new_quorum(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[MakeQuorum]:
-    """Makes the controllers of a test; what runs at its end is stopped in good order."""
+    """Create the controllers of a test; those that run at its end are stopped cleanly."""
     made: list[Quorum] = []
 
     def make(count: int, **options: Any) -> Quorum:
@@ -79,14 +80,14 @@ _names = itertools.count(1)
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
-    """A topic or group name of this test's own."""
+    """Return a topic or group name of this test's own."""
     base = "".join(c if c.isalnum() or c in "-_" else "-" for c in request.node.name)
     return f"{base[:100]}-{next(_names)}"
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """A failed test shows what its nodes logged."""
+    """Show what the nodes of a failed test logged."""
     report = yield
     if report.failed:
         report.sections += [(f"log of {node.directory}", node.log()) for node in item.stash.get(NODES, [])]

@@ -1,5 +1,5 @@
-"""Three nodes that are killed and restarted under a paced, idempotent producer with acks=all and librdkafka's defaults,
-and how long it had to wait for them."""
+"""Three nodes that are killed and restarted under a paced, idempotent producer with acks=all and librdkafka's defaults.
+The result is how long the producer had to wait for them."""
 
 import json
 import threading
@@ -18,30 +18,30 @@ from tests.integration.load import VALUE, read_all
 from tests.integration.quorum import SECONDS
 
 PACE_SECONDS: Final = 0.004
-"""Between two records to each partition; a gap is known to about as much."""
+"""Time between two records to each partition, and about the precision of a gap."""
 LAST_SECONDS: Final = 60.0
 NODES: Final = 3
 WAIT_SECONDS: Final = 60.0
 NOTICED_SECONDS: Final = 0.05
-"""After a node's death: what it acknowledged before is with the producer."""
+"""Time after a node's death until what it acknowledged before has reached the producer."""
 SETTLE_SECONDS: Final = 0.3
-"""After the replicas are in sync again: clients have noticed, too."""
+"""Time after the replicas are in sync again until clients have noticed it, too."""
 STATISTICS_MS: Final = 100
-"""How often a producer reports its connections."""
+"""Interval at which a producer reports its connections."""
 
 
 class Gap(NamedTuple):
-    """How long a producer waited for a killed leader."""
+    """Time that a producer waited for a killed leader."""
 
     seconds: float
     is_connected: bool
-    """Whether each producer had a connection to another node when the leader died. librdkafka 2.16 requests metadata
-    at once then. A producer whose only connection was to the dead leader, with nothing in flight, first requests it
-    when its timer of a second expires: no node can shorten that wait."""
+    """True if each producer had a connection to another node when the leader died. librdkafka 2.16 requests metadata at
+    once then. A producer whose only connection was to the dead leader, with nothing in flight, first requests it when
+    its timer of a second expires: no node can shorten that wait."""
 
 
 class Outcome(NamedTuple):
-    """What became of the records, over all partitions."""
+    """Counts of what happened to the records, over all partitions."""
 
     acknowledged: int
     errors: int
@@ -68,7 +68,7 @@ class Stream(threading.Thread):
         self.sent = 0
         self.unfinished = 0
         self.connected: frozenset[int] = frozenset()
-        """The nodes to which the producer has a connection, as it reported them last."""
+        """The nodes to which the producer has a connection, by its last report."""
         self._times = [array("d") for _ in range(partitions)]
         self._offsets: list[dict[int, int]] = [{} for _ in range(partitions)]
         self._end = threading.Event()
@@ -83,7 +83,7 @@ class Stream(threading.Thread):
             self.sent += 1
             self._producer.poll(PACE_SECONDS)
         self.unfinished = self._producer.flush(LAST_SECONDS)
-        del self._producer      # it would go on to report its statistics, which nobody reads
+        del self._producer      # it would continue to report its statistics, which nothing reads
 
     def _report(self, statistics: str) -> None:
         brokers = json.loads(statistics)["brokers"].values()
@@ -100,20 +100,20 @@ class Stream(threading.Thread):
         self._producer.produce(self.topic, VALUE.pack(partition, sequence), partition=partition, on_delivery=delivered)
 
     def end(self) -> None:
-        """No more records; returns when the last one was answered."""
+        """Send no more records; return when the last one was answered."""
         self._end.set()
         self.join()
 
     def flows_since(self, moment: float) -> bool:
-        """Whether each partition acknowledged something that long after."""
+        """Return whether each partition acknowledged something after the moment."""
         return all(times and times[-1] > moment for times in self._times)
 
     def longest_gap(self, since: float) -> float:
-        """The longest time, past that moment, for which one of the partitions acknowledged nothing."""
+        """Return the longest time, past that moment, for which one of the partitions acknowledged nothing."""
         return max(max(b - max(a, since) for a, b in pairwise(times) if b > since) for times in self._times)
 
     def outcome(self, node: Reachable) -> Outcome:
-        """After the end: reads everything back."""
+        """Read everything back after the end and compare it."""
         lost = reordered = duplicated = acknowledged = 0
         for partition, offsets in enumerate(self._offsets):
             stored = read_all(node, self.topic, partition)
@@ -139,7 +139,7 @@ class Member(Running, Protocol):
 
 
 class Members(Protocol):
-    """Three of them; `leader` is the active controller."""
+    """Three nodes; `leader` is the active controller."""
 
     @property
     def nodes(self) -> Mapping[int, Member]: ...
@@ -149,8 +149,8 @@ class Members(Protocol):
 
 
 class Failover:
-    """Three nodes that run. Each kill and each round of restarts has topics and producers of its own: what a client
-    thinks of a node that was away a moment ago must not count for the next."""
+    """Three nodes that run. Each kill and each round of restarts has topics and producers of its own. What a client
+    remembers of a node that was offline a moment ago must not affect the next one."""
 
     def __init__(self, members: Members) -> None:
         self.members = members
@@ -158,7 +158,7 @@ class Failover:
         self.streams: list[Stream] = []
 
     def kill(self, *, controller: bool) -> Gap:
-        """Kills the active controller, or else a node that is not; it leads a partition. Returns the longer gap of two
+        """Kill the active controller, or else another node, which leads a partition. Return the longer gap of two
         producers. One sends to that partition alone: its connections to the other nodes await nothing, so they answer
         its Metadata at once. The other one sends to a partition of each node."""
         victim, streams = self._begin_kill(controller=controller)
@@ -187,7 +187,8 @@ class Failover:
                 stream.end()
 
     def restart_all(self) -> list[float]:
-        """SIGTERM, wait, start, one after the other when all replicas are in sync again; gives the gap of each."""
+        """Stop each node by SIGTERM, wait and start it, one node after the other once all replicas are in sync again.
+        Return the gap of each."""
         stream = self._begin()
         gaps = []
         for node in self.nodes:
@@ -200,11 +201,12 @@ class Failover:
         return gaps
 
     def outcomes(self) -> list[Outcome]:
-        """What became of the records of each producer."""
+        """Return the outcome of each producer's records."""
         return [stream.outcome(self.nodes[0]) for stream in self.streams]
 
     def _begin(self, only: Member | None = None) -> Stream:
-        """A producer whose records flow to each node as the leader of a partition, or to one partition of that node."""
+        """Start a producer whose records flow to each node as the leader of a partition, or to one partition of that
+        node."""
         topic = f"stream-{len(self.streams)}"
         ids = sorted(node.node_id for node in self.nodes)
         leaders = ids if only is None else [only.node_id]
@@ -220,7 +222,7 @@ class Failover:
         return stream
 
     def _await_flow(self, stream: Stream) -> list[int]:
-        """Until all replicas are in sync, as all nodes know, and records flow; gives the leaders."""
+        """Wait until all nodes see all replicas in sync and records flow. Return the leaders."""
         def partitions(node: Member) -> list[tuple[int, bool]]:
             found = admin(node).list_topics(stream.topic, timeout=SECONDS).topics[stream.topic].partitions.values()
             return [(each.leader, len(each.isrs) == NODES) for each in found]

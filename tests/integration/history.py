@@ -1,5 +1,5 @@
-"""Proposals to a quorum whose fate can be told from its logs: each sets a quota of a user of its own, whose name is in
-the record. Controllers of ours and of Kafka's take them."""
+"""Proposals to a quorum whose fate can be read from its logs. Each sets a quota of a user of its own, whose name is in
+the record. Controllers of kraft and of Kafka accept them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +26,8 @@ QUOTA: Final = "producer_byte_rate"
 
 
 class Proposal(NamedTuple):
-    """Times by one clock. `answered` is None for one of which nothing is known: it may be in the log, or come later."""
+    """A proposal; its times are by one clock. `answered` is None if its fate is unknown: it may be in the log, or
+    appear later."""
 
     name: str
     asked: float
@@ -34,7 +35,7 @@ class Proposal(NamedTuple):
 
 
 def propose(connection: Connection, name: str, timeout: float | None = None) -> ErrorCode:
-    """Proposes `name` and waits until that is committed, or refused."""
+    """Propose `name` and wait until it is committed or refused."""
     request = AlterClientQuotasRequest(validate_only=False, entries=[EntryData(
         entity=[EntityData(entity_type="user", entity_name=name)], ops=[OpData(key=QUOTA, value=1000.0)])])
     answer = connection.send(request, AlterClientQuotasResponse, timeout=timeout)
@@ -42,8 +43,8 @@ def propose(connection: Connection, name: str, timeout: float | None = None) -> 
 
 
 def log_batches(directory: Path, end_offset: int) -> Iterator[Batch]:
-    """The batches below `end_offset`, which is committed, in the metadata log of a node's directory. The node may
-    run: what is behind that may be half written."""
+    """Read the batches below `end_offset`, which is committed, in the metadata log of a node's directory. The node may
+    be running: what follows may be half written."""
     for path in sorted((directory / DIRECTORY_NAME).glob("*.log")):
         for batch in walk(path.read_bytes()):
             if batch.base_offset >= end_offset:
@@ -54,14 +55,14 @@ def log_batches(directory: Path, end_offset: int) -> Iterator[Batch]:
 
 
 def log_messages(batches: Iterable[Batch]) -> Iterator[tuple[int, Message]]:
-    """The offset and the content of each record of metadata."""
+    """Return the offset and the content of each metadata record."""
     for batch in batches:
         for record in [] if batch.is_control else records(batch):
             yield record.offset, decode_record(record.value or b"")[0]
 
 
 def proposed(batches: Iterable[Batch]) -> dict[str, int]:
-    """The offset of each name that was proposed; a name that is there twice is an AssertionError."""
+    """Return the offset of each name that was proposed. Raise AssertionError if a name occurs twice."""
     found: dict[str, int] = {}
     for offset, message in log_messages(batches):
         if isinstance(message, ClientQuotaRecord):
@@ -72,7 +73,7 @@ def proposed(batches: Iterable[Batch]) -> dict[str, int]:
 
 
 def registered(directory: Path, end_offset: int) -> dict[int, list[RegisterControllerRecord]]:
-    """The registrations of each controller below `end_offset`, oldest first."""
+    """Return the registrations of each controller below `end_offset`, oldest first."""
     found: dict[int, list[RegisterControllerRecord]] = {}
     for _, message in log_messages(log_batches(directory, end_offset)):
         if isinstance(message, RegisterControllerRecord):
@@ -81,7 +82,8 @@ def registered(directory: Path, end_offset: int) -> dict[int, list[RegisterContr
 
 
 def check_history(history: Sequence[Proposal], offsets: Mapping[str, int]) -> None:
-    """Every answered proposal is in the log, and no later than one that was asked for after its answer."""
+    """Check that every answered proposal is in the log, and that it precedes each proposal that was sent after its
+    answer."""
     answered = [each for each in history if each.answered is not None]
     lost = [each.name for each in answered if each.name not in offsets]
     assert not lost, f"{len(lost)} committed proposals are lost: {lost[:5]}"
@@ -96,7 +98,7 @@ def check_history(history: Sequence[Proposal], offsets: Mapping[str, int]) -> No
 
 
 def check_same_logs(directories: Sequence[Path], committed: int) -> int:
-    """The logs agree byte for byte below `committed`; gives how many batches each has up to there."""
+    """Check that the logs agree byte for byte below `committed`. Return how many batches each has up to there."""
     logs = [[bytes(batch) for batch in log_batches(each, committed)] for each in directories]
     for directory, log in zip(directories[1:], logs[1:], strict=True):
         for number, (one, other) in enumerate(zip(logs[0], log, strict=False)):

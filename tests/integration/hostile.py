@@ -24,12 +24,12 @@ def framed(content: bytes) -> bytes:
 
 
 def request(name: str, version: int, body: bytes, correlation_id: int = 7) -> bytes:
-    """A framed request with a proper header and any body."""
+    """Frame a request with a proper header and any body."""
     return framed(encode_request_header(API_BY_NAME[name], version, correlation_id, "hostile") + body)
 
 
 class Peer:
-    """One connection. `source` is the address that it comes from."""
+    """One connection. `source` is the local address that it connects from."""
 
     def __init__(self, node: NodeProcess, source: str = "127.0.0.1") -> None:
         self.socket = socket.create_connection(("127.0.0.1", node.port), 5, source_address=(source, 0))
@@ -43,12 +43,12 @@ class Peer:
         self.socket.close()
 
     def send(self, data: bytes) -> None:
-        """Sends all, unless the node has closed the connection meanwhile."""
+        """Send all data, unless the node has closed the connection meanwhile."""
         with contextlib.suppress(ConnectionError):
             self.socket.sendall(data)
 
     def rest(self) -> bytes:
-        """Whatever still comes until the node closes. `TimeoutError` when it does not."""
+        """Return all that comes until the node closes the connection. Raise `TimeoutError` if it does not close."""
         parts: list[bytes] = []
         with contextlib.suppress(ConnectionError):
             while part := self.socket.recv(1 << 16):
@@ -56,12 +56,12 @@ class Peer:
         return b"".join(parts)
 
     def reply(self) -> bytes:
-        """The next reply, without its length."""
+        """Return the next reply, without its length."""
         size = int.from_bytes(self._exactly(4), "big")
         return self._exactly(size)
 
     def ask(self, message: Message, version: int) -> Message:
-        """The answer to a proper request."""
+        """Return the answer to a proper request."""
         api = API_BY_NAME[type(message).__name__.removesuffix("Request")]
         self.send(request(api.name, version, message.encode(version)))
         header, body = decode_response_header(self.reply(), api, version)
@@ -78,19 +78,19 @@ class Peer:
 
 
 def closed_without_a_word(node: NodeProcess, data: bytes) -> None:
-    """The node closes, and says nothing."""
+    """Check that the node closes the connection and sends nothing."""
     with Peer(node) as peer:
         peer.send(data)
         assert peer.rest() == b""
 
 
 def descriptors(node: NodeProcess) -> int:
-    """Open descriptors of the node's process."""
+    """Count the open descriptors of the node's process."""
     return len(list(Path(f"/proc/{node.pid}/fd").iterdir()))
 
 
 def peak_bytes(node: NodeProcess) -> int:
-    """The most memory that the process ever had, mapped files included."""
+    """Return the largest memory that the process ever had, mapped files included."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{node.pid}/status").read_text("ascii"))
     assert found is not None
     return int(found.group(1)) * 1024
@@ -98,7 +98,7 @@ def peak_bytes(node: NodeProcess) -> int:
 
 @contextlib.contextmanager
 def many_descriptors(count: int) -> Iterator[None]:
-    """This process and those that it starts may have so many descriptors open."""
+    """Let this process and those that it starts open so many descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY:
         count = min(count, hard)
@@ -110,7 +110,7 @@ def many_descriptors(count: int) -> Iterator[None]:
 
 
 def seconds_of(function: object) -> float:
-    """How long a call without arguments takes."""
+    """Return the seconds that a call without arguments takes."""
     assert callable(function)
     began = time.monotonic()
     function()

@@ -1,4 +1,4 @@
-"""Producers and a consumer that go on while their node is killed, and what must be true of what they did."""
+"""Producers and a consumer that continue while their node is killed, and the checks of what they did."""
 
 import random
 import struct
@@ -15,7 +15,7 @@ from tests.integration.clients import Reachable, librdkafka_consumer, librdkafka
 from tests.integration.process import NodeProcess
 
 PARTITIONS: Final = 2
-# Records that one producer sends at once, and how long it waits then: a rate that a test can check in memory.
+# Records that one producer sends at once, and how long it then waits: a rate that a test can check in memory.
 BURST: Final = 25
 PAUSE_SECONDS: Final = 0.01
 FINISH_SECONDS: Final = 60.0
@@ -40,7 +40,7 @@ class Verdict(NamedTuple):
 
 
 class Producer(threading.Thread):
-    """Sends its own number and 0, 1, 2, ... to one partition until it is told to end; all must be acknowledged then."""
+    """Sends its own number and 0, 1, 2, ... to one partition until `end` is called; then all must be acknowledged."""
 
     def __init__(self, node: Reachable, topic: str, partition: int, *, idempotent: bool) -> None:
         super().__init__(name=f"producer of {topic}-{partition}")
@@ -76,7 +76,7 @@ class Producer(threading.Thread):
                                on_delivery=delivered)
 
     def end(self) -> None:
-        """No more records."""
+        """Send no more records."""
         self._end.set()
 
 
@@ -100,12 +100,12 @@ class Watcher(threading.Thread):
         self._consumer.close()
 
     def end(self) -> None:
-        """Reads no more."""
+        """Read no more."""
         self._end.set()
 
 
 def run_load(node: NodeProcess, topics: dict[str, bool], kills: int, seed: int) -> dict[str, Verdict]:
-    """Loads `topics` (name -> by idempotent producers?), kills the node `kills` times at random moments, and checks."""
+    """Load `topics` (name -> by idempotent producers?), kill the node `kills` times at random moments, and check."""
     source = random.Random(seed)
     producers = [Producer(node, topic, partition, idempotent=idempotent)
                  for topic, idempotent in topics.items() for partition in range(PARTITIONS)]
@@ -125,7 +125,7 @@ def run_load(node: NodeProcess, topics: dict[str, bool], kills: int, seed: int) 
 
 
 def judge(node: Reachable, topic: str, producers: list[Producer], watcher: Watcher) -> Verdict:
-    """Reads everything back and compares it with what was acknowledged and what was seen."""
+    """Read everything back and compare it with what was acknowledged and what was seen."""
     problems = [failure for each in producers for failure in each.failures[:3]]
     problems += [f"{each.name}: {each.unfinished} records were never answered" for each in producers if each.unfinished]
     totals = dict.fromkeys(("acknowledged", "stored", "lost", "reordered", "duplicated", "changed"), 0)
@@ -134,7 +134,7 @@ def judge(node: Reachable, topic: str, producers: list[Producer], watcher: Watch
         acknowledged = [(sequence, offset) for sequence, offset in enumerate(producer.offsets)
                         if offset != NOT_ACKNOWLEDGED]
         lost = [each for each in acknowledged if stored.get(each[1]) != each[0]]
-        if not producer.idempotent:  # a repeated one counts where it was acknowledged or anywhere else
+        if not producer.idempotent:  # a repeated record counts where it was acknowledged or anywhere else
             kept = set(stored.values())
             lost = [each for each in acknowledged if each[0] not in kept]
         sequence = list(stored.values())
@@ -153,7 +153,7 @@ def judge(node: Reachable, topic: str, producers: list[Producer], watcher: Watch
 
 
 def read_all(node: Reachable, topic: str, partition: int) -> dict[int, int]:
-    """offset -> sequence, in the order of the offsets."""
+    """Return offset -> sequence, in the order of the offsets."""
     consumer = librdkafka_consumer(node, "judge", check_crcs=True, enable_partition_eof=True)
     consumer.assign([TopicPartition(topic, partition, 0)])
     stored: dict[int, int] = {}

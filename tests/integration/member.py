@@ -1,8 +1,8 @@
 """A group member in a process of its own, so that it can be killed.
 
-`python -m tests.integration.member ADDRESS GROUP TOPIC [NAME=VALUE ...]`; the rest are settings of librdkafka. It
-tells what it saw in lines of JSON, ["committing", [[partition, offset], ...]] before a commit and ["committed", ...]
-after it: of one that is killed in between nobody knows whether it committed.
+`python -m tests.integration.member ADDRESS GROUP TOPIC [NAME=VALUE ...]`; the remaining arguments are settings of
+librdkafka. It reports what it saw in lines of JSON: ["committing", [[partition, offset], ...]] before a commit and
+["committed", ...] after it. If it is killed in between, it is unknown whether it committed.
 """
 
 import json

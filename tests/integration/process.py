@@ -1,5 +1,5 @@
-"""Starts, stops and kills a node's process, as its users do: by the command line, with its ready line, its signals and
-exit codes. What `kraft.testing` starts is forked past all of that, formatted, and has one log directory."""
+"""Start, stop and kill a node's process as its users do: by the command line, its ready line, signals and exit codes.
+What `kraft.testing` starts is forked past all of that, already formatted, and has one log directory."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tests.ports import free_ports
 
 READY_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 20.0
-# What a node must never log, whatever its clients do.
+# Lines that a node must never log, whatever its clients do.
 ALARM: Final = re.compile(r" (ERROR|CRITICAL) |^Traceback|fault of (our|its) own", re.MULTILINE)
 
 DEFAULTS: Final[Mapping[str, str]] = {
@@ -32,56 +32,56 @@ DEFAULTS: Final[Mapping[str, str]] = {
 
 
 def alarms_in(log: str) -> list[str]:
-    """Lines of a node's log that no client must be able to cause."""
+    """Return the lines of a node's log that no client must be able to cause."""
     return [log[match.start():].splitlines()[0] for match in ALARM.finditer(log)]
 
 
 class NodeProcess:
-    """A node on `directory`, not running until `start`, with the same port each time."""
+    """A node on `directory` with the same port each time. It does not run until `start`."""
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self.directory = directory
         self.directories = [directory]
-        """All log directories; the first has the metadata log."""
+        """All log directories; the first holds the metadata log."""
         self.settings = {**DEFAULTS, **(settings or {})}
         self.log_path = directory.with_name(directory.name + ".log")
         self.port, = free_ports(1)
         self.controller_port = 0
         self.kills = 0
         self.launcher: list[str] = []
-        """What starts the node's command, if something does."""
+        """Program that starts the node's command, if any."""
         self._process: subprocess.Popen[str] | None = None
 
     @property
     def data(self) -> str:
-        """As `--data` wants it."""
+        """Directories in the form of `--data`."""
         return ",".join(map(str, self.directories))
 
     @property
     def address(self) -> str:
-        """What clients bootstrap with."""
+        """Address that clients bootstrap with."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def running(self) -> bool:
-        """Whether the process lives."""
+        """True while the process is alive."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """The process that runs."""
+        """Id of the running process."""
         assert self._process is not None, "the node does not run"
         return self._process.pid
 
     def start(self) -> float:
-        """Starts the process and waits until it serves; gives the seconds that took."""
+        """Start the process and wait until it serves. Return the seconds that took."""
         began = time.monotonic()
         self.launch()
         self.await_ready()
         return time.monotonic() - began
 
     def launch(self) -> None:
-        """Starts the process."""
+        """Start the process."""
         assert not self.running, "the node runs already"
         command = [*self.launcher, sys.executable, "-X", "faulthandler", "-m", "kraft", "server", "start", "--json",
                    "--log-level=info", f"--data={self.data}", *self._options(),
@@ -91,7 +91,7 @@ class NodeProcess:
                 command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
 
     def await_ready(self) -> None:
-        """Waits until a launched process serves."""
+        """Wait until a launched process serves."""
         assert self._process is not None
         assert self._process.stdout is not None
         ready, _, _ = select.select([self._process.stdout], [], [], READY_SECONDS)
@@ -102,16 +102,16 @@ class NodeProcess:
         self._ready(json.loads(line))
 
     def _options(self) -> list[str]:
-        """What the command line has beside the settings."""
+        """Return the options of the command line other than the settings."""
         return [f"--listen=127.0.0.1:{self.port}"]
 
     def _ready(self, told: dict[str, Any]) -> None:
-        """What the ready line tells."""
+        """Store the ports that the ready line reports."""
         self.port = int(told["listeners"]["PLAINTEXT"].rpartition(":")[2])
         self.controller_port = int(told["listeners"].get("CONTROLLER", ":0").rpartition(":")[2])
 
     def stop(self) -> None:
-        """SIGTERM: the node stops in good order, or the test fails. A node that does not run stays as it is."""
+        """Send SIGTERM: the node stops cleanly, or the test fails. A node that does not run stays as it is."""
         if not self.running:
             return
         assert self._process is not None
@@ -119,7 +119,7 @@ class NodeProcess:
         try:
             code = self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            os.kill(self._process.pid, signal.SIGABRT)  # faulthandler tells where it hangs
+            os.kill(self._process.pid, signal.SIGABRT)  # faulthandler reports where it hangs
             self._process.wait()
             self._forget()
             raise AssertionError(f"the node did not stop in {STOP_SECONDS:.0f} s:\n{self.log()}") from None
@@ -127,7 +127,7 @@ class NodeProcess:
         assert code == 0, f"the node ended with {code}:\n{self.log()}"
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the process with kill -9."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -135,26 +135,26 @@ class NodeProcess:
             self.kills += 1
 
     def restart(self) -> None:
-        """A clean stop and a start."""
+        """Stop cleanly and start again."""
         self.stop()
         self.start()
 
     def kill_and_start(self) -> None:
-        """kill -9 and a start."""
+        """Kill with kill -9 and start again."""
         self.kill()
         self.start()
 
     def log(self, lines: int = 200) -> str:
-        """The end of what the node wrote to its log."""
+        """Return the end of the node's log."""
         text = self.log_path.read_text("utf-8", "replace") if self.log_path.exists() else ""
         return "\n".join(text.splitlines()[-lines:])
 
     def alarms(self) -> list[str]:
-        """Lines of the log that no client must be able to cause."""
+        """Return the lines of the log that no client must be able to cause."""
         return alarms_in(self.log(1_000_000))
 
     def resident_bytes(self) -> int:
-        """Private memory of the process: mapped files aside."""
+        """Return the private memory of the process, without mapped files."""
         status = Path(f"/proc/{self.pid}/status").read_text("ascii")
         found = re.search(r"RssAnon:\s+(\d+) kB", status)
         assert found is not None

@@ -1,4 +1,4 @@
-"""Controllers in processes of their own, and what is asked of them."""
+"""Controllers in processes of their own, and requests to them."""
 
 import socket
 import uuid
@@ -28,18 +28,18 @@ CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 SECONDS: Final = 30.0
 BROKER: Final = 100
 DOOR: Final = socket.create_server(("127.0.0.1", 0))
-"""The address of a broker that is a registration only: it accepts connections, which is what controllers probe."""
+"""Address of a broker that is only a registration: it accepts connections, which is what controllers probe."""
 
 
 class MemberProcess(NodeProcess):
-    """A node of a cluster of several: `settings` say which roles."""
+    """A node of a cluster of several; `settings` define its roles."""
 
     def __init__(self, directory: Path, node_id: int, settings: dict[str, str]) -> None:
         super().__init__(directory, {"node.id": str(node_id), "controller.listener.names": "CONTROLLER", **settings})
         self.node_id = node_id
 
     def format(self, *options: str, cluster_id: str = CLUSTER_ID) -> None:
-        """`kraft storage format`; the first leader makes an empty `cluster_id`."""
+        """Run `kraft storage format`; for an empty `cluster_id` the first leader creates the id."""
         given = [f"--cluster-id={cluster_id}"] if cluster_id else []
         code = run(["storage", "format", f"--data={self.data}", *given, *options,
                     *(f"--set={name}={value}" for name, value in self.settings.items())])
@@ -59,7 +59,7 @@ class ControllerProcess(MemberProcess):
         self.directory_id = random_id(uuid.uuid4)
 
     def move(self, port: int) -> None:
-        """The next start is at another port."""
+        """Use another port from the next start on."""
         self.controller_port = port
         self.settings["listeners"] = ("PLAINTEXT://127.0.0.1:0," if self.is_broker else "") + (
             f"CONTROLLER://127.0.0.1:{port}")
@@ -78,13 +78,13 @@ class ControllerProcess(MemberProcess):
 
     @property
     def voter(self) -> str:
-        """As `--initial-controllers` wants it."""
+        """Return the voter in the form of `--initial-controllers`."""
         return f"{self.node_id}@{self.controller_address}:{id_text(self.directory_id)}"
 
 
 class Quorum:
-    """Controllers that know each other by `controller.quorum.bootstrap.servers` (`static`: by the voters
-    named). `session_ms`: how long a broker may be silent, and one that was killed cannot come back."""
+    """Controllers that know each other by `controller.quorum.bootstrap.servers`, or with `static` by the voters named.
+    `session_ms` is how long a broker may be unresponsive, and how long a killed one cannot come back."""
 
     def __init__(self, directory: Path, count: int, *, voters: int | None = None, static: bool = False,
                  is_broker: bool = False, session_ms: int = 60_000, directories: int = 1,
@@ -111,7 +111,7 @@ class Quorum:
                 node.format("--no-initial-controllers")
 
     def start(self, node_ids: Iterable[int] | None = None) -> None:
-        """Starts them side by side."""
+        """Start the controllers side by side."""
         nodes = [self.nodes[node_id] for node_id in node_ids or self.nodes]
         for node in nodes:
             node.launch()
@@ -120,20 +120,20 @@ class Quorum:
 
     @property
     def address(self) -> str:
-        """What clients of its brokers bootstrap with."""
+        """Address that clients of its brokers bootstrap with."""
         return ",".join(node.address for node in self.nodes.values())
 
     def describe(self) -> Description:
-        """As the leader sees it; waits for one."""
+        """Wait for a leader and return the quorum as the leader sees it."""
         return self.client().describe()
 
     def client(self, nodes: Iterable[ControllerProcess] | None = None, seconds: float = SECONDS) -> QuorumClient:
-        """Asks all of them, or only `nodes`."""
+        """Return a client of all nodes, or only of `nodes`."""
         addresses = ",".join(node.controller_address for node in nodes or self.nodes.values())
         return QuorumClient(Cluster(addresses, timeout=seconds))
 
     def new_broker(self, node_id: int, *, cluster_id: str = CLUSTER_ID) -> MemberProcess:
-        """A broker beside the controllers, formatted."""
+        """Create a formatted broker beside the controllers."""
         broker = MemberProcess(self.directory / str(node_id), node_id, {"process.roles": "broker", **self.settings})
         broker.format(cluster_id=cluster_id)
         return broker
@@ -144,7 +144,7 @@ class Quorum:
 
     @property
     def others(self) -> list[ControllerProcess]:
-        """Those that run and do not lead."""
+        """Nodes that run and do not lead."""
         leader = self.leader
         return [node for node in self.nodes.values() if node.running and node is not leader]
 
@@ -158,7 +158,7 @@ MakeQuorum = Callable[..., Quorum]
 
 
 def register_broker(node: ControllerProcess) -> None:
-    """A broker that is nothing but its registration: topics need one to be placed on."""
+    """Register a broker that is nothing but its registration: topics need one to be placed on."""
     with Connection("127.0.0.1", node.controller_port) as connection:
         registered = connection.send(BrokerRegistrationRequest(
             broker_id=BROKER, cluster_id=CLUSTER_ID, incarnation_id=uuid.uuid4(), log_dirs=[random_id(uuid.uuid4)],
@@ -174,7 +174,7 @@ def register_broker(node: ControllerProcess) -> None:
 
 
 def create_topic(node: ControllerProcess, name: str) -> tuple[int, UUID]:
-    """Asks one controller; gives the error code and the topic's id."""
+    """Create a topic by a request to one controller. Return the error code and the topic's id."""
     request = CreateTopicsRequest(timeout_ms=10_000, topics=[
         CreatableTopic(name=name, num_partitions=1, replication_factor=1)])
     with Connection("127.0.0.1", node.controller_port) as connection:
@@ -183,5 +183,5 @@ def create_topic(node: ControllerProcess, name: str) -> tuple[int, UUID]:
 
 
 def topics_exist(node: ControllerProcess, names: Sequence[str]) -> bool:
-    """Whether a leader has all of these topics: it refuses to make them again."""
+    """Return whether a leader has all of these topics: it refuses to create them again."""
     return {create_topic(node, name)[0] for name in names} == {ErrorCode.TOPIC_ALREADY_EXISTS}

@@ -1,5 +1,5 @@
-"""What is told by APIs that clients ask seldom, by raw requests; and answers that another version, or a wrong question,
-makes different."""
+"""Answers of APIs that clients rarely use, by raw requests; and answers that differ by version or because the request
+is wrong."""
 
 import uuid
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def either_listener(node: NodeProcess, request: pytest.FixtureRequest) -> str:
 
 
 def test_features_are_told(node: NodeProcess) -> None:
-    """To version 3, a feature whose lowest level is 0 is hidden: clients of that time refuse it (KIP-1022)."""
+    """Version 3 hides a feature whose lowest level is 0: clients of that time refuse it (KIP-1022)."""
     with connect(node) as connection:
         told = {version: connection.send(ApiVersionsRequest(client_software_name="x", client_software_version="1"),
                                          ApiVersionsResponse, version=version) for version in (3, 4)}
@@ -102,7 +102,8 @@ def test_transactions_of_which_there_are_none(node: NodeProcess, version: int) -
 
 
 def test_who_begins_a_transaction_is_told_that_nobody_coordinates_it(new_node: Callable[..., NodeProcess]) -> None:
-    """Where no broker of Kafka's has made `__transaction_state`, whoever is asked tells so; else its leader does."""
+    """Every broker replies that no coordinator exists until a Kafka broker has created `__transaction_state`;
+    afterwards its leader replies so."""
     node = new_node()
     with connect(node) as connection:
         asked = FindCoordinatorRequest(key_type=1, coordinator_keys=["t"])
@@ -119,7 +120,7 @@ def test_who_begins_a_transaction_is_told_that_nobody_coordinates_it(new_node: C
         assert found() == (NONE, 1, node.port)
     producer = librdkafka_producer(node, transactional_id="t")
     with pytest.raises(confluent_kafka.KafkaException) as told:
-        producer.init_transactions()       # without a limit: it ends
+        producer.init_transactions()       # without a limit of time: it ends
     assert told.value.args[0].code() == confluent_kafka.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
@@ -162,7 +163,8 @@ def test_an_older_leader_epoch_is_fenced(new_node: Callable[..., NodeProcess]) -
 
 
 def test_elections(node: NodeProcess, name: str, either_listener: str) -> None:
-    """Of all partitions (null) only those that needed one are told; a type that is neither of the two is refused."""
+    """Elections of all partitions (null) report only those that needed one; a type that is neither of the two is
+    refused."""
     create(node, name)
     port = node.port if either_listener == "broker" else node.controller_port
     wanted = [elections.TopicPartitions(topic=name, partitions=[0, 5]),
@@ -207,7 +209,7 @@ SPECIAL = {-1: (2, -1), -2: (0, -1), -3: (1, START_MS + 5), -4: (0, -1), -5: (-1
 
 def offsets_of(connection: Connection, topic: str, version: int,
                *asked: tuple[int, int]) -> list[ListOffsetsPartitionResponse]:
-    """By (partition, timestamp)."""
+    """Return the answer by (partition, timestamp)."""
     partitions = [list_offsets.ListOffsetsPartition(partition_index=index, timestamp=timestamp)
                   for index, timestamp in asked]
     request = list_offsets.ListOffsetsRequest(replica_id=-1, topics=[
@@ -258,7 +260,7 @@ def test_metadata_of_all_topics_and_of_none(node: NodeProcess, name: str) -> Non
 
 
 def test_a_topic_id_that_nobody_has(node: NodeProcess) -> None:
-    """From version 12 topics may be named by id alone, and the name is null in the answer."""
+    """A topic may be named by id alone from version 12 on; the name in the answer is then null."""
     unknown = uuid.uuid4()
     with connect(node) as connection:
         for version in (12, 13):
@@ -307,7 +309,7 @@ def test_a_page_begins_at_a_partition_of_a_topic_that_is_asked_for(node: NodePro
 
 
 def test_coordinators_in_every_version(node: NodeProcess, name: str) -> None:
-    """Without an error the message is "NONE" before version 4 and empty from there on."""
+    """Answers without an error have the message "NONE" before version 4 and an empty one from there on."""
     with connect(node) as connection:
         def found(version: int, kind: int = 0) -> tuple[int, str | None, int]:
             request = FindCoordinatorRequest(key_type=kind, **({"coordinator_keys": [name]} if version >= 4

@@ -1,5 +1,5 @@
-"""What befalls the registration of a broker's process: it comes late, to the wrong cluster, is taken away, or nobody
-renews its lease."""
+"""Registrations of a broker's process in trouble: it comes late, to the wrong cluster, is removed, or its lease is not
+renewed."""
 
 from pathlib import Path
 
@@ -28,14 +28,14 @@ from tests.integration.quorum import SECONDS, MakeQuorum, MemberProcess
 
 FAST = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
 CUT = {"metadata.log.max.record.bytes.between.snapshots": "1000", "metadata.max.retention.bytes": "1000"}
-"""The log starts at the newest snapshot."""
+"""Settings under which the log starts at the newest snapshot."""
 
 
 @pytest.mark.kraft_cluster(brokers=1, controllers=1, settings=CUT)
 def test_a_late_one_begins_with_a_snapshot(
     kraft_cluster: LocalCluster, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its own registration cannot be had without: the records before it are gone."""
+    """A late broker cannot obtain its own registration without the snapshot: the records before it are deleted."""
     cluster, tool = kraft_cluster, Tool(kraft_cluster.bootstrap, capsys)
     controller, = cluster.controllers.values()
     tool.json("topics", "create", *(f"early-{number}" for number in range(20)))
@@ -57,7 +57,8 @@ def test_a_late_one_begins_with_a_snapshot(
 
 
 def test_one_of_another_cluster(new_quorum: MakeQuorum) -> None:
-    """It is refused, says by whom and why, and ends with 1; the controllers go on without having heard of it."""
+    """The broker is refused, logs by which cluster and why, and ends with 1. The controllers continue without having
+    received it."""
     quorum, stranger_id = new_quorum(1), new_cluster_id()
     quorum.start()
     broker = MemberProcess(quorum.directory / "10", 10, {
@@ -77,7 +78,7 @@ def test_one_of_another_cluster(new_quorum: MakeQuorum) -> None:
 def test_one_that_was_unregistered_while_it_ran(
     kraft_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its epoch is stale: what it asks is refused, so it registers again, and is a replica as before."""
+    """The broker's epoch is stale: its requests are refused, so it registers again, and is a replica as before."""
     cluster, tool = kraft_cluster, Tool(kraft_cluster.bootstrap, capsys)
     tool.json("topics", "create", "t", "--partitions", 1, "--replication-factor", 2)
     controller, = cluster.controllers.values()
@@ -98,7 +99,8 @@ def test_one_that_was_unregistered_while_it_ran(
 
 @pytest.mark.kraft_cluster(brokers=2, controllers=1, settings=FAST)
 def test_one_whose_lease_nobody_renews(kraft_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    """It goes on serving, as Kafka's does; its log, `kraft cluster status` and `kraft why` tell of it."""
+    """The broker continues to serve, as Kafka's does. Its log, `kraft cluster status` and `kraft why` report the
+    expired lease."""
     cluster, tool = kraft_cluster, Tool(kraft_cluster.bootstrap, capsys)
     tool.json("topics", "create", "t", "--partitions", 1, "--replication-factor", 2, "--config",
               "min.insync.replicas=2")

@@ -1,4 +1,4 @@
-"""Groups on three nodes: coordinators move with the leadership of their partitions, and clients go on."""
+"""Groups on three nodes: coordinators move with the leadership of their partitions, and clients continue."""
 
 import threading
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class Member(threading.Thread):
-    """A member that commits what it saw, again and again. What was committed it must never see again."""
+    """A member that commits what it saw, again and again. It must never see again what was committed."""
 
     def __init__(self, cluster: Reachable) -> None:
         super().__init__(name=f"member of {GROUP}")
@@ -54,7 +54,7 @@ class Member(threading.Thread):
             self._consumer.commit(asynchronous=False, offsets=[
                 TopicPartition(TOPIC, partition, offset) for partition, offset in self.seen.items()])
         except KafkaException:
-            return False               # of a coordinator that is no more, or a rebalance: the next one tells all again
+            return False               # of a removed coordinator, or a rebalance: the next commit repeats all
         return True
 
     def end(self) -> None:
@@ -81,7 +81,7 @@ class Load:
         return int(group.coordinator.id)
 
     def await_progress(self) -> None:
-        """Everybody goes on: what is sent after now is acknowledged, read and committed."""
+        """Wait until everything that is sent from now on is acknowledged, read and committed."""
         sent = [len(each.offsets) for each in self.producers]
         commits = self.member.commits
 
@@ -93,7 +93,7 @@ class Load:
         wait_until(goes_on, "records are acknowledged and committed", SECONDS)
 
     def await_in_sync(self) -> None:
-        """All replicas of both topics are in sync: the next node may go."""
+        """Wait until all replicas of both topics are in sync: the next node may stop."""
         def in_sync() -> bool:
             topics = self.admin.list_topics(timeout=SECONDS).topics
             return all(len(part.isrs) == 3 for name in (TOPIC, OFFSETS_TOPIC)
@@ -101,7 +101,8 @@ class Load:
         wait_until(in_sync, "all replicas are in sync", SECONDS)
 
     def check(self) -> None:
-        """Nothing acknowledged is lost or there twice; the group has read all of it, and its offsets are known."""
+        """Check that nothing acknowledged is lost or stored twice, that the group has read all of it, and that its
+        offsets are known."""
         for producer in self.producers:
             producer.end()
             producer.join()

@@ -1,4 +1,4 @@
-"""kill -9 while the cleaner is at work all the time: every key keeps its latest acknowledged value."""
+"""kill -9 while the cleaner works all the time: every key keeps its latest acknowledged value."""
 
 import random
 from collections.abc import Callable
@@ -19,7 +19,7 @@ COMPACTED = {"cleanup.policy": "compact", "internal.segment.bytes": "65536", "mi
 
 
 def produce_until_killed(node: NodeProcess, first: int, after: int) -> tuple[dict[bytes, int], int]:
-    """Writes numbers from `first` on under a few keys and kills the node when `after` of them are acknowledged; gives
+    """Write numbers from `first` on under a few keys, and kill the node when `after` of them are acknowledged. Return
     the largest acknowledged number of each key, and the number after the last that was sent."""
     acknowledged: dict[bytes, int] = {}
     count = 0
@@ -46,7 +46,7 @@ def produce_until_killed(node: NodeProcess, first: int, after: int) -> tuple[dic
 
 
 def latest(node: NodeProcess) -> tuple[dict[bytes, int], int]:
-    """The last number of each key, and how many records there are."""
+    """Return the last number of each key, and how many records there are."""
     consumer = librdkafka_consumer(node, enable_partition_eof=True)
     consumer.assign([confluent_kafka.TopicPartition(TOPIC, 0, confluent_kafka.OFFSET_BEGINNING)])
     found: dict[bytes, int] = {}

@@ -1,4 +1,4 @@
-"""Settings changed while the node runs, and what they change at once."""
+"""Settings that change while the node runs, and their immediate effects."""
 
 import time
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from tests.integration.process import NodeProcess
 
 
 def refused_with(node: NodeProcess, topic: str, record: Record) -> int | None:
-    """The error that producing one record ends with; None when it is taken."""
+    """Return the error of producing one record; None if it is accepted."""
     codes: list[int | None] = []
     producer = librdkafka_producer(node, message_max_bytes=10_000_000)
     producer.produce(topic, record.value, record.key, 0,
@@ -41,7 +41,7 @@ def refused_with(node: NodeProcess, topic: str, record: Record) -> int | None:
 
 
 def alter_every_broker(node: NodeProcess, name: str, value: str) -> None:
-    """Sets the default of all brokers, a resource that librdkafka cannot name."""
+    """Set the default of all brokers, a resource that librdkafka cannot name."""
     config = AlterableConfig(name=name, config_operation=0, value=value)
     resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[config])
     with connect(node) as connection:
@@ -111,7 +111,7 @@ def test_times_out_of_range_are_refused(node: NodeProcess, name: str) -> None:
 
 def test_min_insync_replicas(node: NodeProcess, name: str) -> None:
     create(node, name, config={"min.insync.replicas": "2"})
-    # As in Kafka it counts for at most as many replicas as there are.
+    # As in Kafka, at most as many replicas are required as the partition has.
     assert librdkafka_produce(node, name, [Record(None, b"v")], acks="all") == [0]
 
 
@@ -126,7 +126,7 @@ def test_compaction_keeps_the_last_value_of_each_key(node: NodeProcess, name: st
     def is_compacted() -> bool:
         try:
             return sum(path.stat().st_size for path in log.glob("*.log")) < 3_000_000
-        except FileNotFoundError:  # the cleaner replaced a segment between its listing and its look-up
+        except FileNotFoundError:  # the cleaner replaced a segment between its listing and its reading
             return False
 
     wait_until(is_compacted, "the log was compacted")

@@ -1,4 +1,4 @@
-"""What controllers show in their metrics, whether they are active or not, and with or without a broker beside them."""
+"""Metrics of controllers, whether they are active or not, and with or without a broker beside them."""
 
 import re
 import urllib.request
@@ -21,13 +21,13 @@ def page(node: LocalNode) -> str:
 
 
 def shown(node: LocalNode) -> dict[str, float]:
-    """The values without labels, by name."""
+    """Return the values without labels, by name."""
     return {name: float(value) for name, _, value in (line.partition(" ") for line in page(node).splitlines())
             if not name.startswith("#") and "{" not in name}
 
 
 def labelled(node: LocalNode, name: str) -> dict[str, float]:
-    """The values of one name, by labels."""
+    """Return the values of one name, by labels."""
     return {labels: float(value) for labels, value in re.findall(name + r"\{(.*)\} (\S+)", page(node))}
 
 
@@ -60,7 +60,7 @@ def test_controllers_that_are_not_active_show_what_is_committed(
 
 
 def test_the_figures_of_the_metadata_log(new_kraft_cluster: NewCluster) -> None:
-    """Those that KIP-631 asks for, by their values."""
+    """Metrics that KIP-631 requires, checked by their values."""
     cluster = new_kraft_cluster(brokers=1, controllers=1, settings={
         "kraft.metrics.listener": "127.0.0.1:0", "metadata.log.max.record.bytes.between.snapshots": "100000000"})
     cluster.start()
@@ -70,7 +70,7 @@ def test_the_figures_of_the_metadata_log(new_kraft_cluster: NewCluster) -> None:
         create_topic(client, "t", 2)
     after = shown(active)
     raft = "kafka_server_raft_metrics_"
-    # A topic, its two partitions, and records that tell of time passing (NoOpRecord).
+    # A topic, its two partitions, and records that mark the passing of time (NoOpRecord).
     assert after[PREFIX + "lastcommittedrecordoffset"] >= before[PREFIX + "lastcommittedrecordoffset"] + 3
     assert after[PREFIX + "lastappliedrecordlagms"] == 0, "of the active one"
     assert 0 < after[raft + "commit_latency_avg"] <= after[raft + "commit_latency_max"]

@@ -1,13 +1,13 @@
-"""A producer goes on, and loses nothing, while nodes of its cluster are killed and restarted."""
+"""A producer continues, and loses nothing, while nodes of its cluster are killed and restarted."""
 
 from tests.integration.failover import NODES, Failover
 from tests.integration.quorum import MakeQuorum
 
 KILL_SECONDS = 5.0
-"""Far more than it takes, far less than a broker's session."""
+"""Limit far above the usual gap and far below a broker's session."""
 RESTART_SECONDS = 5.0
 SESSIONS = {"broker.heartbeat.interval.ms": "2000", "broker.session.timeout.ms": "9000"}
-"""The defaults."""
+"""Default settings."""
 
 
 def test_kills_and_a_rolling_restart(new_quorum: MakeQuorum) -> None:

@@ -18,7 +18,7 @@ from tests.integration.process import NodeProcess
 from tests.integration.test_group_offsets import commit, committed
 
 pytestmark = needs_golden
-# Of its server.properties, what DEFAULTS would say otherwise.
+# Settings of Kafka's server.properties for which DEFAULTS has other values.
 SETTINGS = {"offsets.topic.num.partitions": "3", "num.partitions": "1", "log.index.size.max.bytes": "65536"}
 
 
@@ -45,7 +45,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
 
 
 def check(node: NodeProcess, expected: dict[str, Any]) -> None:
-    """Everything that `expected.json` tells."""
+    """Check everything that `expected.json` states."""
     client = admin(node)
     known = client.list_topics(timeout=10)
     assert known.cluster_id == expected["cluster_id"]

@@ -1,4 +1,4 @@
-"""Committed offsets and what is known of groups: kept, listed, deleted, and there again after kill -9."""
+"""Committed offsets and the state of groups: stored, listed, deleted, and still present after kill -9."""
 
 from collections.abc import Callable
 
@@ -17,14 +17,14 @@ from tests.integration.process import NodeProcess
 
 
 def committed(node: NodeProcess, group: str) -> dict[tuple[str, int], tuple[int, str | None]]:
-    """What the group's coordinator has: (topic, partition) -> (offset, metadata)."""
+    """Return the offsets that the group's coordinator has: (topic, partition) -> (offset, metadata)."""
     asked = ConsumerGroupTopicPartitions(group)
     found = admin(node).list_consumer_group_offsets([asked])[group].result(10)
     return {(each.topic, each.partition): (each.offset, each.metadata) for each in found.topic_partitions}
 
 
 def commit(node: NodeProcess, group: str, *offsets: TopicPartition) -> None:
-    """By a consumer that is no member."""
+    """Commit offsets by a consumer that is not a member."""
     consumer = librdkafka_consumer(node, group)
     consumer.commit(offsets=list(offsets), asynchronous=False)
     consumer.close()

@@ -1,4 +1,5 @@
-"""Members come, leave and die; each partition has one owner again; nothing is lost, or seen twice once committed."""
+"""Members join, leave and die. Afterwards each partition has one owner; nothing is lost, and nothing is seen twice
+after it was committed."""
 
 import asyncio
 import json
@@ -32,7 +33,7 @@ FAST = {"session_timeout_ms": 1_000, "heartbeat_interval_ms": 100, "fetch_wait_m
 
 
 class Member:
-    """A consumer in this process that commits what it saw before it asks for more."""
+    """A consumer in this process that commits what it saw before it requests more."""
 
     def __init__(self, node: NodeProcess, group: str, topic: str, **settings: Any) -> None:
         self.consumer = librdkafka_consumer(node, group, **{**FAST, **settings})
@@ -48,7 +49,8 @@ class Member:
         return sorted(each.partition for each in self.consumer.assignment())
 
     def turn(self) -> None:
-        """Sees what has come and commits it; what cannot be committed because of a rebalance was not seen."""
+        """See the new records and commit them; records that cannot be committed because of a rebalance do not count as
+        seen."""
         messages = [each for each in self.consumer.consume(100, 0.02) if each.error() is None]
         if not messages:
             return
@@ -64,7 +66,7 @@ class Member:
 
 
 class Group:
-    """Members that take turns."""
+    """Members that are polled one after the other."""
 
     def __init__(self, node: NodeProcess, name: str) -> None:
         self.node, self.name = node, name
@@ -80,8 +82,8 @@ class Group:
         member.consumer.close()
 
     def settle(self, *shares: Sequence[int], seconds: float = 30) -> None:
-        """Takes turns until the members have so many partitions each, by one of `shares`, and each partition one
-        owner."""
+        """Poll the members in rotation until their numbers of partitions match one of `shares` and each partition has
+        one owner."""
         wanted = [sorted(each) for each in shares]
 
         def settled() -> bool:
@@ -107,7 +109,7 @@ def group(node: NodeProcess, name: str) -> Iterator[Group]:
 
 
 def send(node: NodeProcess, topic: str, each: int) -> None:
-    """`each` more records in every partition."""
+    """Send `each` more records to every partition."""
     producer = librdkafka_producer(node, linger_ms=5)
     for partition in range(PARTITIONS):
         for _ in range(each):
@@ -135,7 +137,7 @@ def test_join_leave_and_kill(node: NodeProcess, group: Group) -> None:
         assert doomed.stdout is not None
         reader = threading.Thread(target=lambda out: lines.extend(out), args=(doomed.stdout,))
         reader.start()
-        group.settle([21, 21], [21, 22])  # of 64: the third share is the other process's, whichever that is
+        group.settle([21, 21], [21, 22])  # of 64: the third share belongs to the other process, whichever it is
         send(node, group.name, 5)
         wait_until(lambda: any("committed" in line for line in lines), "the other process sees records")
         doomed.kill()
@@ -164,7 +166,7 @@ def test_join_leave_and_kill(node: NodeProcess, group: Group) -> None:
 
 
 def told(lines: list[str]) -> tuple[list[Place], set[Place]]:
-    """What the other process committed, and what it may have committed, or not, when it was killed."""
+    """Return what the other process committed, and what it may or may not have committed when it was killed."""
     found: dict[str, list[Place]] = {"committing": [], "committed": []}
     for line in lines:
         if line.endswith("\n"):
@@ -233,9 +235,10 @@ def test_a_second_static_member_of_a_name_fences_the_first(group: Group) -> None
     second.consumer.close()
 
 
-@pytest.mark.long  # closing such a consumer deadlocked inside librdkafka 2.16 once, which holds up the whole suite
+@pytest.mark.long  # closing such a consumer deadlocked once inside librdkafka 2.16, which blocks the whole suite
 def test_a_consumer_that_does_not_poll_is_replaced(node: NodeProcess, group: Group) -> None:
-    """Trap 11: the group rebalances once when max.poll.interval.ms has passed, and goes on; who polls again joins."""
+    """Trap 11: the group rebalances once after max.poll.interval.ms and continues; a consumer that polls again
+    joins."""
     lazy = Member(node, group.name, group.name, max_poll_interval_ms=1_500, session_timeout_ms=1_000)
     wait_until(lambda: lazy.turn() is None and len(lazy.partitions) == 64, "one member has all")
     group.join()

@@ -1,5 +1,5 @@
-"""What hostile peers do to connections and memory. After each test the node lives, serves, and logged no fault of its
-own. What they put into record batches: `test_hostile_records.py`."""
+"""Attacks of hostile peers on connections and memory. After each test the node lives, serves, and logged no fault of
+its own. Attacks in record batches: `test_hostile_records.py`."""
 
 import os
 import random
@@ -56,17 +56,17 @@ def victim_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodePro
             create_topic(cluster, "events", partitions=1)
             answer = cluster.leader("events", 0).send(one_record("events", MIB // 2), ProduceResponse, version=9)
             assert answer.responses[0].partition_responses[0].error_code == 0
-            cluster.coordinator("group")  # makes the topic of offsets, whose files stay open from now on
+            cluster.coordinator("group")  # creates the offsets topic, whose files stay open from now on
         with Peer(node) as peer:
             peer.send(request("Fetch", 11, fetch_body(max_wait_ms=0)))
-            assert len(peer.reply()) > MIB // 2    # opens the file once more, whose pages the replies consist of
+            assert len(peer.reply()) > MIB // 2    # opens the file a second time; the replies consist of its pages
         yield node
         node.stop()
 
 
 @pytest.fixture
 def victim(victim_process: NodeProcess) -> Iterator[NodeProcess]:
-    """Alive and serving after the test, with no more memory and no more descriptors than before."""
+    """A node that is alive and serving after the test, with no more memory and no more descriptors than before."""
     before, open_before = victim_process.resident_bytes(), descriptors(victim_process)
     yield victim_process
     assert victim_process.running, victim_process.log()
@@ -77,12 +77,12 @@ def victim(victim_process: NodeProcess) -> Iterator[NodeProcess]:
     for _ in range(500):
         if descriptors(victim_process) <= open_before:
             break
-        time.sleep(0.01)  # the node closes its side when it hears that ours is closed
+        time.sleep(0.01)  # the node closes its side when it receives our close
     assert descriptors(victim_process) <= open_before
 
 
 def fetch_body(max_wait_ms: int, offset: int = 0) -> bytes:
-    """Fetch version 11 of up to 1 MiB of the topic."""
+    """Build a Fetch of version 11 of up to 1 MiB of the topic."""
     part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=MIB)
     return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=MIB, session_epoch=-1,
                         topics=[FetchTopic(topic="events", partitions=[part])]).encode(11)
@@ -115,7 +115,8 @@ def test_a_thousand_connections_announce_100_mib_each(victim: NodeProcess) -> No
 
 
 def test_what_arrives_of_large_frames_is_bounded_for_all_together(victim: NodeProcess) -> None:
-    """400 MiB in 40 requests that are never whole: 16 MiB are held, and the largest frame that may go on."""
+    """400 MiB arrive in 40 requests that never complete. The node holds 16 MiB, and the largest frame that may
+    continue."""
     before = victim.resident_bytes()
     with ExitStack() as peers:
         crowd = [peers.enter_context(Peer(victim)) for _ in range(40)]
@@ -162,7 +163,7 @@ def test_lengths_inside_a_request(victim: NodeProcess, version: int, body: bytes
 
 @pytest.mark.parametrize("filling", [b"\xff", b"\x7f", b"\x80", b"\x00", b"\x01"])
 def test_nonsense_for_every_api_and_version(victim: NodeProcess, filling: bytes) -> None:
-    """Each is answered or closed, and none keeps the next connection from being served."""
+    """Each request is answered or its connection is closed, and none keeps the next connection from being served."""
     ends = {"answered": 0, "closed": 0}
     with Cluster(victim.address) as cluster:
         served = cluster.any().versions
@@ -192,7 +193,7 @@ def test_unknown_tags_are_skipped(victim: NodeProcess) -> None:
 
 @pytest.mark.parametrize("key", [-1, 4, 94, 999, 32767], ids=lambda key: f"key-{key}")
 def test_apis_that_are_unknown_or_not_served(victim: NodeProcess, key: int) -> None:
-    """4 was for a ZooKeeper controller; 94 is nobody's."""
+    """4 was for a ZooKeeper controller; 94 is not assigned."""
     closed_without_a_word(victim, framed(struct.pack(">hhih", key, 0, 1, -1)))
 
 
@@ -204,7 +205,8 @@ def test_versions_that_are_not_served(victim: NodeProcess, name: str, version: i
 
 @pytest.mark.parametrize("version", [5, 99, 32767, -1])
 def test_api_versions_of_the_future_is_answered_in_version_0(victim: NodeProcess, version: int) -> None:
-    """KIP-511: UNSUPPORTED_VERSION and what is served, then the client asks again on the same connection."""
+    """KIP-511: the answer is UNSUPPORTED_VERSION and the served versions; the client then repeats the request on the
+    same connection."""
     with Peer(victim) as peer:
         peer.send(framed(struct.pack(">hhih", 18, version, 7, -1) + b"\x00what comes here is not known"))
         reply = peer.reply()
@@ -225,7 +227,8 @@ def test_other_protocols(victim: NodeProcess, data: bytes) -> None:
 
 
 def test_random_bytes(victim: NodeProcess) -> None:
-    """Whatever the first four say, the connection is closed: at once, or when the announced frame does not come."""
+    """The connection is closed whatever the first four bytes say: at once, or when the announced frame does not
+    come."""
     source = random.Random(7)
     with ExitStack() as peers:
         crowd = [peers.enter_context(Peer(victim)) for _ in range(200)]
@@ -239,7 +242,7 @@ def test_random_bytes(victim: NodeProcess) -> None:
 
 
 def test_a_request_that_comes_drop_by_drop(victim: NodeProcess) -> None:
-    """Slowloris: each byte is progress, but the request has a time."""
+    """Slowloris: each byte is progress, but the request has a time limit."""
     began = time.monotonic()
     with Peer(victim) as peer:
         for byte in HELLO[:-1] * 100:
@@ -261,7 +264,8 @@ def test_a_request_that_never_ends(victim: NodeProcess, data: bytes) -> None:
 
 
 def test_silence(victim: NodeProcess) -> None:
-    """Nothing sent at all, and nothing after an answer: the idle time-out; a connection in use stays."""
+    """Connections that send nothing at all, or nothing after an answer, meet the idle time-out; a connection in use
+    stays."""
     with Peer(victim) as silent, Peer(victim) as once, Peer(victim) as busy:
         once.send(HELLO)
         once.reply()
@@ -276,7 +280,8 @@ def test_silence(victim: NodeProcess) -> None:
 
 
 def test_readers_that_never_read(victim: NodeProcess) -> None:
-    """They ask for 1 GiB and take none of it: each costs one reply in memory and is let go; others do not notice."""
+    """The readers request 1 GiB and read none of it. Each costs one reply in memory and is closed; other clients do not
+    notice."""
     data = request("Fetch", 11, fetch_body(max_wait_ms=0)) * 200
     before = victim.resident_bytes()
     with ExitStack() as peers:
@@ -310,7 +315,7 @@ def test_readers_that_never_read(victim: NodeProcess) -> None:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    """A node that takes few connections."""
+    """A node that accepts few connections."""
     node = NodeProcess(tmp_path_factory.mktemp("small") / "data", {
         "max.connections": str(CONNECTIONS), "max.connections.per.ip": str(CONNECTIONS - 10),
         "max.connections.per.ip.overrides": f"127.0.0.9:{PER_IP}"})
@@ -329,7 +334,7 @@ def is_served(peer: Peer) -> bool:
 
 
 def test_too_many_connections(small: NodeProcess) -> None:
-    """Those above the limit are closed at once, those below go on, and when some leave others are served."""
+    """Connections above the limit are closed at once, those below continue, and when some leave others are served."""
     with ExitStack() as peers:
         crowd = [peers.enter_context(Peer(small, f"127.0.0.{2 + index % 4}")) for index in range(CONNECTIONS)]
         assert all(map(is_served, crowd))
@@ -348,7 +353,7 @@ def test_too_many_connections(small: NodeProcess) -> None:
 
 
 def test_the_number_of_connections_changes_while_running(small: NodeProcess) -> None:
-    """A value that cannot be read is refused and changes nothing."""
+    """An unreadable value is refused and changes nothing."""
     def change(name: str, value: str | None) -> None:
         broker = ConfigResource.Type.BROKER
         alter(small, "1", name, value, AlterConfigOpType.SET if value else AlterConfigOpType.DELETE, broker)
@@ -390,7 +395,7 @@ def test_the_number_of_connections_changes_while_running(small: NodeProcess) -> 
 
 
 def test_few_descriptors_are_not_used_up_by_connections(tmp_path: Path) -> None:
-    """By default connections take three quarters of them, and what is left is for logs."""
+    """Connections use three quarters of the descriptors by default; the rest is for logs."""
     node = NodeProcess(tmp_path / "data")
     node.launcher = ["prlimit", f"--nofile={FEW_DESCRIPTORS}:{FEW_DESCRIPTORS}", "--"]
     node.start()
@@ -422,7 +427,7 @@ def test_too_many_connections_of_one_address(small: NodeProcess) -> None:
 
 
 def test_connections_that_come_and_go(victim: NodeProcess) -> None:
-    """Half of them reset."""
+    """Half of the connections are reset."""
     for index in range(1000):
         with Peer(victim) as peer:
             peer.send(HELLO[: index % len(HELLO) + 1])

@@ -1,5 +1,5 @@
-"""What hostile producers put into record batches, through the wire to a real node: Kafka's code for each, with the
-records that are wrong, nothing appended, and the node serving on. Rows of one check each."""
+"""Record batches of hostile producers, sent through the wire to a real node. The node replies with Kafka's code and the
+records that are wrong, appends nothing, and continues to serve. Each row is one check."""
 
 import struct
 import time
@@ -37,7 +37,7 @@ def batch(codec: str = "none", count: int = 3, key: bytes | None = b"k", **optio
 
 
 def patched(data: bytes, position: int, form: str, value: int, *, mend_crc: bool = True) -> bytes:
-    """`data` with a field changed, and the checksum that fits."""
+    """Return `data` with a field changed, and with the matching checksum."""
     changed = bytearray(data)
     struct.pack_into(form, changed, position, value)
     if mend_crc:
@@ -46,7 +46,7 @@ def patched(data: bytes, position: int, form: str, value: int, *, mend_crc: bool
 
 
 def raw(body: bytes, codec: str = "none", count: int = 1) -> bytes:
-    """A batch of `count` records around any bytes."""
+    """Build a batch of `count` records around any bytes."""
     return oracle.assemble(oracle.compress(codec, body), CODECS.index(codec), count - 1, now_ms(), now_ms(), count)
 
 
@@ -55,7 +55,7 @@ def record(value: bytes = b"v", **options: Any) -> bytes:
 
 
 def with_header_count(count: bytes) -> bytes:
-    """A record whose count of headers is not what follows."""
+    """Build a record whose header count does not match what follows."""
     body = record(headers=[])
     assert body[-1:] == b"\0"
     body = body[1:-1] + count
@@ -64,7 +64,7 @@ def with_header_count(count: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NodeProcess, Cluster]]:
-    """A node with a topic that takes anything and a compacted one."""
+    """A node with a topic that accepts anything and a compacted one."""
     node = NodeProcess(tmp_path_factory.mktemp("records") / "data")
     node.start()
     with Cluster(node.address) as cluster:
@@ -83,7 +83,8 @@ def produce(cluster: Cluster, records: bytes, topic: str = "events", version: in
 
 def refused(served: tuple[NodeProcess, Cluster], records: bytes, code: int, wrong: list[int] | None = None,
             topic: str = "events") -> PartitionProduceResponse:
-    """Refused with `code`, and with the places of the records that are wrong; nothing is appended; a good batch is."""
+    """Check that the batch is refused with `code` and the positions of the wrong records, that nothing is appended, and
+    that a good batch is appended afterwards."""
     node, cluster = served
     end = offset_of(cluster, topic, 0, LATEST)
     answer = produce(cluster, records, topic)
@@ -116,7 +117,7 @@ def test_smaller_than_its_header(served: Served, length: int) -> None:
 @pytest.mark.parametrize(("magic", "code"), [(3, CORRUPT), (-1, CORRUPT), (127, CORRUPT),
                                              (0, INVALID_RECORD), (1, INVALID_RECORD)])
 def test_other_formats(served: Served, magic: int, code: int) -> None:
-    """The old formats are not taken from clients any more; newer ones are not known."""
+    """Clients may not send the old formats; newer formats are unknown."""
     refused(served, patched(batch(), 16, ">b", magic), code)
 
 
@@ -177,7 +178,7 @@ def test_header_count_beyond_the_rest(served: Served, count: bytes) -> None:
 
 @pytest.mark.parametrize("inner", ["gzip", "none"])
 def test_batch_inside_a_batch(served: Served, inner: str) -> None:
-    """A compressed batch is no record: its bytes are malformed as one."""
+    """A compressed batch is not a record: its bytes are malformed as one."""
     refused(served, raw(batch(inner), "gzip"), INVALID_RECORD)
 
 
@@ -210,7 +211,8 @@ def bomb_zstd() -> bytes:
 
 @pytest.mark.parametrize(("codec", "make"), [("gzip", bomb_gzip), ("zstd", bomb_zstd)])
 def test_decompression_bomb(served: Served, codec: str, make: Callable[[], bytes]) -> None:
-    """256 MiB and 4 GiB of zeros: refused after a bounded part of them was decompressed, in bounded memory and time."""
+    """256 MiB and 4 GiB of zeros are refused after a bounded part of them was decompressed, in bounded memory and
+    time."""
     node, cluster = served
     before = peak_bytes(node)
     data = batch(codec, compressed=make())
@@ -223,7 +225,7 @@ def test_decompression_bomb(served: Served, codec: str, make: Callable[[], bytes
 
 
 def test_topic_name_that_is_no_text(served: Served) -> None:
-    """It would come back in the answer, which no client could read."""
+    """The name would come back in the answer, which no client could read."""
     node, _ = served
     body = ProduceRequest(acks=1, timeout_ms=100, topic_data=[TopicProduceData(name="XX")]).encode(7)
     for name in (b"\xc3\x28", b"\xff\xff", b"\xed\xa0", b"A\x80"):

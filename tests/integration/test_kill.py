@@ -1,4 +1,4 @@
-"""kill -9 at random under load, with group-commit durability: nothing acknowledged is lost, moved, or there twice."""
+"""kill -9 at random under load, with group-commit durability: nothing acknowledged is lost, moved or stored twice."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,8 @@ from tests.integration.admin import create
 from tests.integration.load import PARTITIONS, Verdict, run_load
 from tests.integration.process import NodeProcess
 
-# `flush.ms` of 1: a producer's answer waits until its records are on the device, together with those of others.
+# `flush.ms` of 1: a producer's answer waits until its records are on the device, together with those of other
+# producers.
 GROUP_COMMIT = {"flush.ms": "1"}
 
 

@@ -19,7 +19,7 @@ PARTITIONS = 4
 
 
 def directories(node: NodeProcess) -> dict[str, tuple[int, list[int]]]:
-    """Of each directory its error and the partitions of the topic in it, as DescribeLogDirs tells."""
+    """Return the error of each directory and the topic's partitions in it, as DescribeLogDirs reports them."""
     with Cluster(node.address) as cluster:
         found = cluster.send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results
     return {each.log_dir: (each.error_code, sorted(part.partition_index for topic in each.topics
@@ -48,7 +48,7 @@ def test_a_directory_fails_and_the_other_one_serves(new_quorum: MakeQuorum) -> N
     lost, kept = before[second][1], before[first][1]
     assert sorted([*lost, *kept]) == list(range(PARTITIONS)) and lost and kept
     for path in victim.directories[1].glob(f"{TOPIC}-*"):
-        shutil.rmtree(path)            # the next segment cannot be made
+        shutil.rmtree(path)            # the next segment cannot be created
     value = Record(None, bytes(200_000))
     librdkafka_produce(nodes[1], TOPIC, [value] * 12, partition=lost[0], acks="all", message_timeout_ms=20_000)
     others = [node_id for node_id in nodes if node_id != 2]
@@ -97,7 +97,7 @@ def test_a_node_starts_without_a_directory_that_cannot_be_opened(new_quorum: Mak
 
 
 def test_a_leader_that_cannot_make_its_log_gives_way(new_quorum: MakeQuorum) -> None:
-    """The others serve the partition; the replica takes part again once its broker was started with room for it."""
+    """The others serve the partition. The replica takes part again once its broker was started with room for it."""
     made = new_quorum(3, is_broker=True, session_ms=5000)
     made.start()
     nodes, victim = made.nodes, made.nodes[2]
@@ -119,7 +119,7 @@ def test_a_leader_that_cannot_make_its_log_gives_way(new_quorum: MakeQuorum) -> 
 
 
 def test_a_directory_that_is_added_is_formatted_first(new_quorum: MakeQuorum) -> None:
-    """As Kafka's: no node takes a disk that is not mounted for a new one."""
+    """Like Kafka's: no node mistakes a disk that is not mounted for a new one."""
     made = new_quorum(1)
     made.start()
     broker = made.new_broker(7)

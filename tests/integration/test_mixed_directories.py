@@ -1,6 +1,6 @@
 """Replicated brokers whose directories are lost or mixed up in any way: no byte of user data is deleted.
 
-`tests/runtime/test_removals.py` is the same for a single node. Here the other replicas are complete, so a broker that
+`tests/runtime/test_removals.py` is the same for a single node. Here the other replicas are complete. So a broker that
 starts must have every replica again, and what it sets aside stays on the disk.
 """
 
@@ -32,8 +32,8 @@ def values(topic: str, partition: int, age: str) -> list[bytes]:
 
 
 class Disk(NamedTuple):
-    """The directories of one broker that is stopped: `a` and `b` with partitions, `m` with the metadata log. `older` is
-    a copy of them, and `other` are those of another broker, as they are now."""
+    """Directories of one stopped broker: `a` and `b` with partitions, `m` with the metadata log. `older` is a copy of
+    them; `other` are the directories of another broker in their current state."""
 
     top: Path
     older: Path
@@ -70,7 +70,7 @@ def renamed(path: Path, name: str) -> None:
     path.rename(path.with_name(name))
 
 
-# Each is done to a partition of its own, all of them between one stop and the next start.
+# Each change is applied to a partition of its own, all of them between one stop and the next start.
 PARTITION_WAYS: tuple[Callable[[Disk, Path], object], ...] = (
     lambda disk, path: shutil.rmtree(path),
     lambda disk, path: empty(path),
@@ -87,7 +87,7 @@ PARTITION_WAYS: tuple[Callable[[Disk, Path], object], ...] = (
     lambda disk, path: swap(path, disk.find(0, "u")),
 )
 
-# Each has a stop and a start of its own.
+# Each change has a stop and a start of its own.
 ALLOWED: dict[str, Callable[[Disk], object]] = {
     "log directories swapped": lambda disk: swap(disk.top / "a", disk.top / "b"),
     "older copy of a log directory": lambda disk: put(disk.older / "a", disk.top / "a"),
@@ -95,7 +95,7 @@ ALLOWED: dict[str, Callable[[Disk], object]] = {
     "older copy of the metadata directory": lambda disk: put(disk.older / "m", disk.top / "m"),
 }
 
-# The broker does not start. The text is a part of what it says.
+# Changes after which the broker does not start. The text is a part of its error.
 REFUSED: dict[str, tuple[Callable[[Disk], object], str]] = {
     "log directory removed": (lambda disk: shutil.rmtree(disk.top / "b"), "mount or restore it"),
     "log directory emptied": (lambda disk: empty(disk.top / "b"), "mount or restore it"),
@@ -108,15 +108,15 @@ REFUSED: dict[str, tuple[Callable[[Disk], object], str]] = {
 
 
 def user_data(tops: list[Path]) -> Counter[bytes]:
-    """The content of every segment with records of users, wherever it lies, except where it is about to be deleted by
-    the node; how often each exists."""
+    """Count the copies of each segment's content that holds user records, wherever it lies, except in directories that
+    the node is about to delete."""
     return Counter(data for top in tops for path in top.rglob("*.log")
                    if METADATA not in path.parts and not path.parent.name.endswith("-delete")
                    and (data := path.read_bytes().rstrip(b"\0")))
 
 
 def lost(before: Counter[bytes], after: Counter[bytes]) -> list[bytes]:
-    """What there are fewer copies of. A replica that goes on behind what it has has lost nothing."""
+    """Return the contents that have fewer copies than before. A replica that was extended has lost nothing."""
     return [data for data, count in before.items()
             if sum(found for content, found in after.items() if content.startswith(data)) < count]
 
@@ -135,7 +135,7 @@ class World(NamedTuple):
         return Disk(node.directory, self.older[node.node_id], other.directory)
 
     def whole(self) -> bool:
-        """Whether every replica is in sync."""
+        """Return whether every replica is in sync."""
         with self.cluster.client() as client:
             parts = [part for topic in client.metadata(list(TOPICS)).topics for part in topic.partitions]
         return len(parts) == REPLICAS and all(len(part.isr_nodes) == 3 and part.leader_id >= 0 for part in parts)

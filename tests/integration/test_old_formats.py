@@ -1,4 +1,4 @@
-"""Segments of message formats v0 and v1 on a node: what clients get of them."""
+"""Segments of message formats v0 and v1 on a node: what clients read from them."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -26,9 +26,9 @@ from tests.oracle.legacy import OLD_CODECS, Message, Outer, decode, sample
 
 TOPIC = "old"
 CONFIG = {"retention.ms": "-1"}        # the records are of 2014
-# Partition: magic and codecs of its segment. Of the clients only librdkafka reads lz4 in v0.
+# Partition: magic and codecs of its segment. Only librdkafka among the clients reads lz4 in v0.
 KINDS = {0: (0, ("none", "gzip", "snappy")), 1: (1, OLD_CODECS), 2: (0, ("lz4",))}
-# The partition behind them has batches of a format that nobody knows.
+# The partition after them has batches of an unknown format.
 YOUNGER = assemble(b"whatever it means", 0, 1, 5, 6, 2, magic=3, crc=12345)
 SEGMENT = "00000000000000000000.log"
 
@@ -43,7 +43,7 @@ def messages_of(outers: list[Outer]) -> list[Message]:
 
 
 def put(directory: Path, data: bytes) -> None:
-    """Makes the partition's log one that Kafka left behind: its batches alone."""
+    """Replace the partition's log by one that Kafka left behind: its batches alone."""
     for path in directory.iterdir():
         if path.name != "partition.metadata":
             path.unlink()

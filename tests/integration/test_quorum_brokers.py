@@ -80,14 +80,15 @@ def test_three_nodes_of_both_roles(new_quorum: MakeQuorum) -> None:
 
 
 def test_who_still_sends_to_a_slow_reader_controls_no_more(new_quorum: MakeQuorum) -> None:
-    """A node that stops hears nobody any more while its last answers leave: another one controls by then."""
+    """A node that stops receives nothing any more while its last answers leave: another node is the controller by
+    then."""
     quorum = new_quorum(3, is_broker=True)
     quorum.start()
     leader = quorum.leader
     with Peer(leader) as reader:
         reader.socket.setblocking(False)
         with suppress(BlockingIOError):
-            while True:                # until the node reads no further, for its answers are not read
+            while True:                # until the node reads no more, because its answers are not read
                 reader.socket.sendall(request("ApiVersions", 0, b""))
         os.kill(leader.pid, signal.SIGTERM)
         wait_until(lambda: quorum.describe().leader != leader.node_id, "another one controls")

@@ -1,4 +1,4 @@
-"""Controllers that were formatted without a cluster id: their first leader makes it (KIP-642)."""
+"""Controllers that were formatted without a cluster id: their first leader creates it (KIP-642)."""
 
 from kraft.client.connection import Connection
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
@@ -21,18 +21,18 @@ def write_id(node: ControllerProcess, cluster_id: str) -> None:
 
 
 def described_id(node: ControllerProcess) -> str:
-    """As the node answers from its controller's listener."""
+    """Return the cluster id that the node's controller listener reports."""
     with Connection("127.0.0.1", node.controller_port) as connection:
         return connection.send(DescribeClusterRequest(endpoint_type=2), DescribeClusterResponse).cluster_id
 
 
 def ids(quorum: Quorum) -> set[str | None]:
-    """In the files of all nodes, and in their answers."""
+    """Return the ids in the files of all nodes and in their answers."""
     return {known for node in quorum.nodes.values() for known in (*id_in(node), described_id(node))}
 
 
 def test_the_first_leader_makes_the_cluster_id(new_quorum: MakeQuorum) -> None:
-    """Of nodes with both roles and two directories each; then all crash between the commit and the write, one of them
+    """The nodes have both roles and two directories each. Later all crash between the commit and the write, one of them
     half-way."""
     quorum = new_quorum(3, cluster_id="", is_broker=True, directories=2)
     assert {known for node in quorum.nodes.values() for known in id_in(node)} == {""}

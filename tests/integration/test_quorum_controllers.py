@@ -1,4 +1,4 @@
-"""Three controllers in three processes: they elect, commit, lose their leader, and change who votes."""
+"""Three controllers in three processes: they elect a leader, commit, lose their leader, and change their voters."""
 
 import shutil
 from uuid import UUID
@@ -56,7 +56,7 @@ def test_leaders_die_and_nothing_is_lost(new_quorum: MakeQuorum, static: bool) -
 
 
 def described_node_id(node: ControllerProcess) -> str | None:
-    """As the node's own settings say, from its controller's listener."""
+    """Return the node id that the controller listener reports among the node's own settings."""
     asked = DescribeConfigsRequest(resources=[DescribeConfigsResource(
         resource_type=BROKER_RESOURCE, resource_name=str(node.node_id), configuration_keys=["node.id"])])
     with Connection("127.0.0.1", node.controller_port) as connection:
@@ -66,7 +66,7 @@ def described_node_id(node: ControllerProcess) -> str | None:
 
 
 def logger_level(node: ControllerProcess, logger: str) -> str | None:
-    """As the node's controller listener describes it."""
+    """Return the logger's level that the node's controller listener describes."""
     asked = DescribeConfigsRequest(resources=[DescribeConfigsResource(
         resource_type=BROKER_LOGGER_RESOURCE, resource_name=str(node.node_id), configuration_keys=[logger])])
     with Connection("127.0.0.1", node.controller_port) as connection:
@@ -76,7 +76,8 @@ def logger_level(node: ControllerProcess, logger: str) -> str | None:
 
 
 def set_logger_level(node: ControllerProcess, logger: str, level: str) -> list[int]:
-    """The error codes; the request names the loggers, and a broker that only the active controller can change."""
+    """Return the error codes. The request names the loggers, and a broker that only the active controller can
+    change."""
     asked = IncrementalAlterConfigsRequest(resources=[
         AlterConfigsResource(resource_type=kind, resource_name=name, configs=[
             AlterableConfig(name=key, config_operation=0, value=value)])
@@ -121,7 +122,7 @@ def test_stopped_leader_hands_over(new_quorum: MakeQuorum) -> None:
 
 
 def test_voters_come_and_go(new_quorum: MakeQuorum) -> None:
-    """From one to three, the first leader out, and each time the log is whole."""
+    """Voters change from one to three, then the first leader is removed. Each time the log is complete."""
     quorum = new_quorum(3, voters=1)
     quorum.start()
     assert [each.node_id for each in quorum.describe().voters] == [1]
@@ -145,7 +146,7 @@ def test_voters_come_and_go(new_quorum: MakeQuorum) -> None:
 
 
 def _replica(quorum: Quorum, node_id: int) -> Replica:
-    """A replica as the leader knows it, once it does: after its first Fetch."""
+    """Wait for a replica's entry at the leader, which it creates after the first Fetch of the replica."""
     while True:
         for each in quorum.describe().replicas:
             if each.node_id == node_id:
@@ -153,7 +154,7 @@ def _replica(quorum: Quorum, node_id: int) -> Replica:
 
 
 def test_controllers_join_by_themselves(new_quorum: MakeQuorum) -> None:
-    """One comes, and comes again when its disk was replaced."""
+    """One controller joins, and joins again after its disk was replaced."""
     quorum = new_quorum(3, voters=2)
     for node in quorum.nodes.values():
         node.settings["controller.quorum.auto.join.enable"] = "true"
@@ -173,7 +174,7 @@ def test_controllers_join_by_themselves(new_quorum: MakeQuorum) -> None:
 
 
 def test_static_voters_become_records_of_the_log(new_quorum: MakeQuorum) -> None:
-    """kraft.version goes up while they run; then voters can be changed."""
+    """kraft.version is raised while the controllers run; then voters can be changed."""
     quorum = new_quorum(3, static=True)
     quorum.start()
     client = quorum.client()

@@ -1,4 +1,5 @@
-"""A small sample of `python -m tests.crash_quorum`: who leads dies, who returns disturbs nobody, nothing is lost."""
+"""A small sample of `python -m tests.crash_quorum`: the leader dies, returning nodes disturb no other node, nothing is
+lost."""
 
 from tests.crash_quorum import runs
 from tests.integration.quorum import MakeQuorum

@@ -1,4 +1,4 @@
-"""`controller.quorum.bootstrap.servers` names a broker, which is no voter: nodes find the voters by it (KIP-642)."""
+"""`controller.quorum.bootstrap.servers` names a broker that is not a voter: nodes find the voters by it (KIP-642)."""
 
 from contextlib import ExitStack
 

@@ -1,4 +1,4 @@
-"""From one voter to three and on to others, by `kraft quorum` against real controllers."""
+"""Reassignment from one voter to three and on to others, by `kraft quorum` against real controllers."""
 
 import json
 
@@ -22,13 +22,13 @@ def kraft(quorum: Quorum, *words: str) -> int:
 
 
 def follow(client: QuorumClient, count: int) -> None:
-    """Waits until so many replicas fetch from the leader."""
+    """Wait until the given number of replicas fetch from the leader."""
     while len(client.describe().replicas) < count or any(each.caught_up_ms < 0 for each in client.describe().replicas):
         pass
 
 
 def answers_for(client: QuorumClient, *wanted: tuple[str, list[int]]) -> dict[str, int]:
-    """The error of each topic in the answer to one reassignment of all."""
+    """Return the error of each topic in the answer to one request that reassigns all of them."""
     request = AlterPartitionReassignmentsRequest(timeout_ms=10_000, topics=[
         ReassignableTopic(name=name, partitions=[ReassignablePartition(replicas=replicas)])
         for name, replicas in wanted])
@@ -55,13 +55,13 @@ def test_grow_replace_and_shrink(new_quorum: MakeQuorum, capsys: pytest.CaptureF
     assert kraft(quorum, "reassign", "1", "2", "3") == 0
     found = client.describe()
     assert ([each.node_id for each in found.voters], found.targets) == ([1, 2, 3], None)
-    assert all(each.addresses for each in found.voters)     # gossip told the leader where its new voters are
+    assert all(each.addresses for each in found.voters)     # gossip taught the leader where its new voters are
     follow(client, 3)
     capsys.readouterr()
     assert kraft(quorum, "plan", "--order=-2,-3") == 0
     assert kraft(quorum, "plan", "--order=+2") == 1
     assert "node 2 votes already" in capsys.readouterr().out
-    assert kraft(quorum, "reassign", "2") == 0            # the first leader goes too, last, and hands over
+    assert kraft(quorum, "reassign", "2") == 0            # the first leader is removed too, last, and hands over
     found = client.describe()
     assert ([each.node_id for each in found.voters], found.leader) == ([2], 2)
     assert topics_exist(quorum.leader, ["kept"])
@@ -71,7 +71,7 @@ def test_cancelled_where_it_waits(new_quorum: MakeQuorum, capsys: pytest.Capture
     quorum = new_quorum(2, voters=1)
     quorum.start([1])
     client = quorum.client()
-    assert kraft(quorum, "reassign", "1", "2") == 1        # nobody has seen node 2
+    assert kraft(quorum, "reassign", "1", "2") == 1        # no controller has seen node 2
     assert "2: the leader does not know them" in capsys.readouterr().err
     assert kraft(quorum, "reassign", "1", "2", "--force", "--no-wait", "--json") == 0
     assert json.loads(capsys.readouterr().out)["targets"] == [1, 2]

@@ -1,4 +1,4 @@
-"""What real controllers recorded: asked while they run, read from the files of one that was killed."""
+"""Flight records of real controllers: requested while they run, and read from the files of one that was killed."""
 
 import json
 from pathlib import Path
@@ -17,8 +17,8 @@ def bootstrap(quorum: Quorum) -> str:
 
 
 def stood_early(capsys: pytest.CaptureFixture[str], quorum: Quorum, leader_id: int) -> bool:
-    """Whether some follower stood soon after its connection to the leader closed, and not after its fetch time-out of
-    two seconds."""
+    """Return whether some follower campaigned soon after its connection to the leader closed, and not after its fetch
+    time-out of two seconds."""
     run(["quorum", "timeline", bootstrap(quorum), "--json"])
     entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     lost = {each["node"]: each["ms"] for each in entries
@@ -29,7 +29,7 @@ def stood_early(capsys: pytest.CaptureFixture[str], quorum: Quorum, leader_id: i
 
 
 def told_about(capsys: pytest.CaptureFixture[str], quorum: Quorum) -> str | None:
-    """What `kraft why` tells of first; None while all is well."""
+    """Return the subject that `kraft why` reports first; None while all is well."""
     code = run(["why", bootstrap(quorum), "--json"])
     out = capsys.readouterr().out
     return str(json.loads(out.splitlines()[0])["about"]) if code == 1 else None
@@ -67,5 +67,5 @@ def test_a_killed_leader_is_in_the_time_line(new_quorum: MakeQuorum, tmp_path: P
     for node in quorum.others:
         node.kill()
     capsys.readouterr()
-    # The one that is left leads on until it has heard of no majority for a time.
+    # The remaining leader leads on until it has received nothing from a majority for a time.
     wait_until(lambda: told_about(capsys, quorum) == "leader", "nobody leads")

@@ -1,5 +1,5 @@
-"""Three controllers in processes of their own come back at other addresses, all of them at once: nobody listens at the
-former ones, or something there accepts connections and never answers."""
+"""Three controllers in processes of their own all restart at other addresses at once. At the previous addresses nothing
+listens, or something accepts connections and never answers."""
 
 import random
 import socket
@@ -16,7 +16,7 @@ ELECTION_SECONDS = 1.0
 
 
 def seconds_to_leader(nodes: list[ControllerProcess], leader_id: int, epoch: int) -> float:
-    """From the start of the second core to the election, as their flight recorders have it."""
+    """Return the seconds from the start of the second core to the election, according to the flight recorders."""
     elected, starts = 0.0, []
     for node in nodes:
         entries = list(read_entries(node.directory / DIRECTORY_NAME))
@@ -28,8 +28,8 @@ def seconds_to_leader(nodes: list[ControllerProcess], leader_id: int, epoch: int
 
 
 def relocate(quorum: Quorum, chance: random.Random, former: ExitStack) -> float:
-    """Kills all controllers and starts them elsewhere, perhaps without the former leader; gives the seconds to
-    a leader from when two of them ran."""
+    """Kill all controllers and start them elsewhere, perhaps without the previous leader. Return the seconds from when
+    two of them ran until a leader exists."""
     leader_id = quorum.leader.node_id
     nodes = list(quorum.nodes.values())
     for node in chance.sample(nodes, len(nodes)):
@@ -50,7 +50,7 @@ def relocate(quorum: Quorum, chance: random.Random, former: ExitStack) -> float:
     found = quorum.client(started).describe()
     assert found.leader in [node.node_id for node in started]
     seconds = seconds_to_leader(started, found.leader, found.epoch)
-    former.close()                     # those that are started later may find the former addresses free or not
+    former.close()                     # for nodes that start later the previous addresses may be free or in use
     for node in started:
         node.await_ready()
     for node in nodes:
@@ -69,7 +69,7 @@ def test_a_quorum_at_other_addresses_finds_a_leader(new_quorum: MakeQuorum, seed
 
 @pytest.mark.long
 def test_twenty_times_at_other_addresses(new_quorum: MakeQuorum, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each time within two election time-outs: for a machine that is idle."""
+    """Each election takes less than two election time-outs; a limit for an idle machine."""
     quorum, chance = new_quorum(3), random.Random(20)
     quorum.start()
     took = []

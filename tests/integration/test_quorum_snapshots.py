@@ -1,5 +1,5 @@
-"""Controllers agree on who writes a snapshot (KIP-631): standbys when they are told to, the active one after it handed
-over."""
+"""Controllers agree on which of them writes a snapshot (KIP-631): standbys on request, the active controller after it
+handed over."""
 
 from kraft.runtime.metadata_directory import DIRECTORY_NAME
 from kraft.runtime.snapshot_files import list_snapshots

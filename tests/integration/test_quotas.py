@@ -1,5 +1,5 @@
-"""Quotas of clients, addresses and changes to topics, as clients meet them. What they count:
-`native/test_client_quotas`, `broker/test_client_quotas`, `controller/test_mutation_quotas`."""
+"""Quotas of clients, of addresses and of topic changes, as clients experience them. What they count is tested in
+`native/test_client_quotas`, `broker/test_client_quotas` and `controller/test_mutation_quotas`."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ from tests.integration.clients import (
 from tests.integration.hostile import request
 from tests.integration.process import NodeProcess
 
-# Windows as short as they can be: a client waits for about one of them.
+# Windows as short as possible: a client waits for about one of them.
 SETTINGS = {"quota.window.num": "2", "quota.window.size.seconds": "1", "controller.quota.window.num": "1"}
 MIB = 1 << 20
 
@@ -51,7 +51,7 @@ def limiting_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeP
 
 @pytest.fixture
 def limit(limiting_process: NodeProcess) -> Iterator[Callable[[str, str, str, float], None]]:
-    """Sets a limit of an entity by type and name; they all are gone after the test."""
+    """Set a limit of an entity by type and name; all limits are removed after the test."""
     made: list[tuple[str, str, str]] = []
 
     def alter(kind: str, name: str, key: str, value: float | None) -> None:
@@ -75,7 +75,7 @@ Limit = Callable[[str, str, str, float], None]
 
 
 def test_a_throttled_consumer_gets_all_in_the_end(limiting_process: NodeProcess, limit: Limit, name: str) -> None:
-    """librdkafka asks again for what an empty answer did not bring."""
+    """librdkafka requests again what an empty answer did not bring."""
     node = limiting_process
     create(node, name)
     sent = [Record(None, bytes(9_000)) for _ in range(60)]
@@ -103,7 +103,7 @@ def test_what_a_throttled_fetch_gets(limiting_process: NodeProcess, limit: Limit
 
 
 def test_the_time_of_a_clients_requests(limiting_process: NodeProcess, limit: Limit, name: str) -> None:
-    """A client that asks for metadata all the time is told to wait, and made to."""
+    """A client that requests metadata all the time receives a throttle time, and is made to wait."""
     node = limiting_process
     limit("client-id", "curious", "request_percentage", 0.001)
     with Connection("127.0.0.1", node.port, timeout=SECONDS, client_id="curious") as connection:
@@ -114,7 +114,8 @@ def test_the_time_of_a_clients_requests(limiting_process: NodeProcess, limit: Li
 
 
 def test_changes_to_topics(limiting_process: NodeProcess, limit: Limit, name: str) -> None:
-    """One that knows the error is told it; librdkafka's older request is carried out, and its client slowed down."""
+    """A client that knows the error receives it. An older request of librdkafka is carried out, and its client is
+    slowed down."""
     node = limiting_process
     limit("client-id", "maker", "controller_mutation_rate", 4.0)
     client = AdminClient({"bootstrap.servers": node.address, "log_level": 2, "client.id": "maker"})
@@ -131,7 +132,7 @@ def test_changes_to_topics(limiting_process: NodeProcess, limit: Limit, name: st
 
 
 def test_an_address_that_connects_too_often(limiting_process: NodeProcess, limit: Limit) -> None:
-    """It is closed unheard, after a while; others are served."""
+    """Its connections are closed unread, after a while; others are served."""
     limit("ip", "127.0.0.3", "connection_creation_rate", 1.0)
 
     def is_answered(host: str) -> bool:

@@ -1,4 +1,5 @@
-"""What goes in by any client comes out by every other: bytes, keys, nulls, headers, times, sizes, codecs."""
+"""Records that one client writes and every other client reads unchanged: bytes, keys, nulls, headers, times, sizes,
+codecs."""
 
 import random
 from collections.abc import Sequence
@@ -28,14 +29,14 @@ SPECIAL = (
 
 
 def plain(count: int, seed: int) -> list[Record]:
-    """Records of random, compressible content."""
+    """Create records of random, compressible content."""
     source = random.Random(seed)
     return [Record(b"k%d" % (i % 7), source.choice("abcdef").encode() * source.randrange(200), (), START_MS + i)
             for i in range(count)]
 
 
 def numbered(records: Sequence[Record], start: int = 0) -> list[Read]:
-    """As they come back from an empty partition."""
+    """Return the records as they come back from an empty partition."""
     return [Read(start + i, record) for i, record in enumerate(records)]
 
 
@@ -52,7 +53,7 @@ def test_every_codec_by_every_client_is_read_by_every_client(node: NodeProcess, 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
 def test_null_keys_null_values_and_headers(node: NodeProcess, name: str, client: Client) -> None:
-    # The two others refuse to send a record that has neither, and null headers.
+    # The two other clients refuse to send a record that has neither key nor value, and null headers.
     sent = [each for each in SPECIAL if client.name == "librdkafka"
             or (each[:2] != (None, None) and ("n", None) not in each.headers)]
     client.produce(node, name, sent)

@@ -21,7 +21,7 @@ from tests.integration.test_replication import segments
 TOPIC = "moved"
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 BULKY = [Record(b"%d" % number, bytes(20_000), (), START_MS) for number in range(300)]
-"""Some megabytes: what is copied at once is one."""
+"""Some megabytes: one step copies one megabyte."""
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def replicas(node: NodeProcess, node_id: int = 1) -> list[PlacedReplica]:
 
 
 def homes(node: NodeProcess, node_id: int = 1) -> dict[int, str]:
-    """Of each partition of the topic its directory; those that are on their way are not there."""
+    """Return the directory of each partition of the topic, without those that are being moved."""
     found = replicas(node, node_id)
     moving = [each.partition for each in found if each.is_future]
     return {each.partition[1]: each.path for each in found if each.partition not in moving}
@@ -59,7 +59,7 @@ def other_than(node: NodeProcess, path: str) -> str:
 
 
 def move_away(node: NodeProcess, node_id: int = 1) -> str:
-    """Begins a move of partition 0 to the other directory, which is told."""
+    """Begin a move of partition 0 to the other directory, and return that directory."""
     target = other_than(node, homes(node, node_id)[0])
     assert move(node, target, 0, node_id=node_id) == [0]
     return target
@@ -74,7 +74,7 @@ def await_move(node: NodeProcess, target: str, node_id: int = 1) -> None:
 
 @contextmanager
 def under_load(node: NodeProcess) -> Iterator[list[int]]:
-    """An idempotent producer that goes on until the end; gives the offsets that were acknowledged, in order."""
+    """Run an idempotent producer until the end of the block; yield the offsets that were acknowledged, in order."""
     producer = librdkafka_producer(node, enable_idempotence=True, linger_ms=1)
     offsets: list[int] = []
     problems: list[object] = []

@@ -27,7 +27,7 @@ TOPIC = "copied"
 
 
 def partition_of(node: LocalNode, topic: str = TOPIC, index: int = 0) -> tuple[int, list[int], list[int]]:
-    """(leader, replicas, in-sync replicas) as a client is told."""
+    """Return (leader, replicas, in-sync replicas) as a client receives them."""
     found = admin(node).list_topics(topic, timeout=SECONDS).topics[topic].partitions[index]
     return found.leader, sorted(found.replicas), sorted(found.isrs)
 
@@ -38,7 +38,7 @@ def make(node: LocalNode, replicas: int = 3, partitions: int = 1, **config: str)
 
 
 def segments(directory: Path, topic: str = TOPIC, index: int = 0) -> bytes:
-    """All bytes of a replica's log, the space reserved past its end aside."""
+    """Return all bytes of a replica's log, without the space reserved past its end."""
     return b"".join(path.read_bytes().rstrip(b"\0") for path in sorted((directory / f"{topic}-{index}").glob("*.log")))
 
 
@@ -48,12 +48,13 @@ def same_logs(nodes: Sequence[LocalNode]) -> bool:
 
 
 DAMAGE = "records are missing or damaged"
-"""What a node logs of a replica that it finds damaged at its start."""
+"""Lines that a node logs about a replica that it finds damaged at its start."""
 
 
 @pytest.fixture
 def stopped(new_kraft_cluster: NewCluster) -> Iterator[LocalCluster]:
-    """Three nodes of both roles. What they log at the end must be nothing that a client caused."""
+    """Three stopped nodes of both roles. At the end their logs must hold no line that no client may be able to
+    cause."""
     made = new_kraft_cluster(brokers=3, controllers=0, settings={
         **DEFAULTS, "broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"})
     yield made
@@ -102,7 +103,7 @@ def test_too_few_replicas_refuse_acks_all(cluster: LocalCluster) -> None:
 
 
 def test_who_asks_a_broker_without_a_replica_is_sent_on(cluster: LocalCluster) -> None:
-    """It is no unknown topic: a client would give it up, or tell its user."""
+    """The error is not that of an unknown topic: a client would abandon the topic, or report the error to its user."""
     nodes = cluster.nodes
     make(nodes[1], replicas=1)
     leader_id, _, _ = partition_of(nodes[1])
@@ -123,7 +124,7 @@ def test_who_asks_a_broker_without_a_replica_is_sent_on(cluster: LocalCluster) -
 
 
 def isr_told_by(node: LocalNode) -> list[int]:
-    """Asked of this node alone: librdkafka may ask the one that stands still."""
+    """Return the in-sync replicas as this node reports them: librdkafka may query the node that is paused."""
     with Cluster(node.address) as cluster:
         return sorted(cluster.topic(TOPIC).partitions[0].isr_nodes)
 
@@ -131,7 +132,8 @@ def isr_told_by(node: LocalNode) -> list[int]:
 @pytest.mark.kraft_cluster(brokers=3, controllers=1, settings={
     "broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "500"})
 def test_a_replica_that_lives_and_lags_falls_out_of_sync(kraft_cluster: LocalCluster) -> None:
-    """Long before its session is over: it is not fenced, and is in sync again soon after it goes on."""
+    """The replica leaves the in-sync replicas long before its session is over. It is not fenced, and is in sync again
+    soon after it resumes."""
     nodes = kraft_cluster.brokers
     make(nodes[1], min_insync_replicas="2")
     wait_until(lambda: all(admin(node).list_topics(TOPIC, timeout=SECONDS).topics[TOPIC].partitions
@@ -140,7 +142,7 @@ def test_a_replica_that_lives_and_lags_falls_out_of_sync(kraft_cluster: LocalClu
     slow = next(node for node_id, node in nodes.items() if node_id != leader_id)
     sent = plain(10, 1)
     slow.pause()
-    librdkafka_produce(nodes[leader_id], TOPIC, sent, acks="all")      # acknowledged once it is out
+    librdkafka_produce(nodes[leader_id], TOPIC, sent, acks="all")      # acknowledged once it is out of sync
     isr = sorted({1, 2, 3} - {slow.node_id})
     wait_until(lambda: isr_told_by(nodes[leader_id]) == isr, "it is out of sync")
     assert kraft_cluster.seen_by(leader_id) == {1, 2, 3}

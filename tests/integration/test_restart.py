@@ -1,4 +1,4 @@
-"""What was written is there after a clean stop and after kill -9, and a node goes on where it was."""
+"""Data that was written survives a clean stop and kill -9, and a node continues where it was."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ from tests.integration.test_records import numbered, plain
 
 
 def stored(node: NodeProcess) -> tuple[object, ...]:
-    """What a client can know of the cluster, apart from records."""
+    """Return everything that a client can know of the cluster, apart from records."""
     client = admin(node)
     known = client.list_topics(timeout=10)
     topics = {name: sorted(topic.partitions) for name, topic in known.topics.items()}
@@ -62,7 +62,7 @@ def test_everything_is_there_again(new_node: Callable[..., NodeProcess], how: st
 
 
 def test_a_producer_outlives_the_node(new_node: Callable[..., NodeProcess], name: str) -> None:
-    """Its sequence numbers go on where they were: the node read the producer's state back."""
+    """Sequence numbers continue where they were: the node read the producer's state back."""
     node = new_node()
     producer = librdkafka_producer(node, enable_idempotence=True, reconnect_backoff_max_ms=100)
     offsets: list[int | None] = []

@@ -1,5 +1,5 @@
-"""Requests about authentication and authorization on a node without them: answered as Kafka does, and the connection
-serves on."""
+"""Requests about authentication and authorization on a node without them: the node answers as Kafka does, and the
+connection continues to serve."""
 
 import pytest
 
@@ -43,7 +43,7 @@ ACLS_AND_TOKENS: tuple[Message, ...] = (
 
 
 def test_sasl_on_a_plain_listener(node: NodeProcess) -> None:
-    """Whatever the mechanism, however often and however large: refused, never believed."""
+    """Every mechanism is refused, however often and however large the request is; none is believed."""
     asked: list[tuple[str, Message]] = [
         ("SaslHandshake", SaslHandshakeRequest(mechanism=mechanism)) for mechanism in ("PLAIN", "NONE", "x" * 30_000)]
     asked += [("SaslAuthenticate", SaslAuthenticateRequest(auth_bytes=bytes(size))) for size in (0, 10, 524_289)]
@@ -56,7 +56,7 @@ def test_sasl_on_a_plain_listener(node: NodeProcess) -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_acls_without_an_authorizer(node: NodeProcess, version: int) -> None:
-    """Each creation and each filter has its refusal."""
+    """The node refuses each creation and each filter on its own."""
     with connect(node) as connection:
         found = connection.send(DescribeAclsRequest(resource_type_filter=2, pattern_type_filter=3, operation=2,
                                                     permission_type=2), DescribeAclsResponse, version=version)
@@ -70,7 +70,7 @@ def test_acls_without_an_authorizer(node: NodeProcess, version: int) -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_delegation_tokens_on_a_plain_listener(node: NodeProcess, version: int) -> None:
-    """As Kafka refuses them there: it tells who asked, and -1 for every time."""
+    """Refused as Kafka refuses them there: the answer names the requesting principal, and -1 for every time."""
     with connect(node) as connection:
         made = connection.send(CreateDelegationTokenRequest(), CreateDelegationTokenResponse, version=version)
         assert (made.error_code, made.principal_type, made.principal_name) == (NOT_ALLOWED, "User", "ANONYMOUS")
@@ -90,7 +90,7 @@ def test_delegation_tokens_on_a_plain_listener(node: NodeProcess, version: int) 
 
 @pytest.mark.parametrize("forwarded", ACLS_AND_TOKENS, ids=lambda each: type(each).__name__)
 def test_no_envelope_brings_them_to_the_controller(node: NodeProcess, forwarded: Message) -> None:
-    """Kafka's brokers forward these; its controller has an authorizer to ask, and this one has none."""
+    """Kafka's brokers forward these requests. Its controller queries an authorizer; kraft's controller has none."""
     api = API_BY_KEY[forwarded.API_KEY]
     version = api.latest_stable
     envelope = EnvelopeRequest(request_data=encode_request_header(api, version, 1, "x") + forwarded.encode(version),

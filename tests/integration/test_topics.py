@@ -1,4 +1,4 @@
-"""Topics by clients' admin calls: made, grown, trimmed, deleted; offsets by time."""
+"""Topics by clients' admin calls: created, grown, trimmed, deleted; offsets by time."""
 
 import random
 
@@ -22,7 +22,7 @@ from tests.integration.process import NodeProcess
 
 
 def offsets(client: AdminClient, topic: str, spec: object) -> tuple[int, int]:
-    """(offset, timestamp) that ListOffsets gives for partition 0."""
+    """Return the (offset, timestamp) that ListOffsets reports for partition 0."""
     where = TopicPartition(topic, 0)
     found = client.list_offsets({where: spec})[where].result(10)
     return found.offset, found.timestamp

@@ -1,5 +1,5 @@
-"""What real clients found in young brokers, by number. Others of the list are tests elsewhere: 11 (a consumer that does
-not poll) in `test_group_rebalance`, 13 (max.message.bytes) in `test_configs`."""
+"""Defects that real clients found in young brokers, by number. Others of the list are tests elsewhere: 11 (a consumer
+that does not poll) in `test_group_rebalance`, 13 (max.message.bytes) in `test_configs`."""
 
 import asyncio
 import ipaddress
@@ -52,7 +52,7 @@ from tests.integration.test_group_offsets import commit
 
 
 def raw_fetch(node: NodeProcess, topic: str, offset: int, last_fetched_epoch: int = -1) -> PartitionData:
-    """One partition by Fetch version 12."""
+    """Fetch one partition by Fetch version 12."""
     wanted = fetch.FetchPartition(partition=0, fetch_offset=offset, last_fetched_epoch=last_fetched_epoch,
                                   partition_max_bytes=1 << 20)
     request = fetch.FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_epoch=-1,
@@ -175,7 +175,7 @@ def test_7_metadata_of_commits_by_every_client(node: NodeProcess, name: str) -> 
             assert await consumer.committed(AioPartition(name, 1)) == 2
 
     asyncio.run(by_aiokafka())
-    # confluent-kafka sends a zero at the end of its text, and reads behind the end of others' at times.
+    # confluent-kafka sends a zero at the end of its text, and sometimes reads beyond the end of other clients' text.
     with Cluster(node.address) as cluster:
         found = committed_offsets(cluster, name)
     assert {partition: (each.offset, each.metadata.rstrip("\0")) for (_, partition), each in found.items()} == {
@@ -220,7 +220,8 @@ def test_15_addresses_are_told_as_ipv4(node: NodeProcess) -> None:
 
 
 def test_16_and_19_the_first_members_of_a_fresh_cluster(new_node: Callable[..., NodeProcess]) -> None:
-    """A member that asks nobody where its coordinator is hears that it is not here; __consumer_offsets is made once."""
+    """A member that joins without finding its coordinator first is refused as at the wrong node; __consumer_offsets is
+    created once."""
     node = new_node({"offsets.topic.num.partitions": "3"})
     join = JoinGroupRequest(group_id="g", session_timeout_ms=6_000, rebalance_timeout_ms=6_000,
                             protocol_type="consumer", protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")])
@@ -260,7 +261,7 @@ def test_21_and_28_epochs_that_diverge_and_offsets_after_a_kill(new_node: Callab
     node = new_node()
     librdkafka_produce(node, "t", [Record(b"k", b"v")] * 5)
     node.kill_and_start()
-    assert end_offset(node, "t") == 5  # the first answer of all, and never 0
+    assert end_offset(node, "t") == 5  # already in the first answer, and never 0
     librdkafka_produce(node, "t", [Record(b"k", b"v")] * 5)
     found = raw_fetch(node, "t", 8, last_fetched_epoch=0)
     assert found.error_code == ErrorCode.NONE

@@ -1,5 +1,5 @@
-"""Every API in every version that the node announces is answered: what was captured between real clients and Kafka is
-asked again, and the usual requests are asked about a topic and a group that exist."""
+"""Every API is answered in every version that the node announces. Requests captured between real clients and Kafka are
+sent again. The usual requests are sent about a topic and a group that exist."""
 
 import json
 from collections.abc import Iterator
@@ -27,12 +27,12 @@ from tests.integration.process import NodeProcess
 from tests.native.logs import batch
 
 FRAMES_EACH = 3
-# They change the cluster for other tests, have no answer, or wait half a minute for a voter that is not there.
+# They change the cluster for other tests, have no answer, or wait half a minute for a voter that is missing.
 LEFT_OUT = {"UpdateFeatures", "UnregisterBroker", "DeleteTopics", "ApiVersions", "AddRaftVoter"}
 
 
 def captured(api: str, version: int) -> Iterator[bytes]:
-    """Bodies of requests."""
+    """Yield the bodies of captured requests."""
     path = golden("wire", f"{api}.jsonl")
     if not path.exists():
         return
@@ -47,7 +47,8 @@ def captured(api: str, version: int) -> Iterator[bytes]:
 
 
 def body_of(request: bytes, header_version: int) -> bytes:
-    """What follows the header: key, version, correlation id, client id, and from header 2 on an empty set of tags."""
+    """Return what follows the header: key, version, correlation id, client id, and from header 2 on an empty set of
+    tags."""
     at = 10 + max(0, int.from_bytes(request[8:10], "big", signed=True))
     return request[at + (header_version >= 2):]
 
@@ -88,7 +89,7 @@ def test_captured_requests_are_answered(node: NodeProcess) -> None:
 
 
 def usual(api: str, version: int, topic: str, topic_id: Any) -> Message:
-    """A request about a topic that exists, as this version asks it."""
+    """Build a request about a topic that exists, in the form of this version."""
     by_id: dict[str, Any] = {"topic_id": topic_id}
     name: dict[str, Any] = {"name": topic}
     match api:
@@ -129,7 +130,7 @@ def usual(api: str, version: int, topic: str, topic_id: Any) -> Message:
 
 
 def errors(answer: object) -> list[int]:
-    """Every error code of a message."""
+    """Return every error code of a message."""
     found = []
     for name in getattr(answer, "__slots__", ()):
         value = getattr(answer, name)

@@ -10,7 +10,7 @@ from kraft.testing.pytest_plugin import launcher_of
 
 @pytest.fixture(autouse=True)
 def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every descriptor of a cluster is given back. The launcher stays: it is the whole session's."""
+    """Check that every descriptor of a cluster is closed. The launcher stays: the whole session shares it."""
     launcher_of(request.config)
     before = sorted(os.listdir("/proc/self/fd"))
     yield

@@ -1,4 +1,5 @@
-"""A cluster of real processes: what its fixture promises, and that every fault bites or says that it did not."""
+"""A cluster of real processes: what its fixture promises, and that every fault takes effect or reports that it did
+not."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Clusters that come and go leave nothing behind: no process, port, descriptor or file."""
+"""Clusters that start and stop leave nothing behind: no process, port, descriptor or file."""
 
 import os
 import shutil
@@ -21,8 +21,8 @@ def descriptors(pid: int | str) -> int:
 
 
 def listening() -> list[str]:
-    """Sockets of loopback addresses that only local clusters have (127.0.0.10 and following), in whatever state but
-    TIME_WAIT, which the kernel keeps for a minute by itself."""
+    """Return the sockets of loopback addresses that only local clusters use (127.0.0.10 and above). Sockets of any
+    state count but TIME_WAIT, which the kernel keeps for a minute by itself."""
     found = []
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         address, state = line.split()[1], line.split()[3]
@@ -32,13 +32,13 @@ def listening() -> list[str]:
 
 
 def cycle(launcher: Launcher, directory: Path, number: int) -> float:
-    """Gives the seconds until all six served."""
+    """Run one cycle; return the seconds until all six nodes served."""
     with LocalCluster(directory, brokers=3, controllers=3, launcher=launcher) as cluster:
         began = time.monotonic()
         cluster.start()
         ready_seconds = time.monotonic() - began
         if number % 2:
-            cluster.stop()          # else they are killed
+            cluster.stop()          # otherwise its nodes are killed
     assert children(launcher.pid) == []
     shutil.rmtree(directory)
     return ready_seconds
@@ -46,7 +46,7 @@ def cycle(launcher: Launcher, directory: Path, number: int) -> float:
 
 def run_cycles(directory: Path, count: int) -> list[float]:
     with Launcher() as launcher:
-        cycle(launcher, directory / "first", 1)     # what is loaded once
+        cycle(launcher, directory / "first", 1)     # loads what is loaded only once
         before = descriptors("self"), descriptors(launcher.pid), sorted(os.listdir("/dev/shm"))
         ready_seconds = [cycle(launcher, directory / "again", number) for number in range(count)]
         after = descriptors("self"), descriptors(launcher.pid), sorted(os.listdir("/dev/shm"))
