@@ -1,12 +1,13 @@
-"""The explorer: all that can happen to a small quorum of real cores, within bounds: `kraft simulate --exhaustive`.
+"""The explorer: all possible runs of a small quorum of real cores, within bounds: `kraft simulate --exhaustive`.
 
-    models       the quorums, what may happen to them, and how often
+    models       the quorums, their events, and how often each may happen
     node         one node: the core, a log in memory, and a driver in which nothing takes time
-    log messages what nodes have, and what is under way between them
+    log messages the log of a node; the messages under way between nodes
     frozen       objects as values, and values with the nodes renamed
-    space        states and what leads from one to another; each event of each node is carried out once
-    search       breadth first through a space
-    trace        a way through it as text, and back
+    tables       values by number
+    space        states and the transitions between them; each event of each node is executed once
+    search       breadth-first search through a space
+    trace        a path through a space as text, and the replay of such a text
 
 The invariants are those of the simulator, `kraft.testing.sim.invariants`.
 """

@@ -1,9 +1,9 @@
-"""Objects as values: what a node is made of, as something that can be compared, kept, copied, and told with its nodes
+"""Objects as values: the state of a node in a form that can be compared, stored, copied, and printed with its nodes
 renamed.
 
-`freeze` makes a value of an object that changes, `thaw` makes such an object again. What does not change (numbers,
-tuples, frozen dataclasses) stands for itself. Neither knows a class by name, so what the core keeps in another field
-tomorrow is part of its state tomorrow.
+`freeze` creates a value from a mutable object, `thaw` creates such an object again. Immutable things (numbers, tuples,
+frozen dataclasses) represent themselves. Neither function knows a class by name, so a new field of the core becomes
+part of its state without a change here.
 """
 
 from dataclasses import fields, is_dataclass
@@ -18,20 +18,20 @@ from kraft.raft.voters import Voter
 
 
 class NodeId(int):
-    """The id of a node. It is a type of its own so that a renaming finds it wherever the core has it."""
+    """Id of a node. Its type is distinct, so that a renaming finds it wherever the core stores it."""
 
     __slots__ = ()
 
 
 class Chain(int):
-    """Stands for a log up to some offset, all of it: see `Chains`."""
+    """Number that represents the whole log up to some offset: see `Chains`."""
 
     __slots__ = ()
 
 
 class Frozen(NamedTuple):
-    """An object of class `kind`. `values`: of a dict its items in order, else (name, value) of each attribute, or the
-    elements."""
+    """Frozen object of class `kind`. `values` are the items of a dict in order, the (name, value) pairs of attributes,
+    or the elements of a list."""
 
     kind: type
     values: tuple[Any, ...]
@@ -42,7 +42,7 @@ _names_of: dict[type, tuple[str, ...] | None] = {}
 
 
 def _slots(kind: type) -> tuple[str, ...] | None:
-    """The names of a dataclass that changes; () for another object that does; None for what never does."""
+    """Return the field names of a mutable dataclass, () for another mutable object, None for an immutable one."""
     if issubclass(kind, int | str | bytes | tuple | Enum | UUID | None.__class__):
         return None
     if is_dataclass(kind):
@@ -68,7 +68,7 @@ def freeze(value: Any) -> Any:
 
 
 def freeze_attributes(kind: type, value: object, without: tuple[str, ...]) -> Frozen:
-    """An object with attributes of any name, some of which do not belong to it."""
+    """Freeze an object with attributes of any name, except those of `without`, which are not part of its state."""
     return Frozen(kind, tuple([(name, freeze(each)) for name, each in sorted(vars(value).items())
                                if name not in without]))
 
@@ -88,7 +88,7 @@ def thaw(value: Any) -> Any:
 
 
 def _in_order(items: list[Any]) -> tuple[Any, ...]:
-    """Where the core has ids, or voters, in a row, they are in the order of their ids."""
+    """Sort a sequence of ids or voters by id, as the core does."""
     kind = items[0].__class__ if items else None
     if kind in (NodeId, ReplicaKey, Voter) and all(each.__class__ is kind for each in items):
         items.sort(key=_voter_id if kind is Voter else None)
@@ -100,14 +100,14 @@ def _voter_id(voter: Voter) -> int:
 
 
 class Chains:
-    """Numbers for the contents of logs from offset 0 on: two logs that agree in theirs agree in all."""
+    """Numbers for the contents of logs from offset 0 on: two logs with equal numbers are equal."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[Any, ...], Chain] = {(): Chain(0)}
         self._contents: list[tuple[Any, ...]] = [()]
 
     def of(self, contents: tuple[Any, ...]) -> Chain:
-        """`contents` has what tells one record from another, for each record in order."""
+        """Return the number of `contents`, which has, in order, a value for each record that identifies it."""
         number = self._numbers.get(contents)
         if number is None:
             number = self._numbers[contents] = Chain(len(self._contents))
@@ -119,14 +119,14 @@ class Chains:
 
 
 class Renaming:
-    """Gives the nodes other ids; `names` has the new one of each, at the place of the old one (there is no node 0).
-    `number` is that of this renaming among others."""
+    """Renaming of the nodes. `names` has the new id of each node, at the index of the old one (node 0 does not exist).
+    `number` identifies this renaming among others."""
 
     def __init__(self, number: int, names: tuple[NodeId, ...], chains: Chains) -> None:
         self.number = number
         self.names = names
         self.places = tuple([names.index(new) - 1 for new in range(1, len(names))])
-        """The place from which each comes that is told in the order of ids."""
+        """Old place of each node, in the order of new ids."""
         self.is_identity = list(names) == list(range(len(names)))
         self._chains = chains
         self._chain_of: dict[Chain, Chain] = {}
@@ -158,7 +158,8 @@ class Renaming:
 
 
 def shape(value: Any, me: NodeId) -> Any:
-    """What does not change when the other nodes are renamed: `me` and all others, but not which of them."""
+    """Return a value that is invariant under renamings of the other nodes: it distinguishes `me` from the others, but
+    not the others from each other."""
     kind = value.__class__
     if kind is NodeId:
         return "me" if value == me else "other"

@@ -1,4 +1,5 @@
-"""The log of an explored node: that of `kraft.testing.memory_log`, as invariants look at it. A record is a batch."""
+"""The log of an explored node: that of `kraft.testing.memory_log`, with the view that invariants need. Each record is a
+batch."""
 
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -13,14 +14,14 @@ PORTS = ("chains", "watch")
 
 
 class ExploredLog(MemoryLog):
-    """`watch` is told every batch that comes into the log while the node runs."""
+    """Log of an explored node. `watch` receives every batch that enters the log while the node runs."""
 
     chains: Chains
     watch: Callable[[Batch], None]
 
     @classmethod
     def opened(cls, chains: Chains, records: Sequence[Record]) -> "ExploredLog":
-        """A log on whose disk these records are."""
+        """Create a log that has these records on its disk."""
         log = cls()
         log.chains = chains
         for record in records:
@@ -44,7 +45,7 @@ class ExploredLog(MemoryLog):
         for batch in self.between(start_offset, self.end.offset):
             self.watch(batch)
 
-    # --- as the invariants look at it
+    # --- LogView, for the invariants
 
     @property
     def batches(self) -> list[Batch]:
@@ -54,14 +55,14 @@ class ExploredLog(MemoryLog):
         return self.chains.of(self.records[:end_offset])
 
     def id_at(self, end_offset: int) -> tuple[OffsetAndEpoch, Chain] | None:
-        """The end of the record that ends there, and the chain up to it; None when none does."""
+        """Return the id of the record end at `end_offset` and the chain up to it, or None when no record ends there."""
         if not 0 <= end_offset <= self.end.offset:
             return None
         epoch = self.record_at(end_offset - 1).epoch if end_offset else 0
         return OffsetAndEpoch(end_offset, epoch), self.chain_at(end_offset)
 
     def between(self, start_offset: int, end_offset: int) -> list[Batch]:
-        """The batches of the offsets from `start_offset` up to, not including, `end_offset`."""
+        """Return the batches from `start_offset` to `end_offset` (exclusive)."""
         batches = []
         for offset in range(start_offset, min(end_offset, self.end.offset)):
             epoch, value = self.record_at(offset)
@@ -71,7 +72,7 @@ class ExploredLog(MemoryLog):
 
     @property
     def durable_offset(self) -> int:
-        """Where the part ends that is on the disk as it is here."""
+        """End of the prefix of this log that is on the disk."""
         durable, records = self.durable.records, self.records
         count = 0
         while count < min(len(durable), len(records)) and durable[count] == records[count]:
@@ -80,5 +81,5 @@ class ExploredLog(MemoryLog):
 
     @property
     def unflushed(self) -> int:
-        """How many of the last records a loss of power may leave or take."""
+        """Number of the last records that a loss of power may keep or lose."""
         return 0 if self._overwritten is not None else self.end.offset - self._durable_end

@@ -1,4 +1,4 @@
-"""What is under way between explored nodes."""
+"""Messages under way between explored nodes."""
 
 from dataclasses import fields
 from enum import IntEnum
@@ -13,8 +13,8 @@ NOT_TOLD: Final = ("cluster_id", "leader_endpoints", "max_bytes", "max_wait_ms",
 
 
 class Wait(IntEnum):
-    """Whether the asker waits for this exchange. It stands in the place of correlation ids, which only tell that: LATE
-    when the asker gave it up, GONE when the asker's process has ended, and no answer can reach it."""
+    """Whether the sender of a request waits for this exchange. It replaces correlation ids, which only express that.
+    LATE: the sender gave the request up. GONE: its process has ended, and no answer can reach it."""
 
     LATE = 0
     AWAITED = 1
@@ -22,7 +22,7 @@ class Wait(IntEnum):
 
 
 class Message(NamedTuple):
-    """A request of `asker` to `target` on its way there, or the response to one on its way back."""
+    """A request of `asker` to `target` under way, or its response under way."""
 
     asker: NodeId
     target: NodeId
@@ -44,15 +44,15 @@ class Message(NamedTuple):
 
 
 def describe(payload: Any) -> str:
-    """A message in one line: its name, and each field that is not what it is by default."""
+    """Return a message as one line: its name, and each field that differs from its default."""
     told = [f"{field.name}={getattr(payload, field.name)}" for field in fields(payload)
             if field.name not in NOT_TOLD and getattr(payload, field.name) != field.default]
     return " ".join([type(payload).__name__, *told])
 
 
 def is_dead(message: Message, receiver: HardState) -> bool:
-    """Whether it is sure to change nothing, whenever it arrives; `receiver` is what its receiver knows now. Epochs do
-    not fall, so what brings no news now never will."""
+    """Return whether a message will change nothing, whenever it arrives. `receiver` is what its receiver knows now.
+    Epochs never fall, so a message without news now never has any."""
     payload = message.payload
     if isinstance(payload, QuorumResponse):
         if message.wait is Wait.AWAITED or payload.epoch > receiver.epoch:

@@ -1,6 +1,6 @@
-"""What is explored: quorums of three nodes, each with the events that its question needs, and bounds that make them
-finitely many. The elections begin with nothing; the others with what a quorum has after its first epochs, so that the
-bounds are spent on what they are about."""
+"""Explored models: quorums of three nodes, each with the events that its question needs, and bounds that make its
+states finitely many. The elections begin with empty disks. The other models begin with the records of a quorum after
+its first epochs, so that the bounds are spent on their own questions."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -18,9 +18,9 @@ CLUSTER_ID: Final = "explored"
 
 
 class Budget(NamedTuple):
-    """How often something may happen in a run, whatever nodes it happens to. `losses`: messages that are lost and whose
-    asker notices; that a message is never delivered costs nothing. `reminders`: of a leader that its epoch has begun,
-    beyond the first."""
+    """Number of events of each kind in a run, over all nodes. `losses`: lost messages whose loss the sender notices; a
+    message that is never delivered costs nothing. `reminders`: repeated BeginQuorumEpoch requests of a leader, beyond
+    the first."""
 
     timeouts: int = 0
     crashes: int = 0
@@ -36,12 +36,16 @@ class Budget(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """`voters` of `nodes` vote at the start. `epoch_max`: what goes beyond is not followed. `depth_max`: of events in a
-    row. `late`: what may arrive when its asker waits for it no more; other messages are lost then. `asks_around`: a
-    voter without a leader asks the others for it; else it waits to be told. (An observer asks: nobody tells it.)
-    `founded`: the log begins with the records
-    that make the voters changeable, and epoch 1 has passed. `led`: node 1 has been elected, and everybody has committed
-    its first record."""
+    """Explored quorum: at the start, `voters` of its `nodes` are voters.
+
+    - `epoch_max`: states with later epochs are not followed.
+    - `depth_max`: longest sequence of events.
+    - `late`: kinds of messages that may arrive when their sender no longer waits for them. Other kinds are lost then.
+    - `asks_around`: a voter without a leader queries the others for it; otherwise it waits for a notification. (An
+    observer always queries: no node notifies it.)
+    - `founded`: the log begins with the records that make the voters dynamic, and epoch 1 has passed.
+    - `led`: node 1 has been elected, and all nodes have committed its first record.
+    """
 
     name: str
     text: str
@@ -65,12 +69,12 @@ class Model:
 
     @property
     def first_epoch(self) -> int:
-        """The last epoch of the past: nobody leads it, and nobody has voted in it."""
+        """Last epoch before the exploration: it has no leader, and no node has voted in it."""
         return 2 if self.founded else 0
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """What every node's disk has at the start."""
+        """Records on every node's disk at the start."""
         if not self.founded:
             return ()
         keys = self.first_voters.keys
@@ -78,7 +82,8 @@ class Model:
             LeaderChange(keys[0].node_id, keys, keys), KRaftVersion(1), Voters(self.first_voters)))
 
     def config(self, node_id: NodeId) -> RaftConfig:
-        """A Fetch that brings nothing is answered at once: one that waits is one that is on its way for longer."""
+        """Return the configuration of a node. An empty Fetch is answered at once: one that waits is equivalent to one
+        that is under way for longer."""
         return RaftConfig(
             key=ReplicaKey(node_id), cluster_id=CLUSTER_ID, endpoints=endpoints(node_id), fetch_max_wait_ms=0,
             static_voters=NO_VOTERS if self.founded else self.first_voters)

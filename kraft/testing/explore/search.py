@@ -1,7 +1,8 @@
-"""Breadth first through a space: every state within the bounds once, so that the first violation is one of the nearest.
+"""Breadth-first search through a space. It visits every state within the bounds once, so the first violation found is
+one of the nearest.
 
-All that is kept of a state is its numbers, packed into one integer, and the state before it. Nothing is hashed away:
-two states are taken for one only when they are one, names of nodes apart.
+The search stores only the numbers of a state, packed into one integer, and its predecessor. No hash replaces a state:
+two states are the same only if they are equal up to the names of nodes.
 """
 
 from collections.abc import Callable
@@ -21,8 +22,8 @@ MASK: Final = (1 << BITS) - 1
 
 @dataclass(slots=True)
 class Progress:
-    """`depth`: every sequence of so many events was followed. `is_complete`: there are no longer ones within the other
-    bounds. `steps`: how often the core was run; all other transitions were looked up."""
+    """Progress of a search. `depth`: all sequences of so many events were followed. `is_complete`: no longer ones exist
+    within the other bounds. `steps`: executions of the core; the results of all other transitions came from a cache."""
 
     model: Model
     states: int = 0
@@ -49,7 +50,7 @@ class Progress:
 
 def explore(model: Model, states_max: int | None = None, told: Callable[[Progress], None] = lambda _progress: None,
             ) -> Progress:
-    """Visits what is within the bounds, layer by layer, up to the first violation; stops after the layer in which
+    """Visit the states within the bounds, layer by layer, up to the first violation. Stop after the layer in which
     `states_max` is reached. `told` is called after each layer."""
     return Search(model, told).run(states_max)
 
@@ -80,7 +81,7 @@ class Search:
         return progress
 
     def _next(self, layer: list[int]) -> list[int]:
-        """What is new one event later."""
+        """Return the new states one event later."""
         space, before, found, transitions = self.space, self._before, [], 0
         represent, pack = space.representative, self._pack
         for key in layer:

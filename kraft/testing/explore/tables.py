@@ -1,4 +1,4 @@
-"""Values by number."""
+"""Tables of values by number."""
 
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -9,7 +9,7 @@ V = TypeVar("V", bound=Hashable)
 
 
 class Table(Generic[V]):
-    """Each value once; numbers are given in the order in which values come."""
+    """Table that has each value once, with numbers in order of insertion."""
 
     def __init__(self, rename: Callable[[V, Renaming], V] | None = None) -> None:
         self._numbers: dict[V, int] = {}
@@ -28,11 +28,11 @@ class Table(Generic[V]):
         return found
 
     def known(self, renaming: Renaming) -> dict[int, int]:
-        """What `renamed` has given so far, for a caller in a hurry."""
+        """Cached results of `renamed`, for a caller in a hurry."""
         return self._renamed.setdefault(renaming.number, {})
 
     def renamed(self, number: int, renaming: Renaming) -> int:
-        """The number of the same value with the nodes renamed."""
+        """Return the number of the same value with the nodes renamed."""
         known = self.known(renaming)
         found = known.get(number)
         if found is None:

@@ -1,5 +1,5 @@
-"""A way through a space as text: an event a line, and indented under it what the core says. Such a text can be followed
-again, by any process."""
+"""A path through a space as text: one event per line, and below it, indented, the trace of the core. Any process can
+replay such a text."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,8 @@ INDENT = "    "
 
 @dataclass(slots=True)
 class Trace:
-    """`events` in order; `lines` has them and what the nodes told; `violation`: what is broken at the end."""
+    """Path through a space. `events` are in order; `lines` has them and the output of the nodes; `violation` is the one
+    at the end."""
 
     events: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -26,7 +27,7 @@ class Trace:
 
 
 def event_text(space: Space, event: Event) -> str:
-    """An event in one line; no two events of a state have the same."""
+    """Return an event as one line; no two events of a state have the same."""
     node, argument = event.place + 1, event.argument
     if event.what in ("deliver", "lose", "duplicate"):
         text = f"{event.what} {space.messages.values[argument]}"
@@ -46,7 +47,7 @@ def event_text(space: Space, event: Event) -> str:
 
 
 def _follow(space: Space, state: State, event: Event, trace: Trace) -> None:
-    """Writes down what the event makes the core do."""
+    """Append the event and its effects on the core to the trace."""
     trace.events.append(event_text(space, event))
     trace.lines.append(f"{len(trace.events)}. {trace.events[-1]}")
     if event.what == "duplicate":
@@ -59,8 +60,8 @@ def _follow(space: Space, state: State, event: Event, trace: Trace) -> None:
 
 
 def retrace(space: Space, states: Iterable[State], name: str) -> Trace:
-    """The way from the first state through those that `states` represent to a violation of `name`, with the names of
-    the nodes kept all the way."""
+    """Return the path from the first state, through those that `states` represent, to a violation of `name`. Nodes keep
+    their names all the way."""
     trace, state = Trace(), space.first
     for wanted in states:
         event, after = next((event, after) for event, after in space.successors(state)
@@ -76,7 +77,7 @@ def retrace(space: Space, states: Iterable[State], name: str) -> Trace:
 
 
 def violations(space: Space, state: State) -> Iterator[tuple[Event, ViolationError]]:
-    """The events of a state that break an invariant at once."""
+    """Yield the events of a state that immediately break an invariant."""
     try:
         for event, after in space.successors(state):
             try:
@@ -88,8 +89,8 @@ def violations(space: Space, state: State) -> Iterator[tuple[Event, ViolationErr
 
 
 def replay(space: Space, text: str) -> Trace:
-    """Follows the events of a trace that was printed. Raises an `InvalidArgumentError` for an event that cannot happen
-    there."""
+    """Replay the events of a printed trace. Raises an `InvalidArgumentError` for an event that is impossible in its
+    state."""
     trace, state = Trace(), space.first
     for line in text.splitlines():
         number, dot, wanted = line.partition(". ")

@@ -96,7 +96,7 @@ class Contents:
         return Batch(base_offset, base_offset + count, epoch, content, data, next_chain(chain, data))
 
     def decode(self, data: bytes | bytearray, position: int, chain: int) -> Batch | None:
-        """Return the batch at `position`, or None when no whole batch begins at that byte."""
+        """Return the batch that begins at byte `position`, or None when there is no whole one."""
         if len(data) - position < HEADER.size:
             return None
         magic, size, checksum, base_offset, count, epoch, handle = HEADER.unpack_from(data, position)

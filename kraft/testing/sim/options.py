@@ -1,7 +1,7 @@
-"""What a run is like, drawn from its seed: swarm testing. A run that has every fault all the time never gets far; so
-each run has some of them, each at a rate of its own, and in many runs some are off.
+"""Options of a run, drawn from its seed (swarm testing). A run in which every fault occurs all the time never gets far.
+So each run has some of the faults, each at its own rate, and in many runs some are off.
 
-An `Options` is data that can be printed and reduced: `shrink` looks for the fewest faults that still break an
+An `Options` is data that can be printed and reduced: `shrink` searches for the fewest faults that still break an
 invariant.
 """
 
@@ -16,16 +16,16 @@ TURNS_US: Final = (0, 0, 500, 20_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Names in `_every_ms` are mean times between two faults of a kind, 0: never. Names in `_per_mille` are the odds of
-    one message, write or flush. `_ppm` is a clock's error.
+    """Options of one run. Names in `_every_ms` are mean intervals between two faults of a kind; 0: never. Names in
+    `_per_mille` are odds for one message, write or flush. `_ppm` is the error of a clock.
 
-    `fault_seconds`: length of the phase with faults; then everything is healed, and within `heal_seconds` the quorum
-    must have converged.
+    `fault_seconds`: length of the phase with faults. After it everything is healed, and the quorum must converge within
+    `heal_seconds`.
     """
 
     voters: int = 3
     observers: int = 0
-    dynamic: bool = True                # kraft.version 1, where the voters are records of the log
+    dynamic: bool = True                # kraft.version 1: the voters are records of the log
     old_peers: int = 0                  # nodes that do not know pre-votes
     fault_seconds: int = 30
     heal_seconds: int = 40
@@ -35,33 +35,33 @@ class Options:
     fetch_timeout_ms: int = 2000
     fetch_max_bytes: int = 8 << 20
 
-    delay_ms: int = 2                   # of a message, at least
-    jitter_ms: int = 2                  # and so much more at most
+    delay_ms: int = 2                   # of a message, minimum
+    jitter_ms: int = 2                  # added to the delay, at most
     drop_per_mille: int = 0
     duplicate_per_mille: int = 0
     late_per_mille: int = 0             # overtaken by later ones
     late_ms: int = 0
     damage_per_mille: int = 0
-    refuse_per_mille: int = 1000        # who cannot be reached is known at once, not by a time-out
+    refuse_per_mille: int = 1000        # an unreachable peer is reported at once, not by a time-out
 
-    cut_every_ms: int = 0               # one way
-    part_every_ms: int = 0              # the nodes fall into two halves, both ways
-    isolate_every_ms: int = 0           # one node alone: the leader, if there is one, every other time
+    cut_every_ms: int = 0               # in one direction
+    part_every_ms: int = 0              # the nodes split into two parts, cut in both directions
+    isolate_every_ms: int = 0           # one node alone: the leader, if one exists, every other time
     flap_every_ms: int = 0              # a link is cut and healed again and again
-    cut_ms: int = 3000                  # how long such things last, about
+    cut_ms: int = 3000                  # duration of such faults, about
 
     kill_every_ms: int = 0              # the process dies
-    power_every_ms: int = 0             # and the machine loses what was not flushed
+    power_every_ms: int = 0             # the process dies, and the machine loses what was not flushed
     blackout_every_ms: int = 0          # all machines at once
-    down_ms: int = 2000                 # until it is started again, about
+    down_ms: int = 2000                 # until the node starts again, about
     pause_every_ms: int = 0
     pause_ms: int = 2000
-    relocate_every_ms: int = 0          # all nodes die, and come back at other addresses
-    silent_address_per_mille: int = 0   # the odds that an address that was left does not answer
-    slow_address_per_mille: int = 0     # and that it refuses connections late
-    slow_address_ms: int = 2000         # by so much at most
-    roll_every_ms: int = 0              # all nodes, one after the other, are stopped gracefully and started
-    turn_us: int = 0                    # so long a turn of the event loop may go on: more happens in one
+    relocate_every_ms: int = 0          # all nodes die and come back at other addresses
+    silent_address_per_mille: int = 0   # odds that an abandoned address does not answer
+    slow_address_per_mille: int = 0     # odds that it refuses connections late
+    slow_address_ms: int = 2000         # maximum of that delay
+    roll_every_ms: int = 0              # rolling restart: the nodes stop gracefully and start, one by one
+    turn_us: int = 0                    # longest duration of an event loop iteration; more happens in a long one
     skew_ppm: int = 0
     jump_every_ms: int = 0
     jump_ms: int = 500
@@ -84,13 +84,13 @@ class Options:
     snapshot_every_offsets: int = 0
     snapshot_bytes: int = 2000
     change_every_ms: int = 0            # a voter is added or removed
-    reassign_every_ms: int = 0          # KIP-642's reassignment, or its end
-    resign_every_ms: int = 0            # the leader is asked to give up
+    reassign_every_ms: int = 0          # a reassignment (KIP-642), or its cancellation
+    resign_every_ms: int = 0            # the leader is made to resign
 
-    relocation: bool = False            # restarts of three voters at new addresses, and nothing else: `sim.relocation`
+    relocation: bool = False            # only restarts of three voters at new addresses: `sim.relocation`
 
-    brokers: int = 0                    # 0: a quorum alone. The following is about brokers
-    combined: bool = True               # nodes that are voters are brokers, too
+    brokers: int = 0                    # 0: only a quorum. The following options are about brokers
+    combined: bool = True               # voters are brokers, too
     topics: int = 1
     partitions: int = 2                 # of each topic
     replication: int = 3
@@ -98,44 +98,44 @@ class Options:
     elr: bool = True                    # eligible leader replicas (KIP-966)
     unclean: bool = False               # unclean.leader.election.enable
     durability: int = 0                 # 0 page-cache, 1 group-commit, 2 per-append
-    window: int = 3                     # batches of a producer under way
+    window: int = 3                     # in-flight batches of a producer
     produce_every_ms: int = 60
-    delivery_ms: int = 0                # after which a producer gives up and bumps its epoch; 0: it never does
+    delivery_ms: int = 0                # after which a producer gives up and bumps its epoch; 0: never
     session_ms: int = 1500
-    grace_ms: int = 200                 # of a broker whose connection was closed; 0: nobody notices, and none is probed
+    grace_ms: int = 200                 # of a broker whose connection was closed; 0: unnoticed, and no broker is probed
     lag_ms: int = 1000
     idle_ms: int = 0
     fetch_wait_ms: int = 200
     fetch_batches: int = 10
-    shutdown_every_ms: int = 0          # a broker is stopped in good order
-    topic_every_ms: int = 0             # a topic is deleted, or made anew
-    move_every_ms: int = 0              # a partition is reassigned, or that is cancelled
+    shutdown_every_ms: int = 0          # a broker is stopped gracefully
+    topic_every_ms: int = 0             # a topic is deleted or created again
+    move_every_ms: int = 0              # a partition is reassigned, or its reassignment is cancelled
     elect_every_ms: int = 0             # the preferred leaders are elected; unclean ones in unclean runs
     delete_every_ms: int = 0            # old records are deleted
-    shuffle_every_ms: int = 0           # a partition's leadership goes round while answers are held back
-    reboot_every_ms: int = 0            # a follower loses power and is back before its last Fetch arrives
-    zombie_every_ms: int = 0            # the quorum's connections of the active controller hang, others do not
-    resize: bool = False                # a reassignment has more or fewer replicas, or is asked for once more
+    shuffle_every_ms: int = 0           # a partition's leadership rotates while answers are held back
+    reboot_every_ms: int = 0            # a follower loses power and restarts before its last Fetch arrives
+    zombie_every_ms: int = 0            # the active controller's quorum connections hang, its others work
+    resize: bool = False                # a reassignment changes the number of replicas, or is requested again
     directories: int = 1                # of each broker
-    directory_every_ms: int = 0         # one of them fails, but not the first, until the process is started again
+    directory_every_ms: int = 0         # one of them, but not the first, fails until the process restarts
     reset_every_ms: int = 0             # a broker's connection to the controller breaks; the link may be cut with it
-    stall_every_ms: int = 0             # a producer's requests are held back, until it sends over another connection
+    stall_every_ms: int = 0             # a producer's requests are held back until it uses another connection
     leader_checks: bool = False         # a producer that failed requests Metadata, which checks leaders
     refusal_every_ms: int = 0           # a live broker refuses connections of one node, or one of them hangs
-    swap_ms: int = 200                  # between two leaders of a leadership that goes round, about
-    hold_ms: int = 600                  # how long what is held back is, about
+    swap_ms: int = 200                  # between two leaders of a rotating leadership, about
+    hold_ms: int = 600                  # how long answers or requests are held back, about
 
     def without(self, name: str) -> Self:
-        """The same with one option as it is by default."""
+        """Return these options with one of them reset to its default."""
         return self.where(**{name: DEFAULTS[name]})
 
     def where(self, **values: Any) -> Self:
-        """The same with these options."""
+        """Return these options with other values for some."""
         return replace(self, **values)
 
     @property
     def changed(self) -> dict[str, int | bool]:
-        """What is not as it is by default."""
+        """Options that differ from their defaults."""
         return {name: value for name, value in asdict(self).items() if value != DEFAULTS[name]}
 
     def __str__(self) -> str:
@@ -147,7 +147,7 @@ NAMES: Final = tuple(field.name for field in fields(Options))
 
 
 def parse(text: str) -> Options:
-    """Options as `str` writes them. Raises a `ValueError` for a name that is none."""
+    """Parse options as `str` writes them. Raises a `ValueError` for an unknown name."""
     values: dict[str, int | bool] = {}
     for item in text.split():
         name, _, value = item.partition("=")
@@ -158,12 +158,12 @@ def parse(text: str) -> Options:
 
 
 def draw(random: Random) -> Options:
-    """The options of one run."""
+    """Draw the options of one run."""
     options = Options().where(
         **_cluster(random), **_network(random), **_deaths(random), **_disks(random), **_load(random))
     if options.old_peers:
-        # A peer without pre-votes and with a log that cannot win raises the epoch after each back-off. One that is
-        # shorter than an election keeps everybody else from one for ever: that is why KIP-996 was written.
+        # A peer without pre-votes, whose log cannot win, raises the epoch after each back-off. If the back-off is
+        # shorter than an election, no other node is ever elected. KIP-996 was written to solve this.
         options = options.where(election_backoff_max_ms=max(300, options.election_backoff_max_ms))
     options = options.where(turn_us=random.choice(TURNS_US), garble_every_ms=some(random, 0.15, 3000, 30_000))
     return options.where(
@@ -172,7 +172,7 @@ def draw(random: Random) -> Options:
 
 
 def some(random: Random, odds: float, low: int, high: int) -> int:
-    """0 as a rule; otherwise something between, small values as likely as large ones by their magnitude."""
+    """Draw 0 as a rule, otherwise a value in the range, log-uniformly."""
     if random.random() >= odds:
         return 0
     return int(low * (high / low) ** random.random())

@@ -1,10 +1,13 @@
-"""Restarts of three voters at new addresses: how long until one of them leads.
+"""Restarts of three voters at new addresses, and the time until one of them leads.
 
-A run has no other faults. The processes die in any order, with or without what they had not flushed, and come back in
-any order; one may not come back at all, or stay where it was, or come back with a clock that was set back. What is
-known of the new addresses differs from run to run (`Knowledge`); at the former ones nobody listens, or another of the
-three. A majority can be reached from the moment on at which so many processes run that each is connected to the others
-by addresses that one of two is told, or has in its log. From then on there are two election time-outs.
+A run has no other faults. The processes die in any order, with or without their unflushed data, and come back in any
+order. A node may not come back at all, keep its address, or come back with a clock that was set back. The knowledge of
+the new addresses differs from run to run (`Knowledge`). At the old addresses there is no listener, or another of the
+three nodes.
+
+A majority is reachable once enough running processes are connected. Two processes are connected if one of them knows
+the other's address by configuration or from its log. From that moment a leader must exist within two election
+time-outs.
 """
 
 from collections.abc import Callable
@@ -24,15 +27,15 @@ from kraft.testing.sim.world import World
 
 VOTERS: Final = 3
 TIMEOUTS: Final = 2
-"""So many election time-outs after a majority can be reached somebody leads."""
+"""Number of election time-outs after which a reachable majority must have a leader."""
 LED_WITHIN: Final = "leader within"
-"""Begins the names under which runs count how long it took."""
+"""Prefix of the names under which runs count the time to a leader."""
 CLOCK_BACK_MS: Final = 3_600_000
 SETTLE_US: Final = 10 * SECOND
 
 
 class Knowledge(StrEnum):
-    """What the bootstrap servers of a node are when it comes back."""
+    """Bootstrap servers of a node that comes back."""
 
     NAMES = "names that a name service follows"
     ADDRESSES = "the new addresses of all"
@@ -44,18 +47,18 @@ class Knowledge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """What happens in a run, drawn from its seed."""
+    """Events of a run, drawn from its seed."""
 
     knowledge: Knowledge
-    rotates: bool                   # each comes back where the next one was
-    stays: tuple[int, ...]          # who keeps its address
-    lost: tuple[int, ...]           # who does not come back
+    rotates: bool                   # each node comes back at the address of the next one
+    stays: tuple[int, ...]          # nodes that keep their addresses
+    lost: tuple[int, ...]           # nodes that do not come back
     clock_back: tuple[int, ...]
-    starts_ms: dict[int, int]       # when each comes back, after the last has died
+    starts_ms: dict[int, int]       # when each node comes back, after the last one has died
 
 
 def draw_options(random: Random) -> Options:
-    """What the network and the disks of a run are like."""
+    """Draw the network and the disks of a run."""
     return Options(
         relocation=True, voters=VOTERS, fault_seconds=0, delay_ms=random.choice((0, 1, 5, 20)),
         jitter_ms=random.choice((1, 5, 20)), flush_us=random.choice((100, 2000, 10_000)),
@@ -77,7 +80,7 @@ def _draw(random: Random) -> Relocation:
 
 
 class RelocationWorld(World):
-    """`elected_us`: how long it took from the moment on at which a majority could be reached."""
+    """World of a relocation run. `elected_us`: time to a leader, from the moment at which a majority was reachable."""
 
     def __init__(self, seed: int, options: Options, trace: TextIO | None = None,
                  listen: Callable[[int, float, Event], None] | None = None) -> None:
@@ -121,7 +124,8 @@ class RelocationWorld(World):
         return TIMEOUTS * self.cluster.options.election_timeout_ms * MILLISECOND
 
     def _stop_all(self) -> None:
-        """One after the other: those that are left may elect somebody meanwhile, and know the leader then, or not."""
+        """Kill the nodes one after the other. Meanwhile the remaining ones may elect a leader, and may learn of it or
+        not."""
         for node in self._random.sample(self.cluster.nodes, VOTERS):
             voter = node.raft.replica.voters.find(node.id)
             assert voter is not None
@@ -140,7 +144,7 @@ class RelocationWorld(World):
                 node.clock = Clock(self.loop, start_ms=max(0, node.clock.now_ms - CLOCK_BACK_MS))
 
     def _known(self, node_id: int) -> tuple[Endpoint, ...]:
-        """The bootstrap servers of a node."""
+        """Return the bootstrap servers of a node."""
         cluster, others = self.cluster, [each for each in range(1, VOTERS + 1) if each != node_id]
         match self.relocation.knowledge:
             case Knowledge.NAMES:
@@ -164,7 +168,7 @@ class RelocationWorld(World):
         node.move(replace(node.config, bootstrap=self._known(node.id)))
 
     def _majority_is_connected(self) -> bool:
-        """Whether so many of those that run can be reached from one of them, in one direction or the other."""
+        """Return whether a majority of the voters runs and is reachable from one of them, in either direction."""
         up = [node.id for node in self.cluster.up()]
         return any(len(self._connected(each, up)) > VOTERS // 2 for each in up)
 
@@ -183,7 +187,7 @@ class RelocationWorld(World):
         return any(self.cluster.network.at(each) == other for each in addresses)
 
     def _await_leader(self, until_us: int, since_us: int) -> None:
-        """Runs until then, or until somebody leads."""
+        """Run until a leader exists, and at least until `until_us`."""
         while self.elected_us < 0 and self.loop.now_us < until_us:
             self._run_until(min(until_us, self.loop.now_us + MILLISECOND))
             leader = self.cluster.leader()

@@ -1,4 +1,4 @@
-"""One run from its seed, and what came of it."""
+"""One run from its seed, and its outcome."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -18,15 +18,15 @@ from kraft.testing.sim.violation import ViolationError
 from kraft.testing.sim.world import World
 
 NOTHING_RAISES: Final = "NothingRaises"
-"""The violation of a run in which something raised that is no broken promise."""
+"""Violation of a run that raised an unexpected exception."""
 
 Run = Callable[[int], "Outcome"]
-"""Makes the run of a seed."""
+"""Function that runs a seed."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """`violation` is None when all invariants held."""
+    """Outcome of a run. `violation` is None when all invariants held."""
 
     seed: int
     options: Options
@@ -40,34 +40,34 @@ class Outcome:
 
 
 def options_of(seed: int) -> Options:
-    """What the run of this seed is like."""
+    """Return the options of this seed's run."""
     return draw(Random(f"{seed}/options"))
 
 
 def broker_options_of(seed: int) -> Options:
-    """What the run of this seed is like when brokers take part."""
+    """Return the options of this seed's run with brokers."""
     return draw_with_brokers(Random(f"{seed}/broker options"))
 
 
 def relocation_options_of(seed: int) -> Options:
-    """What the run of this seed is like when three voters are restarted at new addresses."""
+    """Return the options of this seed's run that restarts three voters at new addresses."""
     return draw_relocation(Random(f"{seed}/relocation options"))
 
 
 def simulate_relocation(seed: int) -> Outcome:
-    """Runs one seed of restarts at new addresses."""
+    """Run one seed of restarts at new addresses."""
     return simulate(seed, relocation_options_of(seed))
 
 
 def simulate_brokers(seed: int) -> Outcome:
-    """Runs one seed with brokers."""
+    """Run one seed with brokers."""
     return simulate(seed, broker_options_of(seed))
 
 
 def simulate(seed: int, options: Options | None = None, trace: TextIO | None = None,
              listen: Callable[[int, float, Event], None] | None = None) -> Outcome:
-    """Runs one seed, with the options that follow from it or with others. `listen(node id, milliseconds, event)` hears
-    of every event of a core."""
+    """Run one seed, with its own options or with others. `listen(node id, milliseconds, event)` receives every event of
+    a core."""
     options = options_of(seed) if options is None else options
     started = process_time()
     kind = BrokerWorld if options.brokers else RelocationWorld if options.relocation else World
@@ -77,7 +77,7 @@ def simulate(seed: int, options: Options | None = None, trace: TextIO | None = N
         world.run()
     except ViolationError as error:
         violation = error
-    except Exception as error:  # noqa: BLE001 - of thousands of runs this one is told by its seed, and the rest go on
+    except Exception as error:  # noqa: BLE001 - reported with the seed; thousands of other runs continue
         at = extract_tb(error.__traceback__)[-1]
         violation = ViolationError(NOTHING_RAISES, f"{type(error).__name__}: {error} ({at.filename}:{at.lineno})")
         violation.__cause__ = error

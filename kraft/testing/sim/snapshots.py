@@ -1,7 +1,14 @@
 """The core's snapshot port on the simulated disk.
 
-A snapshot's bytes, all integers big-endian: magic b"SIMS" (4), checksum of what follows (4), offset (8), epoch (4),
-chain of the log it stands for (4), handle of its control records (8), and filling.
+A snapshot is this header, all integers big-endian, and filling:
+
+    offset  bytes  field
+    0       4      magic, b"SIMS"
+    4       4      checksum (CRC-32) of all bytes after it
+    8       8      end offset
+    16      4      epoch
+    20      4      chain of the log prefix that it replaces
+    24      8      handle of its control records
 """
 
 from random import Random
@@ -22,7 +29,7 @@ CHECKED_FROM: Final = 8
 
 
 class SnapshotContents:
-    """What the handles in snapshots stand for, once for all nodes."""
+    """Control records of snapshots by handle, once for all nodes."""
 
     def __init__(self) -> None:
         self._controls: list[tuple[ControlRecord, ...]] = []
@@ -42,7 +49,7 @@ class SnapshotContents:
 
 
 class SimSnapshots:
-    """`received` counts those that came from a leader."""
+    """`SnapshotPort` of one node."""
 
     def __init__(self, disk: Disk, log: SimLog, contents: SnapshotContents) -> None:
         self._disk = disk
@@ -96,13 +103,13 @@ class SimSnapshots:
         for older in [each for each in self._disk.snapshots if each < snapshot]:
             del self._disk.snapshots[older]
 
-    # --- what the state machine asks ---------------------------------------------------------------------------------
+    # --- for the state machine ----------------------------------------------------------------------------------------
 
     def store(self, snapshot: StoredSnapshot) -> None:
-        """A snapshot that was made here is whole and durable."""
+        """Store a snapshot that this node wrote; it is whole and durable."""
         self._disk.snapshots[snapshot.id] = snapshot
 
 
 def drawn_size(random: Random, largest: int) -> int:
-    """Of a snapshot, so that some take one request and some take many."""
+    """Draw the size of a snapshot, so that some take one request and some take many."""
     return random.randrange(HEADER.size, max(HEADER.size + 1, largest))

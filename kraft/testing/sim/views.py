@@ -1,5 +1,5 @@
-"""What the invariants look at. A node of the simulator and one of the explorer (`kraft.testing.explore`) are such
-views, so both are judged by the same functions."""
+"""Views that the invariants check. A node of the simulator and a node of the explorer (`kraft.testing.explore`) both
+are such views, so the same functions judge both."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -13,7 +13,7 @@ from kraft.testing.sim.disk import StoredSnapshot
 
 
 class LogView(Protocol):
-    """`durable_offset`: everything below survives any death."""
+    """View of a log. `durable_offset`: everything below it survives any crash."""
 
     @property
     def start_offset(self) -> int: ...
@@ -40,7 +40,8 @@ class DiskView(Protocol):
 
 
 class NodeView(Protocol):
-    """`saved` is what its quorum-state has; `applied` and `state` are the state machine's."""
+    """View of a node. `saved` is the contents of its quorum-state; `applied` and `state` belong to the state
+    machine."""
 
     @property
     def id(self) -> int: ...
@@ -69,7 +70,7 @@ class NodeView(Protocol):
 
 
 class LedgerView(Protocol):
-    """What a run knows about the truth; `sim.ledger`."""
+    """View of the truth of a run, `sim.ledger`."""
 
     @property
     def end_offset(self) -> int: ...

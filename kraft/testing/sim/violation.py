@@ -1,8 +1,8 @@
-"""How a run tells that something is wrong."""
+"""The exception by which a run reports a broken invariant."""
 
 
 class ViolationError(Exception):
-    """An invariant does not hold. `name` is that of the invariant: for one cause it is the same under any seed."""
+    """Violation of an invariant. `name` is the name of the invariant: for one cause it is the same under any seed."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(f"{name}: {text}")
