@@ -1,1 +1,2 @@
-"""What tests need: of a quorum logs in memory and the simulator, of a client a cluster (`pytest_plugin`)."""
+"""Test support: logs in memory, a simulator and an explorer for quorums; real clusters for clients
+(`pytest_plugin`)."""

@@ -1,22 +1,22 @@
-"""What clients of a cluster did and saw, and whether that may be: of real ones (`tests.crash_cluster`) and of the
-simulator's (`testing.brokers`). Pure.
+"""History of clients of a cluster, and the check whether it is allowed: for real clients (`tests.crash_cluster`) and
+those of the simulator (`testing.brokers`). Pure.
 
 The classes have the names of Jepsen's checker for Kafka, where it has the same:
 
     lost-write              acknowledged, and not in the log
     duplicate               in the log twice
-    inconsistent-offsets    one offset, two records: as it was acknowledged, as somebody read it, as it is in the log
-    precommitted-read       read past the end that the log has in the end: it was not committed
-    G1a                     read, or in the log, though its producer was told that it failed
+    inconsistent-offsets    one offset, two records: as acknowledged, as read, or as in the log
+    precommitted-read       read past the final end of the log: it was not committed
+    G1a                     read, or in the log, though reported to its producer as failed
     phantom                 in the log, or read, and never sent
-    nonmonotonic-send       of one producer, in another order than it was sent
+    nonmonotonic-send       records of one producer in another order than they were sent
     realtime-order          behind a record that was sent after this one was acknowledged
-    int-poll-skip, poll-skip                    a reader left something out, within one poll or from one to the next
+    int-poll-skip, poll-skip                    a reader skipped records, within one poll or from one to the next
     int-nonmonotonic-poll, nonmonotonic-poll    a reader went back
-    offset-reset            a reader was told that its position is not in the log
-    unseen                  in the log, and no reader of those that should have has read it
+    offset-reset            the position of a reader was reported as not in the log
+    unseen                  in the log, and read by none of the readers that should have read it
     nonmonotonic-commit     a group's offset went back: acknowledged below one that was acknowledged before it was sent
-    lost-commit             a group's offset is not what was acknowledged last
+    lost-commit             a group's offset is not the last acknowledged one
 """
 
 from __future__ import annotations
@@ -29,26 +29,28 @@ from typing import Final, NamedTuple
 
 NOT_ACKNOWLEDGED: Final = -1
 SOMEWHERE: Final = -2
-"""Acknowledged, and nobody said where: so librdkafka tells of a record when a later one of its producer was."""
+"""Acknowledged at an unknown offset: librdkafka reports a record so when a later one of its producer was
+acknowledged."""
 NO_RECORD: Final = -1
 SEQUENCE_BITS: Final = 40
 EXAMPLES: Final = 3
 
 
 def code_of(producer: int, sequence: int) -> int:
-    """A record as one number."""
+    """Return a record as one number."""
     return producer << SEQUENCE_BITS | sequence
 
 
 def told(code: int) -> str:
-    """The record for people."""
+    """Return the record in readable form."""
     return f"{code >> SEQUENCE_BITS}:{code & (1 << SEQUENCE_BITS) - 1}" if code >= 0 else "no record of ours"
 
 
 @dataclass(slots=True)
 class Sends:
-    """What one producer sent to one partition: 0, 1, 2, and so on. By sequence: the offset that was acknowledged, and
-    the highest offset of the partition that any producer had an acknowledgment of when this was sent."""
+    """Records that one producer sent to one partition: 0, 1, 2, and so on. `offsets` has the acknowledged offset by
+    sequence. `floors` has, by sequence, the highest offset of the partition that was acknowledged to any producer when
+    the record was sent."""
 
     producer: int
     offsets: array[int] = field(default_factory=lambda: array("q"))
@@ -56,14 +58,14 @@ class Sends:
     failed: dict[int, str] = field(default_factory=dict)
 
     def send(self, floor: int) -> int:
-        """One record more; gives its sequence."""
+        """Add a record and return its sequence."""
         self.offsets.append(NOT_ACKNOWLEDGED)
         self.floors.append(floor)
         return len(self.offsets) - 1
 
 
 class Run(NamedTuple):
-    """What a reader saw without a break, from offset `start` on."""
+    """Records that a reader saw without a gap, from offset `start` on."""
 
     start: int
     codes: array[int]
@@ -74,14 +76,15 @@ class Run(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """One thing that must not be."""
+    """One violation."""
 
     kind: str
     text: str
 
 
 class Reads:
-    """What one reader saw of one partition. `position`: where it has to begin, -1 where that is not known."""
+    """Records that one reader saw of one partition. `position`: the offset at which it has to continue, -1 when that is
+    not known."""
 
     def __init__(self, reader: str, position: int = -1) -> None:
         self.reader = reader
@@ -91,11 +94,11 @@ class Reads:
         self._poll = -1
 
     def begin(self, position: int = -1) -> None:
-        """Where it reads next was decided anew: by a group's offset, or by a seek."""
+        """Set the next position again, after a group's offset or a seek decided it."""
         self.position = position
 
     def see(self, offset: int, code: int, poll: int) -> None:
-        """`poll`: which of the reader's polls had it."""
+        """Add a record at `offset`; `poll` is the number of the reader's poll that returned it."""
         if self.position >= 0 and offset != self.position:
             kind = "poll-skip" if offset > self.position else "nonmonotonic-poll"
             kind = f"int-{kind}" if poll == self._poll else kind
@@ -108,7 +111,7 @@ class Reads:
 
 
 class Commit(NamedTuple):
-    """A group's offset of a partition. `answered` is None for one of which nothing is known."""
+    """A group's committed offset of a partition. `answered` is None when its outcome is unknown."""
 
     partition: int
     offset: int
@@ -118,9 +121,9 @@ class Commit(NamedTuple):
 
 def judge_log(name: str, sends: Mapping[int, Sends], log: Sequence[int],
               sent_again: Collection[int] = ()) -> list[Problem]:
-    """What a partition's log has, a code for each offset from 0 on, beside what was sent to it. What was `sent_again`
-    under another producer epoch is new to every server: it may stand twice, and its last place is the one that counts.
-    """
+    """Check a partition's log, a code for each offset from 0 on, against the records sent to it. A record that was
+    `sent_again` under another producer epoch is new to every server: it may be in the log twice, and its last place
+    counts."""
     problems = []
     places: dict[int, int] = {}
     last: dict[int, int] = {}
@@ -154,7 +157,8 @@ def judge_log(name: str, sends: Mapping[int, Sends], log: Sequence[int],
 
 
 def judge_reads(name: str, readers: Iterable[Reads], log: Sequence[int], start: int = 0) -> list[Problem]:
-    """What readers saw beside what the log has in the end. Together they should have seen all of it from `start` on."""
+    """Check the records that readers saw against the final log. Together they should have seen all of it from `start`
+    on."""
     problems = []
     spans = []
     for reader in readers:
@@ -179,7 +183,8 @@ def judge_reads(name: str, readers: Iterable[Reads], log: Sequence[int], start: 
 
 
 def judge_commits(name: str, commits: Iterable[Commit], found: Mapping[int, int]) -> list[Problem]:
-    """Acknowledged commits of a group never go back, and what it has in the end, by partition, is the last of them."""
+    """Check that acknowledged commits of a group never go back, and that its final offset in each partition is the last
+    of them."""
     problems = []
     highest: dict[int, int] = {}
     events = []
@@ -201,7 +206,7 @@ def judge_commits(name: str, commits: Iterable[Commit], found: Mapping[int, int]
 
 
 def summary(problems: Sequence[Problem]) -> str:
-    """How many of each kind, and the first ones."""
+    """Return the number of violations of each kind, and the first ones."""
     counts = Counter(each.kind for each in problems)
     lines = [f"{kind}: {count}" for kind, count in counts.items()]
     for kind in counts:

@@ -1,7 +1,7 @@
-"""A metadata log and its snapshots in memory, with a line between what is written and what is durable.
+"""A metadata log and its snapshots in memory, which distinguish written from durable records.
 
 The plain, obvious implementation of `LogPort` and `SnapshotPort`: one list of records. `start_flush` and `finish_flush`
-move the line; `crash` forgets what is above it.
+advance the durable end; `crash` drops the records behind it.
 """
 
 import json
@@ -18,18 +18,18 @@ from kraft.raft.voters import Assignment, VoterSet
 from kraft_native.errors import CorruptRecordError
 
 RECORD_BYTES: Final = 100
-"""What one record counts for where bytes are limited."""
+"""Size of one record where bytes are limited."""
 
 
 class Record(NamedTuple):
-    """One record: of the quorum, or anything that the state machine proposed."""
+    """One record: a control record of the quorum, or a value that the state machine proposed."""
 
     epoch: int
     value: object
 
 
 class Batch(NamedTuple):
-    """Records in a row, as they travel from one log to another."""
+    """Consecutive records, as one log sends them to another."""
 
     base_offset: int
     records: tuple[Record, ...]
@@ -41,7 +41,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A log as it is on disk."""
+    """Contents of a log on disk."""
 
     start: OffsetAndEpoch
     records: tuple[Record, ...]
@@ -51,14 +51,15 @@ class Content:
 
 
 class MemoryLog:
-    """`LogPort`. Proposed records are any sequence of values."""
+    """`LogPort` in memory. Proposed records are any sequence of values."""
 
     def __init__(self, start: OffsetAndEpoch = START) -> None:
         self._flushing: dict[int, int | Content] = {}
-        """What each flush (by the offset that was asked for) writes: up to where, or, when the log was cut since, the
-        log as it was."""
+        """Records that each flush writes, by the offset that it was started for: up to an offset, or, when the log was
+        truncated since, the log before the truncation."""
         self._overwritten: Content | None = None
-        """What is durable, while that is not the beginning of the log: it was cut, and the cut is not durable."""
+        """Durable contents while they are not a prefix of the log: it was truncated, and the truncation is not
+        durable."""
         self._durable_end = start.offset
         self._load(Content(start, ()))
 
@@ -96,7 +97,7 @@ class MemoryLog:
         ends = self._epoch_starts[found:found + 1]
         return OffsetAndEpoch(ends[0] if ends else self.end.offset, self._epochs[found - 1])
 
-    def append(self, records: object, epoch: int, now_ms: int) -> int:  # noqa: ARG002 - records here have no time
+    def append(self, records: object, epoch: int, now_ms: int) -> int:  # noqa: ARG002 - these records have no time
         assert isinstance(records, Sequence)
         for value in records:
             self._add(Record(epoch, value))
@@ -146,7 +147,7 @@ class MemoryLog:
 
     @property
     def durable(self) -> Content:
-        """What would be there after a crash, at least."""
+        """Contents that survive a crash, at least."""
         return self._overwritten or self._until(self._durable_end)
 
     @property
@@ -156,7 +157,8 @@ class MemoryLog:
         return self._durable_end
 
     def has_durably(self, end_offset: int, last: Record) -> bool:
-        """Whether what is durable reaches `end_offset`, with `last` as the record before it, or begins behind it."""
+        """Return whether the durable log reaches `end_offset` with `last` as the record before it, or begins behind
+        it."""
         if end_offset <= self._start.offset:
             return True
         if end_offset > self.durable_end_offset:
@@ -166,11 +168,11 @@ class MemoryLog:
         return self.record_at(end_offset - 1) == last
 
     def start_flush(self, flush: int) -> None:
-        """What is written now is on its way to the disk."""
+        """Start a flush of what is written now."""
         self._flushing[flush] = self.end.offset
 
     def finish_flush(self, flush: int) -> None:
-        """It has arrived. Flushes arrive in the order in which they were started."""
+        """Finish a flush. Flushes finish in the order in which they were started."""
         written = self._flushing.pop(flush, None)
         if isinstance(written, Content):
             self._overwritten = written
@@ -178,7 +180,7 @@ class MemoryLog:
             self._overwritten, self._durable_end = None, written
 
     def crash(self, kept: int = 0) -> None:
-        """Back to what is durable, and `kept` of the records written behind it, if they continue it."""
+        """Return to the durable contents and `kept` of the records behind them, if they continue these."""
         self._flushing.clear()
         content = self._overwritten or self._until(self._durable_end + kept)
         self._overwritten = None
@@ -186,14 +188,14 @@ class MemoryLog:
         self._load(content)
 
     def restart_at(self, start: OffsetAndEpoch) -> None:
-        """Empties the log for a snapshot; durable at once, as `SnapshotPort.install` promises."""
+        """Empty the log for a snapshot; durable at once, as `SnapshotPort.install` guarantees."""
         self._flushing.clear()
         self._overwritten = None
         self._durable_end = start.offset
         self._load(Content(start, ()))
 
     def cut_front(self, start: OffsetAndEpoch) -> None:
-        """Lets the log start at `start`; durable at once."""
+        """Let the log start at `start`; durable at once."""
         assert self._start.offset <= start.offset <= self.end.offset
         if self._overwritten is not None:
             self._overwritten = self._overwritten.without_front(start)
@@ -209,7 +211,7 @@ def _controls(base_offset: int, records: Sequence[Record]) -> tuple[AppendedCont
 
 
 class MemorySnapshots:
-    """`SnapshotPort`. A snapshot is a JSON text: the voters, and the bytes of the state machine."""
+    """`SnapshotPort` in memory. A snapshot is a JSON text: the voters, and the bytes of the state machine."""
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
@@ -217,7 +219,7 @@ class MemorySnapshots:
         self._receiving: tuple[OffsetAndEpoch, bytearray] | None = None
 
     def write(self, snapshot: OffsetAndEpoch, assignment: Assignment, state: bytes = b"") -> None:
-        """A snapshot of this node's own."""
+        """Write a snapshot of this node's own."""
         self._whole[snapshot] = json.dumps({
             "kraft.version": assignment.kraft_version,
             "voters": voters_record(assignment.voters).encode(0).hex(),
@@ -225,7 +227,7 @@ class MemorySnapshots:
         }).encode()
 
     def state(self, snapshot: OffsetAndEpoch) -> bytes:
-        """What the state machine had written."""
+        """Return the bytes that the state machine wrote."""
         return bytes.fromhex(json.loads(self._whole[snapshot])["state"])
 
     def ids(self) -> tuple[OffsetAndEpoch, ...]:
@@ -277,12 +279,13 @@ class MemorySnapshots:
             del self._whole[older]
 
     def crash(self) -> None:
-        """Snapshots are listed when they are durable; what was being received is gone."""
+        """Lose the partly received snapshot. Listed snapshots are durable."""
         self._receiving = None
 
 
 def formatted(voters: VoterSet) -> tuple[MemoryLog, MemorySnapshots]:
-    """An empty log of a dynamic quorum, as `format` leaves it: a snapshot of nothing that names the first voters."""
+    """Return an empty log of a dynamic quorum, as `format` leaves it: with an empty snapshot that names the first
+    voters."""
     log = MemoryLog()
     snapshots = MemorySnapshots(log)
     if voters.voters:

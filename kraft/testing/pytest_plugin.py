@@ -1,11 +1,11 @@
-"""`kraft_cluster`: a cluster of real processes for a test. See docs/testing.md.
+"""Fixture `kraft_cluster`: a cluster of real processes for a test. See docs/testing.md.
 
     @pytest.mark.kraft_cluster(brokers=3, controllers=3, settings={"num.partitions": "4"})
     def test_survives(kraft_cluster):
         client = AnyClient(kraft_cluster.bootstrap)
         kraft_cluster.brokers[1].kill()
 
-Everything of kraft is imported only when a test asks for it: who does not use the fixture does not wait.
+The plugin imports kraft only when a test requests the fixture: other tests do not wait for it.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,14 +30,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Begins to import what nodes need while the first tests run, when a test will ask for a cluster."""
+    """Start the launcher, which imports the modules of nodes while the first tests run, if a test will need a
+    cluster."""
     if not session.config.option.collectonly and any(
             "new_kraft_cluster" in getattr(item, "fixturenames", ()) for item in session.items):
         launcher_of(session.config)
 
 
 def launcher_of(config: pytest.Config) -> "Launcher":
-    """The process that starts nodes: one for each process of pytest."""
+    """Return the process that starts nodes: one for each process of pytest."""
     from kraft.local.launcher import Launcher
 
     if LAUNCHER not in config.stash:
@@ -53,10 +54,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def new_kraft_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewCluster]:
-    """Makes clusters, with the arguments of `LocalCluster`, which do not run yet:
+    """Create clusters that do not run yet, with the arguments of `LocalCluster`:
     `new_kraft_cluster(brokers=1).start()`.
 
-    At the end of the test what runs is stopped in good order. A node that ended by itself fails the test.
+    At the end of the test, running nodes are stopped gracefully. A node that exited by itself fails the test.
     """
     from kraft.local.cluster import LocalCluster
 
@@ -79,7 +80,8 @@ def new_kraft_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.T
 
 @pytest.fixture
 def kraft_cluster(request: pytest.FixtureRequest, new_kraft_cluster: NewCluster) -> "LocalCluster":
-    """A cluster that is ready: every broker knows every other. The marker `kraft_cluster` says what it is made of."""
+    """Start a cluster and return it when every broker knows every other. The marker `kraft_cluster` has its
+    arguments."""
     marker = request.node.get_closest_marker("kraft_cluster")
     cluster = new_kraft_cluster(**(marker.kwargs if marker else {}))
     cluster.start()
@@ -88,7 +90,7 @@ def kraft_cluster(request: pytest.FixtureRequest, new_kraft_cluster: NewCluster)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """A failed test shows what its nodes logged last."""
+    """Add the last log lines of the nodes to the report of a failed test."""
     report: Any = yield
     if report.failed:
         report.sections += [(f"log of {node}", node.log(LOG_LINES)) for cluster in item.stash.get(CLUSTERS, [])

@@ -13,8 +13,9 @@ NOT_TOLD: Final = ("cluster_id", "leader_endpoints", "max_bytes", "max_wait_ms",
 
 
 class Wait(IntEnum):
-    """Whether the sender of a request waits for this exchange. It replaces correlation ids, which only express that.
-    LATE: the sender gave the request up. GONE: its process has ended, and no answer can reach it."""
+    """State of the sender of a request: does it still wait for this exchange? It replaces correlation ids, which only
+    express that. `LATE`: the sender gave the request up. `GONE`: the process of the sender has ended, and no answer can
+    reach it."""
 
     LATE = 0
     AWAITED = 1

@@ -1,8 +1,8 @@
 """One explored node: the real core, its disk, and the driver between them, in which nothing takes time.
 
-Its clock stands still. A deadline is due or it is not, and `TimeOut` makes that of the role due: so time-outs come in
-any order, and however late or early, which is all that may be assumed of time. A request that was of no use is sent
-again at once: how long it is on its way covers any wait before it.
+Its clock stands still. A deadline is due or it is not, and `Node.time_out` makes the deadline of the role due. So
+time-outs occur in any order, and arbitrarily late or early: nothing else may be assumed about time. A request that
+brought nothing is sent again at once: the time that it is under way covers any pause before it.
 """
 
 from collections.abc import Callable
@@ -37,22 +37,22 @@ REPLICA_PORTS: Final = ("config", "log", "snapshots", "_random", "_trace", "outb
 
 
 class NoChance(Random):
-    """Draws of the core are times only, and time stands still."""
+    """Random source of the core. It draws only times, and time stands still."""
 
     def randrange(self, *_bounds: Any) -> int:
         return 0
 
 
 class Around(NamedTuple):
-    """What all nodes share. `asks_around`: whether a node asks the voters for the leader."""
+    """State shared by all nodes. `asks_around`: a node queries the voters for the leader."""
 
     chains: Chains
     asks_around: bool
 
 
 class FrozenNode(NamedTuple):
-    """All that a node is. `hard_state` is what it has on disk and knows, `is_flushing` whether a flush is under way,
-    `unflushed` how many records a death may take."""
+    """Whole state of a node. `hard_state` is what it has on disk and knows. `flushing` is the flush under way, if there
+    is one. `unflushed` is the number of records that a crash may lose."""
 
     id: NodeId
     hard_state: HardState
@@ -69,12 +69,13 @@ class FrozenNode(NamedTuple):
 
 
 def without_preference(request: Request) -> Request:
-    """Who is preferred as the successor is told when to stand, and any time-out may come at any time."""
+    """Remove the preferred successors: they only determine when a node campaigns, and any time-out may occur at any
+    time."""
     return replace(request, preferred=()) if isinstance(request, EndQuorumEpochRequest) else request
 
 
 class Recorder:
-    """Stands in the place of the ledger while a node acts: what it is told is told to the ledgers of all states in
+    """Recorder in place of the ledger while a node acts. The recorded calls are repeated on the ledger of each state in
     which the node can act so."""
 
     end_offset = 0
@@ -102,8 +103,8 @@ class Recorder:
 
 
 class Node:
-    """A `NodeView`. `sent` are the messages of the events since it was thawed, `judged` the calls of invariants that
-    need to know more than this node, `notes` what the core told about itself."""
+    """A `NodeView`. `sent` are the messages of the events since the node was thawed. `judged` are the calls of
+    invariants that need to know more than this node. `notes` are the trace events of the core."""
 
     life = 0
     owes_snapshot = False
@@ -165,9 +166,8 @@ class Node:
             self.state, self.leads_epoch, freeze_attributes(invariants.Memory, self.memory, ()), self.log.unflushed)
 
     def _forget_time(self) -> None:
-        """What only tells how long something takes, whom it asks first, or what was before, is not part of the state:
-        deadlines are due or not; who is preferred as the successor stands earlier, and any time-out may come early. Nor
-        is what a leader keeps only to look it up quickly."""
+        """Reset what is not part of the state: durations, the order of queries, history, and caches of a leader.
+        Deadlines are due or not. A preferred successor only campaigns earlier, and any time-out may occur early."""
         replica, memory = self.raft.replica, self.memory
         role: Any = replica.role
         for name in ("election_ms", "fetch_ms", "update_voter_ms"):
@@ -201,7 +201,7 @@ class Node:
     # --- events ------------------------------------------------------------------------------------------------------
 
     def boot(self) -> None:
-        """A process starts on what is on the disk."""
+        """Start a process on the contents of the disk."""
         self.flushing = self.told = None
         self.applied, self.state, self.leads_epoch = 0, Chain(0), NOBODY
         self.memory = invariants.Memory(self, self.memory)
@@ -210,7 +210,7 @@ class Node:
         self._settle()
 
     def crash(self, kept: int) -> None:
-        """Power is lost, and comes back: of the records that are not durable the first `kept` are there."""
+        """Lose power and start again. Of the records that are not durable the first `kept` survive."""
         self.log.crash(kept)
         self.boot()
 
@@ -228,12 +228,12 @@ class Node:
         self._settle()
 
     def lose(self, target: NodeId) -> None:
-        """No answer comes from `target`."""
+        """Report to the core that `target` does not answer."""
         self.raft.step(target, AWAITED_ID, Lost(Loss.TIMED_OUT), NOW_MS)
         self._settle()
 
     def time_out(self) -> None:
-        """The deadline of the role has come; a leader has not heard of a majority for too long."""
+        """Let the deadline of the role pass. For a leader: no Fetch from a majority has arrived for too long."""
         role = self.raft.replica.role
         if isinstance(role, Leader):
             role.since_ms = NOW_MS - self.config.check_quorum_timeout_ms
@@ -247,7 +247,8 @@ class Node:
         self._settle()
 
     def remind(self, voter: NodeId) -> None:
-        """The leader has not heard of `voter` for some time, and tells it that the epoch has begun."""
+        """Let the leader notify `voter` again that the epoch has begun: nothing from that voter has arrived for some
+        time."""
         role = self.raft.replica.role
         if isinstance(role, Leader):
             role.progress[ReplicaKey(voter)].begin_due_ms = NOW_MS
@@ -266,14 +267,14 @@ class Node:
         self._settle()
 
     def change(self, request: Request) -> None:
-        """The operator asks for a change of the voters; what is answered nobody reads."""
+        """Request a change of the voters as the operator, which ignores the answer."""
         self.raft.step(OPERATOR, 0, request, NOW_MS)
         self._settle()
 
     # --- the driver --------------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Carries out what is ready; waits before another try are over at once."""
+        """Execute what is ready. Pauses before another attempt end at once."""
         self._carry_out(self.raft.take_ready())
         waiting = [peer for peer in self.raft.replica.requests._peers.values()
                    if peer.request is None and peer.wait_until_ms > NOW_MS]
@@ -322,7 +323,7 @@ class Node:
         self.sent.append(Message(self.id, target, wait, without_preference(request)))
 
     def _answer(self, answer: Answer) -> None:
-        """An answer to somebody that is not there any more is not sent."""
+        """Send an answer, unless its receiver is the operator or a process that has ended."""
         if answer.source == OPERATOR:
             return
         assert self._question is not None
@@ -333,41 +334,42 @@ class Node:
             self.sent.append(Message(cast(NodeId, asker), self.id, Wait(wait), answer.response))
 
     def still_awaited(self) -> tuple[NodeId, ...]:
-        """Whose answers it waited for before these events, and does still."""
+        """Return the nodes whose answers it awaited before these events and still awaits."""
         peers = self.raft.replica.requests._peers
         return tuple(cast(NodeId, each) for each in sorted(peers)
                      if peers[each].request is not None and peers[each].correlation == AWAITED_ID)
 
-    # --- who is asked for the leader ---------------------------------------------------------------------------------
+    # --- queries for the leader ---------------------------------------------------------------------------------------
 
     def _asked_for_leader(self) -> list[int]:
         replica = self.raft.replica
         return [each for each in replica.voters.ids if each not in (self.id, replica.leader_id)]
 
     def _inquiries(self) -> int:
-        """The core counts inquiries, and the count says whom it asks; here it follows from whom it has asked."""
+        """Return the number of inquiries. In the core this count determines which voter is next. Here it follows from
+        the pending query."""
         replica = self.raft.replica
         peers = replica.requests._peers
         nodes = self._asked_for_leader()
         return next((number for number, each in enumerate(nodes) if each in peers), 0)
 
     def redirections(self) -> list[NodeId]:
-        """Whom else it might have asked for the leader: that it begins with the lowest id is of no importance, and
-        would tell nodes apart that are alike."""
+        """Return the other possible receivers of the query for the leader. The core begins with the lowest id. That is
+        of no importance, and would distinguish nodes that are alike."""
         if self.inquiry is None:
             return []
         peers = self.raft.replica.requests._peers
         return [cast(NodeId, each) for each in self._asked_for_leader() if each not in peers]
 
     def redirect(self, target: NodeId) -> None:
-        """It asked `target` for the leader, and not whom the core chose."""
+        """Redirect the query for the leader from the node that the core chose to `target`."""
         assert self.inquiry is not None
         asked, index = self.inquiry
         peers = self.raft.replica.requests._peers
         peers[target] = peers.pop(asked)
         self.sent[index] = self.sent[index]._replace(target=target)
 
-    # --- what is to be judged ----------------------------------------------------------------------------------------
+    # --- events to be judged ------------------------------------------------------------------------------------------
 
     def _appended(self, batch: Batch) -> None:
         invariants.appended(self, batch, self.recorder)
@@ -382,7 +384,7 @@ class Node:
 
 
 def judge(node: Node, names: tuple[str, ...], ledger: LedgerView, held: Callable[[], dict[Any, Any]]) -> None:
-    """Calls the invariants that look beyond one node."""
+    """Call the invariants that need more than one node."""
     for name in names:
         if name == "elected":
             invariants.elected(node, ledger)

@@ -1,8 +1,14 @@
-"""The states of an explored quorum and what leads from one to another.
+"""The states of an explored quorum and the transitions between them.
 
-A state is a few numbers: one for each node, one for the messages of each node's exchanges, one for what is known about
-the truth (`sim.ledger`), one for how often what may still happen. An event changes one node, and what it does depends
-on nothing else: so every event of every node is carried out once, by the real core, and looked up ever after.
+A state is a few numbers:
+
+- one for each node;
+- one for the messages of each node's exchanges;
+- one for what is known about the truth (`sim.ledger`);
+- one for the remaining budget of events.
+
+An event changes one node, and its effect depends on nothing else. So the real core executes every event of every node
+once, and the result is cached.
 """
 
 from collections import Counter
@@ -29,13 +35,13 @@ TIMEOUTS, CRASHES, LOSSES, DUPLICATES, REMINDERS, CHANGES, PROPOSALS = range(len
 
 
 State = tuple[tuple[int, ...], tuple[int, ...], int, int]
-"""Numbers in the tables of a `Space`: of the nodes and of the exchanges that they began, in the order of their ids; of
-the ledger; of the budget."""
+"""Numbers in the tables of a `Space`: of the nodes, of the exchanges that each began (both in the order of ids), of the
+ledger, and of the budget."""
 
 
 class Event(NamedTuple):
-    """`what` happens to the node at `place`: a method of `Node` and its argument, or the number of a message that it
-    receives, that is lost, or duplicated. `choice`: of the ways in which a node can do it."""
+    """An event at the node at `place`. `what` is a method of `Node` with its argument, or the delivery, loss or
+    duplication of the message with this number. `choice`: one of the alternatives that the node has."""
 
     what: str
     place: int
@@ -44,8 +50,8 @@ class Event(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """What an event does to the messages: some are sent; of those of `node`, which does not wait for others than
-    `awaited` any more (None: its process has ended), some are late."""
+    """Effect of an event on the messages. `sent` is added. Messages of `node` to others than `awaited` become late,
+    because it no longer waits for them. `awaited` is None when its process has ended."""
 
     node: NodeId
     sent: tuple[int, ...]
@@ -53,8 +59,8 @@ class Effect(NamedTuple):
 
 
 class Outcome:
-    """What one event does to one node, once and for all. `told`: to the ledger. `judged`: invariants that look beyond
-    the node."""
+    """Result of one event at one node, computed once. `told`: calls for the ledger. `judged`: invariants that need more
+    than the node."""
 
     __slots__ = ("effect", "is_beyond", "is_told", "judged", "node", "number", "told", "violation")
 
@@ -71,9 +77,13 @@ class Outcome:
 
 
 class Move:
-    """An event that may happen. `cost`: what of the budget it takes, NOTHING or an index. `outcomes` by the number of
-    the node, as far as they are known. `taken`: the message that is not under way any more. `places` of the askers
-    whose exchanges it may change, as long as the node does not learn of an epoch or a leader."""
+    """A possible event.
+
+    - `cost`: an index into the budget, or NOTHING.
+    - `outcomes`: the known ones, by the number of the node.
+    - `taken`: the message that the event removes.
+    - `places`: the nodes whose exchanges it may change, as long as the node learns of no epoch or leader.
+    """
 
     __slots__ = ("cost", "event", "outcomes", "places", "taken")
 
@@ -146,15 +156,15 @@ class Space:
         return tuple(numbers), exchanges, self.ledgers.number(freeze(ledger)), self.budgets.number(model.budget)
 
     def _calm(self, state: State) -> State:
-        """Where a quorum is when node 1 has stood for election and all went well until its first record is committed
-        everywhere; its budget is what it was."""
+        """Return the state after node 1 has campaigned and, without faults, all nodes have committed its first record.
+        The budget is unchanged."""
         state = self._happen(self.moves_of(state[0][0])[0], state[0][0], state, state[3])[0][1]
         return self.go_on(state, lambda nodes: all(
             each.hard_state.leader_id == 1 and each.applied > len(self.model.records) for each in nodes))
 
     def go_on(self, state: State, is_reached: Callable[[list[FrozenNode]], bool]) -> State:
-        """The first state with such nodes when all goes well: every flush ends and every message arrives, in turn,
-        because somebody who asks and hears nothing new asks again."""
+        """Return the first state with such nodes in a run without faults: every flush ends and every message arrives.
+        Messages take turns, because a node that learns nothing new from an answer repeats its request."""
         turns: Counter[int] = Counter()
         while True:
             nodes, exchanges, _, budget = state
@@ -173,7 +183,7 @@ class Space:
         return number
 
     def facts(self, number: int) -> tuple[int, int, int]:
-        """Of a node: the numbers of what it knows about the leader, of its log, and of its shape."""
+        """Return three numbers for a node: of its knowledge about the leader, of its log, and of its shape."""
         while len(self._facts) <= number:
             frozen = self.nodes.values[len(self._facts)]
             self._facts.append((
@@ -185,7 +195,8 @@ class Space:
     # --- events ------------------------------------------------------------------------------------------------------
 
     def successors(self, state: State) -> Iterator[tuple[Event, State]]:
-        """Every event that can happen, and what follows. Raises a `FoundError` when it breaks an invariant."""
+        """Yield every possible event and the state after it. Raises a `FoundError` when an event breaks an
+        invariant."""
         nodes, exchanges, ledger, budget = state
         spent = self.spent(budget)
         for number in nodes:
@@ -230,8 +241,9 @@ class Space:
         return found
 
     def spent(self, budget: int) -> tuple[int, ...]:
-        """What is left after one more of each, by its index; NOTHING where there is none left. Values are told apart by
-        how many were proposed before: the first to propose is at PROPOSALS, the next one behind it, and so on."""
+        """Return the remaining budget after one more event of each kind, by index, or NOTHING where none remains. A
+        value is distinguished by the number of proposals before it: the first proposal is at PROPOSALS, the next one
+        behind it, and so on."""
         known = self._spent.get(budget)
         if known is None:
             value, proposals = self.budgets.values[budget], self.model.budget.proposals
@@ -243,7 +255,7 @@ class Space:
         return known
 
     def deliveries_of(self, asker: int, exchange: int) -> tuple[tuple[int, Move], ...]:
-        """What can happen to the messages of an exchange, and the places of the nodes that it happens to."""
+        """Return the possible events of the messages in an exchange, with the place of the node that each changes."""
         known = self._deliveries.get((asker, exchange))
         if known is None:
             moves: list[tuple[int, Move]] = []
@@ -259,7 +271,8 @@ class Space:
         return known
 
     def _message_move(self, what: str, place: int, number: int, cost: int) -> Move:
-        """One for each message, whatever exchanges it is among: its outcomes are the same."""
+        """Return the event of a message. It is the same in all exchanges that contain the message, because its outcomes
+        are the same."""
         known = self._message_moves.get((what, number))
         if known is None:
             asker = self.messages.values[number].asker - 1
@@ -267,7 +280,7 @@ class Space:
         return known
 
     def moves_of(self, number: int) -> tuple[Move, ...]:
-        """What can happen to a node by itself."""
+        """Return the events that a node can have by itself."""
         known = self._moves.get(number)
         if known is None:
             known = self._moves[number] = tuple(self._find_moves(self.nodes.values[number]))
@@ -293,14 +306,14 @@ class Space:
                 AddVoterRequest(voter=voter(node_id), timeout_ms=ANY_TIME_MS)
             yield Move(Event("change", place, request), CHANGES)
 
-    # --- what they do, to the node -----------------------------------------------------------------------------------
+    # --- effects on the node ------------------------------------------------------------------------------------------
 
     def thawed(self, number: int) -> Node:
         frozen = self.nodes.values[number]
         return Node.thawed(self._configs[frozen.id - 1], self._around, frozen)
 
     def act(self, node: Node, event: Event) -> ViolationError | None:
-        """Lets the event happen to the node; gives the invariant that this breaks."""
+        """Execute the event at the node. Return the violation that this causes, or None."""
         try:
             if event.what == "deliver":
                 node.receive(self.messages.values[event.argument])
@@ -317,7 +330,8 @@ class Space:
         return None
 
     def _carry_out(self, event: Event, number: int) -> tuple[Outcome, ...]:
-        """The outcomes; more than one only where the core may choose whom it asks for the leader."""
+        """Return the outcomes. There are several only where the core may choose the receiver of its query for the
+        leader."""
         outcomes = [self._outcome(event, number, None)]
         outcomes += [self._outcome(event, number, target) for target in self._redirections]
         return tuple(outcomes)
@@ -339,11 +353,12 @@ class Space:
                        is_beyond=node.saved.epoch > self.model.epoch_max, told=tuple(node.recorder.told),
                        judged=tuple(node.judged))
 
-    # --- to the messages ---------------------------------------------------------------------------------------------
+    # --- effects on the messages --------------------------------------------------------------------------------------
 
     def _exchanges_of(self, exchanges: tuple[int, ...], taken: int, effect: int, nodes: tuple[int, ...],
                       places: tuple[int, ...]) -> tuple[int, ...]:
-        """Only those that have the message, that are of the node, or, when it knows more than before, all."""
+        """Return the exchanges after an event. It changes those that contain the message and those of the node. When
+        the node has learned something, it may change all."""
         knows = self._knows
         knowledge = tuple([knows[number] for number in nodes])
         after = list(exchanges)
@@ -357,7 +372,7 @@ class Space:
         return tuple(after)
 
     def _change(self, exchange: int, asker: int, taken: int, effect: Effect, knowledge: tuple[int, ...]) -> int:
-        """The messages of the exchanges that `asker` began, after an event."""
+        """Return the messages of the exchanges that `asker` began, after an event."""
         numbers = dict.fromkeys(each for each in effect.sent if self.messages.values[each].asker == asker)
         for each in self.exchanges.values[exchange]:
             message = self.messages.values[each]
@@ -382,7 +397,7 @@ class Space:
         late = self.messages.number(self.messages.values[number]._replace(wait=Wait.LATE))
         return self.exchanges.number(tuple(sorted(dict.fromkeys((*self.exchanges.values[exchange], late)))))
 
-    # --- to what is known about the truth ----------------------------------------------------------------------------
+    # --- effects on the ledger ----------------------------------------------------------------------------------------
 
     def _ledger_after(self, ledger: int, outcome: Outcome, nodes: tuple[int, ...]) -> int | ViolationError:
         key: tuple[int, ...] = (ledger, outcome.number)
@@ -407,7 +422,8 @@ class Space:
         return self.ledgers.number(freeze(ledger))
 
     def check(self, state: State) -> None:
-        """Durability: what is committed is on a disk, whoever loses power next. Raises a `ViolationError`."""
+        """Durability: check that what is committed is on a disk, whichever node loses power next. Raises a
+        `ViolationError`."""
         nodes, _, ledger, _ = state
         key = (ledger, *[self.facts(number)[1] for number in nodes])
         if key not in self._durable:
@@ -417,8 +433,8 @@ class Space:
     # --- symmetry ----------------------------------------------------------------------------------------------------
 
     def representative(self, state: State) -> State:
-        """The same for all states that differ in the names of the nodes only: nodes come in the order of what they look
-        like, and where some look alike, in each of their orders."""
+        """Return the same state for all states that differ only in the names of the nodes. Nodes are sorted by shape.
+        Nodes of equal shape are tried in each of their orders."""
         nodes, exchanges, ledger, budget = state
         found = self._representatives.get(nodes)
         if found is None:
