@@ -104,8 +104,7 @@ def _stop(load: Load, leader: ControllerProcess) -> float:
     return max(after - before for before, after in itertools.pairwise(answers) if after > began)
 
 
-# --- nodes that return
-# -------------------------------------------------------------------------------------------------
+# --- nodes that return ----------------------------------------------------------------------------------------------
 
 
 def returning(quorum: Quorum, rounds: int) -> int:

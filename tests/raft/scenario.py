@@ -1,4 +1,4 @@
-"""Scenario files: a story in commands, and what the replicas do, line by line.
+"""Scenario files: a story in commands, and the replicas' actions line by line.
 
     # KIP-996, "Pre-Vote request handling": the sentence that the story shows.
 
@@ -6,10 +6,10 @@
     ----
     1 becomes role=Prospective ...
 
-A block is one or more commands, `----`, and what they must print, up to an empty line. `quietly` before a command means
-that it is only the way there, `fails` that the node must stop. Lines with `#` are for the reader. After a
-change of behaviour `python -m tests.raft.scenario --rewrite` writes what is printed now into the files: read the
-difference, and keep it only when you understand where every line of it comes from.
+A block consists of one or more commands, `----`, and what they must print, up to an empty line. `quietly` before a
+command marks it as mere preparation; `fails` means that the node must stop. Lines with `#` are comments. After a change
+of behaviour `python -m tests.raft.scenario --rewrite` writes the current output into the files. Read the difference,
+and keep it only if you understand the origin of every line.
 """
 
 import re
@@ -47,7 +47,7 @@ PROMPT = "----"
 
 
 class Story:
-    """Carries out the commands of one file."""
+    """Executes the commands of one file."""
 
     def __init__(self) -> None:
         self.out: list[str] = []
@@ -55,7 +55,7 @@ class Story:
         self.shows_messages = False
 
     def run(self, line: str) -> list[str]:
-        """What one command prints."""
+        """Return what one command prints."""
         self.out = []
         if line.startswith("fails "):
             return self._run_failing(line.removeprefix("fails "))
@@ -69,11 +69,11 @@ class Story:
         return [] if line.startswith("quietly ") else self.out
 
     def _run_failing(self, line: str) -> list[str]:
-        """What must break an invariant."""
+        """Run a command that must break an invariant."""
         try:
             self.run(line)
         except AssertionError as error:
-            # Where the package is installed, pytest adds lines of its own to what an assertion says.
+            # Where the package is installed, pytest adds lines of its own to the text of an assertion.
             return [f"the node stops: {str(error).splitlines()[0]}"]
         raise ValueError(f"nothing was broken by: {line}")
 
@@ -87,35 +87,35 @@ class Story:
     # --- commands; `words` are those without "=", `options` those with
 
     def quorum(self, words: list[str], options: dict[str, str]) -> None:
-        """quorum 1 2 3 [observers=4,5] [kraft=0] [servers=1] [fetch_timeout_ms=...]: a formatted quorum, started;
-        `servers`: its voters are given bootstrap servers, too."""
+        """quorum 1 2 3 [observers=4,5] [kraft=0] [servers=1] [fetch_timeout_ms=...]: create and start a formatted
+        quorum. `servers`: its voters have bootstrap servers, too."""
         observers = _ids(options.pop("observers", ""))
         settings = {name: int(value) for name, value in options.items() if name not in ("kraft", "servers")}
         self.world = World(tuple(map(int, words)), observers, kraft_version=int(options.get("kraft", "1")),
                            trace=self._trace, asks_servers="servers" in options, **settings)
         self.world.watch = self._show
-        self.world.deliver()  # everybody asks around for a leader first
+        self.world.deliver()  # every node queries the others for a leader first
 
     def messages(self, words: list[str], options: dict[str, str]) -> None:
-        """messages on|off: whether they are printed when they are delivered."""
+        """messages on|off: whether messages are printed when they are delivered."""
         self.shows_messages = words == ["on"]
 
     def time_out(self, words: list[str], options: dict[str, str]) -> None:
-        """time-out N: time goes on to when N's role waits no more; only N is called."""
+        """time-out N: move time to the time-out of N's role; call N only."""
         self.world.time_out(int(words[0]))
 
     def elect(self, words: list[str], options: dict[str, str]) -> None:
-        """elect N: N's time-out, and everything that follows is delivered; N must lead then."""
+        """elect N: N's time-out, and deliver everything that follows; N must lead then."""
         self.world.elect(int(words[0]))
 
     def deliver(self, words: list[str], options: dict[str, str]) -> None:
-        """deliver [a->b ...]: all messages and what follows from them, or only those on these links."""
+        """deliver [a->b ...]: deliver all messages and those that follow, or only those on these links."""
         links = [_link(word) for word in words]
 
         self.world.deliver(lambda packet: not links or (packet.sender, packet.receiver) in links)
 
     def one(self, words: list[str], options: dict[str, str]) -> None:
-        """one a->b ...: on each of these links the message that waits longest."""
+        """one a->b ...: deliver on each of these links the message that has waited longest."""
         for link in map(_link, words):
             packet = next(each for each in self.world.wire if (each.sender, each.receiver) == link)
             self.world.wire.remove(packet)
@@ -128,80 +128,80 @@ class Story:
         self.say(f"{packet.sender}->{packet.receiver}{lost} {describe(packet.message)}")
 
     def lose(self, words: list[str], options: dict[str, str]) -> None:
-        """lose a->b [reason]: what waits is lost, and the asking side knows."""
+        """lose a->b [reason]: lose the waiting messages; the requesting side notices."""
         reason = Loss(" ".join(words[1:])) if len(words) > 1 else Loss.DISCONNECTED
         self.world.lose(*_link(words[0]), reason)
 
     def disconnect(self, words: list[str], options: dict[str, str]) -> None:
-        """disconnect a->b ...: a's connection to b breaks, and a notices."""
+        """disconnect a->b ...: break a's connection to b; a notices."""
         for word in words:
             self.world.disconnect(*_link(word))
 
     def drop(self, words: list[str], options: dict[str, str]) -> None:
-        """drop a->b ...: what waits is lost, and nobody knows."""
+        """drop a->b ...: lose the waiting messages; no node notices."""
         links = [_link(word) for word in words]
         self.world.wire = [each for each in self.world.wire if (each.sender, each.receiver) not in links]
 
     def propose(self, words: list[str], options: dict[str, str]) -> None:
-        """propose N value ...: one batch."""
+        """propose N value ...: propose one batch."""
         try:
             self.say(f"{words[0]} appends up to {self.world.propose(int(words[0]), *words[1:])}")
         except NotLeaderError as error:
             self.say(error)
 
     def pass_time(self, words: list[str], options: dict[str, str]) -> None:
-        """pass MS: time goes on, everybody is called in time, messages take none."""
+        """pass MS: move time, call every node in time; messages take no time."""
         self.world.pass_time(int(words[0]))
 
     def wait(self, words: list[str], options: dict[str, str]) -> None:
-        """wait MS: time goes on, nothing is delivered and nobody called."""
+        """wait MS: move time, deliver nothing and call no node."""
         self.world.now_ms += int(words[0])
 
     def tick(self, words: list[str], options: dict[str, str]) -> None:
-        """tick N: N is called now."""
+        """tick N: call N now."""
         self.world.tick(int(words[0]))
 
     def cut(self, words: list[str], options: dict[str, str]) -> None:
-        """cut a->b ...: nothing goes this way any more."""
+        """cut a->b ...: deliver nothing on these links from now on."""
         self.world.cut += [_link(word) for word in words]
 
     def partition(self, words: list[str], options: dict[str, str]) -> None:
-        """partition 1,2 3: only nodes of one group hear each other."""
+        """partition 1,2 3: let only nodes of one group reach each other."""
         self.world.partition(*map(_ids, words))
 
     def heal(self, words: list[str], options: dict[str, str]) -> None:
         self.world.heal()
 
     def hold(self, words: list[str], options: dict[str, str]) -> None:
-        """hold N ...: flushes of these nodes do not end."""
+        """hold N ...: do not end the flushes of these nodes."""
         for word in words:
             self.world.hold_flushes(int(word))
 
     def release(self, words: list[str], options: dict[str, str]) -> None:
-        """release N ...: they end."""
+        """release N ...: end them."""
         for word in words:
             self.world.release_flushes(int(word))
 
     def crash(self, words: list[str], options: dict[str, str]) -> None:
-        """crash N [kept=K]: what is not durable is gone, but for K records."""
+        """crash N [kept=K]: end the process; what is not durable is lost, except for K records."""
         self.world.crash(int(words[0]), int(options.get("kept", "0")))
 
     def start(self, words: list[str], options: dict[str, str]) -> None:
         self.world.start(int(words[0]))
 
     def restart_all(self, words: list[str], options: dict[str, str]) -> None:
-        """restart-all: every process ends and starts again."""
+        """restart-all: end every process and start it again."""
         for node_id in self.world.nodes:
             self.world.crash(node_id)
         for node_id in self.world.nodes:
             self.world.start(node_id)
 
     def node(self, words: list[str], options: dict[str, str]) -> None:
-        """node N [disk=K]: a node with an empty disk."""
+        """node N [disk=K]: create a node with an empty disk."""
         self.world.make(int(words[0]), int(options.get("disk", "0")))
 
     def old(self, words: list[str], options: dict[str, str]) -> None:
-        """old N ...: these do not know pre-votes; a peer finds out when it encodes one."""
+        """old N ...: these nodes do not know pre-votes; a peer finds out when it encodes one."""
         self.world.old += map(int, words)
 
     def resign(self, words: list[str], options: dict[str, str]) -> None:
@@ -210,7 +210,7 @@ class Story:
         self.world.settle(int(words[0]))
 
     def upgrade(self, words: list[str], options: dict[str, str]) -> None:
-        """upgrade N LEVEL: the leader N brings kraft.version up."""
+        """upgrade N LEVEL: let the leader N raise kraft.version."""
         raft = self.world.raft(int(words[0]))
         try:
             raft.upgrade(int(words[1]), raft.replica.epoch, self.world.now_ms)
@@ -219,7 +219,7 @@ class Story:
         self.world.settle(int(words[0]))
 
     def snapshot(self, words: list[str], options: dict[str, str]) -> None:
-        """snapshot N [at=OFFSET]: N writes a snapshot of what is committed."""
+        """snapshot N [at=OFFSET]: let N write a snapshot of what is committed."""
         node = self.world.nodes[int(words[0])]
         end_offset = int(options.get("at", node.up.replica.high_watermark))
         snapshot = node.up.snapshot_id(end_offset)
@@ -227,14 +227,14 @@ class Story:
         self.say(f"{words[0]} has snapshots {' '.join(map(str, node.snapshots.ids()))}")
 
     def trim(self, words: list[str], options: dict[str, str]) -> None:
-        """trim N: its log starts at its latest snapshot."""
+        """trim N: start N's log at its latest snapshot."""
         node = self.world.nodes[int(words[0])]
         latest = node.snapshots.latest()
         assert latest is not None
         node.up.trim_log(latest)
 
     def move(self, words: list[str], options: dict[str, str]) -> None:
-        """move N HOST: N comes back at another address."""
+        """move N HOST: restart N at another address."""
         node = self.world.nodes[int(words[0])]
         self.world.crash(int(words[0]))
         node.config = replace(node.config, endpoints=(Endpoint("CONTROLLER", words[1], 9093),))
@@ -245,12 +245,12 @@ class Story:
             self.say(self.world.line(node_id))
 
     def addresses(self, words: list[str], options: dict[str, str]) -> None:
-        """addresses N: where the voters are, as N's log has it."""
+        """addresses N: the voters' addresses in N's log."""
         voters = self.world.raft(int(words[0])).replica.voters.voters
         self.say(" ".join(f"{each.key}={','.join(endpoint.host for endpoint in each.endpoints)}" for each in voters))
 
     def known(self, words: list[str], options: dict[str, str]) -> None:
-        """known N: where other nodes listen, as N was told, and which address of each it would try."""
+        """known N: the addresses of other nodes that N knows, and which address of each it would try."""
         replica = self.world.raft(int(words[0])).replica
         for node_id, each in replica.directory.nodes.items():
             address_of = replica.address_of(node_id)
@@ -265,7 +265,7 @@ class Story:
             self.say(f"{node_id}: {' '.join(records)}")
 
     def feed(self, words: list[str], options: dict[str, str]) -> None:
-        """feed N from=L [leader=M] diverging=POSITION|snapshot=POSITION|records=v,v@EPOCH: answers N's Fetch in L's
+        """feed N from=L [leader=M] diverging=POSITION|snapshot=POSITION|records=v,v@EPOCH: answer N's Fetch in L's
         place."""
         node_id, sender = int(words[0]), int(options["from"])
         asked = next(each for each in self.world.wire if (each.sender, each.receiver) == (node_id, sender)
@@ -284,7 +284,7 @@ class Story:
         self.world.settle(node_id)
 
     def end_flush(self, words: list[str], options: dict[str, str]) -> None:
-        """end-flush N: the flush of N that was asked for first ends; the others do not."""
+        """end-flush N: end the oldest flush of N, not the others."""
         node = self.world.nodes[int(words[0])]
         flush = node.flushes.pop(0)
         node.log.finish_flush(flush)
@@ -299,13 +299,13 @@ class Story:
                 self.say(f"{name} {each.key} end={each.end_offset} fetch={each.fetch_ms} caught_up={each.caught_up_ms}")
 
     def ask(self, words: list[str], options: dict[str, str]) -> None:
-        """ask N KIND ...: a request (see REQUESTS) from outside; what is answered at once, or "later"."""
+        """`ask N KIND ...`: send a request (see REQUESTS) from outside; print the immediate answer, or "later"."""
         node_id, kind = int(words[0]), words[1]
         answer = self.world.request(node_id, REQUESTS[kind](self, words[2:], options))
         self.say(f"{node_id} answers {describe(answer)}" if answer else f"{node_id} answers later")
 
     def answer(self, words: list[str], options: dict[str, str]) -> None:
-        """answer: what the last `ask` got by now."""
+        """answer: print the answer to the last `ask` so far."""
         answer = self.world.answers.get(self.world.last_token)
         self.say(describe(answer) if answer else "no answer yet")
 
@@ -328,7 +328,7 @@ def _value(value: object) -> str:
     return value if isinstance(value, str) else type(value).__name__
 
 
-# --- what can be asked ------------------------------------------------------------------------------------------------
+# --- requests ---------------------------------------------------------------------------------------------------------
 
 
 def _sender(story: Story, options: dict[str, str], name: str = "from") -> ReplicaKey:
@@ -403,7 +403,7 @@ def _reassign(story: Story, words: list[str], options: dict[str, str]) -> Reques
 
 
 def _discover(story: Story, words: list[str], options: dict[str, str]) -> Request:
-    """discover from=N host=H boot=MS [epoch=E leader=L]: N tells where it listens, and who it thinks leads."""
+    """discover from=N host=H boot=MS [epoch=E leader=L]: N announces its address and the leader that it knows."""
     sender = Known(_sender(story, options), int(options["boot"]), (Endpoint("CONTROLLER", options["host"], 9093),))
     return DiscoverRequest(cluster_id=_cluster(options), sender=sender, epoch=int(options.get("epoch", "0")),
                            leader_id=int(options.get("leader", "-1")))
@@ -446,7 +446,7 @@ def files() -> list[Path]:
 
 
 def played(text: str) -> str:
-    """The file as it would be if what is printed now were right."""
+    """Return the file with the current output as the expected one."""
     story = Story()
     out: list[str] = []
     for block in _blocks(text):

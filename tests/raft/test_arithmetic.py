@@ -1,4 +1,4 @@
-"""Progress, tallies, requests: what can be proved alone."""
+"""Progress, tallies and requests: parts that can be tested alone."""
 
 import pytest
 from hypothesis import given

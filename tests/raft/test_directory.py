@@ -1,4 +1,4 @@
-"""Where nodes listen: whose word counts, and what is tried when an address is of no use."""
+"""Addresses of nodes: which sources count, and what is tried when an address does not work."""
 
 from kraft.raft.directory import NODES_MAX, Directory, Known
 from kraft.raft.messages import FetchRequest

@@ -11,7 +11,7 @@ from tests.raft.world import key
 
 
 def standing(voters: tuple[int, ...], up: tuple[int, ...] | None = None, leader: int = 1) -> Standing:
-    """`up`: who is caught up, everybody if not told."""
+    """Build the standing of a quorum; `up` are the replicas that are caught up, by default all."""
     keys = tuple(map(key, voters))
     return Standing(keys, key(leader), tuple(map(key, range(1, 10) if up is None else up)))
 
@@ -70,7 +70,7 @@ def test_dangers() -> None:
 
 
 def test_what_mends_is_no_danger() -> None:
-    """A quorum that has stopped, or is about to, may be made smaller where that is what helps."""
+    """A quorum that has stopped, or is about to, may be made smaller where that helps."""
     assert dangers(standing((1, 2, 3), up=(1, 2)), "-3") == [""]
     assert dangers(standing((1, 2, 3, 4), up=(1, 2)), "-4") == [""]
 

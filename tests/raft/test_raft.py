@@ -1,4 +1,4 @@
-"""What the door promises: the order in a `Ready`, group commit, time, refusals, and assertions that stop a node."""
+"""Contract of `Raft`: the order in a `Ready`, group commit, time, refusals, and assertions that stop a node."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ def vote(epoch: int, *, pre_vote: bool = False) -> VoteRequest:
 
 
 def pre_votes(raft: Raft) -> list[Ask]:
-    """A replica that stands, and whom it asks."""
+    """Let a replica campaign; return its requests for pre-votes."""
     raft.tick(1000)
     return [each for each in raft.take_ready().messages if isinstance(each, Ask)
             and isinstance(each.request, VoteRequest)]
@@ -111,7 +111,7 @@ def test_what_is_proposed_in_one_turn_is_one_flush_and_one_answer() -> None:
 
 
 def test_what_is_proposed_at_a_commit_goes_out_with_it() -> None:
-    """One answer tells a follower of the commit and of what the state machine proposed because of it."""
+    """One answer reports to a follower the commit and what the state machine proposed because of it."""
     world = World()
     world.elect(1)
     raft = world.raft(1)
@@ -136,7 +136,7 @@ def test_what_is_proposed_at_a_commit_goes_out_with_it() -> None:
 
 
 def answered(world: World, records: str) -> tuple[Raft, FetchResponse]:
-    """A follower, 2, and the leader's answer to its Fetch."""
+    """Return a follower, node 2, and the leader's answer to its Fetch."""
     world.elect(1)
     leader = world.raft(1)
     leader.propose((records,), world.now_ms)
@@ -223,7 +223,7 @@ def test_records_that_are_not_taken(change: dict[str, object]) -> None:
 
 
 def test_a_commit_is_not_told_before_the_epoch_is_durable() -> None:
-    """A single voter elects itself and commits: first its epoch, then the role, then what it committed."""
+    """A single voter elects itself and commits. It reports first its epoch, then the role, then what it committed."""
     raft = core(voters=VoterSet.of(voter(1)))
     raft.tick(2000)
     assert raft.take_high_watermark() is None
@@ -322,7 +322,7 @@ def test_nothing_to_wait_for() -> None:
     assert core(9, voters=VoterSet()).deadline_ms == NEVER_MS
 
 
-# --- what a peer says -------------------------------------------------------------------------------------------------
+# --- responses of peers -----------------------------------------------------------------------------------------------
 
 
 def test_a_response_that_says_it_was_no_pre_vote() -> None:
@@ -415,7 +415,7 @@ def test_fetches_that_cannot_be(wrong: dict[str, object], error: ErrorCode) -> N
     assert answer.error is error
 
 
-# --- the start --------------------------------------------------------------------------------------------------------
+# --- starting ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("state", "role"), [
@@ -451,7 +451,7 @@ def test_the_first_leader_makes_the_cluster_id() -> None:
 
 @pytest.mark.parametrize("nobody", [-1, -2, -(2**31)])
 def test_no_leader_nor_candidate_has_a_negative_id(nobody: int) -> None:
-    """Such ids are those of bootstrap servers, in this replica alone."""
+    """Such ids denote bootstrap servers, in this replica alone."""
     raft = core()
     for request in (BeginQuorumEpochRequest(cluster_id=CLUSTER, epoch=9, leader_id=nobody, voter=key(1)),
                     EndQuorumEpochRequest(cluster_id=CLUSTER, epoch=9, leader_id=nobody),
@@ -466,7 +466,7 @@ def test_no_leader_nor_candidate_has_a_negative_id(nobody: int) -> None:
 
 
 def test_no_quorum_is_taken_to_the_last_of_the_epochs() -> None:
-    """Nobody could be elected behind it. A replica that is far ahead itself goes on by small steps."""
+    """No replica could be elected after that epoch. A replica whose own epoch is far ahead continues by small steps."""
     last = 2**31 - 1
     raft = core()
     for request in (BeginQuorumEpochRequest(cluster_id=CLUSTER, epoch=last, leader_id=2, voter=key(1)),
@@ -501,7 +501,7 @@ def test_an_observer_asks_the_bootstrap_servers_under_ids_of_their_own() -> None
 
 @pytest.mark.parametrize("leader_id", [2, -1])
 def test_a_voter_that_reaches_nobody_asks_the_bootstrap_servers(leader_id: int) -> None:
-    """Everybody that it knows has moved while it was away; it also when it knows who led."""
+    """All other voters have moved while this one was offline. It queries the servers even if it has a last leader."""
     moved = (Endpoint("C", "moved2", 9093), Endpoint("C", "moved3", 9093))
     raft = core(1, HardState(1, None, leader_id), bootstrap=moved)
     found = (Known(key(2), 50, moved[:1]), Known(key(3), 50, moved[1:]))

@@ -1,4 +1,4 @@
-"""From any set of voters to any other: all pairs of sets of five nodes, and every leader."""
+"""Reassignments from any set of voters to any other: all pairs of sets of five nodes, and every leader."""
 
 from itertools import combinations
 
@@ -20,7 +20,7 @@ def everybody(target: ReplicaKey) -> ReplicaKey | None:
 
 
 def walk(current: tuple[int, ...], targets: tuple[int, ...], leader: int) -> tuple[VoterSet, list[Step], list[int]]:
-    """Carries the steps out; a hand over makes the first target that votes the leader."""
+    """Carry out the steps; a hand-over makes the first target that votes the leader."""
     voters = VoterSet.of(*map(voter, current)).toward(tuple(map(key, targets)))
     steps: list[Step] = []
     sizes = [len(current)]
@@ -77,7 +77,7 @@ def test_a_node_whose_disk_was_replaced_leaves_before_it_comes() -> None:
 
 
 def test_who_is_behind_leaves_first() -> None:
-    """Without 3, which is here, 2 would be needed, which is not."""
+    """A majority without 3, which is caught up, would need 2, which is not."""
     voters = VoterSet.of(voter(1), voter(2), voter(3)).toward((key(4),))
     assert next_step(voters, key(1), everybody) == Remove(key(3))
     assert next_step(voters, key(1), everybody, [key(2)]) == Remove(key(2))

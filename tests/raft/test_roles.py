@@ -1,6 +1,6 @@
-"""Every message, lost answer and time-out, given to a core in each of its roles: what it is afterwards, by the rules.
+"""Every message, lost answer and time-out, given to a core in each of its roles: the role that follows by the rules.
 
-The rows are written down from KIP-595, 642 and 996, not from the table that the core looks at (`test_transitions`).
+The rows are written down from KIP-595, 642 and 996, not from the table that the core uses (`test_transitions`).
 """
 
 from collections.abc import Callable, Mapping
@@ -46,17 +46,18 @@ from tests.raft.world import CLUSTER, NoChance, address, key, voter
 ME, OTHER, THIRD = 1, 2, 3
 EPOCH = 5
 LATE = 999
-"""The correlation id of an answer that nobody waits for."""
+"""Correlation id of an answer that no request awaits."""
 
 LETTERS: Mapping[str, Role] = {
     "U": Role.UNATTACHED, "P": Role.PROSPECTIVE, "C": Role.CANDIDATE, "L": Role.LEADER, "F": Role.FOLLOWER,
     "R": Role.RESIGNED}
 SAME = "UPCLFR"
-"""What follows from each role, one after the other: here, that nothing changes."""
+"""Role that follows from each role, in this order; here every role stays."""
 
 
 class Core:
-    """Node 1 of three voters in one of its roles: a follower of node 2, and where it led or leads, of its own epoch."""
+    """Node 1 of three voters in one of its roles: a follower of node 2, or for roles that lead or led, in its own
+    epoch."""
 
     def __init__(self, letter: str) -> None:
         self.now_ms = 0
@@ -98,13 +99,14 @@ class Core:
         self.settle()
 
     def answer(self, node_id: int, message: Response | Lost) -> None:
-        """To what that node was asked last, if it answers that."""
+        """Answer the last request to that node, if the message is an answer to it; otherwise step an answer that is
+        late."""
         asked = self.asked.get(node_id)
         waits = asked is not None and isinstance(message, Lost | ANSWERS[type(asked.request)])
         self.step(node_id, asked.correlation if asked is not None and waits else LATE, message)
 
     def time_out(self) -> None:
-        """Of its role: of the requests under way none has one that is as long."""
+        """Move time to the time-out of the role, which is longer than that of any request in flight."""
         role = self.raft.replica.role
         self.now_ms = getattr(role, "election_ms", None) or getattr(role, "fetch_ms", None) or int(
             self.now_ms + self.raft.replica.config.check_quorum_timeout_ms)
@@ -116,7 +118,7 @@ Event = Callable[[Core], None]
 
 
 def asks(make: Callable[[int], Request], after: int = 0) -> Event:
-    """A request of node 2 from an epoch so much after this replica's own."""
+    """Step a request of node 2 whose epoch is `after` above this replica's own."""
     return lambda core: core.step(7, 8, make(core.epoch + after))
 
 
@@ -165,16 +167,17 @@ def update(epoch: int) -> Request:
 
 
 REQUESTS: Mapping[tuple[Callable[[int], Request], int], str] = {
-    # Raft, 5.1: whoever hears of a higher epoch is in it, and leads nothing. A vote changes no other role.
+    # Raft, 5.1: a replica that receives a higher epoch enters it, and leads nothing. A vote changes no other role.
     (vote, -1): SAME, (vote, 0): SAME, (vote, 1): "UUUUUU",
     (pre_vote, -1): SAME, (pre_vote, 0): SAME, (pre_vote, 1): "UUUUUU",
-    # Who leads no epoch follows who does. The leader of an epoch, and who has led it, know of no other.
+    # A replica that leads no epoch follows the leader. A leader, and a replica that led the epoch, accept no other
+    # leader.
     (begin, -1): SAME, (begin, 0): "FFFLFR", (begin, 1): "FFFFFF",
     (begin_of_third, 0): "FFFLFR",
-    # A leader that goes has led until then; who it prefers stands at once.
+    # A leader that resigns has led until then; its preferred successor campaigns at once.
     (end, -1): SAME, (end, 0): "FFFLFR", (end, 1): "FFFFFF",
     (end_for_me, -1): SAME, (end_for_me, 0): "PPPLPR", (end_for_me, 1): "PPPPPP",
-    # The leader gives way to a replica in a later epoch, and stands. For others a Fetch is no news.
+    # The leader gives way to a replica in a later epoch, and campaigns. For others a Fetch is no news.
     (fetch, -1): SAME, (fetch, 0): SAME, (fetch, 1): "UPCPFR",
     (fetch_snapshot, -1): SAME, (fetch_snapshot, 0): SAME, (fetch_snapshot, 1): SAME,
     (discover, -1): SAME, (discover, 0): SAME, (discover, 1): "FFFFFF",
@@ -217,8 +220,8 @@ QUORUM_RESPONSES = sorted({each for each in ANSWERS.values() if issubclass(each,
     (1, THIRD, "FFFFFF")])
 def test_what_answers_tell_of_the_leader(kind: type[QuorumResponse], error: ErrorCode, after: int, leader_id: int,
                                          becomes: str) -> None:
-    """Whatever else they say: an answer of one voter alone decides nothing. In the epoch that this replica leads, or
-    led, all name it."""
+    """An answer of one voter alone decides nothing, whatever else it says. In the epoch that this replica leads, or
+    led, all answers name it."""
     def event(core: Core) -> None:
         led = core.role in (Role.LEADER, Role.RESIGNED) and after == 0 and leader_id != NOBODY
         core.answer(OTHER, kind(error=error, epoch=core.epoch + after, leader_id=ME if led else leader_id))
@@ -227,7 +230,7 @@ def test_what_answers_tell_of_the_leader(kind: type[QuorumResponse], error: Erro
 
 
 def answered(*responses: Callable[[int], Response | Lost]) -> Event:
-    """Answers of nodes 2, 3 to what they were asked."""
+    """Let nodes 2 and 3 answer their requests."""
     def event(core: Core) -> None:
         epoch, role = core.epoch, core.role
         for node_id, make in zip((OTHER, THIRD), responses, strict=False):
@@ -238,11 +241,11 @@ def answered(*responses: Callable[[int], Response | Lost]) -> Event:
 
 
 @pytest.mark.parametrize(("event", "becomes"), [
-    # A majority of pre-votes makes a candidate, one of votes a leader; a pre-vote that is lost ends the standing.
+    # A majority of pre-votes makes a candidate, one of votes a leader; a lost pre-vote ends the campaign.
     (answered(lambda epoch: VoteResponse(epoch=epoch, granted=True, pre_vote=True)), "UCLLFR"),
     (answered(lambda epoch: VoteResponse(epoch=epoch, granted=False, pre_vote=True),
               lambda epoch: VoteResponse(epoch=epoch, granted=False, pre_vote=True)), "UUCLFR"),
-    # Who does not know pre-votes has none to give.
+    # A replica that does not know pre-votes has none to grant.
     (answered(lambda epoch: VoteResponse(epoch=epoch, granted=False, pre_vote=False)), "UCCLFR"),
     (answered(lambda _epoch: Lost(Loss.UNSUPPORTED)), "UCCLFR"),
     (answered(lambda _epoch: Lost(Loss.DISCONNECTED), lambda _epoch: Lost(Loss.DISCONNECTED)), SAME),
@@ -252,8 +255,8 @@ def answered(*responses: Callable[[int], Response | Lost]) -> Event:
     (answered(lambda epoch: FetchResponse(epoch=epoch, not_follower=True)), SAME),
     (answered(lambda epoch: FetchSnapshotResponse(epoch=epoch, error=ErrorCode.SNAPSHOT_NOT_FOUND)), SAME),
     (answered(lambda _epoch: VersionsResponse()), SAME),
-    # Candidates ask for pre-votes again, a leader that nobody fetches from resigns; who has resigned enters the next
-    # epoch, and stands there at once: it has waited.
+    # Candidates request pre-votes again, a leader from which no voter fetches resigns. A resigned replica enters the
+    # next epoch, and campaigns there at once: it has waited.
     (Core.time_out, "PUPRPP"),
 ])
 def test_answers_and_time_outs(event: Event, becomes: str) -> None:

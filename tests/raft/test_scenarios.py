@@ -1,4 +1,4 @@
-"""Every scenario file tells what happens; see `tests/raft/scenario.py`."""
+"""Every scenario file describes what happens; see `tests/raft/scenario.py`."""
 
 import re
 from pathlib import Path

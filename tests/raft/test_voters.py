@@ -1,4 +1,4 @@
-"""Sets of voters, and the history of them that a log holds."""
+"""Sets of voters, and their history in a log."""
 
 import pytest
 from hypothesis import given
@@ -64,7 +64,7 @@ def test_what_a_java_leader_rewrites_is_a_cancelled_reassignment() -> None:
     assert record.voters == ONE_TO_THREE
 
 
-# --- history against a slow twin: the records themselves, replayed each time ------------------------------------------
+# --- history against a slow reference: the records themselves, replayed each time -----------------------------------
 
 changes = st.lists(st.one_of(
     st.tuples(st.just("voters"), st.integers(1, 9)),

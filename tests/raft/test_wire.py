@@ -1,4 +1,4 @@
-"""What replicas tell each other survives the way through Kafka's messages, as far as each version can carry it."""
+"""Messages of replicas survive the way through Kafka's messages, as far as each version can carry them."""
 
 from typing import Any
 
@@ -110,7 +110,7 @@ def test_other_clusters_and_bad_requests_are_refused_at_the_top(codec: Codec) ->
     answer = type(RESPONSES[codec.request][0])
     for version in range(API_BY_KEY[codec.key].versions.start, newest(codec) + 1):
         if codec.key == 1 and version < 12:
-            continue  # no replica asks so
+            continue  # no replica sends that
         other = answer(error=ErrorCode.INCONSISTENT_CLUSTER_ID)
         assert response_after(codec, other, version).error is ErrorCode.INCONSISTENT_CLUSTER_ID
         refused = codec.refuse(ErrorCode.INVALID_REQUEST)

@@ -1,4 +1,5 @@
-"""Fetches made of templates are, byte for byte, those that the codec makes; whatever fits none goes through it."""
+"""Fetches built from templates are byte for byte those of the codec; whatever fits no template goes through the
+codec."""
 
 from dataclasses import replace
 from typing import Any
@@ -62,7 +63,8 @@ def test_requests_that_change_in_numbers_only_are_not_decoded(monkeypatch: pytes
 
 
 def test_each_byte_of_a_request_counts() -> None:
-    """A body that is not like the one before in any other place is read anew, or refused as the codec does."""
+    """A body that differs from the previous one in any other place is decoded again, or refused as the codec refuses
+    it."""
     theirs, body = FetchTemplates(), encoded(ASKED)
     for at in range(len(body)):
         theirs.request_of(1, body, LATEST)
@@ -104,7 +106,7 @@ def test_responses_are_those_of_the_codec(version: int) -> None:
 
 
 def test_records_are_not_copied() -> None:
-    """Neither on their way into the parts of an answer nor out of one: they are what was read, or what was received."""
+    """Records are copied neither into the parts of an answer nor out of one: they are the bytes read or received."""
     ours, theirs = FetchTemplates(), FetchTemplates()
     ours.response_parts(ANSWERED, LATEST)
     records = batch(20_000)

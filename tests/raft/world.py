@@ -1,7 +1,8 @@
-"""A quorum in one process for tests of the rules: nothing happens unless the test says so.
+"""A quorum in one process for tests of the rules: nothing happens unless the test requests it.
 
-Messages wait in `wire` until they are delivered; time stands still until it is moved; chance gives node N always 100 N
-milliseconds, so that no two time out together. A flush ends at once, except on nodes that hold theirs.
+Messages wait in `wire` until they are delivered. Time stands still until the test moves it. Random numbers are fixed:
+node N always draws 100 N milliseconds, so that no two nodes time out together. A flush ends at once, except on nodes
+that hold theirs.
 """
 
 from collections.abc import Callable
@@ -23,12 +24,12 @@ from kraft.testing.memory_log import Batch, MemoryLog, MemorySnapshots, formatte
 
 CLUSTER = "test"
 CLIENT = 100
-"""Sources from here on are no nodes: their answers are kept in `World.answers`."""
+"""Sources from this number on are not nodes: answers to them are stored in `World.answers`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoChance:
-    """Always the same number, or the largest below it that is asked for."""
+    """Draws always the same number, or the largest below the limit."""
 
     number: int
 
@@ -38,7 +39,7 @@ class NoChance:
 
 
 def key(node_id: int, disk: int = 0) -> ReplicaKey:
-    """A replica; `disk` counts how often its disk was replaced."""
+    """Return the key of a replica; `disk` counts how often its disk was replaced."""
     return ReplicaKey(node_id, UUID(int=0xD000 + node_id + 0x100 * disk))
 
 
@@ -52,7 +53,7 @@ def voter(node_id: int, disk: int = 0) -> Voter:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """A message on its way. `correlation` belongs to the asking node."""
+    """A message in flight. `correlation` belongs to the requesting node."""
 
     sender: int
     receiver: int
@@ -62,7 +63,7 @@ class Packet:
 
 @dataclass(slots=True)
 class Node:
-    """What of a node outlives its process, and the process."""
+    """State of a node that outlives its process, and the process."""
 
     key: ReplicaKey
     config: RaftConfig
@@ -83,8 +84,8 @@ class Node:
 
 
 class World:
-    """Nodes by id. `trace(node id, text)` hears what the cores tell, `record(node id, event)` too. `asks_servers`: the
-    first voters too are given bootstrap servers; other nodes always are."""
+    """Nodes by id. `trace(node id, text)` receives the lines of the cores, `record(node id, event)` their events. With
+    `asks_servers` the first voters have bootstrap servers too; other nodes always do."""
 
     def __init__(self, voters: tuple[int, ...] = (1, 2, 3), observers: tuple[int, ...] = (), *, kraft_version: int = 1,
                  trace: Callable[[int, str], None] | None = None,
@@ -111,7 +112,7 @@ class World:
     # --- nodes
 
     def make(self, node_id: int, disk: int = 0, **settings: object) -> Node:
-        """A node with an empty disk, as `format` leaves it; started."""
+        """Create and start a node with an empty disk, as `format` leaves it."""
         static = self.kraft_version == 0
         me = ReplicaKey(node_id) if static else key(node_id, disk)
         is_first = me in self.voters.keys
@@ -141,7 +142,7 @@ class World:
         self.settle(node_id)
 
     def crash(self, node_id: int, kept: int = 0) -> None:
-        """The process ends; what is not durable is gone, but for `kept` records."""
+        """End the process. What is not durable is lost, except for `kept` records."""
         node = self.nodes[node_id]
         node.raft = None
         node.log.crash(kept)
@@ -159,7 +160,7 @@ class World:
         return self.raft(node_id).replica.role.role
 
     def leader(self) -> int:
-        """The leader of the highest epoch."""
+        """Return the leader of the highest epoch."""
         leaders = [node_id for node_id, node in self.nodes.items()
                    if node.raft and isinstance(node.raft.replica.role, Leader)]
         return max(leaders, key=lambda node_id: self.raft(node_id).replica.epoch)
@@ -167,7 +168,7 @@ class World:
     # --- the driver
 
     def settle(self, node_id: int) -> None:
-        """Carries out what is ready, in its order."""
+        """Carry out what is ready, in its order."""
         node = self.nodes[node_id]
         while True:
             ready = node.up.take_ready()
@@ -221,13 +222,14 @@ class World:
 
     @property
     def _aliases(self) -> dict[tuple[int, int], int]:
-        """Under which id a bootstrap server was asked."""
+        """Id under which each bootstrap server was queried."""
         return self.__dict__.setdefault("aliases", {})
 
     # --- messages and time
 
     def deliver(self, choose: Callable[[Packet], bool] = lambda packet: True) -> int:
-        """Delivers what waits and is chosen, and what follows from it, until nothing is left; gives how many."""
+        """Deliver the chosen messages that wait, and those that follow from them, until none is left. Return how
+        many."""
         count = 0
         while (packet := next((each for each in self.wire if choose(each)), None)) is not None:
             self.wire.remove(packet)
@@ -258,7 +260,8 @@ class World:
         return packet.receiver in self.old and is_new and isinstance(packet.message, Request)
 
     def request(self, node_id: int, request: Request) -> Response | None:
-        """Asks a node as a client and delivers nothing else; None when the answer is not there yet (`answers`)."""
+        """Send a request as a client and deliver nothing else. Return None if the answer is still pending
+        (`answers`)."""
         self._tokens += 1
         self.raft(node_id).step(CLIENT, self._tokens, request, self.now_ms)
         self.settle(node_id)
@@ -269,7 +272,7 @@ class World:
         return self._tokens
 
     def lose(self, sender: int, receiver: int, reason: Loss = Loss.DISCONNECTED) -> None:
-        """What waits between the two is lost, and the asking side hears of it."""
+        """Lose the messages that wait between the two nodes, and report that to the requesting side."""
         for packet in [each for each in self.wire if (each.sender, each.receiver) == (sender, receiver)]:
             self.wire.remove(packet)
             if isinstance(packet.message, Request):
@@ -277,14 +280,14 @@ class World:
                 self.settle(sender)
 
     def disconnect(self, sender: int, receiver: int) -> None:
-        """The connection breaks over which `sender` asks `receiver`, and it notices."""
+        """Break the connection over which `sender` sends requests to `receiver`; `sender` notices."""
         peer = self.raft(sender).replica.requests._peers.get(receiver)
         if peer is not None and peer.request is not None:
             self.raft(sender).step(receiver, peer.correlation, Lost(Loss.DISCONNECTED), self.now_ms)
             self.settle(sender)
 
     def partition(self, *groups: tuple[int, ...]) -> None:
-        """Only nodes of one group hear each other."""
+        """Let only nodes of one group reach each other."""
         self.cut = [(one, other) for one in self.nodes for other in self.nodes if one != other and not any(
             one in group and other in group for group in groups)]
 
@@ -292,7 +295,7 @@ class World:
         self.cut = []
 
     def pass_time(self, time_ms: int, *, deliver: bool = True) -> None:
-        """Moves time; every node is called when it wants to be. With `deliver`, messages take no time."""
+        """Move time and call each node at the times that it requests. With `deliver`, messages take no time."""
         end_ms = self.now_ms + time_ms
         while True:
             if deliver:
@@ -310,7 +313,7 @@ class World:
         self.settle(node_id)
 
     def time_out(self, node_id: int) -> None:
-        """Moves time to where the node's role wants to be called, and calls this node only."""
+        """Move time to the time-out of the node's role, and call this node only."""
         raft = self.raft(node_id)
         role = raft.replica.role
         deadline_ms = getattr(role, "election_ms", getattr(role, "fetch_ms", self.now_ms))
@@ -318,7 +321,7 @@ class World:
         self.tick(node_id)
 
     def elect(self, node_id: int) -> None:
-        """This node stands, and everything it needs is delivered."""
+        """Let this node campaign, and deliver everything that it needs."""
         self.time_out(node_id)
         self.deliver()
         assert self.role(node_id) is Role.LEADER, f"node {node_id} is {self.role(node_id)}"
@@ -328,14 +331,14 @@ class World:
         self.settle(node_id)
         return end
 
-    # --- looking
+    # --- inspection
 
     def values(self, node_id: int) -> list[object]:
-        """What the state machine of a node sees in its log: the proposed values."""
+        """Return the proposed values that the state machine of a node sees in its log."""
         return [record.value for record in self.nodes[node_id].log.records if isinstance(record.value, str)]
 
     def line(self, node_id: int) -> str:
-        """One node in one line."""
+        """Describe one node in one line."""
         node = self.nodes[node_id]
         if node.raft is None:
             return f"{node_id}: down, durable to {node.log.durable_end_offset}, {_hard(node.hard_state)}"
@@ -350,7 +353,7 @@ def _hard(state: HardState) -> str:
 
 
 def describe(message: Message) -> str:
-    """A message in a few words."""
+    """Describe a message in a few words."""
     name = type(message).__name__
     if isinstance(message, Lost):
         return f"lost: {message.reason}"

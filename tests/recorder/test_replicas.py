@@ -1,4 +1,4 @@
-"""What keeps a replica out of sync, as brokers' flight recorders tell it."""
+"""Reasons that keep a replica out of sync, as brokers' flight recorders report them."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ STATE_MS = 1_700_004_800_000
 
 
 class Told:
-    """The recorders of two brokers, on one clock that stands."""
+    """The recorders of two brokers, on one clock that stands still."""
 
     def __init__(self) -> None:
         self.now_ms = STATE_MS
@@ -63,7 +63,7 @@ def test_why_it_left() -> None:
 
 
 def test_what_a_leader_did_in_an_earlier_epoch_is_not_told() -> None:
-    """The outcome of what it proposed last, it heard of by losing the leadership."""
+    """The leader learned the outcome of its last proposal by losing the leadership."""
     told = Told()
     told.proposes([1, 2], [1], epoch=EPOCH - 2)
     told.proposes([1], [1, 2], epoch=EPOCH - 1)

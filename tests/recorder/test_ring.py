@@ -1,4 +1,4 @@
-"""The ring of one replica, and its lines."""
+"""The recorder ring of one replica, and its lines."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Entries of several nodes in one row: text, page, and the states that they tell."""
+"""Entries of several nodes on one time line: text, page, and the states that they show."""
 
 import re
 from html.parser import HTMLParser
@@ -20,7 +20,7 @@ def entry(time_ms: float, node_id: int, number: int, what: str, **values: object
 
 
 def election() -> tuple[World, list[Entry]]:
-    """Node 1 is elected, and dies; node 3 is next."""
+    """Record that node 1 is elected and dies, and that node 3 is next."""
     recorders = {node_id: Recorder(node_id) for node_id in (1, 2, 3, 4)}
     world = World((1, 2, 3), (4,), record=lambda node_id, event: recorders[node_id].record(event))
     world.elect(1)
@@ -70,7 +70,7 @@ def test_times_are_of_the_day_or_since_the_start() -> None:
 
 
 class Page(HTMLParser):
-    """Counts rows and looks for whatever a page would have to load."""
+    """Counts rows, and finds whatever a page would have to load."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ def test_entries_tell_what_a_node_is() -> None:
     states = states_of(entries)
     assert (states[3].role, states[3].epoch, states[3].leader_id) == ("Leader", 2, 3)
     assert (states[2].role, states[2].leader_id, states[2].because) == ("Follower", 3, "discovered a leader")
-    assert states[1].role == "Leader"          # it does not know better, nor do we
+    assert states[1].role == "Leader"          # neither the node nor the time line knows better
     for node_id in (2, 3):
         told, true = states[node_id].values, state_values(world.raft(node_id))
         assert {name: told[name] for name in ("role", "epoch", "leader", "hw", "voters")} == {

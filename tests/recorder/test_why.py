@@ -1,4 +1,4 @@
-"""Answers about quorums that are known to be as they are."""
+"""Explanations of quorums whose state is known."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ class Scene:
                            **settings)
 
     def situation(self) -> Situation:
-        """As the nodes that are up tell it."""
+        """Return the situation that the running nodes report."""
         nodes = self.world.nodes
         entries = [entry for node_id, node in nodes.items() if node.raft is not None for entry in (
             *self.recorders[node_id].entries(),
@@ -168,7 +168,7 @@ def test_a_reassignment_waits_for_who_stays() -> None:
 
 
 def test_a_reassignment_waits_for_an_address() -> None:
-    """Apache Kafka's controllers do not tell theirs."""
+    """Apache Kafka's controllers do not report their addresses."""
     scene = led((1, 2, 3), (4,))
     scene.world.pass_time(1000)
     scene.world.raft(1).replica.directory.nodes.pop(4)

@@ -1,4 +1,4 @@
-"""Simulated consumers: the test answers them in the place of brokers."""
+"""Simulated consumers: the test answers them in place of brokers."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ LEADER, FOLLOWER = 1, 2
 
 
 class Wire:
-    """Keeps what is asked, as (broker, question), and who waits for the answer."""
+    """Stores requests as (broker, question), and the callback that awaits the last answer."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, Any]] = []
@@ -40,7 +40,7 @@ class Wire:
 
 
 class Bench:
-    """One steady consumer, and the metadata that it hears of."""
+    """One steady consumer, and the metadata that it receives."""
 
     def __init__(self) -> None:
         self.wire = Wire()
@@ -57,13 +57,13 @@ class Bench:
         self.partition = PartitionRegistration((1, 2), (UUID(int=0),) * 2, (1, 2), leader, epoch)
 
     def question(self) -> tuple[int, Any]:
-        """What is asked next, after the pause before it."""
+        """Return the next request, after the pause before it."""
         while not self.wire.asked:
             self.loop.step(self.loop.now_us + TIMEOUT_MS * MILLISECOND)
         return self.wire.asked.pop(0)
 
     def fetch(self) -> tuple[int, int, int]:
-        """The next Fetch: the broker, the leader epoch, the offset."""
+        """Return the next Fetch: the broker, the leader epoch, the offset."""
         target_id, fetch = self.question()
         assert isinstance(fetch, Fetch)
         [part] = fetch.parts

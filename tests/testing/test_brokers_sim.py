@@ -1,4 +1,4 @@
-"""Runs with brokers: they hold, they are the same wherever they run, and they bite."""
+"""Runs with brokers: they hold, they are the same wherever they run, and they find bugs."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ SHOWN = (
 
 
 def without_leader_checks(seed: int) -> Options:
-    """What the seed drew before Metadata checked leaders."""
+    """Draw from the seed what was drawn before Metadata checked leaders."""
     return broker_options_of(seed).where(leader_checks=False, refusal_every_ms=0)
 
 
@@ -43,7 +43,8 @@ def test_brokers_without_faults_commit_everything() -> None:
 
 
 def test_a_broker_that_is_taken_for_dead_harms_nobody() -> None:
-    """Its connection breaks, it cannot come back in time and does not answer, but it lives and is a leader."""
+    """The broker is alive and a leader, but its connection breaks, it cannot reconnect in time, and it does not
+    answer."""
     options = CALM.where(reset_every_ms=300, grace_ms=20, cut_ms=800, fault_seconds=4)
     outcome = simulate(1, options)
     assert outcome.violation is None
@@ -68,7 +69,7 @@ def test_no_client_is_sent_to_a_leader_that_ended() -> None:
 
 
 def test_a_leader_that_refuses_connections_harms_nobody() -> None:
-    """It lives: some other nodes cannot connect to it, or have connections to it that hang."""
+    """The leader lives, but some other nodes cannot connect to it, or have connections to it that hang."""
     options = CALM.where(leader_checks=True, refusal_every_ms=60, stall_every_ms=100, cut_ms=2000, elect_every_ms=100,
                          fault_seconds=4)
     outcomes = [simulate(seed, options) for seed in range(5)]
@@ -79,19 +80,19 @@ def test_a_leader_that_refuses_connections_harms_nobody() -> None:
 
 @pytest.mark.parametrize("seed", [
     6528,       # a heartbeat from before a broker stopped came last, and made it a leader
-    9354,       # the same, with others that went on
-    8185,       # records of an overtaken leader just below a new log start were taken for those that were deleted there
-    16298,      # a reader was told of a deletion that the next leader had not heard of: it need not read what came back
+    9354,       # the same, with others that continued
+    8185,       # records of an overtaken leader just below a new log start were mistaken for those deleted there
+    16298,      # a reader received a deletion that the next leader had not: it need not read what came back
 ])
 def test_what_was_mended_stays_mended(seed: int) -> None:
-    """In runs as they were then."""
+    """Runs with the draws of the time when the faults were found."""
     options = without_leader_checks(seed).where(directories=1, directory_every_ms=0, resize=False)
     assert simulate(seed, options).violation is None
 
 
 @pytest.mark.parametrize("seed", [
-    50802,      # the only replica that a partition was reassigned to had lost power, and nobody knew yet
-    54994,      # a broker made a log anew whose directory had failed before the metadata told where that was
+    50802,      # the only replica that a partition was reassigned to had lost power, and no node knew yet
+    54994,      # a broker recreated a log whose directory had failed before the metadata knew which one that was
     20027,      # the last leader, which had lost power, was elected although an eligible replica was only fenced
 ])
 def test_what_was_the_fault_of_the_run(seed: int) -> None:
@@ -132,7 +133,7 @@ def test_one_seed_is_one_run_whatever_the_order_of_hashes() -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_bug_is_found(name: str) -> None:
-    """Without the bug the same run holds."""
+    """The same run holds without the bug."""
     found = hunt([BROKER_MUTANTS[name]], range(30), finds=1, draw=broker_options_of)[0]
     assert found.seed is not None
     assert found.violations
@@ -151,7 +152,7 @@ def test_a_wrong_answer_to_a_consumer_is_named(name: str, kind: str) -> None:
 
 
 def test_what_no_consumer_saw_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that begins where the log ends has not seen what was there."""
+    """A consumer that begins at the log's end has not seen what precedes it."""
     monkeypatch.setattr(Consumer, "_place", lambda self, bounds: self.reads.begin(bounds.end))
     violation = simulate(1, CALM).violation
     assert violation is not None

@@ -1,5 +1,5 @@
-"""The explorer: it visits everything once, tells nodes apart only where they differ, and finds what is wrong by the
-shortest way."""
+"""The explorer visits each state once, distinguishes nodes only where they differ, and finds a fault by the shortest
+path."""
 
 from dataclasses import replace
 
@@ -68,7 +68,7 @@ def test_a_bug_is_found_by_the_shortest_way(name: str, invariant: str, events: i
 
 
 def test_a_restarted_leader_votes_no_second_time() -> None:
-    """The shortest way to a bug that seeds hardly meet, as the explorer found it."""
+    """The shortest path to a bug that seeds rarely meet, as the explorer found it."""
     with planted(MUTANTS["restarted-leader-votes-again"]):
         trace = replay(Space(ELECTIONS), VOTES_AGAIN)
     assert trace.violation is not None
@@ -77,7 +77,7 @@ def test_a_restarted_leader_votes_no_second_time() -> None:
 
 
 def test_an_observer_becomes_a_voter() -> None:
-    """The model in which that is explored begins with two voters, and the third node can be added."""
+    """The model of that exploration begins with two voters; the third node can be added."""
     space = Space(MODELS["joining"])
     assert [space.thawed(number).raft.replica.is_voter for number in space.first[0]] == [True, True, False]
     [added] = [after for event, after in space.successors(space.first)
@@ -87,7 +87,7 @@ def test_an_observer_becomes_a_voter() -> None:
 
 
 def space_end(space: Space) -> int:
-    """The log end when the voters were changed: their record is behind the leader's first."""
+    """Log end when the voters were changed: their record follows the leader's first one."""
     return len(space.model.records) + 2
 
 
@@ -107,8 +107,8 @@ def test_what_is_frozen_is_the_same_when_it_is_thawed() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_nodes_are_alike(name: str) -> None:
-    """What follows from a state with the nodes renamed is what follows from it, renamed: so the names of nodes tell
-    nothing, and one state of those that differ in them is enough."""
+    """Renaming the nodes of a state and stepping it give the same in either order. So the names of nodes carry no
+    information, and one state of those that differ only in them is enough."""
     space = Space(MODELS[name])
     renaming = Renaming(99, tuple(map(NodeId, (0, 2, 3, 1))), space.chains)
     for state in walked(space, 150):
@@ -126,7 +126,7 @@ def rename(space: Space, state: State, renaming: Renaming) -> State:
 
 
 def walked(space: Space, count: int) -> list[State]:
-    """The states on some way that goes far."""
+    """Return the states on some path that leads far."""
     states = [space.first]
     while len(states) < count:
         following = [after for _, after in space.successors(states[-1]) if after not in states]

@@ -1,4 +1,4 @@
-"""The judges of histories, each class seen to be found."""
+"""The judges of histories, each class of fault shown to be found."""
 
 from array import array
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def kinds(problems: list[Problem]) -> list[str]:
 
 def test_a_good_log_passes() -> None:
     assert judge_log("t", {7: sends([0, 1, NONE, 2], [-1, -1, 0, 1])}, log(0, 1, 3)) == []
-    assert judge_log("t", {7: sends([0, NONE, NONE])}, log(0, 1)) == []       # one was not answered and is there
+    assert judge_log("t", {7: sends([0, NONE, NONE])}, log(0, 1)) == []       # one was not answered and is stored
     assert judge_log("t", {7: sends([0, SOMEWHERE])}, log(0, 1)) == []
     twice = log(0, 1, 2, 1, 2)
     assert judge_log("t", {7: sends([0, 3, 4])}, twice, sent_again=set(twice[3:])) == []
@@ -61,7 +61,7 @@ def test_a_bad_log_is_named(sent: Sends, stored: list[int], kind: str) -> None:
 
 
 def seen(*polls: Sequence[tuple[int, int]], position: int = 0) -> Reads:
-    """Polls of (offset, sequence)."""
+    """Build polls of (offset, sequence)."""
     reads = Reads("reader", position)
     for number, poll in enumerate(polls):
         for offset, sequence in poll:
@@ -70,7 +70,7 @@ def seen(*polls: Sequence[tuple[int, int]], position: int = 0) -> Reads:
 
 
 def sought(position: int, *poll: tuple[int, int]) -> Reads:
-    """A poll after a seek."""
+    """Build a poll after a seek."""
     reads = seen([(0, 0), (1, 1), (2, 2)])
     reads.begin(position)
     for offset, sequence in poll:

@@ -1,4 +1,4 @@
-"""A bug can only be put where there is something to put it in place of, and where it can be called as that is."""
+"""A bug can only replace something that exists, and must be callable in the same way."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whole runs: they hold, they are the same wherever they run, and they bite."""
+"""Whole runs: they hold, they are the same wherever they run, and they find bugs."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ from kraft.testing.sim.world import World
 
 SHORT = {"fault_seconds": 1}
 
-# Bugs of each kind with a seed that shows them soon.
+# Bugs of each kind with a seed that soon shows them.
 SHOWN = {
     "restarted-leader-goes-on": 18, "no-check-quorum": 3, "observers-stand": 4, "timer-is-not-reset": 4,
     "restarted-leader-votes-again": 42, "resigning-is-ignored": 3, "no-pre-vote": 0, "any-log-wins": 0,
@@ -52,23 +52,24 @@ def test_no_seed_of_a_sample_breaks_an_invariant() -> None:
 
 
 @pytest.mark.parametrize(("seed", "drawn_by"), [
-    (9744, 9744),       # of two voters one had lost its disk just before it became one: no core could go on
+    (9744, 9744),       # one of two voters had lost its disk just before it became one: no core could continue
     (17, 16492),        # a request to remove the leader came late, when everything had converged
-    (29663, 29663),     # a reassignment to one voter alone, of whose damaged disk only the run knew
-    (5, 10461),         # a Fetch was asked for, and what it acknowledged cut off, in one turn of the loop
-    (22975, 22975),     # the sole founder came back with a new disk, and no address at which to look for its successor
-    (29850, 29850),     # a candidate heard late of its votes, and led an epoch that was over
-    (80789, 80789),     # a process that had stopped went on with what it still had to send
-    (106371, 106371),   # a process whose disk failed in the last step of its leaving still left
-    (115776, 115776),   # the last record was in a snapshot, and trimmed, before somebody far away had fetched it
-    (113, 113),         # two votes in two epochs were given in one turn: the first was never durable, nor need it be
+    (29663, 29663),     # a reassignment to a single voter, whose damaged disk only the run knew of
+    (5, 10461),         # a Fetch was requested, and what it acknowledged cut off, in one step of the loop
+    (22975, 22975),     # the sole founder came back with a new disk, and no address at which to find its successor
+    (29850, 29850),     # a candidate received its votes late, and led an epoch that was over
+    (80789, 80789),     # a process that had stopped continued with what it still had to send
+    (106371, 106371),   # a process whose disk failed in the last step of its shutdown still left
+    (115776, 115776),   # the last record was in a snapshot, and trimmed, before a distant node had fetched it
+    (113, 113),         # two votes in two epochs were given in one step: the first was never durable, nor need it be
 ])
 def test_what_was_the_fault_of_the_run(seed: int, drawn_by: int) -> None:
     assert simulate(seed, options_of(drawn_by)).violation is None
 
 
 def test_voters_at_new_addresses_find_a_leader_in_time() -> None:
-    """Within two election time-outs after a majority can be reached, whatever is known of the addresses."""
+    """A leader is found within two election time-outs after a majority is reachable, whatever is known of the
+    addresses."""
     report = campaign(range(20), run=simulate_relocation)
     assert report.findings == []
     assert report.counts["message to an address without a listener"] > 100
@@ -99,7 +100,7 @@ def test_jobs_change_nothing() -> None:
 
 @pytest.mark.parametrize(("name", "seed"), SHOWN.items())
 def test_a_bug_is_found(name: str, seed: int) -> None:
-    """Without the bug the same run holds."""
+    """The same run holds without the bug."""
     found = hunt([MUTANTS[name]], range(seed, seed + 1), finds=1)[0]
     assert found.seed == seed
     assert found.violations

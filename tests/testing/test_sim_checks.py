@@ -1,4 +1,4 @@
-"""The judges of a run, each seen to judge."""
+"""The judges of a run, each shown to find a fault."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,7 @@ CONTENTS = Contents()
 
 
 def log_of(*values: tuple[Value, int]) -> list[Batch]:
-    """One batch for each (value, epoch)."""
+    """Build a log with one batch for each (value, epoch)."""
     batches, chain = [], 0
     for offset, (value, epoch) in enumerate(values):
         batches.append(CONTENTS.encode(offset, epoch, value, chain))
@@ -31,7 +31,7 @@ def value(number: int) -> Value:
 
 
 def history_of(*operations: tuple[int, int, int, int]) -> History:
-    """Of (number, invoked, end offset, acknowledged)."""
+    """Build a history of (number, invoked, end offset, acknowledged)."""
     history = History()
     for number, invoked_us, end_offset, acknowledged_us in operations:
         operation = history.invoked(value(number), invoked_us)
@@ -92,7 +92,7 @@ def test_one_leader_and_one_vote_in_an_epoch() -> None:
 
 
 def node_in(epoch: int, saved_epoch: int) -> Any:
-    """Node 1 of three voters, as the judges see it."""
+    """Build node 1 of three voters, as the judges see it."""
     replica = SimpleNamespace(epoch=epoch, voters=SimpleNamespace(majority=2))
     return SimpleNamespace(life=1, key=ReplicaKey(1), saved=HardState(epoch=saved_epoch, voted=ReplicaKey(1)),
                            raft=SimpleNamespace(replica=replica), told=SimpleNamespace(epoch=epoch), applied=0,
@@ -134,7 +134,8 @@ def test_what_is_committed_once_is_committed_for_all() -> None:
 
 
 def test_a_leader_has_what_was_committed_in_earlier_epochs() -> None:
-    """Not what a later one committed: who hears late of its votes may lead an epoch that is over."""
+    """A leader need not have what a later leader committed: a candidate that receives its votes late may lead an epoch
+    that is over."""
     ledger = committed(1, 2, epoch=3)
     assert [ledger.end_before_epoch(epoch) for epoch in (1, 2, 3, 4)] == [0, 0, 0, 2]
     ledger.commits(ledger.committed[:1], 2, "a leader of before, whom answers reached late")

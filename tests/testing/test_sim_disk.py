@@ -1,4 +1,4 @@
-"""The simulated disk and the log on it: what survives which death, and what a start makes of it."""
+"""The simulated disk and the log on it: what survives which death, and how the log starts afterwards."""
 
 from errno import EIO
 from random import Random

@@ -1,8 +1,9 @@
-"""The simulated log tells the core what the engine's log tells it, through every death that the simulated disk knows.
+"""The simulated log reports to the core what the engine's log reports, through every death that the simulated disk
+knows.
 
 Two logs of each kind do the same: proposals, control records, fetches from each other, cuts, flushes, deaths of the
-process and losses of power. The simulated disk says which batch is the first that a loss of power takes; the engine
-then finds a file that is torn there, in some way.
+process and losses of power. The simulated disk decides which batch is the first that a loss of power destroys. The
+engine then finds a file that is torn there, in some way.
 """
 
 import shutil
@@ -34,7 +35,7 @@ NOW_MS: Final = 1_700_000_000_000
 
 
 class Pair:
-    """One log of each kind, in the same state. `ends`: of all batches, with who they are."""
+    """One log of each kind, in the same state. `ends` holds the end of each batch and its identity."""
 
     def __init__(self, directory: Path, contents: Contents) -> None:
         self._directory = directory
@@ -87,14 +88,14 @@ class Pair:
         self._log.flush()
 
     def cut(self, count: int) -> None:
-        """Keeps so many batches."""
+        """Keep the first `count` batches."""
         del self.ends[count:]
         end = self.ends[-1][0] if self.ends else 0
         self.sim.truncate(end)
         self.real.truncate(end)
 
     def follow(self, leader: "Pair", *, ahead: bool) -> None:
-        """Cuts off what the leader does not have, and fetches what it has besides."""
+        """Cut off what the leader does not have, and fetch what it has beyond that."""
         common = 0
         while common < min(len(self.ends), len(leader.ends)) and self.ends[common] == leader.ends[common]:
             common += 1
@@ -109,14 +110,14 @@ class Pair:
         self.ends = list(leader.ends)
 
     def die(self) -> None:
-        """The process dies: what it wrote is there."""
+        """Let the process die: what it wrote remains."""
         self._disk.lose_process()
         self._move()
         self._open()
 
     def lose_power(self, draw: Random) -> None:
-        """What was flushed is there, and of the rest what the simulated disk says. The engine has flushed more where an
-        epoch began, for the sake of its checkpoint."""
+        """Lose power: what was flushed remains, and of the rest what the simulated disk decides. The engine has flushed
+        more where an epoch began, for its checkpoint."""
         if self._log.durable_end_offset > self.sim.durable_offset:
             self.flush()
         self._disk.lose_power(Random(draw.random()))
@@ -137,7 +138,7 @@ class Pair:
                 yield batch
 
     def _move(self) -> Path:
-        """The files as a process finds them that starts now; the one before is gone without a last word."""
+        """Copy the files as a process that starts now finds them; the previous process ended without a close."""
         before = self._home
         self._deaths += 1
         shutil.rmtree(self._home)
@@ -148,14 +149,14 @@ class Pair:
 
 
 def tear(path: Path, at: int, size: int, draw: Random) -> None:
-    """The batch of `size` bytes at `at` did not become durable, or not as a whole."""
+    """Damage the batch of `size` bytes at `at`: it did not become durable, or not completely."""
     data = bytearray(path.read_bytes())
     how = draw.randrange(3)
     if how == 0:
         del data[at + draw.randrange(size):]
     elif how == 1:
         data[at:] = bytes(len(data) - at)
-    else:                              # one sector that has the checksum, or what it is of
+    else:                              # one sector: of the checksum, or of what it covers
         sector = (at + draw.randrange(size)) // SECTOR_BYTES * SECTOR_BYTES
         begin, end = max(at, sector), min(at + size, sector + SECTOR_BYTES)
         changed = bytes(byte ^ 0xFF for byte in data[begin:end])

@@ -1,4 +1,4 @@
-"""What a simulated process lends the real driver: its event loop, the flusher's thread, the courier."""
+"""Parts of a simulated process that the real driver uses: its event loop, the flusher's thread, the sender to peers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ from tests.raft.world import key
 
 
 class Thread:
-    """A process whose flushes end when the test says so."""
+    """A process whose flushes end on the test's request."""
 
     def __init__(self) -> None:
         self.disk = Disk()
@@ -138,7 +138,7 @@ def test_a_coroutine_goes_on_when_its_future_has_come() -> None:
 
 
 class Core:
-    """A driver that finds out, when it is asked, whether the Fetch has left."""
+    """A driver that learns only on request whether the Fetch has left."""
 
     def __init__(self, *, leaves: bool = True) -> None:
         self.leaves = leaves

@@ -1,7 +1,7 @@
-"""The simulator's partition, log and fetcher beside the compiled ones: the same is done to both, and both must then be
-in the same state. What is found with the twins is worth as much as they are alike.
+"""The simulator's partition, log and fetcher beside the compiled ones: both undergo the same steps, and must then be in
+the same state. What is found with the models is worth as much as they are alike.
 
-Two replicas, one of which leads; a third one exists only as what it fetches.
+Of two replicas one leads; a third one exists only by its fetches.
 """
 
 from pathlib import Path
@@ -32,10 +32,10 @@ REPLICAS = (*IDS, OUTSIDER)
 KEY = UUID(bytes=topic_id_of("t")), 0
 BROKER_EPOCH = 7
 OTHERS = 1000
-"""Producers from here on send one batch, of any size: a twin numbers batches, not records."""
+"""Producers from this id on send one batch, of any size: a model numbers batches, not records."""
 
 epochs = st.integers(0, 9)
-isrs = st.sampled_from(((), (OUTSIDER,), (0,), (0, OUTSIDER)))         # 0: the other of the two
+isrs = st.sampled_from(((), (OUTSIDER,), (0,), (0, OUTSIDER)))         # 0: the other one of the two
 STEPS = st.lists(st.one_of(
     st.tuples(st.just("append"), st.integers(1, 4)),
     st.tuples(st.just("produce"), st.integers(1, 2), st.integers(0, 1), st.integers(0, 6)),
@@ -52,7 +52,7 @@ STEPS = st.lists(st.one_of(
 
 
 class Home:
-    """The broker of a twin."""
+    """The broker of a model."""
 
     durability = PAGE_CACHE
     fetch_batches_max = 1 << 30
@@ -71,7 +71,7 @@ class Home:
 
 
 class Follower:
-    """The broker of a twin's fetcher: what is asked goes nowhere, the test answers."""
+    """The broker of a model's fetcher. Its requests go nowhere; the test answers."""
 
     epoch = BROKER_EPOCH
 
@@ -85,7 +85,7 @@ class Follower:
 
 
 class World:
-    """`twins` and `compiled` by node id; `told` are the followers of which their leader said that they caught up."""
+    """`twins` and `compiled` by node id; `told` are the followers that their leader reported as caught up."""
 
     def __init__(self, directory: Path, min_insync_replicas: int) -> None:
         self.nodes = {}
@@ -122,10 +122,10 @@ class World:
     def _named(self, isr: tuple[int, ...]) -> tuple[int, ...]:
         return (self.leader, *(each or self.follower for each in isr))
 
-    # --- what may happen ----------------------------------------------------------------------------------------------
+    # --- steps -------------------------------------------------------------------------------------------------------
 
     def lead(self, leader: int, epochs_on: int, isr: tuple[int, ...], more: tuple[int, ...]) -> None:
-        """The metadata tells who leads, in a later epoch or, with the same leader, in this one again."""
+        """Name the leader by the metadata, in a later epoch or, with the same leader, again in this one."""
         self.epoch += epochs_on if leader == self.leader else max(1, epochs_on)
         self.leader = leader
         named = self._named(isr)
@@ -142,12 +142,12 @@ class World:
         self.compiled[self.leader].set_isr(named, maximal)
 
     def append(self, count: int) -> None:
-        """Of a producer of its own, so that it is never known."""
+        """Append a batch of a new producer, so that it is never known."""
         self.value += 1
         self._append(count, OTHERS + self.value, 0, 0)
 
     def produce(self, producer: int, producer_epoch: int, sequence: int) -> None:
-        """One record, so that both count sequences alike."""
+        """Produce one record, so that both count sequences alike."""
         self.value += 1
         self._append(1, producer, producer_epoch, sequence)
 
@@ -167,7 +167,7 @@ class World:
             end, lambda state: self.acknowledged.append((end, state)), timeout_ms=1 << 40)
 
     def replicate(self) -> None:
-        """The follower fetches once."""
+        """Let the follower fetch once."""
         twin = self.twins[self.follower]
         fetcher = Fetcher(cast(Any, Follower(self.follower)), self.leader)
         followed = fetcher.followed[KEY] = Followed(twin)
@@ -191,7 +191,7 @@ class World:
         assert [code for _, code in line.errors] == ([answer.error] if answer.error else [])
 
     def fetch(self, from_end: int, last_epoch: int, epoch_from: int, broker_epoch: int) -> None:
-        """Somebody who has no log here fetches, from any place and in any epoch."""
+        """Let a replica without a log in this test fetch, from any position and in any epoch."""
         twin = self.twins[self.leader]
         offset = max(0, twin.log.end_offset - from_end)
         answer = twin.read(FetchPart(KEY, self.epoch + epoch_from, offset, last_epoch), OUTSIDER, broker_epoch)
@@ -202,7 +202,7 @@ class World:
         self._compare_answers(answer, told)
 
     def consume(self, at_leader: bool, from_end: int, epoch_from: int) -> None:
-        """A consumer fetches, from any replica."""
+        """Let a consumer fetch, from any replica."""
         node_id = self.leader if at_leader else self.follower
         twin = self.twins[node_id]
         offset = max(0, twin.log.end_offset - from_end)
@@ -227,7 +227,7 @@ class World:
         return None if epoch < 0 else (epoch, end)
 
     def delete(self, below: int) -> None:
-        """Up to the end of a batch that is committed: the twin has no half batches."""
+        """Delete up to the end of a committed batch: the model has no half batches."""
         twin = self.twins[self.leader]
         ends = [twin.log.start_offset, *(each.end_offset for each in twin.log.batches
                                          if each.end_offset <= twin.high_watermark)]
@@ -237,15 +237,15 @@ class World:
         self.compiled[self.leader].delete_records(offset)
 
     def cut(self, epoch: int, end_offset: int) -> None:
-        """The follower is told where its log leaves the leader's, which is not below where its own starts."""
+        """Report to the follower where its log diverges from the leader's, which is not below its own log's start."""
         end_offset += self.twins[self.follower].log.start_offset
         self.twins[self.follower].cut_to_epoch(epoch, end_offset)
         self.compiled[self.follower].cut_to_epoch(epoch, end_offset)
 
-    # --- what must be alike -------------------------------------------------------------------------------------------
+    # --- comparison --------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Who waits is looked at when there are news."""
+        """Check the waiting requests after news."""
         for node in self.nodes.values():
             node.purgatory.drain()
         waiting, self.waiting = self.waiting, []
