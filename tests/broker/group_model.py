@@ -267,7 +267,7 @@ class Model:
         self.node.logs.error = None
 
     def kill(self) -> None:
-        """The process dies; of what was not committed, any whole batches may be lost. Open requests break off."""
+        """Kill the process. Any whole batches that were not committed may be lost, and open requests break off."""
         logs = self.node.logs
         for partition in range(2):
             ends = [end for end in logs.batches[partition] if end > logs.committed[partition]]
@@ -278,7 +278,7 @@ class Model:
             client.waiting = None
 
     def resign(self) -> None:
-        """Leadership of one partition goes away and comes back; every answer must come."""
+        """Take leadership of one partition from the node and return it; every answer must come."""
         partition = self.random.randrange(2)
         self.node.epoch += 1
         self.node.coordinator.shards.resign(partition, self.node.epoch)

@@ -29,13 +29,13 @@ class AppendFailed(OperationError):
 
 
 class Logs:
-    """The logs of `__consumer_offsets`: what was appended, and up to where it is committed."""
+    """The logs of `__consumer_offsets`: the appended records, and the committed offset of each."""
 
     def __init__(self, partition_count: int) -> None:
         self.records: list[list[Record]] = [[] for _ in range(partition_count)]
         self.batches: list[list[int]] = [[] for _ in range(partition_count)]    # end offset of each batch
         self.committed = [0] * partition_count
-        self.error: ErrorCode | None = None     # what the next appends fail with
+        self.error: ErrorCode | None = None     # the error of the next appends
 
     def append(self, partition: int, records: Sequence[Record]) -> int:
         if self.error is not None:
@@ -74,7 +74,7 @@ class Topics:
 
 @dataclasses.dataclass
 class Pending:
-    """A request on its way; `response` is what came."""
+    """A pending request; `response` is its answer."""
 
     request: Message
     version: int
@@ -108,7 +108,7 @@ class Node:
         return coordinator
 
     def load(self) -> None:
-        """Becomes leader of every partition that it does not lead and loads it."""
+        """Become leader of every partition that it does not lead, and load it."""
         self.epoch += 1
         for partition in range(len(self.logs.records)):
             if self.coordinator.shards.start_load(partition, self.epoch):
@@ -124,7 +124,7 @@ class Node:
         self.load()
 
     def commit(self, partition: int | None = None, end_offset: int | None = None) -> None:
-        """Everything that was appended (up to `end_offset`) is committed."""
+        """Commit everything that was appended (up to `end_offset`)."""
         for index in range(len(self.logs.records)) if partition is None else [partition]:
             end = len(self.logs.records[index]) if end_offset is None else end_offset
             if end > self.logs.committed[index]:
@@ -132,7 +132,7 @@ class Node:
             self.coordinator.committed(index, self.logs.committed[index], self.now_ms)
 
     def send(self, request: Message, version: int | None = None, client_id: str = "client") -> Pending:
-        """Sends `request`, once through its wire form."""
+        """Send `request`, once through its wire form."""
         version = type(request).VERSIONS[-1] if version is None else version
         pending = Pending(type(request).decode(request.encode(version), version), version)
 
@@ -146,13 +146,13 @@ class Node:
         return pending
 
     def ask(self, request: Message, version: int | None = None, client_id: str = "client") -> Any:
-        """Sends a request that is answered at once."""
+        """Send a request that is answered at once."""
         pending = self.send(request, version, client_id)
         assert pending.answered, f"{request} was not answered"
         return pending.response
 
     def advance(self, delay_ms: int) -> None:
-        """Lets time pass, ticking whenever something is due."""
+        """Advance the time, and tick whenever something is due."""
         until_ms = self.now_ms + delay_ms
         while (deadline_ms := self.coordinator.deadline_ms) is not None and deadline_ms <= until_ms:
             self.now_ms = max(self.now_ms, deadline_ms)
@@ -176,5 +176,5 @@ class Node:
         return state.groups.get(group_id)
 
     def state_of(self, group_id: str) -> Any:
-        """The shard's state that serves a group."""
+        """State of the shard that serves a group."""
         return self.coordinator.shards.for_key(group_id, self.now_ms)[1]

@@ -6,7 +6,7 @@ from kraft.broker.client_quotas import METERS_MAX, ClientRates, ConnectionRates
 from kraft.metadata.client_quotas import CONNECTION_RATE, CONSUMER_RATE, PRODUCER_RATE, REQUEST_PERCENTAGE
 from kraft.metadata.image import QuotaEntity
 
-# From the most specific to the least; the client is `app` of the user that everybody is without security.
+# From the most specific to the least. The client is `app`, of the user that all clients have without security.
 LEVELS: tuple[QuotaEntity, ...] = (
     (("client-id", "app"), ("user", "ANONYMOUS")), (("client-id", None), ("user", "ANONYMOUS")),
     (("user", "ANONYMOUS"),), (("client-id", "app"), ("user", None)), (("client-id", None), ("user", None)),

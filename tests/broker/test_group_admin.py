@@ -322,7 +322,7 @@ def test_expiry_takes_turns_and_survives_failures(monkeypatch: pytest.MonkeyPatc
 
 
 def test_one_tick_looks_at_few_groups_and_offsets_of_all_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many one group has."""
+    """The bound holds for any number of offsets in one group."""
     node = Node(3)
     node.topics.topics["orders"] = UUID(int=0xA1), 1_000
     for number in range(500):

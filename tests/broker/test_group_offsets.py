@@ -43,7 +43,7 @@ from tests.broker.node import TOPICS, Node
 
 @pytest.mark.parametrize("version", range(2, 11))
 def test_a_commit_without_a_group(version: int) -> None:
-    """It makes a simple group, which has no record of its own."""
+    """The commit creates a simple group, which has no record of its own."""
     node = Node()
     done = commit(node, {("orders", 1): 7, ("clicks", 0): 9}, version=version, metadata="m")
     assert errors_of(done) == [0, 0]
@@ -203,7 +203,7 @@ def test_the_offset_of_an_older_topic_of_the_same_name_is_not_told_by_id() -> No
 # -------------------------------------------------------------------- transactions
 
 def transactional(node: Node, producer_id: int, offset: int, partition: int = 0) -> None:
-    """Replays a commit inside a transaction, as a log that Kafka wrote has it."""
+    """Replay a commit inside a transaction, as in a log that Kafka wrote."""
     state = node.state_of("g")
     record = offset_record("g", "orders", partition, CommittedOffset(offset, 0, "", node.now_ms), node.now_ms)
     state.shard.end_offset += 1

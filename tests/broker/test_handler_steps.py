@@ -27,11 +27,11 @@ from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, L
 
 COUNT = 2_000
 COMPARED_MAX = 10 * COUNT
-"""A comparison of all pairs is a thousand of each."""
+"""A comparison of all pairs would be a thousand for each element."""
 
 
 class Name(str):
-    """Counts how often names are compared."""
+    """A name that counts comparisons."""
 
     compared: ClassVar[int] = 0
     __slots__ = ()
@@ -56,7 +56,7 @@ class Number(int):
 
 
 class Served:
-    """One request to a broker that has little: `answer`, and the number of `steps`."""
+    """One request to a minimal broker: its `answer`, and the number of `steps`."""
 
     def __init__(self, handler: Callable[..., Steps], request: Message) -> None:
         topic = SimpleNamespace(partitions={0: SimpleNamespace(leader=1)})

@@ -55,7 +55,7 @@ CONTEXT = RequestContext(12, "client", "127.0.0.1", "PLAINTEXT", 0)
 ])
 def test_a_topic_that_a_request_creates_is_as_this_broker_says_or_as_the_controller(
         file: dict[str, str], dynamic: dict[str, str], created: tuple[int, int]) -> None:
-    """The controller's settings count where the broker has none of its own, also when these are not the defaults."""
+    """Settings of the controller apply where the broker has none of its own, also when they are not the defaults."""
     asked: list[Message] = []
     layers = BrokerLayers(dynamic=dynamic, static=file)
     broker = cast("Broker", SimpleNamespace(
@@ -71,9 +71,9 @@ def test_a_topic_that_a_request_creates_is_as_this_broker_says_or_as_the_control
 
 
 def test_settings_of_another_broker_are_refused() -> None:
-    """A broker cannot judge them: which directories the other one has, for example."""
+    """A broker cannot judge them: it does not know, for example, the directories of the other one."""
     def change(name: str) -> tuple[list[int], list[str]]:
-        """Codes of the broker's own answers, and the resources that the controller decides."""
+        """Return the codes of the broker's own answers, and the resources that the controller decides."""
         passed: list[Message] = []
         answers: list[Message] = []
         config = SimpleNamespace(log_dirs=[Path("/a")])
@@ -116,7 +116,7 @@ def test_a_follower_lists_the_producers_that_its_replica_knows(tmp_path: Path) -
 
 
 def led_by_two() -> MetadataImage:
-    """Broker 1 leads partition 0 of "t", broker 2 leads partition 1 and the only one of the offsets topic."""
+    """Broker 1 leads partition 0 of "t". Broker 2 leads partition 1, and the only partition of the offsets topic."""
     delta = MetadataDelta(EMPTY)
     for broker_id in (1, 2):
         delta.replay(RegisterBrokerRecord(

@@ -51,7 +51,7 @@ class Bench:
             partition_epoch=partition_epoch)])]), now_ms)
 
     def proposed(self, number: int = -1) -> tuple[int, list[tuple[int, int]]]:
-        """The partition epoch that a request goes by, and the set in it with broker epochs."""
+        """Return the partition epoch that a request is based on, and its set with broker epochs."""
         [part] = self.asked[number].topics[0].partitions
         return part.partition_epoch, [(each.broker_id, each.broker_epoch) for each in part.new_isr_with_epochs]
 

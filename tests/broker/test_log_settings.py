@@ -22,7 +22,7 @@ def bounds(setting: Setting) -> list[str]:
 
 @pytest.mark.parametrize("name", ENGINE_SETTINGS)
 def test_the_engine_takes_what_the_tables_allow(name: str) -> None:
-    """And in every place from which a log has its settings."""
+    """This holds in every place from which a log gets its settings."""
     setting = tables.section("topic")[name]
     if setting.type not in INTEGER_RANGES:
         return

@@ -1,4 +1,4 @@
-"""Large requests in parts: every element is served once, answers are those of the whole."""
+"""Large requests in parts: every element is served once, and the answer equals that of the whole."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +34,7 @@ from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
 
 
 class Server:
-    """Serves parts, at once or when the test says so."""
+    """Serve parts, at once or when the test says so."""
 
     def __init__(self, respond: Callable[[Any], Message], *, later: bool = False) -> None:
         self.respond, self.later = respond, later
@@ -51,7 +51,7 @@ class Server:
             answer(self.respond(part))
 
     def serve(self, request: Message) -> Any:
-        """The answer. It went out once."""
+        """The answer, which must have left exactly once."""
         def refuse(part: Message, why: str) -> Message:
             self.reasons.append(why)
             return self.respond(part.replace(timeout_ms=-1) if hasattr(part, "timeout_ms") else part)

@@ -31,7 +31,7 @@ NOW_MS = 1_000_000
 
 
 class Told:
-    """A broker as far as `note_led` and the views need one. The partition 0 of a topic has replicas on 1 and 2."""
+    """The part of a broker that `note_led` and the views need. Partition 0 of a topic has replicas on 1 and 2."""
 
     def __init__(self) -> None:
         self.image: MetadataImage = EMPTY
@@ -134,7 +134,7 @@ def cluster(*, fenced: tuple[int, ...] = ()) -> MetadataImage:
 
 def asked(handler: Callable[..., Any], request: Message, image: MetadataImage, ended: tuple[int, ...] = (),
           version: int = 0) -> Any:
-    """The answer of broker 1, which finds that these leaders' processes have ended."""
+    """Return the answer of broker 1, which finds that the processes of these leaders have ended."""
     checked: list[list[int]] = []
 
     def submit(leaders: Iterable[int], answer: Callable[[tuple[int, ...]], None]) -> None:

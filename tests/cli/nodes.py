@@ -1,4 +1,4 @@
-"""Nodes as users start them: the command in a process of its own, and the command's other parts in this one."""
+"""Nodes as users start them: the node's command in a process of its own, the other commands in this one."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class Started:
         self.bootstrap = ready["listeners"]["PLAINTEXT"]
 
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        """Its exit code and what it wrote on standard error."""
+        """Return its exit code and its standard error."""
         self.process.send_signal(number)
         _, complaints = self.process.communicate(timeout=END_SECONDS)
         return self.process.returncode, complaints
@@ -59,7 +59,7 @@ def running(data: Path, *arguments: object, listen: str = "127.0.0.1:0") -> Iter
 
 
 def refused(*arguments: object) -> tuple[int, str, str]:
-    """Exit code, output and complaints of a command that ends by itself."""
+    """Return exit code, output and complaints of a command that ends by itself."""
     ended = subprocess.run(command(*arguments), cwd=ROOT, text=True, capture_output=True, timeout=END_SECONDS,
                            check=False)
     return ended.returncode, ended.stdout, ended.stderr
@@ -73,14 +73,14 @@ class Tool:
         self.capsys = capsys
 
     def run(self, *arguments: object) -> tuple[int, str, str]:
-        """Exit code, output, complaints."""
+        """Return exit code, output and complaints."""
         self.capsys.readouterr()
         code = run([*map(str, arguments), "--bootstrap", self.bootstrap])
         told = self.capsys.readouterr()
         return code, told.out, told.err
 
     def json(self, *arguments: object) -> list[dict[str, Any]]:
-        """The objects that a command prints; it must succeed."""
+        """Return the objects that a command prints; it must succeed."""
         code, out, complaints = self.run(*arguments, "--json")
         assert (code, complaints) == (0, "")
         return [json.loads(line) for line in out.splitlines()]

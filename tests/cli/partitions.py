@@ -1,4 +1,4 @@
-"""Partition directories made for tests: batches, indexes and checkpoints written by hand, byte for byte as Kafka's."""
+"""Partition directories for tests: batches, indexes and checkpoints written by hand, byte for byte as Kafka's."""
 
 import struct
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from kraft_native.records import BatchBuilder
 
 @dataclass
 class PartitionMaker:
-    """Writes segments one batch at a time. Every batch gets an entry in both indexes."""
+    """Write segments one batch at a time. Every batch gets an entry in both indexes."""
 
     directory: Path
     next_offset: int = 0
@@ -70,7 +70,7 @@ class PartitionMaker:
 
 
 def flip(path: Path, position: int) -> None:
-    """Turns one bit of the file over."""
+    """Flip one bit of the file."""
     data = bytearray(path.read_bytes())
     data[position] ^= 0x10
     path.write_bytes(data)

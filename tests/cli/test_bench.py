@@ -33,7 +33,7 @@ def options(kind: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def drawn(node: Started, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page. matplotlib keeps the font files open that it drew with once: no test may do it first."""
+    """A page. matplotlib keeps the font files open that its first drawing opens: no test may be that first one."""
     pytest.importorskip("matplotlib")
     page = tmp_path_factory.mktemp("page") / "page.html"
     assert run(["bench", "ping", *options("ping"), "--bootstrap", node.bootstrap, "--html", str(page)]) == 0
@@ -71,7 +71,7 @@ def test_requests_that_are_refused_count_for_nothing(node: Started, capsys: pyte
 
 def test_it_is_told_to_people_and_written_to_files(node: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                    capsys: pytest.CaptureFixture[str]) -> None:
-    """The address comes from the environment; what --output writes is what `kraft pipeline report` reads."""
+    """The address comes from the environment; `kraft pipeline report` reads what --output writes."""
     monkeypatch.setenv("KRAFT_BOOTSTRAP", node.bootstrap)
     file = tmp_path / "a.json"
     assert run(["bench", "produce", *options("produce"), "--output", str(file)]) == 0

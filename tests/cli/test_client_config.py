@@ -1,4 +1,4 @@
-"""`--client-config`: commands reach a cluster with TLS and SASL, and say within seconds why they do not."""
+"""`--client-config`: commands reach a cluster with TLS and SASL, and report within seconds why they cannot."""
 
 import io
 import json
@@ -32,7 +32,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    """A node that sends its clients to the door in front of it."""
+    """A node that advertises the secure listener in front of it."""
     port, = free_ports(1)
     process = NodeProcess(tmp_path_factory.mktemp("node") / "data",
                           {"advertised.listeners": f"PLAINTEXT://localhost:{port}"})
@@ -56,7 +56,7 @@ def sasl(mechanism: str, password: str = PASSWORD) -> str:
 @pytest.mark.parametrize("mechanism", ["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_commands_reach_the_cluster(node: NodeProcess, certificates: Path, tmp_path: Path, mechanism: str,
                                     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of our own client, and those of librdkafka; the certificate of the client is wanted without SASL."""
+    """Commands of our own client, and those of librdkafka; without SASL the listener requires a client certificate."""
     text = f"security.protocol={'SASL_SSL' if mechanism else 'SSL'}\nssl.truststore.location={certificates}/ca.pem\n"
     text += sasl(mechanism) if mechanism else f"ssl.keystore.location={certificates}/client.pem\n"
     port = node.door  # type: ignore[attr-defined]
@@ -90,7 +90,7 @@ def test_commands_reach_the_cluster(node: NodeProcess, certificates: Path, tmp_p
 ])
 def test_the_cause_is_said_within_seconds(node: NodeProcess, certificates: Path, tmp_path: Path, command: list[str],
                                           text: str, cause: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The limit is for the command itself; nothing here waits for a time-out."""
+    """The limit is for the command itself, which waits for no time-out here."""
     port, dead = node.door, *free_ports(1)  # type: ignore[attr-defined]
     (tmp_path / "rows.csv").write_text("a\n1\n")
     given = [{"TABLE": str(tmp_path / "table"), "JOB": str(tmp_path / "job")}.get(

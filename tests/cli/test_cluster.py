@@ -1,4 +1,4 @@
-"""`kraft cluster` against a node, and what it calls not well."""
+"""`kraft cluster` against a node, and the states that it reports as unhealthy."""
 
 from typing import Any
 

@@ -62,7 +62,7 @@ def test_up_and_up_again(tmp_path: Path) -> None:
         assert process.stdout
         assert json.loads(process.stdout.readline()) == {"event": "ended", "node_id": 2, "status": -9}
         process.kill()
-        wait_for_ends(running)      # nobody is left behind, however the owner ended
+        wait_for_ends(running)      # no process is left, however the owner ended
 
 
 def test_a_wrong_setting_is_told() -> None:

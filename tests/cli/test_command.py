@@ -57,7 +57,7 @@ def test_a_reader_that_goes_away(long_log: Path) -> None:
 
 
 def test_a_reader_that_never_was(long_log: Path) -> None:
-    """The first write fails already, and it happens only at the very end."""
+    """Already the first write fails, and it happens only at the very end."""
     for arguments in (["log", "stat", long_log], ["--version"], ["log", "--help"]):
         reading, writing = os.pipe()
         os.close(reading)
@@ -68,7 +68,7 @@ def test_a_reader_that_never_was(long_log: Path) -> None:
 
 
 def hear_ctrl_c() -> None:
-    """A shell's background jobs do not, nor what they start."""
+    """Restore the effect of Ctrl-C, which background jobs of a shell ignore, as do their children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -76,7 +76,7 @@ def test_ctrl_c(long_log: Path) -> None:
     with start("log", "dump", "--json", long_log, preexec_fn=hear_ctrl_c) as process:
         assert process.stdout
         assert process.stderr
-        # It stands in a write now: the pipe is full, for nobody reads on.
+        # It blocks in a write now: the pipe is full, as nobody reads.
         assert process.stdout.readline().startswith(b'{"offset":0,')
         process.send_signal(signal.SIGINT)
         process.stdout.read()
@@ -91,7 +91,7 @@ def test_ctrl_c_while_a_log_is_verified(tmp_path: Path) -> None:
     log = made.path(".log")
     data = bytearray(log.read_bytes())
     size = len(data) // 2_000
-    for position in range(size - 1, len(data), 2 * size):       # each second one: between them are sound ones
+    for position in range(size - 1, len(data), 2 * size):       # every second one: between them are sound ones
         data[position] ^= 0x10
     log.write_bytes(data)
     with start("log", "verify", made.directory, preexec_fn=hear_ctrl_c) as process:
@@ -120,7 +120,7 @@ def test_an_error_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]
      "ModuleNotFoundError: import of kraft.pipeline.digest halted; None in sys.modules"),
 ])
 def test_a_missing_package_is_one_line(long_log: Path, tmp_path: Path, hidden: str, command: str, message: str) -> None:
-    """One of ours is a broken installation."""
+    """A missing module of ours is a broken installation."""
     arguments = {"export": ["--from", str(long_log.parent), str(tmp_path / "table")], "audit": [str(long_log)]}[command]
     program = (f"import sys; sys.modules[{hidden!r}] = None; from kraft.cli.command import run; "
                "sys.exit(run(sys.argv[1:]))")

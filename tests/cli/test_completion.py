@@ -12,8 +12,8 @@ from kraft.cli.command import COMPLETION_VARIABLE, run
 from tests.cli.nodes import END_SECONDS, Tool, command
 from tools.tree import ROOT
 
-# What a user does once, and what the shell does when a word is to be completed. Zsh's own functions for that work only
-# while somebody types: here they are ones that print what they are given.
+# One line that a user runs once, and the calls of the shell when it completes a word. Zsh's own functions for that work
+# only while somebody types: here they are replaced by ones that print their arguments.
 DIALOGUES = {
     "bash": """
         eval "$(kraft completion bash)"

@@ -48,7 +48,7 @@ def test_a_topics_settings(tool: Tool) -> None:
 
 
 def test_what_does_not_exist(tool: Tool) -> None:
-    """The cluster describes defaults under any name."""
+    """The cluster reports its defaults for any name."""
     for kind, code in (("topic", "UNKNOWN_TOPIC_OR_PARTITION"), ("group", "GROUP_ID_NOT_FOUND"),
                        ("client-metrics", "RESOURCE_NOT_FOUND")):
         for options in ((), ("--all",)):

@@ -37,7 +37,7 @@ def places(consumer: FakeConsumer, *, until_end: bool = True) -> Places:
 
 
 def test_each_end_is_that_of_the_beginning() -> None:
-    """A producer that is faster than the reader does not keep it from ending."""
+    """The end is that of the beginning: a producer that is faster than the reader does not delay it."""
     read = places(FakeConsumer(3, 7, 1))
     read.assign([("t", 0), ("t", 1), ("t", 2)])
     read.reached(("t", 0), 9)

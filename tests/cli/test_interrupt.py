@@ -1,4 +1,4 @@
-"""Ctrl-C at the worst moments, on request: nothing is printed or sent in halves."""
+"""Ctrl-C at the worst moments: no output and no record is partial."""
 
 import io
 import signal

@@ -1,4 +1,4 @@
-"""`kraft log compact`: the latest record of each key is left, nothing else changes, and nobody else is disturbed."""
+"""`kraft log compact`: the latest record of each key remains, nothing else changes, and nobody else is disturbed."""
 
 import json
 import shutil
@@ -75,7 +75,7 @@ def test_a_log_in_use_is_refused(directory: Path, capsys: pytest.CaptureFixture[
 
 @needs_golden
 def test_kafkas_log_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Through the log directory: its checkpoints stay true, its other partitions are not touched."""
+    """Compact through the log directory: its checkpoints stay true, its other partitions are not touched."""
     top = tmp_path / "data"
     shutil.copytree(golden("log", "data"), top)
     others = {path: path.read_bytes() for path in top.glob("plain-0/*")}

@@ -54,7 +54,7 @@ def test_values_are_whole_without_digest(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_bytes_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Names of headers included, in each form. What `--json` prints is what `kraft produce --json` reads."""
+    """Values of every form, and names of headers. `kraft produce --json` reads what `--json` prints."""
     with Log(tmp_path / "odd") as log:
         log.append_record(b"\xff", b"k\xfe", 5, [(b"n\xff", b"\x80"), ("n", None)])
     assert lines(capsys, "dump", tmp_path / "odd") == ["0 5 6bfe ff 6eff=80 n=null"]

@@ -62,7 +62,7 @@ def test_what_kafka_wrote_is_sound(partition) -> None:
 @needs_golden
 @pytest.mark.parametrize(("mode", "case"), CASES)
 def test_unclean_directories(mode: str, case: str) -> None:
-    """The first damage of each log file is exactly where the whole and valid bytes end."""
+    """The first damage of each log file is exactly where its whole and valid bytes end."""
     expected = json.loads(golden("unclean", mode, "expected.json").read_text())["cases"][case]
     found = findings(golden("unclean", mode, "data", f"{case}-0"))
     for name, facts in expected["log_files"].items():
@@ -71,7 +71,7 @@ def test_unclean_directories(mode: str, case: str) -> None:
         assert first == (None if whole else (facts["valid_bytes"], facts["next_offset"])), name
     damage = expected["damage"]
     touched = [damage["file"]] if "file" in damage else damage.get("removed_files", [])
-    # Of snapshots only the last few are kept, so that one of them is missing is not a defect.
+    # Only the last few snapshots are kept, so a missing one is no defect.
     touched = [name for name in touched if not (name.endswith(".snapshot") and "removed_files" in damage)]
     assert {f.file for f in found} == set(touched)
 
@@ -177,7 +177,7 @@ def test_a_broken_snapshot(maker: PartitionMaker) -> None:
 
 
 def test_a_batch_at_a_wrong_place(maker: PartitionMaker) -> None:
-    """A sound batch that the disk wrote to a place where it does not belong."""
+    """The disk wrote a sound batch to a place where it does not belong."""
     log = maker.path(".log", 0)
     first = log.read_bytes()[:maker.path(".log", 0).stat().st_size]
     log.write_bytes(first + first[:100])
@@ -205,7 +205,7 @@ def test_a_write_in_progress_is_looked_at_again(maker: PartitionMaker) -> None:
 
 
 def test_a_whole_data_directory(maker: PartitionMaker, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each partition, and the files beside them; the small files count as damage, too."""
+    """Verify checks each partition, and the files beside them; damage of the small files counts, too."""
     data = maker.directory.parent
     PartitionMaker(data / "other-1").records(b"x")
     (data / "plain").mkdir()
@@ -227,7 +227,7 @@ def test_a_whole_data_directory(maker: PartitionMaker, capsys: pytest.CaptureFix
 
 
 def test_messages_of_formats_v0_and_v1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Kafka before 0.10 made no time index: one of a segment without times is not missing."""
+    """Kafka before 0.10 wrote no time index: for a segment without times none is missing."""
     for magic in (0, 1):
         directory = tmp_path / f"old-{magic}"
         directory.mkdir()
@@ -238,7 +238,7 @@ def test_messages_of_formats_v0_and_v1(tmp_path: Path, capsys: pytest.CaptureFix
         assert places(directory) == missing
         if magic == 1:
             with Log(directory):
-                pass                   # makes the indexes
+                pass                   # creates the indexes
             assert places(directory) == []
         assert run(["log", "dump", "--json", str(directory)]) == 0
         dumped = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -20,7 +20,7 @@ def no_leaks() -> None:
 
 
 class Shell:
-    """Runs `kraft metadata` in this process."""
+    """Run `kraft metadata` in this process."""
 
     def __init__(self, source: list[object], capsys: pytest.CaptureFixture[str]) -> None:
         self.source = source

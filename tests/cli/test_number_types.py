@@ -1,4 +1,4 @@
-"""No option and no argument of any command takes what is not a number for one."""
+"""No option and no argument of any command accepts a non-number as a number."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ NO_NUMBERS = ("1_0", "1_000", " 10", "10 ", "\uff11\uff10", "0x10", "", "ten")
 
 
 def numeric(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Parameter]]:
-    """The parameters with numbers, of the command and those below it."""
+    """Yield the numeric parameters of the command and of those below it."""
     for parameter in command.params:
         if isinstance(parameter.type, click.types.IntParamType | click.types.FloatParamType | Acks):
             yield f"{context.command_path} {parameter.name}", parameter

@@ -58,7 +58,7 @@ def test_throttle_and_cancel(tool: Tool, kraft_cluster: LocalCluster, tmp_path: 
     [now] = partitions(tool, "r2")
     source = now["replicas"][0]
     away, third = (each for each in kraft_cluster.brokers.values() if each.node_id != source)
-    away.kill()     # what goes there does not come to an end
+    away.kill()     # a replica that moves there never arrives
     kraft_cluster.wait_until(lambda: away.node_id not in kraft_cluster.seen_by(third), "it is fenced")
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"version": 1, "partitions": [
@@ -71,11 +71,11 @@ def test_throttle_and_cancel(tool: Tool, kraft_cluster: LocalCluster, tmp_path: 
         {"topic": "r2", "partition": 0, "replicas": [source, third.node_id]}]}))
     producer = Producer({"bootstrap.servers": third.address})
     for _ in range(500):
-        producer.produce("r2", bytes(10_000))       # more than a follower gets at once; the rest takes an hour
+        producer.produce("r2", bytes(10_000))       # more than a follower gets in one fetch; the rest takes an hour
     assert producer.flush(20) == 0
     tool.json("topics", "reassign", "start", plan, "--no-wait", "--throttle", 1000)
     with Cluster(third.address) as cluster:
-        # Each broker knows of a change a moment after it was made.
+        # Each broker learns of a change a moment after it was made.
         kraft_cluster.wait_until(lambda: throttles(cluster, "topic", "r2") == {
             "leader.replication.throttled.replicas": f"0:{source}",
             "follower.replication.throttled.replicas": f"0:{third.node_id}"}, "replicas are throttled")

@@ -63,15 +63,17 @@ def test_times_to_wait_are_finite(words: tuple[str, ...], seconds: str, capsys: 
 
 
 def test_no_command_waits_without_a_bound() -> None:
-    """A number with a point that an option takes is finite."""
+    """An option accepts only finite floating-point numbers."""
     loose = [name for name, parameter in parameters()
              if isinstance(parameter.type, click.FloatRange) and parameter.type.max is None]
     assert loose == ["simulate --minutes"]
 
 
 def test_no_command_has_a_path_that_nothing_checks() -> None:
-    """A path that is written is an `OutputFile` or an `OutputDirectory`; one that is read has to exist, but for
-    data directories."""
+    """A path that is written is an `OutputFile` or an `OutputDirectory`.
+
+    A path that is read has to exist, except for data directories.
+    """
     data = ("data", "storage")
     loose = [name for name, parameter in parameters() if isinstance(parameter.type, click.Path)
              and not isinstance(parameter.type, OutputFile | OutputDirectory)

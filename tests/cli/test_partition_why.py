@@ -77,7 +77,7 @@ def registered(broker: int, epoch: int) -> RegisterBrokerRecord:
 
 
 def member(broker_id: int, **fields: Any) -> BrokerRegistration:
-    """One that takes part, with one log directory."""
+    """An active broker with one log directory."""
     return BrokerRegistration(**{
         "broker_id": broker_id, "epoch": 40, "incarnation_id": UUID(int=1), "endpoints": (), "features": {},
         "rack": None, "fenced": False, "in_controlled_shutdown": False, "is_migrating_zk_broker": False,
@@ -111,7 +111,7 @@ def image_with(*brokers: BrokerRegistration, **partition: Any) -> MetadataImage:
      "the metadata log does not say why"),          # lost earlier
     ([change(2, replicas=[2, 3], isr=[2, 3])], "a reassignment took broker 1 away"),
     ([change(-2, replicas=[4, 1], isr=[1]), change(4, replicas=[4], isr=[4])],
-     "a reassignment took broker 1 away"),          # in sync and leader by one record
+     "a reassignment took broker 1 away"),          # broker 4 is in sync and leader by one record
     ([change(-2, replicas=[4, 1], isr=[1]), change(4, replicas=[4], isr=[4], leader_recovery_state=1)],
      "nobody in sync was left, and the election was unclean: it may lack acknowledged records"),
     ([change(-2, isr=[1]), fenced(1), change(-1)], "broker 1 was fenced, and no other replica was in sync and up"),

@@ -1,4 +1,4 @@
-"""`kraft quorum log` on directories that Kafka wrote, beside what Kafka's own tool says about them."""
+"""`kraft quorum log` on directories that Kafka wrote, compared with the output of Kafka's own tool."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def expected(kind: str, name: str) -> dict[int, dict[str, Any]]:
 
 
 def folded(name: str) -> str:
-    """A name without what differs between the two ways of writing it."""
+    """A name without the differences between the two spellings."""
     name = name.replace("_", "").lower().removesuffix("record").removesuffix("message")
     return {"kraftvoters": "voters"}.get(name, name)
 

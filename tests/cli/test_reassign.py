@@ -62,14 +62,14 @@ class Move(NamedTuple):
                     *(throttles(client, "broker", str(broker)) for broker in self.cluster.brokers)]
 
     def await_rate(self, bytes_per_second: int) -> None:
-        """Each broker knows of a change a moment after it was made."""
+        """Each broker learns of a change a moment after it was made."""
         def rates() -> list[str | None]:
             return [each.get(f"{FOLLOWERS}.rate") for each in self.throttles()[1:]]
 
         self.cluster.wait_until(lambda: rates().count(str(bytes_per_second)) == 2, "source and target are throttled")
 
     def await_no_throttle(self) -> None:
-        """Each broker knows of a change a moment after it was made."""
+        """Each broker learns of a change a moment after it was made."""
         self.cluster.wait_until(lambda: not any(self.throttles()), "nothing is throttled")
 
 
@@ -158,8 +158,10 @@ def test_cancel_a_plan_and_all(begin: Callable[..., Move]) -> None:
 
 
 class Lagging:
-    """Cluster whose controller has nothing under way, and whose node that answers replays that only with the second
-    request for Metadata."""
+    """Cluster whose controller has nothing in progress.
+
+    Its answering node replays that only with the second request for Metadata.
+    """
 
     def __init__(self) -> None:
         self.answers = [[1], [1, 2]]

@@ -22,7 +22,7 @@ class Pipe:
         self.environment = {**os.environ, "KRAFT_BOOTSTRAP": node.bootstrap}
 
     def run(self, *arguments: object, given: str = "") -> tuple[int, str, str]:
-        """Exit code, output, complaints."""
+        """Return exit code, output and complaints."""
         ended = subprocess.run(command(*arguments), cwd=ROOT, text=True, input=given, capture_output=True,
                                timeout=END_SECONDS, check=False, env=self.environment)
         return ended.returncode, ended.stdout, ended.stderr
@@ -140,7 +140,7 @@ def test_records_of_any_bytes_go_through(pipe: Pipe, tool: Tool, node: Started) 
     assert pipe.run("produce", "r11", "--json", "--codec", "lz4", given=text) == (0, "", "3 records produced\n")
     found = pipe.json("r11")
     assert [{name: each[name] for name in given[0]} for each in found[:1] + found[2:]] == given[:1] + given[2:]
-    assert found[1]["headers"][:2] == odd[:2]      # the client library cuts a name off at a NUL, but says nothing
+    assert found[1]["headers"][:2] == odd[:2]      # the client library silently truncates a name at a NUL
     dumped = [json.loads(line) for line in pipe.run("log", "dump", "--json", f"{node.ready['data'][0]}/r11-0")[1]
               .splitlines()]
     assert [{name: each[name] for name in given[0]} for each in dumped] == given
@@ -177,7 +177,7 @@ def test_refusals(pipe: Pipe, tool: Tool) -> None:
 
 @contextmanager
 def started(pipe: Pipe, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """A command that runs on; killed when the test left it running."""
+    """A command that keeps running; killed when the test leaves it running."""
     process = subprocess.Popen(command(*arguments), cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, env=pipe.environment, bufsize=1)
     with process:

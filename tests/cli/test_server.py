@@ -54,7 +54,7 @@ def listeners(config: NodeConfig) -> list[str]:
 
 
 def test_a_kips_name_stands_for_the_released_one(tmp_path: Path) -> None:
-    """Whichever of the names the file has, `--set` wins with either."""
+    """`--set` wins under either name, whichever of them the file has."""
     file = tmp_path / "server.properties"
     for written, set_ in (("node.id", "controller.id"), ("controller.id", "node.id")):
         file.write_text(f"{written}=4\n")

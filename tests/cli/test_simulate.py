@@ -70,7 +70,7 @@ def test_as_many_runs_as_fit_are_made(jobs: str, tmp_path: Path, capsys: pytest.
 
 
 def test_figures_are_told_as_json_and_nothing_else_is(capsys: pytest.CaptureFixture[str]) -> None:
-    """People read on on standard error."""
+    """Text for people goes to standard error."""
     def told(*arguments: str) -> list[dict[str, Any]]:
         assert run(["simulate", *arguments, "--json"]) == 0
         return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -99,7 +99,7 @@ def test_a_mutant_is_hunted(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_small_quorum_is_explored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A sample holds; a bug is found, and the trace that was printed leads to it again."""
+    """A correct sample passes; a bug is found, and the printed trace reproduces it."""
     arguments = ["simulate", "--exhaustive", "--model", "elections"]
     assert run([*arguments, "--states", "100", "--output", str(tmp_path / "report.json")]) == 0
     assert json.loads((tmp_path / "report.json").read_text())[0]["states"] >= 100

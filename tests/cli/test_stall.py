@@ -1,4 +1,4 @@
-"""A wait for other nodes ends when nothing moves."""
+"""A wait for other nodes ends when there is no progress."""
 
 import pytest
 

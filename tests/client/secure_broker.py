@@ -1,4 +1,4 @@
-"""A door in front of a node: TLS and SASL as a Kafka broker has them, and behind them the node's own protocol."""
+"""A secure proxy in front of a node: TLS and SASL as in a Kafka broker, and behind them the node's own protocol."""
 
 import base64
 import hashlib
@@ -32,8 +32,10 @@ MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 def make_certificates(directory: Path) -> None:
-    """`ca.pem`, and below it `server.pem` (for localhost) and `client.pem`, each with its key; `other.pem` is another
-    authority."""
+    """Create `ca.pem`, and signed by it `server.pem` (for localhost) and `client.pem`, each with its key.
+
+    `other.pem` is another authority.
+    """
     def openssl(*arguments: str) -> None:
         subprocess.run(["openssl", *arguments], cwd=directory, check=True, capture_output=True)
 
@@ -105,7 +107,7 @@ def secure_door(port: int, behind: int, *, certificates: Path | None = None, sas
 
 
 def pump(source: socket.socket, target: socket.socket) -> None:
-    """Passes bytes on until one side ends."""
+    """Forward bytes until one side ends."""
     try:
         while data := source.recv(1 << 16):
             target.sendall(data)
@@ -117,7 +119,7 @@ def pump(source: socket.socket, target: socket.socket) -> None:
 
 
 class Gate:
-    """One connection until its user is known: requests for versions pass, any other ends it."""
+    """Serve one connection until its user is known: requests for versions pass, any other ends it."""
 
     def __init__(self, client: socket.socket, node: socket.socket) -> None:
         self.client, self.node = client, node

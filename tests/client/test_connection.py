@@ -1,4 +1,4 @@
-"""One connection: its answers, and what is none."""
+"""One connection: its answers, and bytes that are none."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""Questions about many partitions: none is left out silently."""
+"""Requests about many partitions: none is omitted silently."""
 
 from typing import Any, cast
 

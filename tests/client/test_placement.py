@@ -1,4 +1,4 @@
-"""Plans of reassignments: everything is placed, evenly, and little is moved."""
+"""Plans of reassignments: every partition is placed, evenly, and few replicas move."""
 
 from collections import Counter
 

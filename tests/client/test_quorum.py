@@ -22,7 +22,7 @@ UNREACHABLE = UnreachableError("127.0.0.1:1: cannot connect: refused")
 
 
 class Leaders(QuorumClient):
-    """Each attempt meets the next of `script`: an answer, or an error."""
+    """Each attempt gets the next entry of `script`: an answer, or an error."""
 
     def __init__(self, script: list[Any], voters: tuple[int, ...] = (), timeout: float = 30.0) -> None:
         super().__init__(Cluster("127.0.0.1:1", timeout=timeout))
@@ -105,7 +105,8 @@ def test_nobody_answers_and_it_ends(change: Any) -> None:
 ])
 def test_addresses_that_were_never_reached_are_no_reason_to_wait(script: list[Any], soon: bool, text: str,
                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not for the whole time-out: nodes that restart are back within seconds. One that was reached is waited for."""
+    """The wait is shorter than the time-out: nodes that restart are back within seconds. A node that was reached is
+    waited for."""
     clock = iter(range(100))
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _: None))
     with pytest.raises(ConnectionFailedError, match=text):

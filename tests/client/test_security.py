@@ -1,4 +1,4 @@
-"""Properties of a Kafka client: what they mean, and what is refused."""
+"""Properties of a Kafka client: their meaning, and the values that are refused."""
 
 import pickle
 import ssl

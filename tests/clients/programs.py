@@ -1,7 +1,8 @@
-"""Programs around clients of other makers: franz-go, Sarama and kafka-go in Go, KafkaJS in JavaScript.
+"""Programs around third-party clients: franz-go, Sarama and kafka-go in Go, KafkaJS in JavaScript.
 
-Each library is behind the same two commands (`go/main.go` says what they print), so that one test judges them all. They
-are built from the lock files beside them; where the language is missing, `require` skips the test and says why.
+Each library is behind the same two commands (`go/main.go` documents their output), so that one test judges them all.
+The programs are built from the lock files beside them. Where the language is missing, `require` skips the test and says
+why.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class Running:
         return self.wait()
 
     def wait(self) -> list[str]:
-        """Waits until it ends; its lines."""
+        """Wait until it ends; return its lines."""
         code = self.process.wait(STOP_SECONDS)
         assert code == 0, f"exit code {code}: {self._errors.read_text()[-2000:]}"
         return self.lines
@@ -121,7 +122,7 @@ class Running:
 
 @contextmanager
 def running(directory: Path, name: str, command: list[str]) -> Iterator[Running]:
-    """A program, killed at the end if it still runs."""
+    """Run a program, killed at the end if it still runs."""
     output, errors = directory / f"{name}.out", directory / f"{name}.err"
     with output.open("wb") as out, errors.open("wb") as err, subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=out, stderr=err) as process:

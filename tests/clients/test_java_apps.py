@@ -33,7 +33,7 @@ WORDS: Final = tuple(f"word{number}" for number in range(50))
 
 @pytest.fixture(autouse=True)
 def no_leaks() -> None:
-    """Nothing of the engine runs in this process, and librdkafka closes its sockets when it suits it."""
+    """Nothing of the engine runs in this process, and librdkafka closes its sockets at a time of its own."""
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def count_words(cluster: LocalCluster, expected: int, directory: Path) -> dict[s
 
 
 def send_lines(cluster: LocalCluster, count: int) -> Counter[str]:
-    """Three words each, keyed; gives how often each stands there."""
+    """Send lines of three words each, keyed; return how often each word occurs."""
     producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 2})
     words = [[WORDS[(number * step) % len(WORDS)] for step in (1, 3, 7)] for number in range(count)]
     for number, line in enumerate(words):
@@ -94,7 +94,7 @@ class Worker:
         self._url = url
 
     def call(self, method: str, path: str, body: object = None) -> Any:
-        """The answer; None when it has none, or refuses for now."""
+        """Return the answer; None when there is none, or a refusal for now."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._url + path, data, {"Content-Type": "application/json"}, method=method)
         try:

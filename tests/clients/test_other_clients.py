@@ -28,7 +28,7 @@ STEADY_RATE: Final = 400
 
 @pytest.fixture(autouse=True)
 def no_leaks() -> None:
-    """Nothing of the engine runs in this process, and the admin client closes its sockets when it suits it."""
+    """Nothing of the engine runs in this process, and the admin client closes its sockets at a time of its own."""
 
 
 @pytest.fixture(params=LIBRARIES, ids=lambda library: library.name)
@@ -48,7 +48,7 @@ def admin(kraft_cluster: LocalCluster) -> AdminClient:
 
 @pytest.fixture
 def start(library: Library, kraft_cluster: LocalCluster, tmp_path: Path) -> Iterator[Callable[..., Running]]:
-    """Starts a program of the library: `start("member", "consume", GROUP)`."""
+    """Start a program of the library: `start("member", "consume", GROUP)`."""
     with ExitStack() as stack:
         def start(name: str, verb: str, *arguments: str) -> Running:
             command = library.command(verb, kraft_cluster.bootstrap, TOPIC, *arguments)

@@ -1,1 +1,1 @@
-"""The same questions to our node and to Kafka's: every answer must say the same."""
+"""The same requests to our node and to Kafka's: every answer must be the same."""

@@ -15,7 +15,7 @@ PRODUCER: Final = 7_001
 
 def batch(count: int, codec: str = "none", *, start_ms: int = START_MS, key: bytes | None = None,
           headers: tuple[tuple[str, bytes | None], ...] = (), **fields: int) -> bytes:
-    """`fields` of `BatchBuilder.build`."""
+    """Build a batch; `fields` are those of `BatchBuilder.build`."""
     builder = BatchBuilder(codec)
     for number in range(count):
         builder.append(b"value %d" % number, key, start_ms + 100 * number, headers)
@@ -28,7 +28,7 @@ def sequenced(sequence: int, epoch: int = 0, count: int = 1) -> bytes:
 
 @functools.cache
 def batches() -> tuple[bytes, ...]:
-    """Most of them are plain ones."""
+    """Correct batches, most of them plain ones."""
     plain = [batch(1), batch(3), batch(2, key=b"k"), batch(1, start_ms=START_MS + 5_000, headers=(("h", None),))]
     packed = [batch(5, codec, key=b"key") for codec in ("gzip", "snappy", "lz4", "zstd")]
     numbered = [sequenced(0), sequenced(1), sequenced(0, 1), sequenced(5), sequenced(1, 0, 3), sequenced(2)]
@@ -37,14 +37,17 @@ def batches() -> tuple[bytes, ...]:
 
 @functools.cache
 def wrong_batches() -> tuple[bytes, ...]:
-    """None that has no end: those Kafka refuses before it looks for the partition, with all others of the request."""
+    """Incorrect batches, none of them truncated.
+
+    Kafka refuses a truncated one before it looks for the partition, and with it all others of the request.
+    """
     right = batch(2)
     return (b"", right + right, right[:20] + bytes([right[20] ^ 1]) + right[21:], batch(1, start_ms=-1), sequenced(-1),
             batch(1, start_ms=4_000_000_000_000), batch(1, base_offset=5), batch(1, leader_epoch=3))
 
 
 def told(data: bytes | None) -> Any:
-    """Whole batches as values; what follows the last is left out, as clients do."""
+    """Whole batches as values; bytes after the last are omitted, as clients do."""
     found: list[Any] = []
     if data is None:
         return None

@@ -27,14 +27,14 @@ OWN: Final = frozenset({
     "throttle_time_ms", "error_message", "host", "port", "cluster_id", "log_append_time_ms", "documentation",
     "total_bytes", "usable_bytes", "log_dir", "rack", "batch_index_error_message", "partition_size", "timestamp_ms",
     "last_timestamp"})
-"""Attributes that are each node's own."""
+"""Attributes that differ between nodes."""
 ASKED_IDS_MAX: Final = 1 << 100
-"""Ids up to that one are never given out."""
+"""Ids up to this one are never assigned."""
 GIVEN: Final = frozenset({"session_id", "producer_id"})
 
 
 def order(row: Any) -> str:
-    """Elements of a list in an order that both have: most are sets."""
+    """Key that sorts the elements of a list equally for both nodes: most lists are sets."""
     return repr([row[name] for name in IDENTITY if name in row] if isinstance(row, dict) else row)
 
 
@@ -66,7 +66,7 @@ class Asked:
             self._connection = None
 
     def forget(self) -> None:
-        """Another row of questions begins."""
+        """Forget the values of the previous row."""
         self.given.clear()
         self._names.clear()
 
@@ -74,7 +74,7 @@ class Asked:
         return key in self.connection().versions
 
     def connection(self) -> Connection:
-        """The one that there is, or a new one."""
+        """The existing connection, or a new one."""
         if self._connection is None:
             self._connection = Connection("127.0.0.1", self.port, timeout=SECONDS)
         return self._connection
@@ -89,7 +89,7 @@ class Asked:
         return self.given.get(name, missing[name.kind])
 
     def ask(self, question: Question) -> Any:
-        """The answer as values, or how the connection ended."""
+        """Return the answer as values, or how the connection ended."""
         api = API_BY_NAME[question.api]
         connection = self.connection()
         try:
@@ -156,7 +156,7 @@ class Asked:
 
 @contextmanager
 def both_nodes(directory: Path) -> Iterator[tuple[Asked, Asked]]:
-    """Ours and Kafka's, with the same settings, for as long as the block runs."""
+    """Run our node and Kafka's, with the same settings, for the duration of the block."""
     with ExitStack() as stack:
         kafka = stack.enter_context(kafka_node(directory / "kafka"))
         kafka.start()

@@ -92,8 +92,10 @@ def identity(element: Any) -> Any:
 
 
 class Questions:
-    """An endless row of them; a function of the seed. `prefix` stands in all names, so that a row meets only what it
-    made itself."""
+    """An endless series of them; a function of the seed.
+
+    All names begin with `prefix`, so that a row affects only what it created itself.
+    """
 
     def __init__(self, source: random.Random, prefix: str, apis: Sequence[str]) -> None:
         self.source = source
@@ -112,7 +114,7 @@ class Questions:
         version = max(version, VERSIONS_MIN.get(api.name, 0))
         values = _Request(self, api.name, version).values()
         if api.name == "Produce" and self.source.random() < WRONG_SHARE:
-            # Alone and to a partition that there is: what Kafka does with the others, and first, is its own.
+            # Alone and to an existing partition: for others Kafka has its own behaviour and its own order.
             topic = {"topic_id": Name("topic", self.topics[0])} if version >= 13 else {"name": self.topics[0]}
             values["topic_data"] = [{**topic, "partition_data": [
                 {"index": 0, "records": self.source.choice(wrong_batches())}]}]
@@ -130,7 +132,7 @@ class Questions:
 
 
 class _Request:
-    """The values of one."""
+    """The values of one request."""
 
     def __init__(self, questions: Questions, api: str, version: int) -> None:
         self.questions = questions
@@ -264,12 +266,12 @@ COMMON: Final[dict[str, Sequence[Any]]] = {
     "resource_pattern_type": (3, 4), "operation": (1, 2, 3, 8), "permission_type": (1, 2, 3),
 }
 SPECIAL: Final[dict[tuple[str, str], Sequence[Any]]] = {
-    ("Metadata", "topic_id"): (UUID(int=0),),      # with some by id, Kafka leaves those out that are named
-    # An empty one is taken by Kafka's controller, and no change of credentials reaches its broker any more.
+    ("Metadata", "topic_id"): (UUID(int=0),),      # when some are named by id, Kafka omits those named by name
+    # Kafka's controller accepts an empty one, and then no change of credentials reaches its broker any more.
     ("AlterUserScramCredentials", "salted_password"): (b"\0\1" * 16,),
     ("AlterReplicaLogDirs", "name"): ("nowhere", "elsewhere"), ("AlterReplicaLogDirs", "path"): ("/nowhere",),
     ("JoinGroup", "name"): ("range", "range", "range", "sticky"), ("JoinGroup", "reason"): (None, "why"),
-    # What is no subscription, and says that it is long, Kafka does not answer.
+    # Kafka does not answer bytes that are no subscription and claim to be long.
     ("JoinGroup", "metadata"): (b"", b"a", b"\0\1"),
     ("AlterClientQuotas", "key"): ("producer_byte_rate", "consumer_byte_rate", "connection_creation_rate", "x"),
     ("AlterClientQuotas", "value"): (1000.0, 1e9, 0.0, -1.0, 1.5), ("AlterUserScramCredentials", "name"): ("u", ""),

@@ -52,7 +52,7 @@ class Difference(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Differences of one cause mostly share it."""
+        """Key that differences of one cause mostly share."""
         path, ours, theirs = next(different("", self.ours, self.theirs))
         return f"{self.question.api} {path} {ours!r:.60} {theirs!r:.60}"
 
@@ -72,7 +72,7 @@ def different(path: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any
 
 
 class Comparison:
-    """`asked`: questions. `given_up`: rows that ended because Kafka met a fault of its own or did not answer."""
+    """`asked`: number of requests. `given_up`: rows that ended because Kafka had its own fault or did not answer."""
 
     def __init__(self, ours: Asked, theirs: Asked, apis: list[str], *, trace: bool = False) -> None:
         self.ours, self.theirs = ours, theirs
@@ -101,7 +101,7 @@ class Comparison:
                 return
 
     def begin(self, seed: int, questions: Questions) -> None:
-        """Two topics that there are."""
+        """Create two topics in both nodes."""
         made = Question("CreateTopics", 7, {"timeout_ms": 10_000, "topics": [
             {"name": name, "num_partitions": partitions, "replication_factor": 1}
             for name, partitions in zip(questions.topics, (3, 1), strict=False)]})
@@ -126,7 +126,7 @@ class Comparison:
             time.sleep(PAUSE_SECONDS)
 
     def await_coordinators(self, node: Asked, groups: list[str]) -> None:
-        """The node gives out producer ids and serves groups."""
+        """Wait until the node assigns producer ids and serves groups."""
         while node.ask(Question("InitProducerId", 4, {"transactional_id": None}))["error_code"] != ErrorCode.NONE:
             time.sleep(PAUSE_SECONDS)
         for group in groups:
@@ -135,7 +135,7 @@ class Comparison:
                 time.sleep(PAUSE_SECONDS)
 
     def settle(self, seed: int, number: int, topics: list[str]) -> Difference | None:
-        """Waits until both know, and serve, the same topics."""
+        """Wait until both know, and serve, the same topics."""
         question = Question("Metadata", 12, {
             "topics": [{"name": each} for each in topics], "allow_auto_topic_creation": False})
         until = time.monotonic() + SETTLE_SECONDS
@@ -164,7 +164,7 @@ def is_fault(answer: Any) -> bool:
 
 
 def comparable(left: Asked, right: Asked) -> list[str]:
-    """APIs that both serve and that leave the other rows alone."""
+    """APIs that both serve and that do not affect the other rows."""
     return [name for name, api in API_BY_NAME.items()
             if name not in LEFT_OUT and not api.cluster_action and not api.private
             and left.serves(api.key) and right.serves(api.key)]

@@ -1,4 +1,4 @@
-"""Nothing passes silently: a setting that is accepted has its effect, or says that it has none."""
+"""No setting passes silently: one that is accepted has its effect, or a notice says that it has none."""
 
 import ast
 from functools import cache
@@ -13,13 +13,13 @@ from kraft.config.absent import KEPT
 from kraft.config.node import NodeConfig
 from kraft.config.unsupported import FAMILIES, REFUSED
 
-# Those that only say what settings there are.
+# Modules that only list the settings.
 LISTS = {"absent.py", "listener_settings.py", "setting.py", "tables.py", "unsupported.py"}
 
 
 @cache
 def named_in_code() -> frozenset[str]:
-    """Every text that stands in the product's code, descriptions aside; those of the engine's settings too."""
+    """Return every text in the product's code, and the settings of the engine, without descriptions."""
     found = set(ENGINE_SETTINGS)
     top = Path(kraft.__file__).parent
     for path in top.rglob("*.py"):
@@ -60,7 +60,7 @@ def test_each_setting_is_read_or_refused_or_says_that_it_has_no_effect(section: 
 
 
 def test_who_sets_what_has_no_effect_is_told(tmp_path: Path) -> None:
-    """Also with its default: a reader of the file takes it for a setting that does something."""
+    """This holds also for the default value: a reader of the file expects the setting to have an effect."""
     config = NodeConfig({"log.dirs": str(tmp_path), "num.io.threads": "16", "num.network.threads": "3",
                          "group.share.max.size": "7", "num.partitions": "4"})
     assert [setting.name for setting in config.without_effect] == ["num.io.threads", "num.network.threads",

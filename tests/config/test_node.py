@@ -1,4 +1,4 @@
-"""A node's configuration as a whole: files that Kafka takes, and what is refused with its reason."""
+"""A node's configuration as a whole: files that Kafka accepts, and refusals with their reasons."""
 
 import re
 from pathlib import Path
@@ -116,7 +116,7 @@ def test_limits_of_one_listener():
 
 
 def test_settings_of_one_listener_in_their_order():
-    """Those of the broker before those of all brokers before the file's; below them the node's own setting."""
+    """Settings of the broker precede those of all brokers, which precede the file's; the node's own setting is last."""
     layers = BrokerLayers(
         dynamic={"listener.name.inside.max.connections": "3", "listener.name.outside.ssl.protocol": "x"},
         dynamic_default={"listener.name.inside.max.connections": "4", "listener.name.outside.max.connections": "6"},

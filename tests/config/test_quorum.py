@@ -1,4 +1,4 @@
-"""The quorum's settings, and what contradicts them."""
+"""The quorum's settings, and contradictions between them."""
 
 import pytest
 

@@ -118,7 +118,7 @@ def test_a_replica_in_a_failed_directory_does_not_become_in_sync() -> None:
 
 
 def place(world: World, broker_id: int, directory: int) -> None:
-    """AssignReplicasToDirs of the one replica."""
+    """Send AssignReplicasToDirs of the one replica."""
     topic = world.image.topic("t")
     assert topic is not None
     part = DirectoryPartition(partition_index=0)
@@ -207,7 +207,7 @@ def test_what_is_added_stays_so_until_it_is_in_sync(world: World) -> None:
 
 
 def test_who_is_gone_is_not_eligible() -> None:
-    """A broker that left the in-sync replicas below the minimum may lead; when it is no replica any more it may not."""
+    """A broker that left the in-sync replicas below the minimum may lead, but only while it is a replica."""
     world = World(min_insync_replicas="3")
     world.join(1, 2, 3, 4)
     world.ask(CreateTopicsRequest(timeout_ms=1, topics=[CreatableTopic(

@@ -1,4 +1,4 @@
-"""Registration, heartbeats, fencing: what happens to a broker and to the partitions it has."""
+"""Registration, heartbeats, fencing: changes of a broker and of its partitions."""
 
 from typing import Any
 from uuid import UUID
@@ -72,7 +72,7 @@ def test_a_clean_stop_and_start_of_the_only_replica() -> None:
 
 
 def test_what_a_broker_said_before_it_stopped_does_not_bring_it_back() -> None:
-    """A heartbeat that lay in a socket while later ones came by another connection (seed 6528 of the simulator)."""
+    """The heartbeat stayed in a socket while later ones came by another connection (seed 6528 of the simulator)."""
     world = single()
     while not world.beat(want_shut_down=True).should_shut_down:
         pass
@@ -84,7 +84,7 @@ def test_what_a_broker_said_before_it_stopped_does_not_bring_it_back() -> None:
 
 
 def test_a_killed_only_replica_comes_back_at_once() -> None:
-    """Its old session is no obstacle: it went with the process. The epoch grows by two here too."""
+    """Its old session is no obstacle: it ended with the process. The epoch grows by two here too."""
     world = single()
     for kill in range(1, 4):
         world = World(world.log)
@@ -278,7 +278,7 @@ def test_a_controller_that_was_paused_fences_nobody() -> None:
 
 
 def test_leaders_move_before_a_broker_may_stop() -> None:
-    """The others must know of it first."""
+    """The other brokers must learn of it first."""
     world = World()
     world.join(1, 2)
     with_topic(world, replicas=2)

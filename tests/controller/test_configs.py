@@ -65,7 +65,7 @@ def directly(world: World, resource: Resource, name: str, operation: int, value:
 
 
 def refusal_of(world: World, resource: Resource, values: dict[str, str]) -> str | None:
-    """The sentence, which scripts compare."""
+    """The error message has this sentence, which scripts compare."""
     answer: Any = world.ask(incremental.IncrementalAlterConfigsRequest(resources=[incremental.AlterConfigsResource(
         resource_type=resource.type, resource_name=resource.name, configs=[
             incremental.AlterableConfig(name=name, config_operation=SET, value=value)
@@ -240,7 +240,7 @@ def test_resources_that_are_not_there(world: World) -> None:
 
 
 def test_settings_of_one_listener(world: World) -> None:
-    """Kafka's three that are not about security; of one broker and of all."""
+    """Kafka's three settings that do not concern security; of one broker and of all."""
     for resource in (Resource(BROKER_RESOURCE, "1"), CLUSTER_DEFAULT):
         for name in ("max.connections", "max.connection.creation.rate", "num.network.threads"):
             assert alter(world, resource, (f"listener.name.outside.{name}", SET, "5")) == 0

@@ -1,4 +1,4 @@
-"""The controller as a machine: order, commits, elections of its own, determinism."""
+"""The controller as a state machine: order, commits, elections of its own, determinism."""
 
 import os
 import subprocess
@@ -51,7 +51,7 @@ def test_answers_come_in_order_and_only_when_committed() -> None:
     assert [answer.topics[0].name for answer in answers] == ["a"]
     assert list(world.image.topic_ids) == ["a"]
     world.controller.committed(end, world.now_ms)
-    # The refusal says that "a" exists, which was not so before the first commit: it waited too.
+    # The refusal says that "a" exists, which holds only after the first commit: it waited too.
     assert [answer.topics[0].error_code for answer in answers] == [0, 0, ErrorCode.TOPIC_ALREADY_EXISTS]
 
 
@@ -89,7 +89,7 @@ def test_a_node_that_does_not_lead_says_so() -> None:
 
 
 def test_a_refused_heartbeat_names_the_active_controller() -> None:
-    """Also one that the active controller itself refuses, and one that waits when it resigns."""
+    """The same holds for a request that the active controller refuses, and for one that waits when it resigns."""
     world = World()
     world.join(1)
     answers: list[Any] = []
@@ -169,7 +169,7 @@ def test_reassignments_are_listed() -> None:
 
 
 def history() -> str:
-    """A run of decisions, as what was written and what a snapshot of it is."""
+    """Run decisions; return the records written, and a snapshot of them."""
     world = World()
     world.join(3, 1, 2, racks=("x", "y", "x"))
     for number in range(20):
@@ -208,7 +208,7 @@ def test_replaying_the_log_gives_the_image() -> None:
 
 
 class Stepwise:
-    """A world whose long work is done step by step, as the test says."""
+    """A world whose long operations run step by step, as the test says."""
 
     def __init__(self) -> None:
         self.world = World()
@@ -230,7 +230,7 @@ class Stepwise:
             topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=3)], **fields))
 
     def step(self) -> bool:
-        """One step of the oldest work; whether it ended."""
+        """Run one step of the oldest operation; return whether that ended it."""
         try:
             next(self.work[0])
         except StopIteration:
@@ -239,7 +239,7 @@ class Stepwise:
         return False
 
     def finish(self) -> int:
-        """All steps; how many there were."""
+        """Run all steps; return their number."""
         count = 1
         while not self.step():
             count += 1

@@ -36,7 +36,7 @@ class Doubts(World):
         self.controller.broker_disconnected(broker_id, broker.epoch if epoch is None else epoch, self.now_ms)
 
     def wait(self, milliseconds: int) -> None:
-        """Time passes; the controller is called when it wants to be."""
+        """Advance the time, and call the controller when it wants to be called."""
         end_ms = self.now_ms + milliseconds
         while self.controller.deadline_ms <= end_ms:
             self.now_ms = max(self.now_ms, self.controller.deadline_ms)
@@ -52,7 +52,7 @@ class Doubts(World):
         return [broker.broker_id for broker in self.image.brokers.values() if broker.fenced]
 
     def new_process_of(self, broker_id: int) -> int:
-        """The answer to the registration of another incarnation."""
+        """Return the answer to the registration of another incarnation."""
         answer = self.ask(BrokerRegistrationRequest(
             broker_id=broker_id, cluster_id=CLUSTER, incarnation_id=UUID(int=77), log_dirs=[UUID(int=9000 + broker_id)],
             features=[Feature(name=name, min_supported_version=low, max_supported_version=high)
@@ -70,7 +70,7 @@ def world() -> Doubts:
 
 
 def next_controller(world: Doubts) -> Doubts:
-    """Another node leads from here on, and it is broker 1's."""
+    """Let another node lead from here on, with broker 1 as its own broker."""
     return Doubts(world.log)
 
 

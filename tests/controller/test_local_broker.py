@@ -29,7 +29,7 @@ def broker_of(world: World, incarnation: int = 1, **fields: Any) -> LocalBroker:
 
 
 def run(world: World, broker: LocalBroker) -> None:
-    """Commits, and sends what is due, until nothing is."""
+    """Commit, and send what is due, until nothing is."""
     for _ in range(10):
         world.commit()
         if broker.deadline_ms <= world.now_ms:
@@ -189,7 +189,7 @@ def test_an_answer_after_it_gave_up_changes_nothing() -> None:
 
 
 class SilentController:
-    """Answers when the test says so."""
+    """A controller that answers when the test says so."""
 
     def __init__(self, world: World) -> None:
         self.image = world.image
@@ -216,7 +216,7 @@ def test_nothing_is_due_while_a_request_is_under_way() -> None:
 
 
 def beats(controller: SilentController, broker: LocalBroker, start_ms: int, **answer: int) -> None:
-    """A heartbeat is sent, and answered."""
+    """Send a heartbeat and answer it."""
     broker.tick(start_ms)
     controller.waiting.pop()(BrokerHeartbeatResponse(is_fenced=False, active_controller_id=3, **answer))
 

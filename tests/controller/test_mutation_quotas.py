@@ -38,7 +38,7 @@ def create(world: World, name: str, partitions: int, **how: Any) -> tuple[ErrorC
 
 @pytest.fixture
 def world() -> World:
-    """`app` may change two partitions per second, everybody else as many as they like."""
+    """`app` may change two partitions per second; other clients have no limit."""
     world = World(mutation_samples=SAMPLES, mutation_sample_ms=1000)
     world.join(1)
     answer = world.ask(AlterClientQuotasRequest(entries=[EntryData(

@@ -1,4 +1,4 @@
-"""Records that bring a partition up to date, where a controller comes to them only by way of many others."""
+"""Records that update a partition, in cases that a controller reaches only through many other records."""
 
 from uuid import UUID
 

@@ -30,7 +30,7 @@ def wanted(count: int, *brokers: list[int], name: str = "a") -> CreatePartitions
 
 
 def test_partitions_are_added() -> None:
-    """Hazard 6: the topics come back in the answer."""
+    """Hazard 6: the answer names the topics."""
     world = made()
     assert more(world, wanted(5)) == [("a", 0)]
     topic = world.image.topic("a")

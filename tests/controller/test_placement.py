@@ -32,7 +32,7 @@ def broker(broker_id: int, rack: str | None = None, *, fenced: bool = False,
 
 def place(ring: Sequence[BrokerRegistration], partitions: int, replicas: int,
           rotation: int) -> list[tuple[int, ...]]:
-    """The outcome of all steps. None places more partitions than a step may."""
+    """Return the outcome of all steps. None places more partitions than a step may."""
     steps = placement.place(ring, partitions, replicas, rotation)
     count = 1
     while True:

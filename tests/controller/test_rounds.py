@@ -1,4 +1,4 @@
-"""Elections that the controller holds by itself."""
+"""Elections that the controller holds on its own."""
 
 from typing import Any
 from uuid import UUID
@@ -46,7 +46,7 @@ def pass_time(world: World, milliseconds: int) -> None:
 
 
 def move_away(world: World, broker_id: int) -> None:
-    """It leads nothing, then is in sync with everything again."""
+    """The broker leads nothing, then is in sync with everything again."""
     world.beat(broker_id, want_fence=True)
     world.beat(broker_id)
     for topic, index, partition in world.image.partitions():

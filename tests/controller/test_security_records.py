@@ -29,7 +29,7 @@ USER_A = {"user": "a"}
 
 def limits(world: World, *entries: tuple[dict[str, str | None], dict[str, float | None]],
            validate_only: bool = False) -> list[int]:
-    """Sets (None: removes) the limits of entities; gives the code of each."""
+    """Set (None: remove) the limits of entities; return the code of each."""
     request = AlterClientQuotasRequest(validate_only=validate_only, entries=[
         EntryData(entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
                   ops=[OpData(key=key, value=value or 0.0, remove=value is None) for key, value in values.items()])

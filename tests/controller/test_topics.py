@@ -91,7 +91,7 @@ def test_topic_names(world: World, name: str, allowed: bool) -> None:
 
 
 def test_names_that_metrics_cannot_tell_apart(world: World) -> None:
-    """wire.md 2.6: refused beside an existing topic, not within one request."""
+    """wire.md 2.6: a name is refused beside an existing topic, not within one request."""
     assert create(world, topic("a.b"))["a.b"].error_code == 0
     assert create(world, topic("a_b"))["a_b"].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert create(world, topic("a.b"))["a.b"].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
@@ -158,7 +158,7 @@ def test_too_many_partitions_at_once(world: World) -> None:
 
 
 def test_too_many_records_at_once(world: World) -> None:
-    """Nine thousand partitions fit; with a record for each topic and setting they do not."""
+    """Nine thousand partitions fit into one request; with a record for each topic and setting they do not."""
     many = [topic(f"t{index}", 3, configs=[CreatableTopicConfig(name="retention.ms", value="1")])
             for index in range(2_500)]
     answers = create(world, *many)

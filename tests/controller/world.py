@@ -1,4 +1,4 @@
-"""A controller on a log that is a list: what is appended is committed when the test says so."""
+"""A controller whose log is a list: appended records are committed when the test says so."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
@@ -96,7 +96,7 @@ class World:
         self.controller.committed(self.log.end_offset, self.now_ms)
 
     def ask(self, request: Message, version: int = LATEST_VERSION) -> Any:
-        """The answer to a request whose records are committed at once."""
+        """Return the answer to a request whose records are committed at once."""
         answers: list[Message] = []
         self.controller.submit(request, version, self.now_ms, answers.append)
         self.commit()
@@ -104,7 +104,7 @@ class World:
         return answers[0]
 
     def register(self, broker_id: int = 1, incarnation: int = 1, rack: str | None = None, **fields: Any) -> int:
-        """Registers a broker, gives its epoch."""
+        """Register a broker; return its epoch."""
         answer = self.ask(BrokerRegistrationRequest(**{
             "broker_id": broker_id, "cluster_id": CLUSTER, "incarnation_id": UUID(int=5000 + incarnation), "rack": rack,
             "listeners": [Listener(name="PLAINTEXT", host="localhost", port=9092)],
@@ -122,7 +122,7 @@ class World:
             "current_metadata_offset": self.image.offset, **fields}))
 
     def join(self, *broker_ids: int, racks: Sequence[str | None] = ()) -> None:
-        """Registers brokers and lets them take part."""
+        """Register brokers and unfence them."""
         for number, broker_id in enumerate(broker_ids):
             self.register(broker_id, rack=racks[number] if racks else None)
             assert not self.beat(broker_id).is_fenced

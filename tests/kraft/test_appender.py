@@ -17,7 +17,7 @@ DURABILITIES = ("page-cache", "group-commit", "per-append")
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 def test_many_threads_append(tmp_path: Path, durability: Any) -> None:
-    """Each thread's records stay in their order; each offset is that of the record."""
+    """The records of each thread stay in their order, and each offset is that of its record."""
     found: dict[bytes, int] = {}
 
     def work(number: int) -> None:

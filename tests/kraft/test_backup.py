@@ -1,4 +1,4 @@
-"""Copies of a log: they open, verify, hold the same, and stay as they are."""
+"""Copies of a log: they open, verify, have the same records, and do not change."""
 
 from pathlib import Path
 

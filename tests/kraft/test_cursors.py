@@ -1,4 +1,4 @@
-"""The place of a reader in a file: kept over processes and crashes, and never silently wrong."""
+"""The position of a reader in a file: kept over processes and crashes, and never silently wrong."""
 
 import subprocess
 import sys
@@ -51,7 +51,7 @@ def test_reading_goes_on_behind_what_was_committed(log: Log, tmp_path: Path) -> 
 
 
 def test_another_process_goes_on(log: Log, tmp_path: Path) -> None:
-    """Killed in the middle: what was committed counts."""
+    """The process is killed in the middle: only what was committed counts."""
     program = ("import os, sys\nfrom kraft import Cursor, LogReader\n"
                "with LogReader(sys.argv[1]) as reader, Cursor(sys.argv[2]) as cursor:\n"
                "    for record in cursor.records(reader):\n"
@@ -69,7 +69,7 @@ def test_another_process_goes_on(log: Log, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_truncation_below_the_place_is_noticed(log: Log, tmp_path: Path, again: bool) -> None:
-    """Also when the log has grown past the place again."""
+    """This holds also when the log has grown past the position again."""
     with Cursor(tmp_path / "c") as cursor:
         read(cursor, log, 20)
         cursor.commit()

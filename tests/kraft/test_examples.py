@@ -40,7 +40,7 @@ LARGEST = 2**63 - 1
 
 
 def number(value: object) -> str:
-    """Round powers of two as such; Kafka's largest number as a word."""
+    """Format round powers of two as such, Kafka's largest number as a word."""
     if value == LARGEST:
         return "no limit"
     if isinstance(value, int) and value >= 1 << 20 and not value % (1 << 20):
@@ -104,7 +104,7 @@ def test_names_are_read_out_of_the_prose() -> None:
 
 
 def test_the_methods_of_the_prose_exist() -> None:
-    """Names with parentheses, wherever they belong."""
+    """Names with parentheses, of any owner."""
     prose = re.sub(r"^```.*?^```$", "", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
     kinds = (Log, LogReader, LogDir, LogConfig, Cursor, Appender, AsyncLog, BatchBuilder)
     called = set(re.findall(r"`(\w+)\([^`]*\)`", prose)) - {kind.__name__ for kind in kinds}

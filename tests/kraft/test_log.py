@@ -102,7 +102,7 @@ def test_another_thread_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_records_are_cut_into_batches_that_the_log_takes(tmp_path: Path, codec: str) -> None:
-    """Values that no codec makes smaller, in all sizes around the limit."""
+    """Values that no codec compresses, in all sizes around the limit."""
     noise = np.random.default_rng(1).bytes(1 << 16)
     rows = [(noise[i:i + i * 37 % 9000], b"%d" % i, START_MS + i, [("header", noise[i:i + i % 50])])
             for i in range(300)]
@@ -195,7 +195,7 @@ async def collect(log: Log, start: int, count: int) -> list[bytes | None]:
 
 @pytest.mark.parametrize("durability", ["page-cache", "group-commit", "per-append"])
 def test_followers_wake_for_each_append(tmp_path: Path, durability: str) -> None:
-    """Also when the flusher makes an append visible later, and nothing is appended afterwards."""
+    """This holds also when the flusher makes an append visible later, and nothing is appended afterwards."""
     async def main() -> list[list[bytes | None]]:
         with Log.open(tmp_path, durability=durability) as log:
             for number in range(5):
@@ -265,7 +265,7 @@ def raised_by(batches: Iterator[Batch]) -> BaseException | None:
 
 
 def regrow(log: Log, offset: int, count: int) -> None:
-    """Other records take the place of what was from `offset` on."""
+    """Replace the records from `offset` on by other ones."""
     log.truncate_to(offset)
     for number in range(count):
         log.append_record(b"other %d" % number)
@@ -301,13 +301,13 @@ def test_a_reader_that_follows_notices_it_too(tmp_path: Path, asleep: bool) -> N
             log.append_record(b"a")
         follower = reader.follow(0, timeout=SOON)
         assert [next(follower).base_offset for _ in range(5)] == [0, 1, 2, 3, 4]
-        log.truncate_to(5)  # nothing that was given
+        log.truncate_to(5)  # removes no record that the follower returned
         log.append_record(b"a")
         assert next(follower).base_offset == 5
         if asleep:
             thread = threading.Thread(target=lambda: told.append(raised_by(follower)))
             thread.start()
-            while not (tmp_path / "kraft.live").read_bytes()[256]:   # its wish to be woken
+            while not (tmp_path / "kraft.live").read_bytes()[256]:   # its request to be woken
                 os.sched_yield()
             regrow(log, 3, 9)
             thread.join(SOON)
@@ -464,7 +464,7 @@ def test_reading_goes_on_behind_damage(tmp_path: Path) -> None:
 
 
 def test_the_subclass_costs_an_append_nothing(tmp_path: Path) -> None:
-    """`kraft.Log` must not put Python in front of the native methods."""
+    """`kraft.Log` must not wrap the native methods in Python."""
     with Log(tmp_path / "log") as log:
         for name in ("append", "append_record", "read", "close"):
             assert not any(name in vars(kind) for kind in type(log).__mro__ if kind.__module__.startswith("kraft."))
