@@ -29,8 +29,8 @@ def input_of(name: str, seed: int, number: int, good: list[bytes]) -> bytes:
 
 
 def fuzz(name: str, seed: int, *, inputs_max: int, seconds: float, first: int = 0, keep: Path | None = None) -> Outcome:
-    """Stop after `inputs_max` inputs or `seconds`, or at the first input that breaks the target: any exception other than
-    a refusal by the engine. The input about to be tried lies in `keep`, in case the process ends with it."""
+    """Run until `inputs_max` inputs or `seconds` are used up, or an input breaks the target: any exception other
+    than a refusal by the engine. The input about to be tried lies in `keep`, in case the process ends with it."""
     target = TARGETS[name]
     good = target.corpus(random.Random(f"{name} {seed}"))
     outcome = Outcome(name)

@@ -1,6 +1,6 @@
-"""A gate in the hook of `fileio`: it holds each call until the test lets it go, so that "while a flush runs" is a state
-that a test is in and not a matter of luck. (`kraft_native.faults` records and fails calls; it does not hold them.)
-"""
+"""A gate in the hook of `fileio`: it holds each call until the test releases it. "While a flush runs" is then a
+state that the test controls, not a matter of luck. (`kraft_native.faults` records and fails calls; it does not hold
+them.)"""
 
 import ctypes
 import queue
@@ -21,8 +21,8 @@ HOOK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(Event), ctypes.c_void_p)
 
 
 class Gate:
-    """Calls of the given operations stop at the gate. `arrived()` gives the next one's descriptor, or path where it has
-    none; `let_go(result)` decides it: 0 lets it happen, -errno makes it fail."""
+    """Gate at which calls of the given operations stop. `arrived()` returns the next one's descriptor, or its path
+    where it has none. `let_go(result)` decides it: 0 lets it happen, -errno makes it fail."""
 
     def __init__(self, *operations: int) -> None:
         self.operations = operations
@@ -50,5 +50,5 @@ class Gate:
 
     def __exit__(self, *exception: object) -> None:
         for _ in range(100):
-            self.verdicts.put(0)  # nothing may stay behind the gate when a test failed
+            self.verdicts.put(0)  # no call may stay behind the gate when a test failed
         self.set_hook(None, None)

@@ -1,7 +1,7 @@
-"""A reader in a process of its own that checks every byte it gets: `python -m tests.native.live_follower DIRECTORY`.
+"""Reader in a process of its own that checks every byte it gets: `python -m tests.native.live_follower DIRECTORY`.
 
-It reads on until the owner has closed the log, jumping about at random from time to time; prints "ready", then what it
-saw as `key=value` pairs. It ends with an exception when anything is wrong.
+It reads until the owner has closed the log, and jumps to random offsets from time to time. It prints "ready", then
+its results as `key=value` pairs. It ends with an exception when anything is wrong.
 """
 
 import random
@@ -22,11 +22,11 @@ class Follower:
         self.seen: Counter[str] = Counter()
 
     def read(self) -> bool:
-        """One read, checked. False when there is nothing to read at the offset."""
+        """Read once and check the result. Return False when nothing can be read at the offset."""
         try:
             piece = self.reader.read(self.offset, self.random.choice([1, 500, 5000, 1 << 20]))
         except OffsetOutOfRangeError:
-            # Deleted, or truncated away.
+            # The offset was deleted or truncated.
             self.seen["out_of_range"] += 1
             self.offset = self.reader.log_start_offset
             return True
@@ -37,7 +37,7 @@ class Follower:
             self.seen["records"] += 1
         if found:
             assert found[-1][0] + 1 <= piece.next_offset
-            # What the slice holds begins at the batch with the offset, unless that was compacted away.
+            # The slice begins at the batch with the offset, unless that batch was compacted away.
             assert piece.next_offset > self.offset
         advanced = piece.next_offset > self.offset
         self.offset = piece.next_offset
@@ -60,7 +60,8 @@ class Follower:
                 return
 
     def look_up_a_time(self) -> None:
-        """A record's time is 1000 + its offset, so the answer is known but for what is deleted or compacted away."""
+        """Look up a time. A record's time is 1000 + its offset, so the answer is known, except for deleted or
+        compacted records."""
         target = self.random.randint(0, max(1, self.reader.log_end_offset))
         found = self.reader.offset_for_time(1000 + target)
         if found is not None:

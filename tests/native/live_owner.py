@@ -1,11 +1,12 @@
-"""An owner of a log, made of plain file writes and a live page, that does random things; and what its readers check.
+"""Owner of a log, built from plain file writes and a live page, that performs random operations; and the checks of
+its readers.
 
-Every record's value is `content(offset, generation)`, and a truncation begins a new generation, so a reader can tell
-bytes of different times. Now and then the owner appends records behind the high watermark, marked as hidden, and cuts
-them off again: nobody may ever see one.
+Every record's value is `content(offset, generation)`, and a truncation begins a new generation. A reader can
+therefore distinguish bytes of different times. Now and then the owner appends records behind the high watermark,
+marked as hidden, and cuts them off again: no reader may ever see one.
 
-`python -m tests.native.live_owner files|log DIRECTORY SEED STEPS` prints "ready", then a line and waits for one on its
-input after every `PAUSE` steps, closes at the end and prints "closed".
+`python -m tests.native.live_owner files|log DIRECTORY SEED STEPS` prints "ready". After every `PAUSE` steps it prints
+a line and waits for one on its input. It closes at the end and prints "closed".
 """
 
 import hashlib
@@ -25,13 +26,14 @@ PAUSE = 50
 
 
 def content(offset: int, generation: int) -> bytes:
-    """What the record at `offset` holds: its own name, and bytes that follow from it."""
+    """Return the value of the record at `offset`: its own name, and bytes derived from it."""
     seed = hashlib.sha256(b"%d/%d" % (offset, generation)).digest()
     return b"%d/%d/" % (offset, generation) + seed * (1 + seed[0] % 8)
 
 
 def check_slice(piece: object, offset: int) -> list[tuple[int, int]]:
-    """(offset, generation) of the records in a slice. AssertionError when any is not what an owner wrote for all."""
+    """Return (offset, generation) of the records in a slice. Raises AssertionError when any of them is not a visible
+    record of an owner."""
     found = []
     last = -1
     for record in records(piece):
@@ -48,7 +50,7 @@ def check_slice(piece: object, offset: int) -> list[tuple[int, int]]:
 
 
 class Owner:
-    """Segments without a bound on their count, an offset index that lags behind, and a live page."""
+    """Owner with an unlimited number of segments, an offset index that lags behind, and a live page."""
 
     def __init__(self, directory: Path, seed: int) -> None:
         self.directory = directory
@@ -75,7 +77,8 @@ class Owner:
         self.page.publish(self.log_start, self.high_watermark, self.high_watermark, self.log_end, self.base, self.size)
 
     def note(self, *, clean: bool = False) -> None:
-        """What a reader without an owner must know, and one with an owner when offsets are missing."""
+        """Write the state file, which a reader without an owner needs, and one with an owner when offsets are
+        missing."""
         write_log_state(self.directory, LogState(self.log_start, 0, self.log_end if clean else -1, clean,
                                                  {"gaps_end": str(self.gaps_end)}))
 
@@ -85,7 +88,7 @@ class Owner:
         for offset in range(self.log_end, self.log_end + count):
             builder.append(content(offset, HIDDEN if hidden else self.generation), timestamp_ms=1000 + offset)
         data = builder.build(self.log_end)
-        # First what readers must not look at yet: rubbish, as if the write were still going on.
+        # First write rubbish, as if the write were still in progress: readers must not read these bytes yet.
         os.pwrite(self.file.fileno(), self.random.randbytes(len(data) + 100), self.size)
         os.pwrite(self.file.fileno(), data, self.size)
         self.batches.append((self.base, self.size, self.log_end, self.log_end + count))
@@ -120,7 +123,7 @@ class Owner:
         self.index.close()
 
     def truncate(self) -> None:
-        """Drops some of the last batches, whole segments among them, and begins a new generation."""
+        """Drop some of the last batches, whole segments among them, and begin a new generation."""
         victims = self.batches[-self.random.randint(1, 8):]
         if not victims or victims[0][2] < self.log_start:
             return
@@ -129,7 +132,7 @@ class Owner:
     def cut(self, count: int) -> None:
         base, position, first, _ = self.batches[-count]
         self.page.begin_truncation()
-        dropped = [int(path.stem) for path in self.directory.glob("*.log")]      # compaction leaves empty ones, too
+        dropped = [int(path.stem) for path in self.directory.glob("*.log")]      # compaction leaves empty segments, too
         del self.batches[-count:]
         self.generation += 1
         self.close_files()
@@ -173,7 +176,7 @@ class Owner:
             self.publish()
 
     def compact(self) -> None:
-        """Rewrites a sealed segment without its first batch, under the same name. Notes before it that offsets may be
+        """Rewrite a sealed segment without its first batch, under the same name. Note first that offsets may be
         missing from then on."""
         bases = sorted({batch[0] for batch in self.batches} - {self.base})
         if not bases:
@@ -207,7 +210,7 @@ class Owner:
 
 
 class LogOwner:
-    """The same through the engine's own log."""
+    """The same operations through the engine's own log."""
 
     def __init__(self, directory: Path, seed: int) -> None:
         self.random = random.Random(seed)

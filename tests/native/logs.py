@@ -1,4 +1,4 @@
-"""What the tests of logs share: batches made by hand, and reading a log to its end."""
+"""Helpers of the tests of logs: batches built by hand, and reading a log to its end."""
 
 import os
 import tempfile
@@ -15,8 +15,8 @@ MEMORY = Path("/dev/shm")
 
 
 def flushed_directory() -> Path:
-    """A new one for a log that is flushed thousands of times: in memory, where there is such a place. A disk that
-    others write to as well may take a twentieth of a second for each."""
+    """Create a directory for a log that is flushed thousands of times, in memory where the machine has such a place.
+    On a disk that other processes write to, each flush may take a twentieth of a second."""
     return Path(tempfile.mkdtemp(prefix="kraft-log-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None))
 
 
@@ -31,7 +31,7 @@ def batch(count: int = 1, *, value: bytes = b"value", timestamp_ms: int = START_
 
 
 def read_all(log: Log, offset: int | None = None, isolation: str = "log_end", max_bytes: int = 1 << 20) -> bytes:
-    """All batches from `offset` (the log start) to the limit, joined."""
+    """Return all batches from `offset` (the log start) to the limit, joined."""
     parts = []
     offset = log.log_start_offset if offset is None else offset
     while True:
@@ -43,7 +43,7 @@ def read_all(log: Log, offset: int | None = None, isolation: str = "log_end", ma
 
 
 def readable(log: Log) -> tuple[list[tuple[int, int]], list[CorruptLogError]]:
-    """(base, last) of every batch that can be read, and every damage met on the way."""
+    """Return (base, last) of every batch that can be read, and every damage found on the way."""
     found: list[tuple[int, int]] = []
     damage = []
     offset = log.log_start_offset
@@ -64,11 +64,11 @@ def readable(log: Log) -> tuple[list[tuple[int, int]], list[CorruptLogError]]:
 
 
 def files(directory: Path | str, *suffixes: str) -> dict[str, bytes]:
-    """Content of the log's files by name; those that only mark an open log are left out."""
+    """Return the content of the log's files by name, without the files that only mark an open log."""
     return {name: (Path(directory) / name).read_bytes() for name in sorted(os.listdir(directory))
             if name not in (".lock", "kraft.live") and (not suffixes or name.endswith(suffixes))}
 
 
 def small(**settings) -> LogConfig:
-    """Settings under which a few batches fill segments and indexes."""
+    """Return settings under which a few batches fill segments and indexes."""
     return LogConfig(**{"segment_bytes": 2048, "index_interval_bytes": 200} | settings)

@@ -1,4 +1,4 @@
-"""A log of several segments to damage, and what it must answer whatever was done to its files."""
+"""A log of several segments to damage, and its answers, which must not change whatever was done to its files."""
 
 import atexit
 import functools
@@ -25,7 +25,8 @@ def bases(log: Log) -> list[int]:
 
 
 def fill(log: Log, first: int = 0, end: int = ROUNDS) -> None:
-    """Some segments: plain, idempotent and transactional batches, aborted and committed ones, two leader epochs."""
+    """Fill some segments: plain, idempotent and transactional batches, aborted and committed ones, two leader
+    epochs."""
     for turn in range(first, end):
         now = START_MS + turn * 100
         log.append(batch(3, timestamp_ms=now, value=b"plain%d" % turn), leader_epoch=turn * 2 // ROUNDS)
@@ -39,7 +40,7 @@ def fill(log: Log, first: int = 0, end: int = ROUNDS) -> None:
 
 @functools.cache
 def template() -> Path:
-    """A cleanly closed log of several segments; to be copied."""
+    """Return a cleanly closed log of several segments, to be copied."""
     top = Path(tempfile.mkdtemp(prefix="kraft-recovery-"))
     atexit.register(shutil.rmtree, top)
     directory = top / "log"
@@ -50,7 +51,7 @@ def template() -> Path:
 
 
 def killed(tmp_path: Path, **settings) -> Path:
-    """A log as a killed process leaves it: a copy of the files of an open one."""
+    """Return a log as a killed process leaves it: a copy of the files of an open one."""
     with Log(tmp_path / "open", config(**settings)) as log:
         fill(log)
         log.flush()
@@ -82,7 +83,7 @@ def as_served(batches: list[Found]) -> list[tuple[int, int, bytes]]:
 
 
 def answers(log: Log) -> list[object]:
-    """Everything that goes through an index."""
+    """Return all answers that go through an index."""
     end = log.log_end_offset
     return [
         [bytes(log.read(offset, 1, "log_end")) for offset in range(0, end, 3)],

@@ -1,4 +1,4 @@
-"""What the tests of Produce and Fetch share: a table of partitions with handlers, and a sink that keeps the replies."""
+"""Helpers of the tests of Produce and Fetch: a table of partitions with handlers, and a sink that keeps the replies."""
 
 import hashlib
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ PRODUCE_FLEXIBLE_FROM = 9
 
 
 class Sink(ReplySink):
-    """Keeps finished replies in the order in which they came."""
+    """Keep finished replies in the order of arrival."""
 
     def __init__(self) -> None:
         self.finished: list[Reply] = []
@@ -45,13 +45,13 @@ def topic_id_of(name: str) -> bytes:
 
 
 def body_of(reply: Reply) -> bytes:
-    """The whole reply as it goes onto the wire, response header included."""
+    """Return the whole reply as it is sent, response header included."""
     assert reply.parts is not None, "not answered"
     return b"".join(bytes(part) for part in reply.parts)
 
 
 class Node:
-    """Partitions and handlers, without a loop: time is what the test says."""
+    """Partitions and handlers without a loop: the test sets the time."""
 
     def __init__(self, directory: Path, cold_reader: ColdReader | None = None, **fetch_settings: int) -> None:
         self.directory = directory
@@ -66,7 +66,7 @@ class Node:
 
     def partition(self, topic: str = "t", index: int = 0, *, topic_id: bytes | None = None, leader: bool = True,
                   min_insync_replicas: int = 1, log_start: int = 0, **config: Any) -> Partition:
-        """A new partition that this node leads, in the table."""
+        """Add a new partition to the table, led by this node."""
         if config.get("durability") == "group-commit" and self.flusher is None:
             self.flusher = Flusher()
         log = Log(self.directory / f"{topic}-{index}", LogConfig(**config), flusher=self.flusher)
@@ -84,7 +84,7 @@ class Node:
             partition.log.close()
         if self.flusher is not None:
             self.flusher.close()
-        # A fixture's value outlives its test, and what hangs on it would count as left behind.
+        # A fixture's value outlives its test, and everything that it references would count as a leak.
         vars(self).clear()
 
     def reply(self, key: int, version: int, client_id: bytes | None = b"test") -> Reply:
@@ -100,7 +100,7 @@ class Node:
 
     def produce(self, records: bytes | None, *, version: int = 12, acks: int = 1, topic: str = "t", index: int = 0,
                 timeout_ms: int = 1000, transactional_id: str | None = None, **reply: Any) -> Reply:
-        """One batch to one partition."""
+        """Send one batch to one partition."""
         request = ProduceRequest(
             transactional_id=transactional_id, acks=acks, timeout_ms=timeout_ms,
             topic_data=[TopicProduceData(
@@ -118,7 +118,7 @@ class Node:
     def fetch(self, *partitions: tuple[str, int, int] | tuple[str, FetchPartition], version: int = 16,
               max_wait_ms: int = 0, min_bytes: int = 1, max_bytes: int = 50 << 20, partition_max_bytes: int = 1 << 20,
               client_id: bytes = b"test", **fields: Any) -> Reply:
-        """Fetches (topic, index, offset) each; a FetchPartition in place of the two numbers says it all."""
+        """Fetch (topic, index, offset) each; a FetchPartition in place of the two numbers gives all fields."""
         topics: list[FetchTopic] = []
         for topic, *where in partitions:
             one = where[0]
@@ -135,7 +135,7 @@ class Node:
 
 @contextmanager
 def serving(directory: Path, **settings: Any) -> Iterator[Node]:
-    """A node whose logs are closed in the end."""
+    """Yield a node, and close its logs at the end."""
     node = Node(directory, **settings)
     try:
         yield node
@@ -144,7 +144,7 @@ def serving(directory: Path, **settings: Any) -> Iterator[Node]:
 
 
 def produced(reply: Reply) -> PartitionProduceResponse:
-    """The one partition of a Produce reply."""
+    """Decode the one partition of a Produce reply."""
     response = produce_response(reply)
     [topic] = response.responses
     [partition] = topic.partition_responses
@@ -170,5 +170,5 @@ def fetch_response(reply: Reply) -> FetchResponse:
 
 
 def fetched(reply: Reply) -> list[FetchedPartition]:
-    """All partitions of a Fetch reply, in order."""
+    """Decode all partitions of a Fetch reply, in order."""
     return [partition for topic in fetch_response(reply).responses for partition in topic.partitions]

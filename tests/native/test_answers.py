@@ -1,4 +1,4 @@
-"""What a connection receives that asks one request after the other."""
+"""Reception on a connection that sends one request after the other."""
 
 from collections.abc import Iterable
 
@@ -41,7 +41,7 @@ class Receiver(AnswerReceiver):
 
 
 class Sent:
-    """A log that takes what the chain gives it; everything has left that was to be sent."""
+    """A log that accepts every message of the chain; everything to be sent has left."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[int, int, bytes]] = []
@@ -121,7 +121,7 @@ def test_answers_like_the_one_before_are_taken_one_after_the_other() -> None:
     receiver.receive(framed([answer(7, 5, b"one")]))
     receiver.receive(framed([answer(8, 100, b"two")]), 5)
     assert (receiver.frames, taken, receiver.correlation) == ([], [b"one", b"two"], 8)
-    # The high watermark is one of this log, so it is not above its end.
+    # The high watermark is limited by this log's end.
     assert log.messages == [(10, FD, NEXT.write(8, 10, 5)), (20, FD, NEXT.write(9, 20, 20))]
     receiver.unfollow()
     receiver.receive(framed([answer(9, 100, b"three")]))

@@ -1,4 +1,4 @@
-"""The walk over a log file that somebody else owns: sizes around the window, damage, files that change meanwhile."""
+"""The walk over a log file of another owner: sizes around the window, damage, files that change meanwhile."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def batch(base_offset: int, size: int = 10, count: int = 2, **fields: int) -> by
 
 
 def examine(path: Path, **options: int) -> tuple[SegmentAudit, bytes]:
-    """The finished walk and all stretches put together."""
+    """Return the finished walk and all stretches combined."""
     data = b""
     with SegmentAudit(path, options.pop("base_offset", 0), window_bytes=WINDOW, **options) as audit:
         while audit.step():
@@ -47,7 +47,8 @@ def test_batches_of_all_sizes(tmp_path: Path, size: int) -> None:
 
 @given(st.data())
 def test_damage_as_the_oracle_sees_it(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Batches of many sizes, some bytes changed, the end cut off: found and lost as by a search byte for byte."""
+    """Batches of many sizes, some bytes changed, the end cut off: the walk finds and loses what a byte-by-byte
+    search does."""
     sizes = data.draw(st.lists(st.sampled_from([2, 50, 300, 3_000, 5_000, 9_000]), min_size=1, max_size=8))
     whole = bytearray(b"".join(batch(2 * number, size) for number, size in enumerate(sizes)))
     for position in data.draw(st.lists(st.integers(0, len(whole) - 1), max_size=4)):
@@ -179,7 +180,7 @@ def test_arguments(tmp_path: Path) -> None:
 
 
 def test_a_stretch_ends_before_the_batch_that_reaches_an_offset(tmp_path: Path) -> None:
-    """Also before one that is larger than the window; the walk goes on where it stopped."""
+    """This also holds for a batch larger than the window; the walk continues where it stopped."""
     path = tmp_path / "0.log"
     whole = [batch(0), batch(2), batch(4, 3 * WINDOW), batch(6)]
     path.write_bytes(b"".join(whole))

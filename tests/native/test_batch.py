@@ -1,4 +1,4 @@
-"""Looking at batches, walking them, and the view of one."""
+"""Parsing batches, walking them, and the view of one."""
 
 from __future__ import annotations
 

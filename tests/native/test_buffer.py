@@ -1,4 +1,4 @@
-"""`kraft_native.buffer`: memory goes when its last user goes, not earlier and not later."""
+"""`kraft_native.buffer`: memory is released with its last user, neither earlier nor later."""
 
 import ctypes
 import errno
@@ -26,7 +26,7 @@ keeps_idle_blocks = pytest.mark.skipif("sanitize" in build_info.flavour(), reaso
 
 @pytest.fixture
 def mapped(tmp_path):
-    """Maps content, and forgets the descriptor: a mapping does not need it."""
+    """Map content and close the descriptor, which a mapping does not need."""
     def make(content, size=None, populate=False):
         path = tmp_path / "file"
         path.write_bytes(content)
@@ -136,7 +136,7 @@ def test_an_empty_mapping(mapped):
 
 
 def test_slices_of_bytes():
-    data = b"some bytes" * len(range(2_000))        # made here: no constant of the test's code keeps it alive
+    data = b"some bytes" * len(range(2_000))        # built here: no constant of the test's code keeps it alive
     before = buffer.counters()
     piece = slice_bytes(data)
     assert used(before) == {"slices": 1}
@@ -161,13 +161,13 @@ def test_failed_mapping_names_the_path(tmp_path):
 
 
 def pins(mapping):
-    """`Mapping.pins`: the int behind the object's header, its data pointer and its size."""
+    """Return `Mapping.pins`: the int behind the object's header, its data pointer and its size."""
     return ctypes.c_int.from_address(id(mapping) + object.__basicsize__ + 16).value
 
 
 @pytest.mark.parametrize("in_cycle", [False, True])
 def test_pins_are_taken_back(mapped, in_cycle):
-    """Also when the collector frees a slice that hangs on a dead cycle: it must not lose its owner before."""
+    """The collector may free a slice that is part of a dead cycle: the slice must not lose its owner before."""
     mapping = mapped(bytes(100))
     held = [slice_mapping(mapping, i, 1) for i in range(5)]
     assert pins(mapping) == 5
@@ -189,7 +189,7 @@ def test_large_blocks_are_kept_for_the_next_user_and_bounded():
     del scratch
     assert buffer.idle_bytes() == 1 << 20
     again = Scratch()
-    reserve(again, 1_000_000)                   # a little less finds the same block
+    reserve(again, 1_000_000)                   # a slightly smaller size finds the same block
     assert buffer.idle_bytes() == 0
     put(again, b"x" * 1000, 1000)
     reserve(again, 3 << 20)

@@ -194,7 +194,7 @@ def test_malformed_partition_metadata_names_the_line(data: bytes, what: str, tmp
         checkpoints.write_partition_metadata(tmp_path, uuid.UUID(int=0))
 
 
-# What java.util.Properties reads from these bytes, by its documentation.
+# Result of java.util.Properties for these bytes, by its documentation.
 JAVA_PROPERTIES: list[tuple[bytes, dict[str, str]]] = [
     (b"a=b", {"a": "b"}),
     (b"a = b \n", {"a": "b "}),

@@ -1,4 +1,4 @@
-"""Compaction: against an oracle of Kafka's rules, and on Kafka's own compacted logs."""
+"""Compaction against an oracle of Kafka's rules, and on Kafka's own compacted logs."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ def config(**settings) -> LogConfig:
 
 
 def batch(records, *, codec="none", timestamp_ms=START_MS, transactional=False, producer=(-1, -1, -1)) -> bytes:
-    """`records`: (key, value) pairs, one offset each."""
+    """Build a batch. `records`: (key, value) pairs, one offset each."""
     builder = BatchBuilder(codec, transactional=transactional)
     for number, (key, value) in enumerate(records):
         builder.append(value, key, timestamp_ms + number, [("h", b"x")] if number % 3 == 0 else [])
@@ -40,7 +40,7 @@ def batch(records, *, codec="none", timestamp_ms=START_MS, transactional=False, 
 
 
 def stored(log: Log) -> list[oracle.Facts]:
-    """Every batch of the log's files."""
+    """Return every batch of the log's files."""
     return [found for segment in log.segments
             for found in oracle.batches(Path(os.fsdecode(segment.path)).read_bytes()[:segment.size])]
 
@@ -54,7 +54,7 @@ def values(log: Log) -> dict[bytes, tuple[int, bytes | None]]:
 
 
 def expected(log: Log, first_dirty: int, now_ms: int) -> list[oracle.Facts]:
-    """What the oracle makes of the log's files."""
+    """Return the oracle's result for the log's files."""
     producers = {state.producer_id: (state.last_offset if state.last_offset >= 0 else None, state.producer_epoch)
                  for state in log.producers.describe()}
     limit = min(log.last_stable_offset, log.segments[-1].base_offset)
@@ -64,7 +64,7 @@ def expected(log: Log, first_dirty: int, now_ms: int) -> list[oracle.Facts]:
 
 
 def check_structure(log: Log) -> None:
-    """The segments' invariants and indexes; every batch can be reached by its offsets and by time."""
+    """Check the segments' invariants and indexes; every batch can be reached by its offsets and by time."""
     bases = [segment.base_offset for segment in log.segments]
     assert bases == sorted(set(bases))
     assert [segment.next_base for segment in log.segments] == [*bases[1:], -1]
@@ -162,7 +162,7 @@ def test_records_without_a_key_go(tmp_path):
 
 
 def test_a_log_with_nothing_to_compact_keeps_its_files_as_they_are(tmp_path):
-    """A broker looks at hundreds of logs again and again: none of them may cost a flush for it."""
+    """A broker checks hundreds of logs repeatedly: none of them may cost a flush."""
     with Log(tmp_path / "log", config()) as log:
         log.begin_epoch(3, at_once=False)
         before = sorted(os.listdir(tmp_path / "log"))
@@ -197,7 +197,7 @@ def test_log_append_time_and_codecs(tmp_path):
 
 
 def test_large_batches_and_many_index_entries(tmp_path):
-    """Batches above the buffers' sizes, runs written from where they are, more index entries than wait at a time."""
+    """Batches above the buffers' sizes, runs written in place, more index entries than are buffered at a time."""
     with Log(tmp_path, config(segment_bytes=6 << 20, index_interval_bytes=0, max_message_bytes=4 << 20,
                               decompress_ratio_max=1 << 30)) as log:
         for number in range(700):
@@ -219,7 +219,7 @@ def resident_bytes() -> int:
 
 
 def test_a_small_map_takes_several_rounds_and_little_memory(tmp_path):
-    """64 MiB of log in eight segments, four times as many keys as the map takes."""
+    """64 MiB of log in eight segments, with four times as many keys as the map holds."""
     settings = config(segment_bytes=8 << 20, max_message_bytes=2 << 20)
     with Log(tmp_path, settings) as log:
         for number in range(64):
@@ -324,7 +324,7 @@ def test_damage_ends_it(tmp_path, part):
 
 
 def test_slices_and_snapshots(tmp_path):
-    """Slices of what was compacted away stay; snapshots stay only where a segment begins."""
+    """Slices of compacted segments stay readable; snapshots stay only where a segment begins."""
     with Log(tmp_path, config()) as log:
         for number in range(60):
             log.append(batch([(b"k%d" % (number % 7), b"value %d" % number)] * 3))
@@ -343,7 +343,7 @@ def test_slices_and_snapshots(tmp_path):
 @needs_golden
 @pytest.mark.parametrize("partition", [each for each in partitions() if each.name.startswith("compacted")], ids=str)
 def test_golden(tmp_path, partition):
-    """What Kafka compacted stays as it is; compacting what it had not yet done agrees with the oracle."""
+    """A log that Kafka compacted stays as it is; compacting the rest agrees with the oracle."""
     settings = {"segment_bytes": 2048, "index_interval_bytes": 256,
                 "delete_retention_ms": 0 if "notomb" in partition.name else DAY_MS}
     directory = copy_partition(partition, tmp_path)

@@ -1,4 +1,4 @@
-"""Compaction of segments so large that threads help: one reads ahead, one closes what was replaced."""
+"""Compaction of segments so large that threads help: one reads ahead, one closes the replaced segments."""
 
 import errno
 import os
@@ -20,11 +20,11 @@ BATCHES = 300
 PER_BATCH = 8
 KEYS = 900
 HUGE = 150
-"""The batch that is larger than what is read at once."""
+"""Size of the batch that is larger than one read."""
 
 
 def fill(directory: Path) -> None:
-    """Three sealed segments, the first two above 16 MiB."""
+    """Fill three sealed segments, the first two above 16 MiB."""
     with Log(directory, SETTINGS) as log:
         for number in range(BATCHES):
             log.append(batch([(b"key %d" % ((number * PER_BATCH + k) * 7 % KEYS), bytes([number % 251]) * 14_000)
@@ -52,12 +52,12 @@ def contents(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
 
 
 def latest(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
-    """The last record of each key, in order."""
+    """Return the last record of each key, in order."""
     return sorted({key: (offset, key, value) for offset, key, value in contents(log)}.values())
 
 
 def test_the_latest_of_each_key_stays(directory):
-    """Nothing of the helpers is left when the log is closed."""
+    """No thread or descriptor of the helpers is left when the log is closed."""
     descriptors, threads = open_descriptors(), threading.active_count()
     with Log(directory, SETTINGS) as log:
         assert log.segments[0].size > 16 << 20
@@ -74,7 +74,7 @@ def test_the_latest_of_each_key_stays(directory):
 
 
 def test_a_look_that_ends_soon_starts_no_thread(directory, monkeypatch):
-    """Of a large segment in which something changes at once: one thread per walk, and none for the look before."""
+    """The look ends at the first change in a large segment: one thread per walk, and none for the look before."""
     started = []
     start = threading.Thread.start
 
@@ -90,7 +90,7 @@ def test_a_look_that_ends_soon_starts_no_thread(directory, monkeypatch):
 
 @pytest.mark.parametrize("number", [1, 5, 14, 15, 30, 40])
 def test_a_read_that_fails(directory, number):
-    """In either walk, ahead of the reader: told with the file, and nothing is lost."""
+    """A failed read ahead, in either walk, is reported with the file, and nothing is lost."""
     descriptors, threads = open_descriptors(), threading.active_count()
     with Log(directory, SETTINGS) as log:
         wanted = latest(log)
@@ -109,7 +109,7 @@ def test_a_read_that_fails(directory, number):
 
 @pytest.mark.parametrize("share", [0.01, 0.4, 0.7, 0.99])
 def test_damage_ends_it(directory, share):
-    """The position is that of the damaged batch, however far ahead the thread has gone."""
+    """The position is that of the damaged batch, however far ahead the thread is."""
     with Log(directory, SETTINGS) as log:
         path = Path(os.fsdecode(log.segments[0].path))
         data = bytearray(path.read_bytes())
@@ -128,7 +128,7 @@ def test_damage_ends_it(directory, share):
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EOPNOTSUPP])
 def test_space_that_cannot_be_reserved(directory, error):
-    """Plain writes do."""
+    """Plain writes take the place of reserved space."""
     with Log(directory, SETTINGS) as log:
         wanted = latest(log)
         with faults.fail_at(1, error=error, kinds={"allocate"}, under=directory, persistent=True) as plan:
@@ -139,7 +139,7 @@ def test_space_that_cannot_be_reserved(directory, error):
 
 @pytest.mark.parametrize("kind", ["allocate", "truncate"])
 def test_reserving_fails(directory, kind):
-    """Before the swap of that segment: nothing is lost, and the log can be compacted later."""
+    """The failure comes before the swap of that segment: nothing is lost, and the log can be compacted later."""
     with Log(directory, SETTINGS) as log:
         wanted = latest(log)
         plan = faults.fail_at(1, error=errno.EIO, kinds={kind}, under=directory, suffix=".cleaned")

@@ -1,4 +1,4 @@
-"""Compaction stopped at every file operation: what is opened afterwards has every latest record."""
+"""Compaction stopped at every file operation: the log that is opened afterwards has every latest record."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ from tests.oracle import cleaner as oracle
 
 
 def fill(directory: Path) -> dict[bytes, tuple[int, bytes | None]]:
-    """A log of which compaction makes fewer segments, with an aborted transaction."""
+    """Fill a log that compaction reduces to fewer segments, with an aborted transaction."""
     with Log(directory, config(segment_bytes=900)) as log:
         for number in range(4):
             log.append(batch([(b"k%d" % (number % 2), b"v" * 50), (b"u%d" % number, b"w")]), now_ms=START_MS)
@@ -29,7 +29,7 @@ def fill(directory: Path) -> dict[bytes, tuple[int, bytes | None]]:
 
 
 def survivors(directory: Path, wanted: dict[bytes, tuple[int, bytes | None]]) -> None:
-    """A log that was stopped anywhere opens, has everything, and can be compacted."""
+    """Check that a log that was stopped anywhere opens, has every record, and can be compacted."""
     with Log(directory, config(segment_bytes=900)) as log:
         assert values(log) == wanted
         assert log.aborted_transactions(0, log.log_end_offset) == [(11, 8, 9, 10)]
@@ -72,7 +72,7 @@ def test_failing_operations(tmp_path):
 
 
 def values_read(log: Log) -> dict[bytes, tuple[int, bytes | None]]:
-    """As `values`, through the log's reads: also where a failed swap has left the files under other names."""
+    """Return `values` through the log's reads, also where a failed swap has left the files under other names."""
     facts = []
     offset = log.log_start_offset
     while len(piece := log.read(offset, isolation="log_end")) > 0:
@@ -111,9 +111,9 @@ def test_stops_between_operations(tmp_path):
 
 
 def test_what_a_record_goes_for_is_durable_first(tmp_path):
-    """Page-cache durability: a flush made the first values durable, and nothing the ones that replace them."""
+    """Page-cache durability: a flush made the first values durable, but not the ones that replace them."""
     directory = tmp_path / "log"
-    # It works only while somebody waits.
+    # The flusher works only while a caller waits.
     with Flusher(linger_us=None, bytes_trigger=1 << 62) as flusher, Log(directory, config(), flusher=flusher) as log:
         log.append(batch([(b"a", b"old"), (b"b", b"old")]), now_ms=START_MS)
         log.flush()

@@ -1,5 +1,5 @@
-"""Compaction against an oracle of Kafka's rules, through random lives of a log: what is written, by whom and in which
-transactions, when segments end, when it is compacted, cut in front and opened again."""
+"""Compaction against an oracle of Kafka's rules, through random histories of a log. Random are the records, their
+producers and transactions, the ends of segments, compactions, deletions from the front, and reopening."""
 
 import shutil
 
@@ -20,7 +20,7 @@ TRANSACTIONAL = st.integers(11, 13)
 
 
 class CleanerMachine(RuleBasedStateMachine):
-    """The oracle reads the log's files before each compaction and says what must be in them afterwards."""
+    """The oracle reads the log's files before each compaction and predicts their content afterwards."""
 
     @initialize()
     def open(self) -> None:
@@ -84,14 +84,14 @@ class CleanerMachine(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        """What the log knows of its producers survives, also when it has to be rebuilt."""
+        """The log's producer state survives, also when it has to be rebuilt."""
         before = self.log.producers.describe()
         aborted = self.log.aborted_transactions(0, self.log.log_end_offset)
         self.log.close()
         self.log = Log(self.directory, config(segment_bytes=700))
         assert sorted(self.log.producers.describe()) == sorted(before)
         for now, was in zip(self.log.aborted_transactions(0, self.log.log_end_offset), aborted, strict=True):
-            # An index that is made again begins a transaction at the first batch that compaction has left of it.
+            # A rebuilt index begins a transaction at the first batch of it that compaction has left.
             (producer_id, first_offset, *rest), (producer_before, first_before, *rest_before) = now, was
             assert (producer_id, rest) == (producer_before, rest_before)
             assert first_before <= first_offset <= rest[0]
@@ -111,7 +111,7 @@ class CleanerMachine(RuleBasedStateMachine):
 
 
 def latest(log: list[oracle.Facts]) -> dict[bytes, tuple[int, bytes | None]]:
-    """The last committed value of each key, without those that were deleted."""
+    """Return the last committed value of each key, without deleted keys."""
     return {key: found for key, found in oracle.committed_values(log).items() if found[1] is not None}
 
 

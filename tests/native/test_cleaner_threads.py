@@ -1,4 +1,4 @@
-"""Compaction in another thread than the log's owner, which goes on using the log."""
+"""Compaction in another thread than the log's owner, which continues to use the log."""
 
 import os
 import queue
@@ -24,7 +24,7 @@ def settle(answer: Future, work: Callable[[], object]) -> None:
 
 
 class Owner:
-    """The owner's thread: does the steps that a compaction in another thread asks for, one `turn` at a time."""
+    """The owner's thread: it runs the steps that a compaction in another thread requests, one `turn` at a time."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -32,13 +32,13 @@ class Owner:
         self._steps: queue.Queue[tuple[Callable[[], object], Future] | None] = queue.Queue()
 
     def ask(self, step: Callable[[], object]) -> object:
-        """For the other thread."""
+        """Request a step from the other thread."""
         answer: Future = Future()
         self._steps.put((step, answer))
         return answer.result()
 
     def compact(self, between: Callable[[int], None] = lambda turn: None, **options) -> CleanerStats:
-        """Compacts in a thread, calling `between` before each step."""
+        """Compact in a thread, calling `between` before each step."""
         done: Future = Future()
 
         def work() -> None:
@@ -78,7 +78,7 @@ def test_the_same_as_on_the_owners_thread(tmp_path):
 
 
 def test_what_the_owner_does_is_a_step_for_each_group(tmp_path):
-    """However many bytes are compacted: two looks, a swap for each group, two notes."""
+    """The number of steps does not depend on the bytes compacted: two looks, a swap for each group, two notes."""
     with Log(tmp_path, config(segment_bytes=600)) as log:
         fill(log, 300)
         owner = Owner(log)

@@ -1,4 +1,4 @@
-"""Quotas of clients: what is counted, what the answers tell, and that a connection is left alone (KIP-13, KIP-219)."""
+"""Quotas of clients: what is counted, what the replies report, and muted connections (KIP-13, KIP-219)."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -159,7 +159,8 @@ def test_a_connection_is_left_alone_for_that_time(tmp_path: Path) -> None:
 
 
 def test_the_time_of_requests_is_limited(tmp_path: Path) -> None:
-    """Produce, Fetch and ApiVersions alike, by what their handlers take; the answers of the first two tell it."""
+    """Produce, Fetch and ApiVersions are charged alike, by their handlers' times; the replies of the first two
+    report it."""
     bench = Bench()
     limits = Limits(0)
     limits.limit_time(0)
@@ -170,7 +171,7 @@ def test_the_time_of_requests_is_limited(tmp_path: Path) -> None:
         bench.channel.limit_clients(limits.quotas)
 
         def ask(api_key: int, version: int, body: bytes, client: bytes = b"slow") -> tuple[bytes, int]:
-            """The answer, and how many timers it set."""
+            """Send a request; return the reply and the number of timers that it set."""
             wire, timers = bench.connect(), len(bench.timers)
             wire.feed(request(api_key, version, 1, body, client, tags=b"\0" if api_key != API_VERSIONS else b""))
             bench.settle()
@@ -206,7 +207,7 @@ def test_the_time_of_requests_is_limited(tmp_path: Path) -> None:
 
 
 def test_the_time_of_a_request_is_that_of_its_handler(tmp_path: Path) -> None:
-    """Not what it waits for others, and all of it, however long after the charge the handler returns."""
+    """The time excludes waiting for others, and is complete however long after the charge the handler returns."""
     bench = Bench()
     limits = Limits(0)
     limits.limit_time(50)

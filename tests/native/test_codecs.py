@@ -1,4 +1,4 @@
-"""Codecs: what we write, what we read, what we refuse, and that nothing is allocated for a lie."""
+"""Codecs: written bytes, accepted bytes, refused bytes, and no allocation for a false size."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_every_truncation_is_corrupt(codec):
         for size in range(len(data)):
             with pytest.raises((CorruptRecordError, MessageTooLargeError)) as caught:
                 if decompress(codec, data[:size]) != sample and codec == "snappy":
-                    # A stream of blocks has no end mark: cut between two it is another, shorter stream.
+                    # A stream of blocks has no end mark: cut between two blocks it is another, shorter stream.
                     raise CorruptRecordError("shorter")
             assert caught.value.code == 2
 
@@ -234,7 +234,7 @@ def test_lz4_accepts_checksums_sizes_and_block_sizes(sizes):
 
 
 def test_lz4_ignores_what_follows_the_frame():
-    """As Kafka and its Java consumers do; a second frame, too."""
+    """Kafka and its Java consumers ignore it too, even a second frame."""
     plain = text(3000)
     for behind in (b"x", bytes(4), lz4_frame(content=lz4_blocks(plain)), b"rubbish after the frame"):
         assert decompress("lz4", lz4_frame(content=lz4_blocks(plain)) + behind) == plain
@@ -311,7 +311,7 @@ def test_zstd_refuses():
 
 
 def test_zstd_announced_size_is_not_believed():
-    """A frame that announces 2^60 bytes and holds three."""
+    """The frame announces 2^60 bytes and holds three."""
     block = struct.pack("<I", (3 << 3) | 1)[:3] + b"abc"
     lie = b"\x28\xb5\x2f\xfd" + bytes([0xE0]) + struct.pack("<Q", 1 << 60) + block
     with pytest.raises(CorruptRecordError):
@@ -374,7 +374,7 @@ def test_limits_reach_the_records_of_a_batch():
 def test_a_snappy_block_of_no_bytes_is_no_null_pointer():
     """Found by fuzzing: with an output buffer that was never allocated, the library crashed."""
     assert decompress("snappy", b"\0") == b""
-    # A batch's records bring a scratch of their own, never allocated before.
+    # A batch's records bring their own scratch buffer, which was never allocated before.
     with pytest.raises(CorruptRecordError, match="record 0 of 1"):
         list(records(oracle.assemble(b"\0", CODECS.index("snappy"), 0, 0, 0, 1)))
     for codec in COMPRESSED:
@@ -384,7 +384,7 @@ def test_a_snappy_block_of_no_bytes_is_no_null_pointer():
 
 @pytest.mark.parametrize("codec", COMPRESSED)
 def test_nothing_is_read_past_the_end(codec):
-    """Every cut and many damaged bytes of a payload that ends at a page without access."""
+    """Test every cut and many damaged bytes of a payload that ends at an inaccessible page."""
     data = compress(codec, text(900))
     source = random.Random(9)
     with guarded(len(data)) as memory:

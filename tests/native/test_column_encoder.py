@@ -16,7 +16,7 @@ PAIR = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
 
 def decoded(batches) -> list[tuple]:
-    """(offset, timestamp, key, value, headers) of the records, each batch checked on the way."""
+    """Return (offset, timestamp, key, value, headers) of the records, and check each batch."""
     data = b"".join(batches)
     assert all(batch.valid for batch in walk(data))
     return [(r.offset, r.timestamp_ms, r.key, r.value, r.headers) for r in records(data)]
@@ -35,7 +35,7 @@ ROWS = st.lists(st.tuples(
 @given(ROWS, st.sampled_from(["none", "gzip", "snappy", "lz4", "zstd"]), st.integers(61, 2000), st.integers(1, 12),
        st.integers(0, 5), st.booleans())
 def test_round_trip(rows, codec, batch_bytes_max, batch_records_max, skip, wide):
-    """Arrow columns, sliced, to batches, to records and to columns again."""
+    """Convert sliced Arrow columns to batches, to records and to columns again."""
     binary, listed = (pa.large_binary(), pa.large_list) if wide else (pa.binary(), pa.list_)
     keys = pa.array([row[0] for row in rows], binary)[skip:]
     values = pa.array([row[1] for row in rows], binary)[skip:]

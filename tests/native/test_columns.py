@@ -1,4 +1,4 @@
-"""Batches as columns: what Kafka wrote, limits and filters, damage, and the memory behind the arrays."""
+"""Batches as columns: Kafka's batches, limits and filters, damage, and the memory behind the arrays."""
 
 import gc
 import hashlib
@@ -24,14 +24,14 @@ TYPES = {
 
 
 def table(columns) -> pa.RecordBatch:
-    """Through the Arrow capsules, fully validated."""
+    """Return a table through the Arrow capsules, fully validated."""
     batch = pa.record_batch(columns)
     batch.validate(full=True)
     return batch
 
 
 def rows(columns) -> list[dict]:
-    """One dict per row, times as plain ms."""
+    """Return one dict per row, times as plain ms."""
     batch = table(columns)
     if "timestamp" in batch.schema.names:
         index = batch.schema.get_field_index("timestamp")
@@ -40,7 +40,7 @@ def rows(columns) -> list[dict]:
 
 
 def by_records(data: bytes, **options) -> list[dict]:
-    """The same by the record iterator."""
+    """Return the same rows by the record iterator."""
     return [
         {"offset": r.offset, "timestamp": r.timestamp_ms, "timestamp_type": int(r.timestamp_type == "LogAppendTime"),
          "leader_epoch": r.leader_epoch, "key": r.key, "value": r.value,
@@ -50,7 +50,7 @@ def by_records(data: bytes, **options) -> list[dict]:
 
 
 def build(content, *, base_offset=0, codec="none", producer_id=-1, transactional=False) -> bytes:
-    """A batch of (key, value, headers, timestamp)."""
+    """Build a batch of (key, value, headers, timestamp)."""
     builder = BatchBuilder(codec, transactional=transactional)
     for key, value, headers, timestamp in content:
         builder.append(value, key, timestamp, headers)
@@ -62,7 +62,7 @@ def numbered(base_offset, count, **options) -> bytes:
     return build([(b"k", b"%d" % (base_offset + i), (), 100) for i in range(count)], base_offset=base_offset, **options)
 
 
-# --- what Kafka wrote
+# --- batches that Kafka wrote
 
 
 @pytest.mark.parametrize("partition", partitions(), ids=str)
@@ -92,7 +92,7 @@ def test_golden_partitions(partition):
 
 @pytest.mark.parametrize("partition", partitions(), ids=str)
 def test_golden_partitions_read_committed(partition):
-    """With the aborted transactions of Kafka's own answers, as pairs and with their markers' offsets."""
+    """The aborted transactions are those of Kafka's own replies, as pairs and with their markers' offsets."""
     ranges = partition.expected["read_committed_offsets"]
     expected = [offset for first, last in ranges for offset in range(first, last + 1)]
     data = b"".join(log.read_bytes() for log in sorted(partition.directory.glob("*.log")))

@@ -36,7 +36,7 @@ def bench() -> Iterator[Bench]:
 
 
 def named(name: bytes = b"client", version: bytes = b"1.0") -> bytes:
-    """The body of ApiVersions from version 3 on."""
+    """Build the body of ApiVersions from version 3 on."""
     return bytes([len(name) + 1]) + name + bytes([len(version) + 1]) + version + b"\0"
 
 
@@ -206,7 +206,7 @@ def test_the_python_side_gets_one_request_at_a_time(bench: Bench) -> None:
 
 
 def test_the_python_side_gets_a_request_when_all_before_it_are_answered(bench: Bench) -> None:
-    """What it tells must not be older than the answer before it."""
+    """The reply to the request must not be older than the reply before it."""
     wire = bench.connect()
     wire.feed(request(PIPELINED, 0, 0) + request(PIPELINED, 0, 1) + request(METADATA, 1, 2, b"body")
               + request(METADATA, 1, 3))
@@ -372,7 +372,7 @@ def test_a_peer_that_ends_its_side_awaits_nothing(bench: Bench) -> None:
 
 
 def test_closing_from_inside_a_request_is_safe() -> None:
-    """The frame being worked on may lie in memory that closing gives back."""
+    """The frame in progress may lie in memory that closing releases."""
 
     class Closing(Bench):
         def on_request(self, *arguments: object) -> None:

@@ -37,7 +37,7 @@ def test_nothing_further_is_looked_at_while_replies_are_not_read(bench: Bench) -
 
 
 def test_parts_stay_pinned_until_they_are_sent(bench: Bench) -> None:
-    """A buffer whose reply is in flight must not be reused (CVE-2026-35554 was that)."""
+    """A buffer whose reply is in flight must not be reused; CVE-2026-35554 was this bug."""
     wire = bench.connect()
     wire.take = 100_000
     memory = [bytearray(random.Random(n).randbytes(60_000)) for n in range(4)]
@@ -217,7 +217,7 @@ def test_announcing_costs_nothing() -> None:
 
 
 def test_memory_follows_what_has_arrived() -> None:
-    release_idle()      # a larger block that an earlier test left would be taken instead
+    release_idle()      # a larger block that an earlier test left would be used instead
     bench = Bench()
     wire = bench.connect()
     data = struct.pack(">i", 100 * MIB) + bytes(3 * MIB)
@@ -231,7 +231,7 @@ def test_memory_follows_what_has_arrived() -> None:
 
 @pytest.mark.parametrize(("size", "at_once"), [(MIB - 9, True), (MIB + MIB // 8 - 9, True), (MIB + MIB // 7, False)])
 def test_room_for_a_frame_like_the_last_one_is_made_at_once(size: int, at_once: bool) -> None:
-    """Batches of one producer differ a little."""
+    """Batches of one producer differ little in size."""
     bench = Bench()
     wire = bench.connect()
     wire.feed(request(METADATA, 1, 1, bytes(MIB)))
@@ -243,7 +243,8 @@ def test_room_for_a_frame_like_the_last_one_is_made_at_once(size: int, at_once: 
 
 
 def test_the_limit_holds_and_everybody_gets_through() -> None:
-    """Ten times what fits is on its way at once: connections wait, and every request is served in the end."""
+    """Requests of ten times the limit are in flight at once: connections wait, and every request is served in the
+    end."""
     bench = Bench(memory_bytes=4 * MIB)
     bench.answer_with = b"ok"
     size = 2 * MIB
@@ -333,7 +334,7 @@ def test_refused_connections_are_counted_and_told_once(bench: Bench) -> None:
     assert bench.gone == [wire.connection] and bench.channel.connections_opened == 1
 
 
-# --- answers as memory
+# --- replies as memory
 
 
 def test_an_answer_counts_until_it_has_left(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""Control records: markers built and read back, Raft's types, malformed ones, and those that Kafka wrote."""
+"""Control records: markers built and read back, Raft's types, malformed records, and Kafka's records."""
 
 from __future__ import annotations
 

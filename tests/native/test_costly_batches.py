@@ -1,4 +1,5 @@
-"""Costly batches are checked by another thread: which thread did it, what order is kept, what may change meanwhile."""
+"""Costly batches are checked by another thread: which thread checks, which order is kept, and what may change
+meanwhile."""
 
 import os
 import random
@@ -24,7 +25,7 @@ BOMB = batch(1, value=random.Random(1).randbytes(4096) + bytes(8 << 20), codec="
 
 
 class Helper:
-    """Runs what is handed over in a thread of its own when the test says so."""
+    """Run the submitted work in a thread of its own when the test requests it."""
 
     def __init__(self) -> None:
         self.queue: list[DeferredProduce] = []
@@ -134,7 +135,7 @@ def test_settings_that_changed_meanwhile_count(node: Node, helper: Helper) -> No
     reply = node.produce(COSTLY["zstd"])
     partition.reconfigure(LogConfig(compression_type="lz4"))
     helper.step()
-    assert not reply.answered                    # checked again, by the new ones
+    assert not reply.answered                    # checked again, by the new settings
     helper.step()
     assert produced(reply).error_code == 0
     assert [each.codec for each in walk(read_all(partition.log))] == ["lz4"]

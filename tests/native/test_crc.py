@@ -1,7 +1,8 @@
 """`kraft_native.crc`: every kernel that runs here computes what Kafka computes.
 
-The chain of proof: Kafka's own values and a bitwise twin hold the table kernel; the table kernel holds the others, over
-every length to 4096 at every offset (`self_test`), and here over long inputs, seeds and pieces.
+The chain of proof: Kafka's own values and a bitwise reference implementation verify the table kernel. The table
+kernel verifies the others: over every length to 4096 at every offset (`self_test`), and here over long inputs, seeds
+and pieces.
 """
 
 import itertools
@@ -115,7 +116,7 @@ def test_combine(length_a, length_b, seed):
 
 @pytest.mark.parametrize("exponent", [24, 28, 29, 31, 32, 40, 63])
 def test_combine_over_long_distances(exponent):
-    """Moving over 2^n bytes is the same as moving twice over 2^(n-1): down to lengths that were really summed."""
+    """Moving over 2^n bytes equals moving twice over 2^(n-1), down to lengths that were really summed."""
     crc_a = 0x12345678
     assert crc.combine(crc_a, 0, 1 << 20) == crc.checksum(bytes(1 << 20), crc_a) ^ crc.checksum(bytes(1 << 20))
     for bits in range(20, exponent):
@@ -140,7 +141,7 @@ def test_any_contiguous_buffer(size):
     if size % 8 == 0:
         assert crc.checksum(memoryview(data).cast("q")) == expected
     buffer.release()
-    backing.append(0)       # `checksum` let it go: a bytearray that is still exported cannot grow
+    backing.append(0)       # `checksum` released it: a bytearray that is still exported cannot grow
 
 
 @pytest.mark.parametrize("size", [16, 100_000])

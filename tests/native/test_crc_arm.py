@@ -1,6 +1,6 @@
-"""The checksum kernel for ARM on a machine that is none: compiled for it, run by an emulator, where both are at hand.
+"""The checksum kernel for ARM on another machine: cross-compiled and run by an emulator, where both exist.
 
-On ARM itself `test_crc.py` tries it, as every kernel that runs here.
+On ARM itself `test_crc.py` tests it, like every kernel that runs there.
 """
 
 import platform

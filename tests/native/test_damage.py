@@ -1,4 +1,4 @@
-"""Random damage to any file of a log: no sound batch is lost, no other is served, and the log goes on."""
+"""Random damage to any file of a log: no sound batch is lost, no other batch is served, and the log continues."""
 
 import shutil
 import tempfile
@@ -20,7 +20,7 @@ NAMES = st.deferred(lambda: st.sampled_from(sorted(
 
 @st.composite
 def damages(draw):
-    """(file name, content or None): one file damaged in one way."""
+    """Draw (file name, content or None): one file damaged in one way."""
     name = draw(NAMES)
     data = bytearray((template() / name).read_bytes())
     kind = draw(st.sampled_from(["flip", "cut", "zero", "garbage", "remove", "longer"]))
@@ -40,12 +40,12 @@ def damages(draw):
 
 
 def without_epoch(data: bytes) -> bytes:
-    """The leader epoch of a batch lies outside its CRC."""
+    """Return the bytes without the leader epoch, which lies outside the CRC."""
     return data[:12] + data[16:]
 
 
 def survivors(directory: Path) -> tuple[list[Found], list[Found]]:
-    """Batches of the original whose bytes are still where they were, and those that kept all but their leader epoch."""
+    """Return original batches whose bytes are still in place, and those that kept all but their leader epoch."""
     left: list[Found] = []
     other_epoch: list[Found] = []
     starts = [int(path.stem) for path in segments(template())]
@@ -63,7 +63,7 @@ def survivors(directory: Path) -> tuple[list[Found], list[Found]]:
 def test_whatever_happens_to_files_no_sound_batch_is_lost_and_no_other_is_served(changes):
     logs = [name for name, _ in changes if name.endswith(".log")]
     if logs and "kraft-log-state" in dict(changes):
-        return                         # where the log ended is then known to nobody
+        return                         # nothing then states where the log ended
     with tempfile.TemporaryDirectory() as top:
         directory = Path(shutil.copytree(template(), Path(top) / "log-0"))
         for name, content in changes:
@@ -72,7 +72,7 @@ def test_whatever_happens_to_files_no_sound_batch_is_lost_and_no_other_is_served
             else:
                 (directory / name).write_bytes(content)
         left, other_epoch = survivors(directory)
-        # Of two damages one may have hit what the epochs are compared with.
+        # One of two damages may have hit the data that the epochs are compared with.
         doubtful = {"leader-epoch-checkpoint", "kraft-log-state"} & set(dict(changes))
         others = {(found.base_offset, without_epoch(found.data)) for found in other_epoch if doubtful}
         with Log(directory, config()) as log:

@@ -1,4 +1,4 @@
-"""Files that are made again from others: damaged, empty, unreadable, or a directory in their place."""
+"""Files that can be rebuilt from others: damaged, empty, unreadable, or a directory in their place."""
 
 import errno
 import shutil
@@ -52,7 +52,7 @@ def unreadable(path: Path) -> AbstractContextManager[object]:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log directory with one log, cleanly closed."""
+    """Return a log directory with one log, cleanly closed."""
     top = tmp_path_factory.mktemp("derived") / "data"
     with LogDir(top, config=config()) as opened:
         fill(opened.log("t", 0))

@@ -1,4 +1,4 @@
-"""What of a log is compacted together, and how dirty it is, against the rules on sizes alone."""
+"""Groups of segments that are compacted together, and the dirty ratio of a log, against the rules on sizes alone."""
 
 import os
 import shutil
@@ -17,8 +17,8 @@ RELATIVE_MAX = 2**31 - 1
 
 
 def grouped(log: Log) -> list[int]:
-    """Base offsets of the groups: each takes the next segment while log and indexes stay within a segment's limits;
-    an empty one has no offsets (Kafka's groupSegmentsBySize)."""
+    """Return base offsets of the groups. Each accepts the next segment while log and indexes stay within a segment's
+    limits; an empty segment has no offsets (Kafka's groupSegmentsBySize)."""
     groups: list[list[int]] = []
     sums = [0, 0, 0]
     for segment in log.segments[:-1]:
@@ -39,8 +39,8 @@ def grouped(log: Log) -> list[int]:
                 min_size=1, max_size=25))
 def test_neighbours_that_fit_into_one_segment_become_one(tmp_path_factory: pytest.TempPathFactory,
                                                          sealed: list[tuple[int, int, int]]) -> None:
-    """Segments of so many batches of such a size, and so many offsets missing before them. No key comes twice, so that
-    all records stay."""
+    """`sealed` has the number of batches of each segment, their size, and the number of missing offsets before them.
+    No key occurs twice, so that all records stay."""
     directory = tmp_path_factory.mktemp("groups") / "log"
     with Log(directory, config(segment_bytes=SEGMENT_BYTES, segment_index_bytes=INDEX_BYTES,
                                index_interval_bytes=1)) as log:
@@ -80,7 +80,7 @@ def test_the_share_of_dirty_bytes(tmp_path: Path) -> None:
 ])
 def test_a_cleaner_of_kafka_s_tells_where_the_dirty_part_begins(
         tmp_path: Path, note: dict[tuple[str, int], int] | None, share: float) -> None:
-    """One that says an offset outside of the log, or nothing that can be read, says nothing: all is dirty."""
+    """An offset outside of the log, or an unreadable file, is ignored: all is dirty."""
     directory = tmp_path / "log-0"
     with Log(directory, config()) as log:
         for _ in range(2):

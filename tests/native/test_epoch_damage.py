@@ -1,5 +1,5 @@
-"""A leader epoch lies outside the CRC of its batch: a changed one is found by the epoch cache, and a changed cache by
-the checksum that the state file keeps of it."""
+"""A leader epoch lies outside the CRC of its batch. The epoch cache detects a changed epoch, and the checksum in the
+state file detects a changed cache."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ def closed(tmp_path):
 
 
 def expect_one_damaged(directory, found, path, **open_options) -> None:
-    """Reading is refused at the one batch, told with its place, and everything else is served."""
+    """Check that the read is refused at one batch only, with its place, and that everything else is served."""
     with Log(directory, config(), **open_options) as log:
         seen, damage = readable(log)
     assert seen == [(one.base_offset, one.last_offset) for one in original() if one != found]
@@ -99,7 +99,7 @@ def test_after_a_kill_a_changed_cache_costs_no_batch(tmp_path):
 
 
 def forget_state(directory) -> None:
-    """What is left is what Kafka would have left."""
+    """Remove our own state, so that only the files that Kafka writes are left."""
     (directory / "kraft-log-state").unlink()
 
 
@@ -159,7 +159,7 @@ def test_a_note_of_epochs_keeps_what_was_noted_as_durable(tmp_path):
 
 
 def test_a_batch_between_two_damaged_ones_is_served_after_a_restart_too(tmp_path):
-    """Its index entry leads there directly: that the offsets before it are missing is not its fault."""
+    """Its index entry leads to it directly; the missing offsets before it are no fault of its own."""
     directory = tmp_path / "log"
     settings = {"index_interval_bytes": 1, "segment_bytes": 1 << 20}
     with Log(directory, small(**settings)) as log:

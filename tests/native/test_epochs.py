@@ -109,7 +109,7 @@ def test_truncate_from_start_is_written_with_the_next_change_or_flush(tmp_path):
 
 
 def test_an_epoch_that_began_below_the_log_start_still_tells_where(tmp_path):
-    """Records of epoch 0 up to 12, where the log starts, are not those of the epoch that was in force there."""
+    """Records of epoch 0 up to 12, where the log starts, are not those of the epoch that was current there."""
     cache = LeaderEpochCache(tmp_path)
     for epoch, start in [(0, 0), (1, 10)]:
         cache.assign(epoch, start)
@@ -119,7 +119,7 @@ def test_an_epoch_that_began_below_the_log_start_still_tells_where(tmp_path):
 
 
 def test_an_epoch_that_ended_at_the_log_start_still_tells_where_it_began(tmp_path):
-    """Records of epoch 0 up to 20, where epoch 2 begins and the log, are not those of epoch 1 that were deleted."""
+    """Records of epoch 0 up to 20, where epoch 2 and the log begin, are not the deleted records of epoch 1."""
     cache = LeaderEpochCache(tmp_path)
     for epoch, start in [(0, 0), (1, 10), (2, 20)]:
         cache.assign(epoch, start)
@@ -131,7 +131,7 @@ def test_an_epoch_that_ended_at_the_log_start_still_tells_where_it_began(tmp_pat
 
 
 def test_an_epoch_goes_on_behind_a_later_one_that_had_no_batch(tmp_path):
-    """A leader of epoch 3 has appended nothing when it follows another replica, which has more of epoch 2."""
+    """A leader of epoch 3 that has appended nothing follows another replica, which has more records of epoch 2."""
     cache = LeaderEpochCache(tmp_path)
     for epoch, start in [(1, 83), (2, 89)]:
         cache.assign(epoch, start)
@@ -142,7 +142,7 @@ def test_an_epoch_goes_on_behind_a_later_one_that_had_no_batch(tmp_path):
 
 
 class EpochMachine(RuleBasedStateMachine):
-    """Random changes; after each, answers and the file (after what opening a log does) equal the oracle."""
+    """Random changes; after each, answers and the file (after the repair that opening a log does) equal the oracle."""
 
     def __init__(self) -> None:
         super().__init__()

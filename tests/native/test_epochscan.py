@@ -1,4 +1,4 @@
-"""Leader epochs made anew from the batches, where their file is gone, against what was appended."""
+"""Leader epochs rebuilt from the batches when their file is missing, against the epochs that were appended."""
 
 import shutil
 from itertools import accumulate
@@ -15,7 +15,7 @@ from tests.native.recovery_logs import segments
 EPOCH_AT = 12
 LIVES = st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 3]), st.sampled_from([False, False, True])), min_size=1,
                  max_size=40)
-"""How far the epoch rises before each batch, and whether a segment begins with it."""
+"""Rise of the epoch before each batch, and whether a segment begins with it."""
 
 
 def epochs_of(life: list[tuple[int, bool]]) -> list[int]:
@@ -23,13 +23,13 @@ def epochs_of(life: list[tuple[int, bool]]) -> list[int]:
 
 
 def inside(life: list[tuple[int, bool]]) -> list[int]:
-    """The offsets with two batches before them and one behind them of one epoch."""
+    """Return the offsets with two batches before them and one behind them of one epoch."""
     epochs = epochs_of(life)
     return [offset for offset in range(2, len(epochs) - 1) if epochs[offset - 2] == epochs[offset + 1]]
 
 
 def written(directory: Path, life: list[tuple[int, bool]]) -> list[int]:
-    """A closed log of one-record batches without a note of its epochs; gives the epoch of each."""
+    """Write a closed log of one-record batches without a note of its epochs; return the epoch of each."""
     epochs = epochs_of(life)
     with Log(directory, small()) as log:
         for offset, (_step, roll) in enumerate(life):
@@ -58,7 +58,7 @@ def test_epochs_begin_where_their_first_batch_does(tmp_path_factory: pytest.Temp
 @given(LIVES.filter(inside), st.data())
 def test_one_changed_epoch_among_others_is_none(tmp_path_factory: pytest.TempPathFactory, life: list[tuple[int, bool]],
                                                 data: st.DataObject) -> None:
-    """Where two batches before it and one behind it have the same."""
+    """The two batches before it and the one behind it have the same epoch."""
     directory = tmp_path_factory.mktemp("epochs") / "log"
     epochs = written(directory, life)
     changed = data.draw(st.sampled_from(inside(life)))

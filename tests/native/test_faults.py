@@ -1,4 +1,4 @@
-"""`kraft_native.faults`: traces are complete and in order, faults hit exactly what they name."""
+"""`kraft_native.faults`: traces are complete and in order, and faults hit exactly the named operations."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""The damage cases of `golden/unclean`: a copy to open, what Kafka made of it, what we make of it, a table of both.
+"""The damage cases of `golden/unclean`: a copy to open, Kafka's result, our result, and a table of both.
 
 `python -m tests.native.unclean_cases` writes the table into docs/internals/recovery.md; a test compares it.
 """
@@ -20,7 +20,7 @@ from tests.oracle.damage import Found, read_log
 DOCUMENT = REPOSITORY / "docs" / "internals" / "recovery.md"
 BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 FOREVER_MS = 1 << 60
-# Kafka was started with it alone: the logs of `undamaged`, and a line that is no epoch in their checkpoint.
+# Kafka was started with this damage alone: the logs of `undamaged`, and a line that is no epoch in their checkpoint.
 UNREADABLE_EPOCHS = "epoch-cp-garbage"
 
 
@@ -50,7 +50,7 @@ class Case:
         return self.topic.startswith("txn")
 
     def copy(self, target: Path) -> Path:
-        """A writable copy of the partition in a copy of the log directory's own files, times kept."""
+        """Copy the partition, writable, into a copy of the log directory's own files, with their times."""
         source = golden("unclean", self.mode, "data")
         for path in source.iterdir():
             if path.is_file():
@@ -81,7 +81,7 @@ def open_log(directory: Path) -> Log:
 
 @dataclass(frozen=True)
 class Served:
-    """What a log gives from its start to its end, and what it refuses."""
+    """Content that a log serves from its start to its end, and the ranges that it refuses."""
 
     batches: list[Found]
     refused: list[CorruptLogError]
@@ -110,7 +110,7 @@ def serve(log: Log, isolation: str = "log_end") -> Served:
 
 
 def spans(offsets: set[int]) -> str:
-    """Offsets as ranges: `3, 7 to 9`."""
+    """Return offsets as ranges: `3, 7 to 9`."""
     parts: list[list[int]] = []
     for offset in sorted(offsets):
         if parts and parts[-1][1] == offset - 1:

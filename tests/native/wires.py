@@ -1,4 +1,4 @@
-"""Connections without sockets: what a transport does, on request and step by step."""
+"""Connections without sockets: a transport that acts on request and step by step."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -28,13 +28,13 @@ def request(
     client: bytes | None = b"test",
     tags: bytes = b"",
 ) -> bytes:
-    """A framed request; `tags` is what follows the client id in request header version 2."""
+    """Build a framed request; `tags` follows the client id in request header version 2."""
     name = struct.pack(">h", -1) if client is None else struct.pack(">h", len(client)) + client
     return frame(struct.pack(">hhi", api_key, version, correlation_id) + name + tags + body)
 
 
 def replies(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Correlation id and body of every reply; all of them whole."""
+    """Yield correlation id and body of every reply, each of which must be whole."""
     while data:
         size, correlation_id = struct.unpack_from(">ii", data)
         assert 4 <= size <= len(data) - 4
@@ -43,7 +43,7 @@ def replies(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 class Wire:
-    """A transport and its peer. `take` bytes are taken from each write before the rest stays behind; None: all."""
+    """A transport and its peer. The peer takes `take` bytes of each write before the rest is buffered; None: all."""
 
     def __init__(self, peername: tuple[str, int] = ("192.0.2.1", 4711)) -> None:
         self.peername = peername
@@ -75,7 +75,7 @@ class Wire:
             self.connection.pause_writing()
 
     def move(self, count: int | None) -> None:
-        """The peer takes `count` bytes, None: all."""
+        """Let the peer take `count` bytes, None: all."""
         while self.queue and count != 0:
             part = self.queue.pop(0)
             taken = len(part) if count is None else min(count, len(part))
@@ -86,7 +86,7 @@ class Wire:
                 count -= taken
 
     def read_all(self) -> None:
-        """The peer takes everything, now and later."""
+        """Let the peer take everything, now and later."""
         self.take = None
         was_blocked = bool(self.queue)
         self.move(None)
@@ -111,13 +111,13 @@ class Wire:
         self.queue = []
 
     def finish_closing(self) -> None:
-        """What the loop does after `close` or `abort`."""
+        """Close as the loop does after `close` or `abort`."""
         if self.closing and not self.queue and not self.lost:
             self.lost = True
             self.connection.connection_lost(None)
 
     def feed(self, data: bytes, at_once: int = 1 << 30) -> None:
-        """Bytes come, at most `at_once` per read, until all are there or reading pauses; what is left is dropped."""
+        """Deliver bytes, at most `at_once` per read, until all are delivered or reading pauses; the rest is dropped."""
         while data and self.reading and not self.closing:
             with memoryview(self.connection.get_buffer(65536)) as room:
                 count = min(len(room), len(data), at_once)
@@ -130,17 +130,17 @@ class Wire:
 
 
 class Bench:
-    """A channel whose turns the test takes, and the requests that reached the Python side."""
+    """A channel whose loop iterations the test runs, and the requests that reached the Python side."""
 
     def __init__(self, memory_bytes: int = 1 << 30, slice_us: int = 1_000_000, **limits: int) -> None:
-        """A slice lasts long unless a test is about slices: what happens then does not depend on the machine."""
+        """Slices are long unless a test is about slices, so that the outcome does not depend on the machine."""
         self.requests: list[tuple[Reply, int, int, bytes]] = []
         self.failures: list[BaseException] = []
         self.refuse: str | None = None
         self.gone: list[Connection] = []
         self.turns: list[object] = []
         self.timers: list[tuple[float, Callable[[], None]]] = []
-        """Seconds, and what is to be called after them."""
+        """Seconds, and the callback that is due after them."""
         self.answer_with: bytes | None = None
         self.raises: BaseException | None = None
         self.memory = RequestMemory(memory_bytes)
@@ -174,18 +174,18 @@ class Bench:
         return wire
 
     def turn(self) -> None:
-        """One turn of the loop."""
+        """Run one iteration of the loop."""
         due, self.turns[:] = list(self.turns), []
         for callback in due:
             callback()
 
     def settle(self) -> None:
-        """Turns until nothing is due."""
+        """Run iterations until nothing is due."""
         while self.turns:
             self.turn()
 
     def end(self) -> None:
-        """Every connection goes away. Nothing may be left behind."""
+        """Disconnect every connection. Nothing may be left behind."""
         self.channel.abort("shutdown")
         for connection in list(self.channel.connections):
             connection.connection_lost(None)
