@@ -1,6 +1,6 @@
-"""Apache Spark on kraft: the data source `format("kraft")` and sessions that are ready for it.
+"""Apache Spark on kraft: the data source `format("kraft")`, and sessions that are ready for it.
 
-Nothing else of kraft imports this part, and importing it does not import Spark, which is an extra (`kraft[spark]`).
+No other part of kraft imports this one. Importing it does not import Spark, which is an extra (`kraft[spark]`).
 """
 
 from kraft.spark.errors import SparkUnavailableError

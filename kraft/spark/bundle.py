@@ -1,4 +1,4 @@
-"""An archive of this package for executors that have it not installed: `kraft spark bundle`."""
+"""An archive of this package for executors on which it is not installed: `kraft spark bundle`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NAMES: Final = ("kraft", "kraft_native", "pyspark_kraft")
 SUFFIXES: Final = (".py", ".so", ".json", ".txt")
 UNPACKED: Final = "kraftenv"
 
-# Zip files begin in 1980: one time for all, so that the same files make the same archive.
+# Zip times begin in 1980. A fixed time makes the same archive of the same files.
 TIME: Final = (1980, 1, 1, 0, 0, 0)
 
 
 def write_bundle(path: Path) -> int:
-    """Writes the archive and gives its size. It runs on machines of this kind with the same Python version, which have
+    """Write the archive; return its size in bytes. It runs on machines of this kind with the same Python version and
     the other packages that kraft needs."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, source in _files():
@@ -31,7 +31,7 @@ def write_bundle(path: Path) -> int:
 
 
 def bundle_settings(path: Path) -> dict[str, str]:
-    """Settings of Spark by which executors unpack the archive and find what is in it."""
+    """Return the settings of Spark with which executors unpack the archive and find its packages."""
     return {"spark.archives": f"{path.resolve()}#{UNPACKED}", "spark.executorEnv.PYTHONPATH": f"./{UNPACKED}"}
 
 

@@ -1,6 +1,9 @@
-"""The client's own options, `kafka.*`: names of the Java client, as users of Spark know them, for the client library
-(librdkafka). What has another name there is renamed, what the source decides itself is refused, what has no
-counterpart is refused with what to use instead; names that the library does not know it refuses itself."""
+"""The client's own options, `kafka.*`. Users of Spark know them by the names of the Java client; the client library
+(librdkafka) gets its own names.
+
+An option with another name there is renamed. An option that the source decides itself is refused. An option without a
+counterpart is refused with what to use instead. The library itself refuses names that it does not know.
+"""
 
 import logging
 from collections.abc import Mapping
@@ -19,11 +22,11 @@ RENAMED: Final = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
     "max.request.size": "message.max.bytes",
-    # What a Java producer mostly waits for in it is a topic that its broker does not know yet.
+    # A Java producer blocks there mostly for a topic that its broker does not know yet.
     "max.block.ms": "topic.metadata.propagation.max.ms",
 }
 
-# They say how a Java client works inside, or when it gives up waiting for memory; here they change nothing.
+# These options set internals of a Java client, or how long it waits for memory. They have no effect here.
 WITHOUT_EFFECT: Final = frozenset({
     "buffer.memory", "max.poll.records", "max.poll.interval.ms", "default.api.timeout.ms", "check.crcs",
     "client.dns.lookup", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
@@ -52,7 +55,8 @@ REFUSED: Final[Mapping[str, str]] = {
 
 
 def client_settings(given: Mapping[str, str]) -> dict[str, str]:
-    """The settings of the client library among a read's or a write's options. Raises `InvalidArgumentError`."""
+    """Return the settings of the client library among the options of a read or write. Raise `InvalidArgumentError` for
+    a refused option."""
     settings = {}
     for key, value in given.items():
         name = key.lower()
@@ -67,9 +71,9 @@ def client_settings(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_settings(client: Mapping[str, str]) -> None:
-    """Asks the client library what it thinks of these names and values; nothing is connected.
+    """Check these names and values with the client library, without a connection.
 
-    Raises `InvalidArgumentError`.
+    Raise `InvalidArgumentError` when it refuses them.
     """
     try:
         Producer(library_settings({name: value for name, value in client.items() if name != "bootstrap.servers"}))
@@ -78,7 +82,7 @@ def check_settings(client: Mapping[str, str]) -> None:
 
 
 def library_settings(client: Mapping[str, str], **ours: Any) -> dict[str, Any]:
-    """Settings of the client library; it logs nothing, errors are told once, by who asked."""
+    """Return settings of the client library, which then logs nothing. Each error is reported once, by the caller."""
     _SILENT.addHandler(logging.NullHandler())
     _SILENT.propagate = False
     return {"client.id": "kraft-spark", "logger": _SILENT, **ours, **client}

@@ -1,5 +1,5 @@
-"""Topics of a cluster with Kafka's API: metadata, offsets and groups by the client library (librdkafka), records by our
-own Fetch, or by the library where the cluster wants TLS or SASL."""
+"""Topics of a cluster with Kafka's API. Metadata, offsets and groups come through the client library (librdkafka).
+Records come through our own Fetch, or through the library if the cluster requires TLS or SASL."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from kraft.spark.splits import Range
 if TYPE_CHECKING:
     from kraft.spark.positions import RecordColumns
 
-# What a record is taken to have where nothing tells its size.
+# Assumed size of a record of unknown size.
 RECORD_BYTES_GUESS: Final = 250
 ASK_SECONDS: Final = 30.0
-# How long a broker may take to restart before its address counts as a wrong one.
+# Time that a broker may take to restart before its address is reported as wrong.
 REACH_SECONDS: Final = 3.0
 REACH_PAUSE_SECONDS: Final = 0.2
 
@@ -41,13 +41,13 @@ Answer = TypeVar("Answer")
 
 
 def told(what: str, error: KafkaError) -> ConnectionFailedError | RefusedError:
-    """An error of the library as one of ours: the cluster's own keeps its code."""
+    """Convert an error of the library to one of ours. An error of the cluster keeps its code."""
     return RefusedError(what, error.code()) if error.code() > 0 else ConnectionFailedError(f"{what}: {error.str()}")
 
 
 def check_reachable(client: Mapping[str, str], timeout: float) -> None:
-    """Asks the cluster once, as the library does not say why it cannot; for some seconds again when nothing answers.
-    Raises what `Cluster.any` raises."""
+    """Check that the cluster answers, because the library does not say why it cannot connect. Retry for some seconds
+    when no broker answers. Raise what `Cluster.any` raises."""
     security = security_of_library(client)
     if security is None:
         return
@@ -67,7 +67,7 @@ def check_reachable(client: Mapping[str, str], timeout: float) -> None:
 
 
 class ClusterTopics:
-    """The topics of a cluster, as a source reads them. One thread at a time; nothing is connected until it is asked."""
+    """Topics of a cluster, as a source reads them. Used by one thread at a time; it connects on first use."""
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
@@ -127,7 +127,7 @@ class ClusterTopics:
         return self._fetcher.read(piece, columns)
 
     def refresh(self) -> None:
-        """Nothing is kept: each question goes to the cluster."""
+        """Do nothing: nothing is cached, each call queries the cluster."""
 
     def close(self) -> None:
         if self._fetcher is not None:
@@ -150,7 +150,7 @@ class ClusterTopics:
         return {each: found[each] for each in wanted}
 
     def _ask(self, what: str, question: Callable[[], Answer]) -> Answer:
-        """The cluster's answer; asked again as often as the options allow."""
+        """Return the cluster's answer. Retry as often as the options allow."""
         retries = self.options.offset_retries
         while True:
             try:

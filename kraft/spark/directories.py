@@ -1,10 +1,14 @@
 """Topics read from the files of their logs: directories of this engine or of Kafka, in use or at rest, on any machine
 that sees them. The broker may be down; nothing is written.
 
-What may be seen: of a log whose owner is this engine, and lives, what that owner shows. Else the high watermark in the
-directory's checkpoint file, up to which a broker (Kafka's too, while it runs) knows that the records are on all
-replicas; a log without such a file is read to its end. Of several replicas of a partition the one with the highest mark
-is read.
+The visible end of a log depends on its owner:
+
+- A log whose owner is this engine, and lives, is visible as far as that owner shows it.
+- Any other log is visible to the high watermark in the directory's checkpoint file. A broker (a running Kafka too)
+  knows that the records up to there are on all replicas.
+- A log without such a file is read to its end.
+
+Of several replicas of a partition, the one with the highest end is read.
 """
 
 from __future__ import annotations
@@ -30,13 +34,13 @@ from kraft_native.columns import Columns
 from kraft_native.errors import InvalidArgumentError
 
 LOOKERS_MAX: Final = 4
-# Of logs that nobody closed, together. A log whose two largest segments have more is examined alone.
+# Total for logs that were not closed. A log whose two largest segments exceed it is examined alone.
 EXAMINED_BYTES_MAX: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One log of a partition, and what may be seen of it. `aborted`: transactions that read_committed leaves out, as in
+    """One log of a partition, and its visible range. `aborted`: transactions that read_committed skips, as in
     `Range`."""
 
     directory: Path
@@ -46,7 +50,7 @@ class Replica:
 
 
 class Directories:
-    """Log directories (`log.dirs`), or directories of single logs. One thread at a time."""
+    """Log directories (`log.dirs`), or directories of single logs. Used by one thread at a time."""
 
     def __init__(self, options: ReadOptions) -> None:
         self.isolation = options.isolation
@@ -54,12 +58,13 @@ class Directories:
         self._shared = checkpoints.SharedOffsets()
         self._memory = MemoryLimit(EXAMINED_BYTES_MAX)
         self._at_rest: dict[Path, tuple[object, Replica]] = {}
-        """Logs without an owner, each with what would change if one had come: they are examined once per query."""
+        """Logs without an owner, each with the facts that a new owner would change. They are examined once per
+        query."""
 
     @cached_property
     def _replicas(self) -> dict[TopicPartition, Replica]:
-        """Looked for when a query is planned, and only then. Logs are examined side by side: the end of one that nobody
-        closed is read and checked, which leaves the interpreter to others, within the limit of memory."""
+        """Logs to read, found only when a query is planned. They are examined in parallel, within the memory limit: for
+        a log that was not closed, the end is read and checked without the interpreter lock."""
         logs = sorted(_logs(self._options).items())
         directories = [directory for _, found in logs for directory in found]
         with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), LOOKERS_MAX)) as pool:
@@ -100,7 +105,7 @@ class Directories:
         return pieces
 
     def _pieces(self, partition: TopicPartition, start: int, end: int) -> Iterator[Range]:
-        """A piece per segment, as the number of bytes per offset differs between segments."""
+        """Yield a piece per segment, because the number of bytes per offset differs between segments."""
         directory = self._replicas[partition].directory
         files = log_files(directory)
         bounds = [*(each.base_offset for each in files[1:]), max(end, files[-1].base_offset) if files else end]
@@ -125,7 +130,7 @@ class Directories:
         self._shared = checkpoints.SharedOffsets()
 
     def close(self) -> None:
-        """No file is kept open."""
+        """Do nothing: no file is kept open."""
 
     def _look(self, directory: Path) -> Replica:
         facts = _facts(directory), noted_high_watermark(directory, self._shared)
@@ -133,7 +138,7 @@ class Directories:
         if known is not None and known[0] == facts:
             return known[1]
         sizes = sorted(size for name, size, *_ in facts[0] if name.endswith(".log"))
-        # It reads a segment, and the one behind it, into memory.
+        # The reader loads a segment and the next one into memory.
         with self._memory.held(sum(sizes[-2:])), self._reader(directory) as reader:
             committed = self.isolation == "read_committed"
             end = reader.last_stable_offset if committed else reader.high_watermark
@@ -152,7 +157,8 @@ class Directories:
 
 
 class MemoryLimit:
-    """Bytes that threads may hold together. One that wants more than all of it waits until no other holds any."""
+    """Limit of the bytes that threads hold together. A thread that wants more than the limit waits until no other holds
+    any."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
@@ -161,7 +167,7 @@ class MemoryLimit:
 
     @contextmanager
     def held(self, size: int) -> Iterator[None]:
-        """Waits until so much is free, and holds it inside of the block."""
+        """Wait until `size` bytes are free, and hold them inside the block."""
         size = min(size, self.bytes_max)
         with self._changed:
             self._changed.wait_for(lambda: self.bytes_held + size <= self.bytes_max)
@@ -178,14 +184,14 @@ Fact = tuple[str, int, int, int]
 
 
 def _facts(directory: Path) -> list[Fact]:
-    """What changes when somebody writes to the log, or starts to own it."""
+    """Return facts that change when a process writes to the log, or becomes its owner."""
     with os.scandir(directory) as entries:
         return sorted((entry.name, status.st_size, status.st_mtime_ns, status.st_ino) for entry in entries
                       if entry.is_file() for status in [entry.stat()])
 
 
 def _logs(options: ReadOptions) -> dict[TopicPartition, list[Path]]:
-    """Directories of logs that the subscription asks for, by partition: one for each replica."""
+    """Return the log directories of the subscribed partitions: for each partition one per replica."""
     subscription = options.subscription
     logs: dict[TopicPartition, list[Path]] = {}
     for text in options.paths:

@@ -1,4 +1,4 @@
-"""Rows of Spark as record batches of the partitions that they go to, without an object per row."""
+"""Rows of Spark as record batches of their partitions, without an object per row."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ Encoded = tuple[TopicPartition, bytes]
 
 
 class RowEncoder:
-    """Gathers rows by partition, and encodes those of one when they are enough for a batch.
+    """Gathers rows by partition, and encodes a partition's rows when they are enough for a batch.
 
-    `partitions_of` tells how many partitions a topic has. A row goes to the partition in its column `partition`, else
-    to that of its key, as Kafka's default partitioner has it; rows without a key to one partition after the other.
+    `partitions_of` returns the number of partitions of a topic. A row goes to the partition in its column `partition`,
+    else to that of its key, as with Kafka's default partitioner. Rows without a key change
+    to the topic's next partition with each record batch of rows.
     """
 
     def __init__(self, options: WriteOptions, partitions_of: Callable[[str], int]) -> None:
@@ -36,7 +37,7 @@ class RowEncoder:
         self._next_unkeyed = 0
 
     def add(self, rows: pa.RecordBatch) -> Iterator[Encoded]:
-        """Takes rows; gives what became ready to be sent."""
+        """Accept rows; yield the batches that became ready to be sent."""
         for topic, part in self._by_topic(rows):
             places = self._places(topic, part)
             order = np.argsort(places, kind="stable")
@@ -52,7 +53,7 @@ class RowEncoder:
                     yield from self._encode(place)
 
     def finish(self) -> Iterator[Encoded]:
-        """What is left."""
+        """Yield the remaining batches."""
         for place in list(self._waiting):
             yield from self._encode(place)
 

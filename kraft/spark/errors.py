@@ -1,15 +1,15 @@
-"""What this part raises besides the errors of the engine and of the cluster."""
+"""Errors of this part, besides those of the engine and of the cluster."""
 
 from kraft_native.errors import KraftError
 
 
 class SparkUnavailableError(KraftError, RuntimeError):
-    """Spark cannot be started here; the message says what is missing and what to install."""
+    """Spark cannot be started here. The message says what is missing and what to install."""
 
 
 class VersionMismatchError(KraftError):
-    """The kraft of a task is of another version than its driver's; the message has both."""
+    """The kraft of a task has another version than its driver's. The message has both."""
 
 
 class DataLossError(KraftError):
-    """Offsets that the query was to read are not there (any more), and `failOnDataLoss` is on; the message has them."""
+    """Offsets that the query was to read do not exist (any more), and `failOnDataLoss` is on. The message has them."""

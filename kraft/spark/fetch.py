@@ -1,7 +1,7 @@
-"""Reads a range of a partition from its leader, in a task: Fetch requests of our own, whose batches become columns
-without an object per record. The next request is on its way while the last answer is turned into columns.
+"""Reads a range of a partition from its leader, in a task. It sends its own Fetch requests, whose batches become
+columns without an object per record. The next request is under way while the last answer is converted to columns.
 
-For clusters without TLS and SASL; `library_fetch` is for those.
+This is for clusters without TLS and SASL; `library_fetch` is for those with them.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ FETCH_BYTES: Final = 4 << 20
 FETCH_WAIT_MS: Final = 500
 FETCH_MIN_BYTES: Final = 1
 ANSWER_BYTES_MAX: Final = 2**31 - 1
-# The newest version that names topics; later ones know them by id only.
+# Newest version that names topics; later ones identify them by id only.
 VERSION_MAX: Final = 12
 RETRY_PAUSE_SECONDS: Final = 0.1
-# A new leader knows its topics by then.
+# After this time a new leader knows its topics.
 DELETED_SECONDS: Final = 3.0
 LOG: Final = logging.getLogger(__name__)
 
-# What passes when the partition's leader has moved, or is about to.
+# Temporary errors: the partition's leader has moved, or is about to.
 PASSING: Final = frozenset({
     ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR,
@@ -45,7 +45,7 @@ PASSING: Final = frozenset({
 
 
 class Fetcher:
-    """A task's connections to the leaders of what it reads. One thread."""
+    """A task's connections to the leaders of its partitions. Used by one thread."""
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
@@ -60,7 +60,7 @@ class Fetcher:
 
     @classmethod
     def of_cluster(cls, client: Mapping[str, str], timeout_ms: int) -> Fetcher:
-        """One that reads whatever there is, of any topic."""
+        """Return a fetcher for all records of any topic."""
         return cls(ReadOptions(Subscription("all"), Bound("earliest"), Bound("latest"), client=client,
                                timeout_ms=timeout_ms))
 
@@ -68,9 +68,9 @@ class Fetcher:
         self._cluster.close()
 
     def raw(self, topic: str, partition: int, start: int) -> Iterator[bytes]:
-        """Record batches from `start` on, up to what was committed to the log when this was called.
+        """Yield record batches from `start` on, up to the committed end at the time of the call.
 
-        `DataLossError` when the log does not reach back to `start`.
+        Raise `DataLossError` when the log does not reach back to `start`.
         """
         name = (topic, partition)
         end = list_all_offsets(self._cluster, [self._cluster.topic(topic)], {name: LATEST})[name]
@@ -79,10 +79,10 @@ class Fetcher:
             yield (answer.records or b"")[:sound]
 
     def read(self, piece: Range, columns: Sequence[str]) -> Iterator[Columns]:
-        """The records of a range as columns of about 4 MB of batches each.
+        """Yield the records of a range as columns of about 4 MB of batches each.
 
-        Raises `DataLossError` for offsets that are gone, unless that is allowed; `RefusedError` or
-        `ConnectionFailedError` when the partition gives nothing for `kafkaConsumer.pollTimeoutMs`.
+        Raise `DataLossError` for missing offsets, unless that is allowed. Raise `RefusedError` or
+        `ConnectionFailedError` when the partition returns nothing for `kafkaConsumer.pollTimeoutMs`.
         """
         reader = ColumnReader(columns, check_crc=False)
         progress = Progress(piece, self.options)
@@ -90,15 +90,15 @@ class Fetcher:
             found = reader.read(memoryview(answer.records or b"")[:sound], start_offset=before, end_offset=piece.end,
                                 aborted=_aborted(answer))
             if found.next_offset < min(progress.offset, piece.end):
-                # More than columns of 2 GiB hold, or a damaged record: again from there.
+                # The batches are more than columns of 2 GiB hold, or a record is damaged: read again from there.
                 progress.offset = found.next_offset
                 self._cluster.close()
             if len(found):
                 yield found
 
     def _answers(self, progress: Progress) -> Iterator[tuple[PartitionData, int, int]]:
-        """Answers with batches: (answer, first wanted offset, bytes of whole batches), from the leader, whoever it is
-        by then, up to the end of the range."""
+        """Yield answers with batches as (answer, first wanted offset, bytes of whole batches), up to the end of the
+        range. They come from the current leader."""
         while progress.offset < progress.piece.end:
             try:
                 leader = self._cluster.leader(progress.piece.topic, progress.piece.partition)
@@ -113,7 +113,7 @@ class Fetcher:
                 time.sleep(RETRY_PAUSE_SECONDS)
 
     def _from_leader(self, leader: Connection, progress: Progress) -> Iterator[tuple[PartitionData, int, int]]:
-        """Reads until the range ends; raises when the leader is none any more."""
+        """Read until the range ends. Raise when the node does not lead the partition any more."""
         version = leader.version(FetchRequest.API_KEY, VERSION_MAX)
         piece = progress.piece
         request = self._request(progress)
@@ -129,7 +129,7 @@ class Fetcher:
                 try:
                     leader.post(request, version)
                 except ConnectionFailedError as error:
-                    failure = error  # what came before it is whole
+                    failure = error  # the batches before the failure are whole
             if sound:
                 yield answer, before, sound
             if failure is not None:
@@ -161,7 +161,7 @@ def _aborted(answer: PartitionData) -> list[tuple[int, int]]:
 
 
 class Progress:
-    """How far a range was read, and for how long nothing came."""
+    """Position in a range, and the time since it last moved."""
 
     def __init__(self, piece: Range, options: ReadOptions) -> None:
         self.piece = piece
@@ -170,9 +170,9 @@ class Progress:
         self._moved = time.monotonic()
 
     def take(self, answer: PartitionData) -> int:
-        """Goes on over the answer's batches; gives the bytes that they take.
+        """Move past the answer's batches; return the number of bytes in them.
 
-        Raises what the leader refused, and when nothing comes for too long.
+        Raise the leader's refusal, or an error when nothing comes for too long.
         """
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return 0
@@ -184,17 +184,18 @@ class Progress:
             self._moved = time.monotonic()
             return sound
         if records:
-            first_batch(records)  # says what is wrong with it
+            first_batch(records)  # raises with what is wrong
         self.check(ConnectionFailedError(f"{self.piece}: nothing came for offset {self.offset}; the partition's high "
                                          f"watermark is {answer.high_watermark}"))
         return 0
 
     def skip_gone(self, log_start: int) -> None:
-        """The partition does not have the offset: fails, or goes on where the log starts now."""
+        """Fail because the partition lacks the offset, or continue where the log starts now."""
         self.offset = resume_after_loss(self.piece, self.offset, log_start, self.options.fail_on_data_loss)
 
     def deleted(self, error: Exception) -> bool:
-        """Whether the topic is unknown for so long that it was deleted; False where that is to fail the query."""
+        """Return whether the topic has been unknown for so long that it was deleted. Return False if that must fail the
+        query."""
         if not isinstance(error, RefusedError) or error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return False
         if self.options.fail_on_data_loss or time.monotonic() - self._moved < DELETED_SECONDS:
@@ -203,6 +204,6 @@ class Progress:
         return True
 
     def check(self, error: Exception) -> None:
-        """Raises `error` when nothing came for as long as the options allow."""
+        """Raise `error` when nothing has come for as long as the options allow."""
         if (time.monotonic() - self._moved) * 1000 > self.options.timeout_ms:
             raise error

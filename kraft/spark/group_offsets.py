@@ -1,6 +1,7 @@
-"""Offsets of a stream as those of a consumer group, so that operators and their tools see how far it is behind.
+"""Offsets of a stream, committed as those of a consumer group. Operators and their tools can see how far the stream is
+behind.
 
-Spark's checkpoint decides where a query goes on; the group only shows it, and nobody joins it.
+Spark's checkpoint decides where a query continues. The group only shows it, and has no members.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LOG: Final = logging.getLogger(__name__)
 
 
 class GroupOffsets:
-    """One group, `publishOffsets`, of one cluster. One thread."""
+    """One group, `publishOffsets`, of one cluster. Used by one thread."""
 
     def __init__(self, options: ReadOptions) -> None:
         self.group = options.publish_offsets
@@ -29,7 +30,7 @@ class GroupOffsets:
             "group.id": self.group, "enable.auto.commit": False}))
 
     def publish(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commits what has changed. A failure is logged, and tried again at the next batch: the query does not depend
+        """Commit the changed offsets. A failure is logged, and retried with the next batch: the query does not depend
         on it."""
         changed = {each: offset for each, offset in offsets.items() if self._published.get(each) != offset}
         if not changed:

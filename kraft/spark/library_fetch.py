@@ -1,5 +1,5 @@
-"""Reads a range of a partition through the client library (librdkafka), where the cluster wants TLS or SASL, which our
-own Fetch does not speak. It makes an object per record, so it is several times slower."""
+"""Reads a range of a partition through the client library (librdkafka), for a cluster with TLS or SASL, which our own
+Fetch does not support. It creates an object per record, so it is several times slower."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("val
 
 
 class LibraryFetcher:
-    """A task's consumer. One thread."""
+    """A task's consumer. Used by one thread."""
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
@@ -37,7 +37,7 @@ class LibraryFetcher:
         self._consumer.close()
 
     def read(self, piece: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The records of a range; see `fetch.Fetcher.read`."""
+        """Yield the records of a range; see `fetch.Fetcher.read`."""
         consumer = self._consumer
         consumer.assign([confluent_kafka.TopicPartition(piece.topic, piece.partition, piece.start)])
         offset = piece.start
@@ -62,7 +62,8 @@ class LibraryFetcher:
         return time.monotonic() + self.options.timeout_ms / 1000
 
     def _position(self, piece: Range) -> int:
-        """Where the consumer goes on: past markers of transactions and what compaction took, too."""
+        """Return the consumer's next offset. It is also past transaction markers and records that compaction
+        removed."""
         found = self._consumer.position([confluent_kafka.TopicPartition(piece.topic, piece.partition)])
         return int(found[0].offset)
 

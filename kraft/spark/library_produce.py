@@ -1,5 +1,5 @@
-"""Sends rows through the client library (librdkafka), where the cluster wants TLS or SASL. It makes an object per row,
-so it is several times slower."""
+"""Sends rows through the client library (librdkafka), for a cluster with TLS or SASL. It creates an object per row, so
+it is several times slower."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kraft_native.errors import InvalidArgumentError
 
 
 def library_send(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> None:
-    """Sends all rows and waits until they are acknowledged; raises the first refusal."""
+    """Send all rows and wait until they are acknowledged. Raise the first refusal."""
     failures: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _message: Message) -> None:
@@ -54,7 +54,7 @@ def _send(producer: Producer, row: dict[str, object], options: WriteOptions, del
 
 
 def send_record(producer: Producer, *record: Any, **more: Any) -> None:
-    """`Producer.produce`, which waits while the library has no room."""
+    """Call `Producer.produce`; wait while the library has no room."""
     while True:
         try:
             producer.produce(*record, **more)

@@ -1,5 +1,5 @@
-"""A transaction through the client library (librdkafka), where the cluster wants TLS or SASL: staged batches are taken
-apart again, an object per record."""
+"""A transaction through the client library (librdkafka), for a cluster with TLS or SASL. Staged batches are split again
+into an object per record."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 
 
 class LibraryTransaction:
-    """As `transactional.Transaction` has it. One thread."""
+    """Implementation of `transactional.Transaction`. Used by one thread."""
 
     def __init__(self, options: WriteOptions, transactional_id: str) -> None:
         self.options = options
@@ -56,7 +56,7 @@ class LibraryTransaction:
                 headers=[(each["key"], each["value"]) for each in row["headers"]]))
 
     def commit_offset(self, place: TopicPartition, offset: int, metadata: str) -> None:
-        # The group has no members; a consumer that joins nothing says so.
+        # The group has no members. A consumer that has joined no group has such metadata.
         consumer = Consumer(library_settings(self.options.client, **{"group.id": self.group}))
         try:
             self._told(lambda: self._producer.send_offsets_to_transaction(
@@ -70,7 +70,7 @@ class LibraryTransaction:
                    else self._producer.abort_transaction(self.timeout))
 
     def close(self) -> None:
-        """Nothing: the library closes its connections when it is forgotten."""
+        """Do nothing: the library closes its connections when the object is deleted."""
 
     def _told(self, question: Callable[[], Answer]) -> Answer:
         try:
@@ -80,7 +80,8 @@ class LibraryTransaction:
 
 
 def partition_counts(options: WriteOptions) -> Callable[[str], int]:
-    """How many partitions a topic has, asked until it is known, for `max.block.ms`, and then kept."""
+    """Return a function that returns the number of partitions of a topic. It queries a topic until it is known, for up
+    to `max.block.ms`, and caches the number."""
     admin = AdminClient(library_settings(options.client))
     known: dict[str, int] = {}
 

@@ -1,7 +1,7 @@
-"""What the options of a read mean: names and rules of Spark's Kafka connector, and few of our own.
+"""Options of a read: names and rules of Spark's Kafka connector, and a few of our own.
 
-Spark gives names in lower case. Everything that is wrong is an `InvalidArgumentError` which names the option, the value
-and what is allowed; a name that nobody knows is refused, too, as it is most likely misspelt.
+Spark passes names in lower case. Every error is an `InvalidArgumentError` that names the option, the value and what is
+allowed. An unknown name is refused too, because it is most likely misspelt.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Kind = Literal["earliest", "latest", "offsets", "times", "time"]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Where a read starts or ends. `by_partition` has offsets (or `EARLIEST`, `LATEST`) or times, `time_ms` the time
-    for all partitions; `option` is what it was given by."""
+    """Start or end of a read. `by_partition` has offsets (or `EARLIEST`, `LATEST`) or times; `time_ms` is the time for
+    all partitions. `option` is the option that sets it."""
 
     kind: Kind
     option: str = ""
@@ -52,7 +52,8 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What is read. `partitions` for assign, `topics` for subscribe, `pattern`; none of them: all topics."""
+    """Topics or partitions to read. `partitions` for assign, `topics` for subscribe, `pattern` for subscribePattern;
+    none of them: all topics."""
 
     kind: str
     partitions: tuple[TopicPartition, ...] = ()
@@ -60,7 +61,7 @@ class Subscription:
     pattern: re.Pattern[str] | None = None
 
     def wants(self, topic: str) -> bool:
-        """Whether the topic's partitions are among what is read (of an assignment: some of them)."""
+        """Return whether the subscription includes the topic's partitions (for assign: some of them)."""
         if self.kind == "assign":
             return any(each.topic == topic for each in self.partitions)
         if self.kind == "subscribe":
@@ -99,7 +100,7 @@ class ReadOptions:
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
-    """The options of a batch or streaming read. Raises `InvalidArgumentError`."""
+    """Return the options of a batch or streaming read. Raise `InvalidArgumentError` for wrong ones."""
     options = _named(given)
     client = client_settings(given)
     isolation = client.pop("isolation.level", "read_uncommitted")
@@ -140,7 +141,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
 
 
 def _named(given: Mapping[str, str]) -> dict[str, str]:
-    """The options that are not the client's, by the names that users write."""
+    """Return the options that are not the client's, by the names that users write."""
     named = {}
     for key, value in given.items():
         name = key.lower()
@@ -205,7 +206,7 @@ def _offsets(bound: Bound) -> Iterable[int]:
 
 
 def _bound(options: Mapping[str, str], names: tuple[str, str, str], default: Kind) -> Bound:
-    """The first of the three options that is given counts, as in the connector."""
+    """Return the bound of the first of the three options that is given, as in the connector."""
     for_all, by_time, by_offset = names
     if (text := options.get(for_all)) is not None:
         return Bound("time", for_all, time_ms=_number(for_all, text))
@@ -248,7 +249,7 @@ def _by_topic(name: str, text: str, example: str,
 
 
 def duration_ms(name: str, text: str) -> int:
-    """A length of time as Spark writes it: `15m`, `500ms`, `1h`."""
+    """Parse a duration as Spark writes it: `15m`, `500ms`, `1h`."""
     found = DURATION.fullmatch(text.strip().lower())
     if found is None:
         raise _wrong(name, text, "a time such as 500ms, 30s, 15m, 1h")
@@ -271,7 +272,7 @@ def _count(options: Mapping[str, str], name: str, *, minimum: int = 1, default: 
 
 
 def flag(options: Mapping[str, str], name: str, default: bool) -> bool:
-    """An option that is `true` or `false`. Raises `InvalidArgumentError`."""
+    """Return an option that is `true` or `false`. Raise `InvalidArgumentError` for anything else."""
     return _one_of(options, name, ("true", "false"), str(default).lower()) == "true"
 
 

@@ -1,4 +1,4 @@
-"""What the options of a read say to read from."""
+"""The origin that the options of a read name."""
 
 from kraft.spark.cluster import ClusterTopics
 from kraft.spark.directories import Directories
@@ -7,5 +7,5 @@ from kraft.spark.positions import Origin
 
 
 def origin_of(options: ReadOptions) -> Origin:
-    """Log directories where `path` is given, else a cluster."""
+    """Return log directories when `path` is given, else a cluster."""
     return Directories(options) if options.paths else ClusterTopics(options)

@@ -1,7 +1,7 @@
-"""Regular expressions as Java has them, which users of Spark write, for Python's `re`.
+"""Translation of Java's regular expressions, which users of Spark write, for Python's `re`.
 
-Names of topics are ASCII without white space, so classes such as `\\w`, and where `$` matches, are the same in both.
-What Java alone has is an error in Python, too, but for sets within sets, which would mean something else there.
+Names of topics are ASCII without white space. So classes such as `\\w`, and the places where `$` matches, are the same
+in both. Syntax that only Java has is an error in Python too, except sets within sets, which mean something else there.
 """
 
 import re
@@ -13,7 +13,8 @@ _SETS_IN_SET: Final = re.compile(r"\[|&&")
 
 
 def java_pattern(text: str) -> re.Pattern[str]:
-    """The pattern that Java would make of it. Raises `re.error`, also for what cannot be translated."""
+    """Translate the pattern as Java understands it. Raise `re.error` for an invalid one, and for one that cannot be
+    translated."""
     return re.compile(_PARTS.sub(_translated, text))
 
 

@@ -1,6 +1,6 @@
-"""Where a read starts and ends: bounds as the user gave them, turned into offsets. Asks the log, decides nothing else.
+"""Start and end of a read: bounds given by the user, converted to offsets. The log is only queried for this.
 
-`Origin` is what is read: a cluster or log directories.
+`Origin` is the source that is read: a cluster or log directories.
 """
 
 from __future__ import annotations
@@ -21,48 +21,48 @@ Offsets = dict[TopicPartition, int]
 
 
 class RecordColumns(Protocol):
-    """Records as columns: what `kraft_native.columns` makes, or any Arrow record batch of the same shape."""
+    """Records as columns: the result of `kraft_native.columns`, or any Arrow record batch of the same shape."""
 
     def __len__(self) -> int: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 
 class Origin(Protocol):
-    """A place that topics are read from. Offsets are those that the read's isolation level may see."""
+    """A place that topics are read from. Offsets are those visible at the read's isolation level."""
 
     def partitions(self) -> list[TopicPartition]:
-        """Those that the subscription asks for and that exist, sorted."""
+        """Return the subscribed partitions that exist, sorted."""
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """The log starts."""
+        """Return the log starts."""
 
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """The ends, exclusive."""
+        """Return the log ends, exclusive."""
 
     def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offset with that time or a later one; None where there is none."""
+        """Return the first offset with that time or a later one; None when it does not exist."""
 
     def ranges(self, spans: Mapping[TopicPartition, tuple[int, int]]) -> list[Range]:
-        """What is to be read between two offsets, in pieces whose size in bytes is about known."""
+        """Return the ranges to read between two offsets, in pieces of roughly known size in bytes."""
 
     def topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, str]:
-        """Ids of their topics, where they have some: another id is another topic of the same name."""
+        """Return the ids of their topics, as far as they have one. Another id is another topic of the same name."""
 
     def read(self, piece: Range, columns: Sequence[str]) -> Iterator[RecordColumns]:
-        """The records of a range, in a task."""
+        """Yield the records of a range, in a task."""
 
     def refresh(self) -> None:
-        """Forgets what was found out about the topics: they are looked at anew."""
+        """Discard cached facts about the topics, so that they are read again."""
 
     def close(self) -> None:
-        """Lets go of connections and files. May be called again."""
+        """Close connections and files. May be called again."""
 
 
 def batch_spans(origin: Origin, options: ReadOptions) -> dict[TopicPartition, tuple[int, int]]:
-    """(start, end) of each partition that a batch query reads; the ones that are empty too.
+    """Return (start, end) of each partition that a batch query reads, including the empty ones.
 
-    `InvalidArgumentError` for bounds that do not fit the partitions or each other, `DataLossError` for offsets that the
-    log does not have, unless that is allowed: then what is there is read.
+    Raise `InvalidArgumentError` for bounds that do not fit the partitions or each other. Raise `DataLossError` for
+    offsets that the log does not have, unless that is allowed: then the existing ones are read.
     """
     partitions = origin.partitions()
     earliest, latest = origin.earliest(partitions), origin.latest(partitions)
@@ -86,7 +86,7 @@ def batch_spans(origin: Origin, options: ReadOptions) -> dict[TopicPartition, tu
 
 
 def check_loss(lost: Sequence[Range], fail: bool) -> None:
-    """Raises `DataLossError` with the lost ranges, if losing some is to fail the query."""
+    """Raise `DataLossError` with the lost ranges, if any exist and a loss must fail the query."""
     if lost and fail:
         raise DataLossError(f"{', '.join(map(str, lost))}: these offsets are not in the log. They were deleted (by "
                             "retention, or with their topic) or never written. To read what there is, set the option "
@@ -94,8 +94,8 @@ def check_loss(lost: Sequence[Range], fail: bool) -> None:
 
 
 def check_missing(option: str, missing: Sequence[str], fail: bool, error: KraftError) -> None:
-    """Raises `error` for topics or partitions that the option names and that do not exist, if losing some is to fail
-    the query; else it continues without them, with a warning."""
+    """Raise `error` for missing topics or partitions that the option names, if a loss must fail the query. Otherwise
+    warn, and let the query continue without them."""
     if fail:
         raise error
     LOG.warning("option %s: %s: deleted, or never created; the query continues without (failOnDataLoss is false)",
@@ -103,8 +103,8 @@ def check_missing(option: str, missing: Sequence[str], fail: bool, error: KraftE
 
 
 def resume_after_loss(piece: Range, offset: int, log_start: int, fail: bool) -> int:
-    """The log does not have `offset` of a range any more: where it goes on, the log's start or the range's end. Raises
-    `DataLossError` with what is lost, if that is to fail the query."""
+    """Return where a range continues whose `offset` is missing in the log: at the log's start, or at the range's end.
+    Raise `DataLossError` with the lost offsets, if a loss must fail the query."""
     resumed = min(log_start, piece.end) if log_start > offset else piece.end
     check_loss([piece.part(offset, resumed)], fail)
     return resumed
@@ -112,7 +112,7 @@ def resume_after_loss(piece: Range, offset: int, log_start: int, fail: bool) -> 
 
 def start_offsets(origin: Origin, options: ReadOptions, partitions: Sequence[TopicPartition],
                   earliest: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> Offsets:
-    """Where each partition is read from; where no record has the wanted time, as the user decided."""
+    """Return the start offset of each partition. If no record has the wanted time, the user's strategy applies."""
     bound = options.start
     if bound.kind == "earliest":
         return dict(earliest)
@@ -132,7 +132,7 @@ def start_offsets(origin: Origin, options: ReadOptions, partitions: Sequence[Top
 
 def end_offsets(origin: Origin, bound: Bound, partitions: Sequence[TopicPartition],
                 latest: Mapping[TopicPartition, int]) -> Offsets:
-    """Where each partition is read to, exclusive; to its end where no record has the wanted time."""
+    """Return the end offset of each partition, exclusive; the log's end where no record has the wanted time."""
     if bound.kind == "offsets":
         return _given_offsets(bound, partitions, {}, latest)
     if bound.kind in ("time", "times"):
@@ -158,7 +158,7 @@ def _at_times(origin: Origin, bound: Bound,
 
 
 def _check_same(bound: Bound, partitions: Sequence[TopicPartition]) -> None:
-    """The connector wants a number for each partition, and none for others."""
+    """Check that the bound names exactly the partitions that are read. The connector requires it."""
     wanted, given = sorted(partitions), sorted(bound.by_partition)
     if wanted != given:
         raise InvalidArgumentError(f"option {bound.option}: it must name exactly the partitions that are read. Named: "

@@ -212,13 +212,13 @@ def shutdown_offset_moves(patches: Patches) -> None:
 
 @CONTROLLERS.add(0, "KIP-966, last known leader")
 def who_led_last_is_forgotten(patches: Patches) -> None:
-    """When no replica is in sync or eligible, the last leader, which has every acknowledged record, is forgotten."""
+    """The last leader, which has every acknowledged record, is forgotten when no replica is in sync or eligible."""
     patches.put(Change, "note_last_leader", lambda _change, _record: None)
 
 
 @CONTROLLERS.add(0, "KIP-455", resize=True, move_every_ms=300)
 def reassignment_asked_again_is_over(patches: Patches) -> None:
-    """If the same target is requested again, the replicas being added become ordinary replicas."""
+    """Replicas being added become ordinary replicas if the same target is requested again."""
     patches.put(reassignments, "to_be_added", lambda partition, targets: tuple(
         each for each in targets if each not in partition.replicas))
 

@@ -112,7 +112,7 @@ def damaged_quorum_state_is_ignored(patches: Patches) -> None:
 
 @DURABILITY.add(21, "temporary file is not flushed before it is renamed")
 def empty_quorum_state(patches: Patches) -> None:
-    """After a loss of power quorum-state may be empty, and an empty one is treated as missing."""
+    """An empty quorum-state, which a loss of power may leave, is treated as missing."""
     def lose_power(file: QuorumStateFile, random: Random) -> None:
         if file.pending is not None and random.random() < 0.5:
             file.durable = None

@@ -34,7 +34,7 @@ def high_watermark_before_truncation(patches: Patches) -> None:
 
 @REPLICAS.add(29, "KAFKA-13091")
 def high_watermark_stays_after_isr_shrink(patches: Patches) -> None:
-    """When the ISR shrinks, the high watermark does not move until the next fetch or append."""
+    """The high watermark does not move when the ISR shrinks, until the next fetch or append."""
     def set_isr(partition: Any, isr: tuple[int, ...], maximal: tuple[int, ...] | None = None) -> None:
         partition._reset((partition.leader_id, *partition.progress), isr if maximal is None else maximal, anew=False)
         partition.in_sync_count = len(dict.fromkeys(isr))
@@ -75,7 +75,7 @@ def diverging_fetch_counts(patches: Patches) -> None:
 
 @REPLICAS.add(35, "KAFKA-15510")
 def empty_fetch_forgets_the_last_epoch(patches: Patches) -> None:
-    """After an answer without records a follower does not know its last epoch, and does not send it."""
+    """A follower forgets its last epoch after an answer without records, and does not send it."""
     def take_part(original: Any) -> Any:
         def take(self: Any, part: FetchedPart, followed: Any) -> None:
             original(self, part, followed)
@@ -411,7 +411,7 @@ def log_is_made_anew_beside_a_failed_directory(patches: Patches) -> None:
 
 @REPLICAS.add(0, "KIP-858, a directory that comes back", move_every_ms=150, **AWAY)
 def log_of_a_directory_that_was_away_wins(patches: Patches) -> None:
-    """Of two logs of a partition, the one that was offline replaces the one created meanwhile."""
+    """The log that was offline replaces the log that was created meanwhile, when a partition has both."""
     def settle(disk: BrokerDisk, name: Any, topic_id: Any, _directory: Any) -> None:
         if name in disk._doubles:
             home, log = disk._doubles.pop(name)
