@@ -25,8 +25,8 @@ class RowEncoder:
     """Gathers rows by partition, and encodes a partition's rows when they are enough for a batch.
 
     `partitions_of` returns the number of partitions of a topic. A row goes to the partition in its column `partition`,
-    else to that of its key, as with Kafka's default partitioner. Rows without a key change
-    to the topic's next partition with each record batch of rows.
+    else to that of its key, as with Kafka's default partitioner. Rows without a key go to another partition with each
+    record batch of rows, in rotation.
     """
 
     def __init__(self, options: WriteOptions, partitions_of: Callable[[str], int]) -> None:

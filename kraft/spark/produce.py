@@ -1,6 +1,6 @@
-"""Sends whole record batches to the leaders of partitions: Produce requests of our own, one at a time per producer.
+"""Sends whole record batches to the leaders of partitions: our own Produce requests, one at a time per producer.
 
-A producer with an id gives each batch its sequence number, by which a leader knows a batch that it has already.
+A producer with an id gives each batch its sequence number. With it a leader recognises a batch that it already has.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ COUNT_POSITION: Final = 57
 
 
 def record_count(batch: bytes) -> int:
-    """How many records a batch has, as its header says."""
+    """Return the number of records of a batch, from its header."""
     return int.from_bytes(batch[COUNT_POSITION:COUNT_POSITION + 4], "big")
 
 
 class BatchProducer:
-    """Sends batches as an idempotent producer, in transactions of `transactional_id` when it has one. One thread; a
-    context manager's work is `close`."""
+    """Sends batches as an idempotent producer, in transactions of `transactional_id` when it has one. Used by one
+    thread. `close` it at the end."""
 
     def __init__(self, options: WriteOptions, producer_id: int = -1, producer_epoch: int = -1,
                  transactional_id: str | None = None) -> None:
@@ -52,22 +52,23 @@ class BatchProducer:
         self.cluster.close()
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions a topic has; `RefusedError` when it does not exist in `max.block.ms`."""
+        """Return the number of partitions of a topic. Raise `RefusedError` when the topic does not exist within
+        `max.block.ms`."""
         if topic not in self._counts:
             self._counts[topic] = persist(self.options.topic_wait_ms / 1000,
                                           lambda: len(self.cluster.topic(topic).partitions), self.cluster.close)
         return self._counts[topic]
 
     def identify(self) -> None:
-        """Asks for a producer id, of this producer alone."""
+        """Request a producer id for this producer alone."""
         if self.producer_id < 0:
             self.producer_id, self.producer_epoch = new_producer(self.cluster, self.options.timeout_ms / 1000)
 
     def send(self, place: TopicPartition, batch: bytes) -> None:
-        """Sends one batch and waits until it is acknowledged; one that is there already is not stored again.
+        """Send one batch and wait until it is acknowledged. A batch that the log already has is not stored again.
 
-        Raises `RefusedError` or `ConnectionFailedError` when it is not acknowledged in `delivery.timeout.ms`, or never
-        will be. It may be there all the same then: send the same batch with the same sequence again.
+        Raise `RefusedError` or `ConnectionFailedError` when it is not acknowledged in `delivery.timeout.ms`, or never
+        will be. The log may have it nevertheless. Then send the same batch with the same sequence again.
         """
         producer, sequence = (self.producer_id, self.producer_epoch), self.sequences.get(place, 0)
         records = stamped(batch, producer, sequence, transactional=self.transactional_id is not None)

@@ -1,6 +1,6 @@
-"""How a stream goes on: offsets in a checkpoint, what is new since, what was lost, how much one batch takes.
+"""Progress of a stream: offsets in a checkpoint, new offsets, lost offsets, and the size of one batch.
 
-Pure functions of marks; a lost range is told by its offsets.
+Pure functions of marks. A lost range is reported by its offsets.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ Spans = dict[TopicPartition, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Mark:
-    """Up to where each partition is read, exclusive, and which topics they are of: a name may be given again."""
+    """End of the read offsets of each partition, exclusive, and the ids of the topics: a name may be used again."""
 
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a checkpoint: `{topic: {partition: offset}}` as Spark's Kafka connector has it, with the ids
-        of the topics under a name that no topic can have; always in the same order, as Spark compares texts."""
+        """Return the form in a checkpoint: `{topic: {partition: offset}}`, as in Spark's Kafka connector. The ids of
+        the topics are under a name that no topic can have. The order is always the same, because Spark compares
+        texts."""
         found: dict[str, Any] = {}
         for each in sorted(self.offsets):
             found.setdefault(each.topic, {})[str(each.partition)] = self.offsets[each]
@@ -41,8 +42,8 @@ class Mark:
 
     @classmethod
     def from_json(cls, text: Mapping[str, Any]) -> Mark:
-        """Also of a checkpoint of Spark's Kafka connector, and of version 1. `InvalidArgumentError` for what a later
-        version wrote, or another source."""
+        """Parse a checkpoint of this source in any version, or of Spark's Kafka connector. Raise `InvalidArgumentError`
+        for a checkpoint of a later version or of another source."""
         try:
             if isinstance(text.get("version"), int):
                 version, topics, ids = text["version"], text["offsets"], text.get("topicIds", {})
@@ -61,14 +62,17 @@ class Mark:
         return cls(offsets, dict(ids))
 
     def ahead_of(self, other: Mark) -> int:
-        """How many offsets it is further; of a partition that is new all."""
+        """Return the number of offsets that this mark is ahead. All offsets of a new partition count."""
         return sum(max(end - other.offsets.get(each, 0), 0) for each, end in self.offsets.items())
 
 
 def source_metrics(source: Mapping[str, Any]) -> dict[str, str]:
-    """How far a stream is behind, by the names of Spark's Kafka connector (`avgOffsetsBehindLatest`, `max...`,
-    `min...`): of one source of a query's progress (`query.lastProgress["sources"][0]`), for which Spark takes no
-    metrics from a source in Python. Empty before the first batch."""
+    """Return how far a stream is behind, by the names of Spark's Kafka connector (`avgOffsetsBehindLatest`, `max...`,
+    `min...`).
+
+    `source` is one source of a query's progress (`query.lastProgress["sources"][0]`): Spark accepts no metrics from a
+    source in Python. The result is empty before the first batch.
+    """
     if not source.get("latestOffset") or not source.get("endOffset"):
         return {}
     latest, end = (Mark.from_json(json.loads(found) if isinstance(found, str) else found)
@@ -81,11 +85,11 @@ def source_metrics(source: Mapping[str, Any]) -> dict[str, str]:
 
 
 def changes(start: Mark, now: Mark, target: Mark | None, fail_on_data_loss: bool) -> Mark:
-    """Up to where a batch that begins at `start` may read: to the log's end, or to `target`, where a query that reads
-    what there is shall end.
+    """Return the mark up to which a batch that begins at `start` may read: the log's end, or `target`. A query with a
+    `target` reads what exists, and ends there.
 
-    Raises `DataLossError` for what is gone; where that is allowed topics that were made anew are read from their front
-    and partitions that are gone are forgotten.
+    Raise `DataLossError` for lost offsets. If loss is allowed, topics that were created again are read from their
+    front, and removed partitions are dropped.
     """
     if fail_on_data_loss:
         _check_same_topics(start, now)
@@ -99,7 +103,7 @@ def changes(start: Mark, now: Mark, target: Mark | None, fail_on_data_loss: bool
         elif each in target.offsets:
             reachable = min(target.offsets[each], latest)
         else:
-            reachable = start.offsets.get(each, -1)  # it came after the query began
+            reachable = start.offsets.get(each, -1)  # it was created after the query began
         if each in start.offsets and _same_topic(start, now, each):
             reachable = max(reachable, start.offsets[each])
         if reachable >= 0:
@@ -109,8 +113,8 @@ def changes(start: Mark, now: Mark, target: Mark | None, fail_on_data_loss: bool
 
 
 def limited(start: Mark, end: Mark, offsets_max: int) -> Mark:
-    """`end` with at most about `offsets_max` new offsets, in proportion to what each partition has: one each at least,
-    so that none waits for ever."""
+    """Return `end` with at most about `offsets_max` new offsets, in proportion to the new offsets of each partition.
+    Each of those gets at least one, so that no partition waits indefinitely."""
     new = {each: last - _start_of(start, end, each) for each, last in end.offsets.items()}
     total = sum(count for count in new.values() if count > 0)
     if total <= offsets_max:
@@ -126,9 +130,11 @@ def limited(start: Mark, end: Mark, offsets_max: int) -> Mark:
 def spans_between(start: Mark, end: Mark, earliest: Mapping[TopicPartition, int],
                   latest: Mapping[TopicPartition, int], topic_ids: Mapping[str, str],
                   fail_on_data_loss: bool) -> Spans:
-    """What a batch reads: (start, end) by partition, as far as it is still there. New partitions from their front.
+    """Return (start, end) of each partition that a batch reads, as far as the log still has it. New partitions are read
+    from their front.
 
-    `earliest` and `latest` are what the log has now. Raises `DataLossError` for what is gone, if that is to fail.
+    `earliest` and `latest` are the current bounds of the logs. Raise `DataLossError` for lost offsets, if a loss must
+    fail the query.
     """
     if fail_on_data_loss:
         _check_same_topics(end, Mark(latest, topic_ids))
@@ -149,7 +155,7 @@ def spans_between(start: Mark, end: Mark, earliest: Mapping[TopicPartition, int]
 
 
 def _start_of(start: Mark, end: Mark, partition: TopicPartition) -> int:
-    """Where a batch begins in a partition: at its front when it, or its topic, is new."""
+    """Return where a batch begins in a partition: at its front when the partition or its topic is new."""
     return start.offsets.get(partition, 0) if _same_topic(start, end, partition) else 0
 
 
@@ -168,7 +174,7 @@ def _check_same_topics(before: Mark, now: Mark) -> None:
 
 
 def _check_there(before: Mark, latest: Mapping[TopicPartition, int]) -> None:
-    """What was read or planned is still there: no partition is gone, and none ends before it."""
+    """Check that the read or planned offsets still exist: no partition is removed, and none ends before its mark."""
     gone = sorted(each.directory_name for each in before.offsets if each not in latest)
     if gone:
         raise DataLossError(f"{', '.join(gone)}: these partitions are gone, with what the query had not read of them. "

@@ -1,5 +1,5 @@
-"""How staged batches become part of their topics exactly once: in a transaction where the cluster has them, else by the
-producer's sequence numbers. A query keeps to what it began with."""
+"""Publishing of staged batches, exactly once: in a transaction if the cluster supports them, else by the producer's
+sequence numbers. A query keeps the method that it began with."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from kraft.spark.write_options import WriteOptions
 
 
 def publish(options: WriteOptions, query_id: str, batch_id: int, files: list[StagedFile]) -> None:
-    """In the driver: makes a batch of a query part of its topics, once, whatever happened before.
+    """Publish a batch of a query, in the driver, exactly once, whatever happened before.
 
-    When it raises, some, all or nothing of the batch is there; the next call, by whichever driver, with this batch or
-    its repetition, sees to the rest.
+    When it raises, the topics have some, all or nothing of the batch. The next call, by any driver, with this batch or
+    its repetition, completes it.
     """
     staging = Staging(options, query_id)
     identity = _identity(staging, options)
@@ -29,12 +29,12 @@ def publish(options: WriteOptions, query_id: str, batch_id: int, files: list[Sta
     else:
         publisher = SequencedPublisher(options, staging, identity["producer_id"], identity["producer_epoch"])
         publisher.publish(batch_id, files)
-    # Those of a batch that was published before are dropped here, too.
+    # Staged files of a repeated batch that was already published are dropped here too.
     staging.clear()
 
 
 def _identity(staging: Staging, options: WriteOptions) -> dict[str, Any]:
-    """Who the query is to the cluster: decided once, and kept."""
+    """Return the identity of the query for the cluster. It is decided once, and kept."""
     identity = staging.identity()
     if identity is None:
         producer = BatchProducer(options)
@@ -47,7 +47,7 @@ def _identity(staging: Staging, options: WriteOptions) -> dict[str, Any]:
 
 
 def _new_identity(producer: BatchProducer, options: WriteOptions) -> dict[str, Any]:
-    # With TLS or SASL there is no other way; a cluster without transactions says so itself then.
+    # TLS or SASL requires a transaction. A cluster without transactions reports its own error then.
     if not options.plain or (options.transactions and has_transactions(producer.cluster)):
         return {"transactional_id": f"kraft-sink-{uuid.uuid4()}"}
     producer.identify()

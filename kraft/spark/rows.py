@@ -1,6 +1,7 @@
-"""Columns of records as the Arrow record batches that Spark takes: its column names, types and order, exactly.
+"""Columns of records as the Arrow record batches that Spark accepts: its column names, types and order, exactly.
 
-No Python object is made for a record. What is the same in all rows of a partition (topic, partition) is made once.
+No Python object is created for a record. Values that are the same in all rows of a partition (topic, partition) are
+created once.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ MICROSECONDS: Final = pa.timestamp("us", "UTC")
 MANY_ROWS: Final = 10_000
 PIECE_BYTES: Final = 4 << 20
 
-# Columns of ours that a column of Spark's is made of.
+# Our column for a column of Spark.
 SOURCES: Final = {"key": "key", "value": "value", "offset": "offset", "timestamp": "timestamp",
                   "timestampType": "timestamp_type", "headers": "headers"}
 
 
 class RowShape:
-    """Turns the columns of records into record batches of one Spark schema. One thread at a time."""
+    """Converts the columns of records to record batches of one Spark schema. Used by one thread at a time."""
 
     def __init__(self, schema: StructType) -> None:
         self.schema = to_arrow_schema(schema, timezone="UTC")
         self.names: Sequence[str] = self.schema.names
-        # At least one column of the records, as the rows must be counted.
+        # At least one column of the records is needed to count the rows.
         self.columns = tuple(SOURCES[name] for name in self.names if name in SOURCES) or ("offset",)
         self._constants: dict[str, pa.Array] = {}
 
     def batch(self, topic: str, partition: int, columns: RecordColumns) -> pa.RecordBatch:
-        """The rows of `columns`, which were read with `self.columns`.
+        """Return the rows of `columns`, which were read with `self.columns`.
 
-        `InvalidRecordError` for a timestamp that Spark has no value for.
+        Raise `InvalidRecordError` for a timestamp without a value in Spark.
         """
         found = pa.record_batch(columns)
         arrays = []
@@ -65,7 +66,7 @@ class RowShape:
 
 
 def pieces_of(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch, or slices of it where compressed data became much: Java holds each piece as a whole."""
+    """Yield the batch, or slices of it when decompression made it large: Java holds each piece as a whole."""
     pieces = batch.nbytes // PIECE_BYTES
     if pieces < 2:
         yield batch

@@ -1,7 +1,7 @@
 """The columns of `format("kraft")`: those of Spark's Kafka connector, by name and type.
 
-A schema that the user gives (`.schema("offset long, timestamp timestamp")`) picks columns and their order. That is how
-columns are pruned: Spark does not tell a Python data source which ones a query uses.
+A schema that the user gives (`.schema("offset long, timestamp timestamp")`) selects columns and their order. That is
+the only way to prune columns: Spark does not report to a Python data source which columns a query uses.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ TYPES: Final[dict[str, DataType]] = {
 
 
 def full_schema(include_headers: bool) -> StructType:
-    """All columns, in the connector's order."""
+    """Return all columns, in the connector's order."""
     return StructType([StructField(name, kind) for name, kind in TYPES.items() if include_headers or name != "headers"])
 
 
 def check_schema(schema: StructType, include_headers: bool) -> StructType:
-    """A user's schema when every column of it exists with that type, else `InvalidArgumentError`."""
+    """Return the user's schema when each column exists with that type. Otherwise raise `InvalidArgumentError`."""
     for field in schema.fields:
         kind = TYPES.get(field.name)
         if kind is None:
@@ -58,5 +58,5 @@ def check_schema(schema: StructType, include_headers: bool) -> StructType:
 
 
 def _bare(kind: DataType) -> str:
-    """The type's name, whether or not its values may be null."""
+    """Return the type's name, without nullability."""
     return kind.simpleString()

@@ -1,9 +1,9 @@
-"""Reads a range of a log from its segment files, in a task: plain reads in a window, no attaching to the log.
+"""Reads a range of a log from its segment files, in a task: plain reads in a window, without attaching to the log.
 
-Attaching (`LogReader`) finds out what an owner would find, which after a crash means to check the end of the log; once
-per task that would be too much. So files are read directly as long as everything is as it should be: the file is there,
-batches follow each other without a gap, checksums fit. When something is not, the rest is read through a `LogReader`,
-which knows what is a gap of compaction, what is a loss and what is damage, and says so.
+Attaching (`LogReader`) finds out what an owner would find. After a crash it must check the end of the log, which is too
+much work for each task. So files are read directly while all is as expected: the file exists, batches follow each other
+without a gap, checksums match. Otherwise the rest is read through a `LogReader`. It tells gaps of compaction from loss
+and damage, and reports them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LogFile(NamedTuple):
 
 
 def log_files(directory: Path) -> list[LogFile]:
-    """The segments of a log, by offset. Those that vanish meanwhile are left out."""
+    """Return the segments of a log, by offset. Files that vanish meanwhile are left out."""
     found = []
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -53,22 +53,22 @@ def log_files(directory: Path) -> list[LogFile]:
 
 
 class Window:
-    """Memory that a task reads files through: as large as the largest batch, and no less than `WINDOW_BYTES`. What is
-    not used of it is never touched, so that a small file costs no more than its size."""
+    """Memory through which a task reads files. It is as large as the largest batch, and at least `WINDOW_BYTES`. Unused
+    parts are never touched, so a small file costs no more than its size."""
 
     def __init__(self) -> None:
         self.bytes = np.empty(WINDOW_BYTES, np.uint8).data
 
     def grow(self, size: int) -> None:
-        """Makes it that large. What it held is lost."""
+        """Resize the memory. Its content is lost."""
         self.bytes = np.empty(size, np.uint8).data
 
 
 class FileSequence:
-    """Files of segments as one sequence of bytes, read through a window from a place in the first of them on.
+    """Segment files as one sequence of bytes, read through a window from a position in the first of them on.
 
-    A window takes as many files as it has room for: columns are made of many batches at a time, however small the files
-    are. Close it at the end.
+    A window holds as many files as fit: columns are created from many batches at a time, however small the files are.
+    Close it at the end.
     """
 
     def __init__(self, files: Sequence[LogFile], window: Window) -> None:
@@ -76,12 +76,12 @@ class FileSequence:
         self._window = window
         self._at = self._position = 0
         self._parts: list[tuple[int, int, int]] = []
-        """What the window holds: numbers of files, with the position and the size of the part in each."""
+        """Content of the window: for each part the number of its file, its position in the file and its size."""
         self._open = self._descriptor = -1
 
     def read(self) -> memoryview:
-        """The bytes that follow the place: at least the batch there, as far as its file has it. They stay until the
-        next call. Files that vanished are empty."""
+        """Return the bytes that follow the position: at least the batch there, as far as its file has it. They are
+        valid until the next call. Files that vanished are empty."""
         self._parts.clear()
         filled, number, position = 0, self._at, self._position
         while number < len(self._files) and filled < len(self._window.bytes):
@@ -96,7 +96,7 @@ class FileSequence:
         return self._window.bytes[:filled]
 
     def advance(self, size: int) -> None:
-        """Moves the place on by so much of what the window holds."""
+        """Advance the position by `size` bytes of the window."""
         for number, position, part in self._parts:
             self._at, self._position = number, position + min(size, part)
             if size < part:
@@ -104,23 +104,23 @@ class FileSequence:
             size -= part
 
     def next_file(self) -> LogFile | None:
-        """Moves the place to the front of the next file; None when there is none."""
+        """Move the position to the front of the next file; return None when none is left."""
         self._at, self._position = self._at + 1, 0
         return self._files[self._at] if self._at < len(self._files) else None
 
     def find(self, offset: int) -> None:
-        """Moves the place to where the first file's index says that the batch with `offset` is, or before it."""
+        """Move the position to the batch with `offset`, or before it, by the first file's index."""
         if offset > self._files[0].base_offset and (descriptor := self._opened(0)) >= 0:
             self._position = _position_hint(self._files[0], descriptor, offset)
 
     def close(self) -> None:
-        """Closes the file that is open."""
+        """Close the file that is open."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._open = self._descriptor = -1
 
     def _opened(self, number: int) -> int:
-        """A descriptor of that file, the only one that is open; -1 when the file vanished."""
+        """Return a descriptor of that file, the only one that is open; -1 when the file vanished."""
         if self._open != number:
             self.close()
             try:
@@ -132,18 +132,18 @@ class FileSequence:
 
 
 def _batch_bytes(head: memoryview) -> int:
-    """Size of the batch that begins there, as its length field has it."""
+    """Return the size of the batch that begins there, from its length field."""
     return 12 + int.from_bytes(head[8:12], "big", signed=True)
 
 
 def read_range(piece: Range, columns: Sequence[str], options: ReadOptions,
                window: Window | None = None) -> Iterator[Columns]:
-    """The records of a range as columns of about 4 MB of log each.
+    """Yield the records of a range as columns of about 4 MB of log each.
 
-    `window` is used again for each range of a task; the columns do not refer to it.
+    `window` is reused for each range of a task; the columns do not refer to it.
 
-    Raises what `LogReader` raises, such as `CorruptLogError` for damage and gaps, and `DataLossError` for what
-    retention deleted, or a truncation cut off, since the range was planned, unless that is allowed.
+    Raise the errors of `LogReader`, such as `CorruptLogError` for damage and gaps. Raise `DataLossError` for offsets
+    that retention deleted, or a truncation removed, since the range was planned, unless that is allowed.
     """
     offset = piece.start
     for found in _directly(piece, columns, window or Window()):
@@ -155,7 +155,7 @@ def read_range(piece: Range, columns: Sequence[str], options: ReadOptions,
 
 
 def _directly(piece: Range, columns: Sequence[str], window: Window) -> Iterator[Columns]:
-    """Up to the end of the range, or to where something is not as expected."""
+    """Read up to the end of the range, or up to something unexpected."""
     assert piece.directory is not None, f"{piece} is not in a log directory"
     files = log_files(Path(piece.directory))
     first = bisect_right(files, piece.start, key=_base_offset) - 1
@@ -176,7 +176,7 @@ def _directly(piece: Range, columns: Sequence[str], window: Window) -> Iterator[
             if reached > offset:
                 found = reader.read(data[:sound], start_offset=offset, end_offset=piece.end, aborted=piece.aborted)
                 if found.next_offset <= offset:
-                    return  # a batch whose records are damaged: more is said about it elsewhere
+                    return  # a batch whose records are damaged; the attached reader reports the details
                 offset = min(found.next_offset, piece.end)
                 sound = found.next_position
                 yield found
@@ -188,7 +188,8 @@ def _base_offset(file: LogFile) -> int:
 
 
 def _position_hint(file: LogFile, descriptor: int, offset: int) -> int:
-    """Where to look for `offset`: the index's word, when there is a sound batch at or before it; else the front."""
+    """Return the position at which the search for `offset` starts. It is the index's position if a sound batch at or
+    before `offset` is there, else the front."""
     try:
         index = np.fromfile(file.path.with_suffix(".index"), dtype=INDEX_ENTRY)
     except FileNotFoundError:
@@ -206,7 +207,7 @@ def _position_hint(file: LogFile, descriptor: int, offset: int) -> int:
 
 
 def _attached(piece: Range, columns: Sequence[str], options: ReadOptions) -> Iterator[Columns]:
-    """The rest of a range, with everything that the engine knows about the log."""
+    """Read the rest of a range, with everything that the engine knows about the log."""
     assert piece.directory is not None, f"{piece} is not in a log directory"
     reader = ColumnReader(columns, check_crc=False)
     with LogReader(piece.directory, cleanup_policy=options.cleanup_policy) as log:

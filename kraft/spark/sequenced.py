@@ -1,13 +1,16 @@
-"""Publishing without transactions: one producer per query, whose sequence numbers tell what is there already.
+"""Publishing without transactions: one producer per query, whose sequence numbers show which records the log already
+has.
 
-1. The decision is written: the batch's files, and for each partition the next sequence number of the query's producer
-   and the end of the log. From here on the batch is what these files say, however often Spark repeats it, and in
-   whichever order its rows come then.
-2. The files are sent, one batch at a time, with the producer's id and rising sequence numbers. Whoever has to repeat
-   that (the driver died, or Spark repeats the batch) looks which of them the log has, from its noted end on, and goes
-   on behind them. A request that is still on its way has the same bytes and the same sequence number as its repetition,
-   so the leader keeps one of the two.
-3. The decision is noted as done. A batch that is repeated after that is dropped.
+1. The decision is written: the batch's files, the next sequence number of the query's producer for each partition, and
+the end of the log. From here on these files are the batch, however often Spark repeats it, and in whatever order its
+rows come then.
+
+2. The files are sent, one batch at a time, with the producer's id and rising sequence numbers. A repetition is needed
+when the driver died or Spark repeats the batch. It reads the log from the noted end on, and continues after the batches
+that are already there. A request that is still under way has the same bytes and sequence number as its repetition, so
+the leader keeps one of the two.
+
+3. The decision is marked as done. A batch that is repeated after that is dropped.
 
 Readers see records as they are sent, not the batch at once.
 """
@@ -26,7 +29,7 @@ from kraft_native.batch import walk
 
 
 class SequencedPublisher:
-    """Publishes batches of one query under its producer id. One thread."""
+    """Publishes batches of one query under its producer id. Used by one thread."""
 
     def __init__(self, options: WriteOptions, staging: Staging, producer_id: int, producer_epoch: int) -> None:
         self.options = options
@@ -34,7 +37,7 @@ class SequencedPublisher:
         self.producer = BatchProducer(options, producer_id, producer_epoch)
 
     def publish(self, batch_id: int, files: list[StagedFile]) -> None:
-        """Makes the batch part of its topics, and closes what was opened for that."""
+        """Publish the batch, and close the producer."""
         before = self.staging.decision()
         try:
             if before is not None and not before.done:
@@ -56,7 +59,7 @@ class SequencedPublisher:
         return decision
 
     def _send(self, decision: Decision, skip: dict[str, int] | None = None) -> None:
-        """Sends the decision's files, but for the first `skip` records of each partition."""
+        """Send the decision's files, except the first `skip` records of each partition."""
         left = dict(skip or {})
         sequences = self.producer.sequences
         for place, batch in self.staging.batches(decision.files):
@@ -73,7 +76,7 @@ class SequencedPublisher:
         self.staging.decide(decision)
 
     def _roll_forward(self, decision: Decision) -> None:
-        """Finishes what an earlier driver began."""
+        """Finish the decision that an earlier driver began."""
         there = {}
         for place in sorted({TopicPartition(topic, partition) for topic, partition, _ in decision.files}):
             name = place.directory_name
@@ -81,7 +84,8 @@ class SequencedPublisher:
         self._send(decision, there)
 
     def _records_there(self, place: TopicPartition, start: int, sequence: int) -> int:
-        """How many records of this batch a partition's log has: those from `sequence` on, by this query's producer."""
+        """Return the number of this batch's records in a partition's log: those from `sequence` on, by this query's
+        producer."""
         last = sequence
         ours = self.producer.producer_id, self.producer.producer_epoch
         fetcher = Fetcher.of_cluster(self.options.client, self.options.timeout_ms)

@@ -1,8 +1,8 @@
-"""Spark sessions that are ready for kraft: a Java is found, its workers find the packages, the settings fit.
+"""Spark sessions that are ready for kraft: a Java is found, the workers find the packages, and the settings fit.
 
-On a machine of its own Spark takes as many threads as there are processors, starts its workers from compiled packages,
-sends batches over Unix sockets, keeps times in UTC and serves no web page. Whatever is given as `settings`, or in
-`spark-defaults.conf`, counts more.
+On a single machine Spark uses as many threads as there are processors. It starts its workers from compiled packages,
+sends batches over Unix sockets, keeps times in UTC and serves no web page. Values in `settings` or in
+`spark-defaults.conf` override these.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # A driver that was killed while it wrote its first batch's offsets leaves a draft of them, with which Spark would
-    # refuse to begin for ever.
+    # A driver that was killed while it wrote its first batch's offsets leaves a draft of them. Spark would refuse to
+    # begin with that, indefinitely.
     "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
 }
 
-# Half of the usual time until the first job is done; long jobs then run slower.
+# These halve the usual time until the first job is done; long jobs then run slower.
 QUICK_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 
 def session(app_name: str = "kraft", *, master: str | None = None, quick: bool = False,
             settings: Mapping[str, str] | None = None) -> SparkSession:
-    """The running session with these settings, else a new one.
+    """Return the running session with these settings, or a new one.
 
     `master` is `local[*]` unless given here or in `$MASTER`. `quick` is for short jobs: Java compiles less and starts
-    sooner. Raises `SparkUnavailableError` when PySpark or a Java is missing or too old, or
-    PySpark is newer than what kraft knows.
+    sooner. Raise `SparkUnavailableError` when PySpark or a Java is missing or too old, or PySpark is newer than kraft
+    supports.
     """
     builder_of = _pyspark()
     master = master or os.environ.get("MASTER") or MASTER
     wanted = {**SETTINGS, "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
     if master.startswith("local"):
-        # Not elsewhere: an executor's daemon starts before the archive with kraft is where Python finds it.
+        # Only here: elsewhere an executor's daemon starts before Python can find the archive with kraft.
         wanted["spark.python.daemon.module"] = "kraft.spark.daemon"
         wanted["spark.sql.shuffle.partitions"] = str(2 * len(os.sched_getaffinity(0)))
     if quick:
@@ -78,7 +78,8 @@ def _pyspark() -> type[SparkSession]:
 
 
 def _home(master: str) -> dict[str, str]:
-    """`SPARK_HOME`, unless it is given: where all processes are on this machine, one of our own."""
+    """Return `SPARK_HOME`: a home of our own if all processes run on this machine, nothing otherwise or if it is
+    given."""
     if not master.startswith("local") or "SPARK_HOME" in os.environ:
         return {}
     import pyspark
@@ -87,15 +88,15 @@ def _home(master: str) -> dict[str, str]:
 
 
 def _python_path() -> str:
-    """`PYTHONPATH` for Spark's worker processes, which see neither this program's `sys.path` nor, where they look for
-    data sources, packages that are installed as links into a source tree."""
+    """Return `PYTHONPATH` for Spark's worker processes. They do not see this program's `sys.path`. When they search for
+    data sources, they do not see packages installed as links into a source tree either."""
     given = os.environ.get("PYTHONPATH")
     return os.pathsep.join([str(PACKAGES), given] if given else [str(PACKAGES)])
 
 
 @contextmanager
 def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
-    """These variables while Spark starts; the ones that say which Python to use do not replace given ones."""
+    """Set these variables while Spark starts. Those that select the Python do not replace given ones."""
     before = {name: os.environ.get(name) for name in wanted}
     for name, value in wanted.items():
         if not name.startswith("PYSPARK_") or before[name] is None:

@@ -1,7 +1,7 @@
-"""`df.write` and `writeStream` of `format("kraft")`: tasks that encode rows, and how what they wrote becomes visible.
+"""`df.write` and `writeStream` of `format("kraft")`: tasks that encode rows, and the steps that make them visible.
 
-At least once: each task sends what it has as it comes; a task, or a batch, that is repeated sends it again. Exactly
-once (a stream's default): see `staging` and `publishing`.
+At least once: each task sends its rows as they come; a repeated task or batch sends them again. Exactly once (a
+stream's default): see `staging` and `publishing`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task wrote: rows, and the files that it staged for which query."""
+    """Result of one task: the number of rows, the files that it staged, and their query."""
 
     rows: int
     files: tuple[StagedFile, ...] = ()
@@ -78,13 +78,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
             publish(self.options, query_id, batchId, _files(messages))
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803, ARG002
-        # Also called when `commit` failed, perhaps behind its decision.
+        # Spark also calls this when `commit` failed, perhaps after its decision.
         for query_id in _queries(messages) if self._exactly_once else ():
             Staging(self.options, query_id).discard(_files(messages))
 
 
 def running_query() -> str:
-    """The id of the streaming query whose task this is: Spark keeps it in the query's checkpoint."""
+    """Return the id of the streaming query of this task. Spark keeps it in the query's checkpoint."""
     task = TaskContext.get()
     found = None if task is None else task.getLocalProperty("sql.streaming.queryId")
     if not found:
@@ -107,7 +107,7 @@ class Counted:
 
 @contextmanager
 def partitions_of(options: WriteOptions) -> Iterator[Callable[[str], int]]:
-    """Tells how many partitions a topic has."""
+    """Provide a function that returns the number of partitions of a topic."""
     if not options.plain:
         yield partition_counts(options)
         return
@@ -126,7 +126,7 @@ def encoded_rows(rows: Counted, options: WriteOptions, partition_count: Callable
 
 
 def send_rows(iterator: Iterator[pa.RecordBatch], options: WriteOptions) -> Written:
-    """In a task: sends rows as they come. The leader drops what a request that is repeated brings again."""
+    """Send rows as they come, in a task. With acks=all the leader drops the duplicates of a repeated request."""
     rows = Counted(iterator)
     if not options.plain:
         library_send(iter(rows), options)
@@ -143,7 +143,7 @@ def send_rows(iterator: Iterator[pa.RecordBatch], options: WriteOptions) -> Writ
 
 
 def _queries(messages: Messages) -> set[str]:
-    """The one query that all tasks were of; none when there was no task."""
+    """Return the one query of all tasks; an empty set when there was no task."""
     return {message.query_id for message in messages if isinstance(message, Written)}
 
 

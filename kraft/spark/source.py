@@ -1,8 +1,8 @@
 """`spark.read.format("kraft")`: the data source and its batch reader.
 
-Spark makes these objects in processes of its own: the source where a query is analysed, a reader where it is planned,
-and copies of that reader in every task. Filters are not pushed down (`pushFilters`): Spark 4.3 keeps what was pushed
-for one use of a DataFrame for all others, too, which then lack rows.
+Spark creates these objects in processes of its own: the source where a query is analysed, a reader where it is planned,
+and copies of that reader in every task. Filters are not pushed down (`pushFilters`). Spark 4.3 keeps a filter that was
+pushed for one use of a DataFrame for all others too, which then lack rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class KraftSource(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        # Whether the query streams is not known here, and does not matter to the columns.
+        # It is unknown here whether the query streams, and the columns do not depend on it.
         include_headers = str(self.options.get("includeHeaders", "false")).strip().lower() == "true"
         return full_schema(include_headers)
 
@@ -56,7 +56,7 @@ class KraftSource(DataSource):
         return BatchWriter(write_options(self.options, schema, streaming=False))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, ARG002
-        # `overwrite` says that each batch is a whole result (output mode complete): it is written behind the others.
+        # `overwrite` says that each batch is a whole result (output mode complete). It is appended after the others.
         return StreamWriter(write_options(self.options, schema, streaming=True))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -65,7 +65,7 @@ class KraftSource(DataSource):
 
 
 class BatchReader(DataSourceReader):
-    """Reads what was there when the query was planned."""
+    """Reads the records that existed when the query was planned."""
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         self.schema = schema
@@ -78,7 +78,7 @@ class BatchReader(DataSourceReader):
             tasks = tasks_of(origin.ranges(spans), self.options)
         finally:
             origin.close()
-        # Without any Spark would make one task of its own.
+        # Without any task Spark would create one of its own.
         return [TaskRanges(task) for task in tasks] or [TaskRanges(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

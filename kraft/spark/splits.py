@@ -1,7 +1,8 @@
-"""What the tasks of one job read: ranges of partitions, cut and gathered so that each task has about as many bytes.
+"""Ranges of partitions that the tasks of one job read. They are cut and gathered so that each task has about as many
+bytes.
 
-A task of Spark costs tens of milliseconds (24 of two cores' time each, measured), so small ranges share one and large
-ones are cut. Pure functions of what is known about the log.
+A task of Spark costs tens of milliseconds (24 of two cores' time each, measured). So small ranges share a task and
+large ones are cut. Pure functions of the known facts about the log.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from itertools import pairwise
 from typing import Final
 
 TASK_BYTES: Final = 128 << 20
-# Below this a job is one task per range, or fewer: more would cost more than they bring.
+# Below this size a job has one task per range, or fewer: more would cost more than they gain.
 SMALL_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Offsets [start, end) of one partition. `size_bytes` is about what they take in the log.
+    """Offsets [start, end) of one partition. `size_bytes` is their approximate size in the log.
 
-    `directory` is where a range of a log directory is read, `aborted` what read_committed leaves out of it, as
-    (producer id, first offset, last offset).
+    `directory` is the log directory of the range, if it is read from files. `aborted` are the transactions that
+    read_committed skips, as (producer id, first offset, last offset).
     """
 
     topic: str
@@ -37,7 +38,7 @@ class Range:
         return f"{self.topic}-{self.partition} [{self.start}, {self.end})"
 
     def part(self, start: int, end: int) -> Range:
-        """The offsets [start, end) of it."""
+        """Return the part of the range with the offsets [start, end)."""
         share = (end - start) / max(self.end - self.start, 1)
         return replace(self, start=start, end=end, size_bytes=int(self.size_bytes * share))
 
@@ -46,7 +47,7 @@ Task = tuple[Range, ...]
 
 
 def cut_to_records(ranges: Iterable[Range], records_max: int) -> list[Range]:
-    """The ranges in pieces of nearly equal length, none with more than `records_max` offsets."""
+    """Cut the ranges into pieces of nearly equal length, none with more than `records_max` offsets."""
     cut = []
     for each in ranges:
         cut += _in_parts(each, -(-(each.end - each.start) // records_max))
@@ -54,13 +55,13 @@ def cut_to_records(ranges: Iterable[Range], records_max: int) -> list[Range]:
 
 
 def cut_to_count(ranges: Sequence[Range], count: int) -> list[Range]:
-    """The ranges in at least `count` pieces, where there are as many offsets: the longer a range, the more pieces."""
+    """Cut the ranges into at least `count` pieces, if there are as many offsets. A longer range gets more pieces."""
     total = sum(each.end - each.start for each in ranges)
     if len(ranges) >= count or not total:
         return list(ranges)
     cut = []
     for each in ranges:
-        # Never down: Kafka's connector may give fewer than asked for here.
+        # Rounded up: Kafka's connector may return fewer than requested here.
         cut += _in_parts(each, max(-(-(each.end - each.start) * count // total), 1))
     return cut
 
@@ -73,10 +74,11 @@ def _in_parts(each: Range, parts: int) -> list[Range]:
 
 
 def balance(ranges: Iterable[Range], bytes_max: int = TASK_BYTES, parallel: int | None = None) -> list[Task]:
-    """Tasks of about equal size, at most about `bytes_max`; ranges keep their order and are cut where a task is full.
+    """Return tasks of about equal size, at most about `bytes_max`. Ranges keep their order and are cut where a task is
+    full.
 
-    There are `parallel` of them (default: as many as there are processors), or a multiple of that, when there is
-    enough to do, so that none waits for the last.
+    There are `parallel` of them (default: the number of processors), or a multiple of that, when there is enough to do.
+    So no processor waits for the last task.
     """
     kept = [each for each in ranges if each.end > each.start]
     total = sum(each.size_bytes for each in kept)
@@ -107,7 +109,7 @@ def balance(ranges: Iterable[Range], bytes_max: int = TASK_BYTES, parallel: int 
 
 
 def _joined(ranges: Iterable[Range]) -> Task:
-    """Neighbours that follow each other in one partition as one range."""
+    """Join neighbours that follow each other in one partition."""
     joined: list[Range] = []
     for each in ranges:
         last = joined[-1] if joined else None

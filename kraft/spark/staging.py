@@ -1,12 +1,12 @@
-"""What a batch of a stream writes is staged first: its tasks write files, the driver publishes them when all are done.
+"""A batch of a stream is staged first: its tasks write files, and the driver publishes them when all tasks are done.
 
-    <location>/kraft-sink/<query>/producer.json             who this query is to the cluster
-    <location>/kraft-sink/<query>/staged/<task>/*.batches   what tasks wrote: record batches of one partition of a topic
-    <location>/kraft-sink/<query>/decisions/<batch>.json    which files make up a batch that was, or is being, published
+    <location>/kraft-sink/<query>/producer.json             the identity of the query for the cluster
+    <location>/kraft-sink/<query>/staged/<task>/*.batches   files of tasks: record batches of one partition of a topic
+    <location>/kraft-sink/<query>/decisions/<batch>.json    the files of a batch that was, or is being, published
 
-<query> is the id that Spark keeps in the query's checkpoint: one that begins anew, without its checkpoint, is another.
-Attempts that fail leave files that nobody refers to. The files must survive what the checkpoint survives, and be seen
-by all executors. See `publishing` for how they become part of their topics.
+<query> is the id that Spark keeps in the query's checkpoint. A query that begins again without its checkpoint is
+another query. Failed attempts leave files that nothing refers to. The files must survive whatever the checkpoint
+survives, and all executors must see them. See `publishing` for the way into their topics.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ StagedFile = tuple[str, int, str]
 
 @dataclass
 class Decision:
-    """What one batch of the stream publishes. `sequences` and `ends` are of before it, by directory name; they are for
-    publishing without a transaction, which needs no more than `batch_id` and `done`."""
+    """Files that one batch of the stream publishes. `sequences` and `ends` are the values before the batch, by
+    directory name. They are for publishing without a transaction; with one only `batch_id` and `done` are needed."""
 
     batch_id: int
     files: list[StagedFile] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Staging:
         self.decisions = self.path / "decisions"
 
     def stage(self, encoded: Iterable[Encoded]) -> list[StagedFile]:
-        """In a task: writes batches to files, durably, and tells which."""
+        """Write batches to files, durably, in a task; return the files."""
         directory = self.staged / uuid.uuid4().hex
         directory.mkdir(parents=True)
         files: dict[TopicPartition, Any] = {}
@@ -73,26 +73,26 @@ class Staging:
         return [(place.topic, place.partition, f"{directory.name}/{place.directory_name}.batches") for place in files]
 
     def batches(self, files: Iterable[StagedFile]) -> Iterator[Encoded]:
-        """The record batches of these files, in their order."""
+        """Yield the record batches of these files, in their order."""
         for topic, partition, path in files:
             with (self.staged / path).open("rb") as file:
                 while length := file.read(LENGTH_BYTES):
                     yield TopicPartition(topic, partition), file.read(int.from_bytes(length, "big"))
 
     def discard(self, files: Iterable[StagedFile]) -> None:
-        """Removes what a batch that came to nothing staged; what a decision refers to that is not done stays."""
+        """Remove the staged files of a failed batch. Files of a decision that is not done stay."""
         decision = self.decision()
         needed = set() if decision is None or decision.done else _directories(decision.files)
         for directory in _directories(files) - needed:
             shutil.rmtree(self.staged / directory, ignore_errors=True)
 
     def clear(self) -> None:
-        """Removes all that was staged."""
+        """Remove all staged files."""
         shutil.rmtree(self.staged, ignore_errors=True)
 
     def decision(self) -> Decision | None:
-        """The decision about the latest batch. A driver that was replaced may still note what it had decided: that is
-        about an earlier one."""
+        """Return the decision about the latest batch. A replaced driver may still write its own decision, which is
+        about an earlier batch."""
         numbers = self._decided()
         if not numbers:
             return None
@@ -100,7 +100,7 @@ class Staging:
         return Decision(**{**found, "files": [tuple(each) for each in found["files"]]})
 
     def decide(self, decision: Decision) -> None:
-        """Notes a decision, durably, behind its files; those about earlier batches are removed."""
+        """Write a decision durably, after its files. Remove the decisions about earlier batches."""
         if decision.files and not decision.done:
             fileio.sync_directory(self.staged)
         _write(self.decisions / f"{decision.batch_id}.json", vars(decision))
@@ -109,7 +109,7 @@ class Staging:
                 (self.decisions / f"{number}.json").unlink(missing_ok=True)
 
     def identity(self) -> dict[str, Any] | None:
-        """Who the query is to the cluster; None when that is not known yet."""
+        """Return the identity of the query for the cluster; None when it is not decided yet."""
         try:
             found: dict[str, Any] = json.loads((self.path / "producer.json").read_text())
         except FileNotFoundError:
@@ -117,7 +117,7 @@ class Staging:
         return found
 
     def identify(self, identity: dict[str, Any]) -> None:
-        """Notes that, durably."""
+        """Write the identity durably."""
         _write(self.path / "producer.json", identity)
 
     def _decided(self) -> list[int]:
@@ -125,7 +125,7 @@ class Staging:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    """Durably, and whole or not at all."""
+    """Write the file durably and atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fileio.write_atomic(path, json.dumps(content).encode())
 

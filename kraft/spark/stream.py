@@ -1,7 +1,8 @@
-"""`spark.readStream.format("kraft")`: what each micro-batch reads.
+"""`spark.readStream.format("kraft")`: the offsets that each micro-batch reads.
 
-Spark keeps one of these objects per query in a process of its own. It asks for the newest offset, writes that to the
-checkpoint, and then for the tasks between two offsets. `progress` decides; here it is asked, and told what the log has.
+Spark keeps one of these objects per query in a process of its own. It requests the newest offset, writes that to the
+checkpoint, and then requests the tasks between two offsets. `progress` decides; this module passes the bounds of the
+log to it.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         mark = Mark.from_json(start)
-        # Spark asks for the next batch when the one before is done and noted in its checkpoint.
+        # Spark requests the next batch when the previous one is done and noted in its checkpoint.
         if self._group is not None:
             self._group.publish(mark.offsets)
         now = self._now()
@@ -76,7 +77,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [TaskRanges(task) for task in tasks_of(self._origin.ranges(self.spans(start, end)), self.options)]
 
     def spans(self, start: dict[str, Any], end: dict[str, Any]) -> dict[TopicPartition, tuple[int, int]]:
-        """(start, end) of each partition between two offsets."""
+        """Return (start, end) of each partition between two offsets."""
         first, last = Mark.from_json(start), Mark.from_json(end)
         there = self._origin.partitions()
         return spans_between(first, last, self._origin.earliest(there), self._origin.latest(there),
@@ -91,11 +92,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._group.close()
 
     def _limited(self, start: Mark, end: Mark, limit: ReadLimit) -> Mark:
-        """`end`, or less of it; `start` while too little has come."""
+        """Return `end`, or less of it; `start` while too few offsets are new."""
         if isinstance(limit, ReadAllAvailable):
             return end
         minimum = self.options.offsets_per_trigger_min
-        # All that there is at the beginning is to be read by a query that ends then.
+        # A query with a target must read everything up to it, so the minimum does not apply.
         if minimum is not None and self._target is None and end.ahead_of(start) < minimum:
             waited_ms = (time.monotonic() - self._triggered) * 1000
             if waited_ms < self.options.trigger_delay_max_ms:
@@ -103,7 +104,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return limited(start, end, limit.max_rows) if isinstance(limit, ReadMaxRows) else end
 
     def _now(self) -> Mark:
-        """Where the log ends."""
+        """Return the current log ends."""
         self._origin.refresh()
         partitions = self._origin.partitions()
         return Mark(self._origin.latest(partitions), self._origin.topic_ids(partitions))

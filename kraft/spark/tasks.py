@@ -1,4 +1,4 @@
-"""The tasks of a query: what each reads, and how it does."""
+"""Tasks of a query: the ranges of each, and how it reads them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from kraft.spark.versions import check_kraft
 
 @dataclass(frozen=True)
 class TaskRanges(InputPartition):
-    """What one task reads, and the version of the kraft that says so."""
+    """Ranges that one task reads, and the kraft version of its driver."""
 
     ranges: Task
     version: str = __version__
 
 
 def tasks_of(ranges: list[Range], options: ReadOptions) -> list[Task]:
-    """The tasks that read these ranges: by bytes, unless the user asks for a count or a number of records."""
+    """Return the tasks that read these ranges. They are cut by bytes, unless the user requests a count or a number of
+    records."""
     if options.records_per_partition_max is not None:
         ranges = cut_to_records(ranges, options.records_per_partition_max)
     if options.min_partitions is not None:
@@ -38,7 +39,8 @@ def tasks_of(ranges: list[Range], options: ReadOptions) -> list[Task]:
 
 
 def read_rows(partition: InputPartition, schema: StructType, options: ReadOptions) -> Iterator[pa.RecordBatch]:
-    """The rows of a task, in it. `VersionMismatchError` where another kraft runs than in the driver."""
+    """Yield the rows of a task, inside the task. Raise `VersionMismatchError` when it runs another kraft than the
+    driver."""
     assert isinstance(partition, TaskRanges), f"{partition!r} is not one of ours"
     check_kraft(partition.version)
     if not partition.ranges:

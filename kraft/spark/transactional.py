@@ -1,12 +1,14 @@
-"""Publishing in a transaction: the batch's records, and the number of the batch as an offset of a group of the query's
-own, become visible together or not at all.
+"""Publishing in a transaction. The batch's records become visible together with the batch's number, or not at all. The
+number is committed as an offset of the query's own group.
 
-1. The driver begins: earlier drivers of this query can do nothing any more, what they left open is aborted.
-2. The group's offset tells which batch was published last; one that is repeated is dropped.
+1. The driver begins: earlier drivers of this query are fenced, and their open transaction is aborted.
+
+2. The group's offset shows which batch was published last; a repeated batch is dropped.
+
 3. The files are sent, the offset is committed in the same transaction, and the transaction ends.
 
-Whoever repeats a batch that came to nothing sends what its tasks staged now: nothing of the earlier attempt is visible
-to readers of committed records (`isolation.level=read_committed`). Others see records of aborted transactions.
+A driver that repeats a failed batch sends the files that its tasks staged now. Readers of committed records
+(`isolation.level=read_committed`) see nothing of the earlier attempt. Others see records of aborted transactions.
 """
 
 from __future__ import annotations
@@ -26,37 +28,37 @@ NOTHING: Final = -1
 
 
 class Transaction(Protocol):
-    """The transaction of one batch, of a transactional id that is also the name of the query's group. All raise
+    """The transaction of one batch. Its transactional id is also the name of the query's group. All methods raise
     `RefusedError` or `ConnectionFailedError`."""
 
     def begin(self) -> None:
-        """Ends what earlier drivers began, and begins."""
+        """End the transaction of earlier drivers, and begin a new one."""
 
     def committed(self) -> list[int]:
-        """The offsets that the group has committed."""
+        """Return the offsets that the group has committed."""
 
     def send(self, place: TopicPartition, batch: bytes) -> None:
-        """Sends a record batch as part of the transaction."""
+        """Send a record batch as part of the transaction."""
 
     def commit_offset(self, place: TopicPartition, offset: int, metadata: str) -> None:
-        """Commits an offset of the group as part of the transaction."""
+        """Commit an offset of the group as part of the transaction."""
 
     def end(self, *, commit: bool) -> None:
-        """Commits the transaction, or aborts it."""
+        """Commit the transaction, or abort it."""
 
     def close(self) -> None:
-        """Closes connections."""
+        """Close the connections."""
 
 
 class TransactionalPublisher:
-    """Publishes batches of one query. One thread."""
+    """Publishes batches of one query. Used by one thread."""
 
     def __init__(self, staging: Staging, transaction: Transaction) -> None:
         self.staging = staging
         self.transaction = transaction
 
     def publish(self, batch_id: int, files: list[StagedFile]) -> None:
-        """Makes the batch part of its topics, and closes what was opened for that."""
+        """Publish the batch, and close the transaction's connections."""
         try:
             if self._last_noted() < batch_id and files:
                 self.transaction.begin()
@@ -67,7 +69,8 @@ class TransactionalPublisher:
             self.transaction.close()
 
     def _last_noted(self) -> int:
-        """For a cluster forgets the offsets of a group without members after a time (`offsets.retention.minutes`)."""
+        """Return the id of the last batch in the staging directory. The group's offset is not enough: a cluster drops
+        the offsets of a group without members after a time (`offsets.retention.minutes`)."""
         decision = self.staging.decision()
         return NOTHING if decision is None else decision.batch_id
 
@@ -83,7 +86,7 @@ class TransactionalPublisher:
         self.transaction.end(commit=True)
 
     def _abort(self, cause: Exception) -> None:
-        """So that readers of committed records need not wait until the transaction expires."""
+        """Abort the transaction, so that readers of committed records need not wait until it expires."""
         try:
             self.transaction.end(commit=False)
         except (ConnectionFailedError, RefusedError) as error:
@@ -91,7 +94,7 @@ class TransactionalPublisher:
 
 
 class ClusterTransaction:
-    """By requests of our own: record batches go as they were staged."""
+    """A transaction of our own requests: record batches are sent as they were staged."""
 
     def __init__(self, options: WriteOptions, transactional_id: str) -> None:
         self.group = transactional_id

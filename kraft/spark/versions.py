@@ -1,4 +1,4 @@
-"""Which PySpark this part works with, and that the driver and the tasks of a query are of one kraft."""
+"""Supported versions of PySpark, and the check that the driver and the tasks of a query run the same kraft."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPARK_END: Final = (4, 4)
 
 
 def check_pyspark() -> None:
-    """`SparkUnavailableError` for a PySpark that is too old or newer than what kraft knows."""
+    """Raise `SparkUnavailableError` for a PySpark that is too old, or newer than kraft supports."""
     import pyspark
 
     version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
@@ -27,16 +27,18 @@ def check_pyspark() -> None:
 
 
 def check_kraft(driver: str) -> None:
-    """In a task: `VersionMismatchError` where another kraft runs than in the driver."""
+    """Raise `VersionMismatchError` when a task runs another kraft than its driver."""
     if driver != __version__:
         raise VersionMismatchError(f"kraft is version {__version__} where this task runs, and {driver} in the driver: "
                                    "install the same there, or make the archive of `kraft spark bundle` anew")
 
 
 def default_source() -> type[DataSource]:
-    """What Spark gets for `format("kraft")`. In a session of a PySpark that does not fit, or without what it needs, it
-    is a source that says so when it is used: Spark, which asks every package that may have one, would give up on all
-    when ours raised."""
+    """Return the source that Spark gets for `format("kraft")`.
+
+    If PySpark does not fit, or a dependency is missing, return a source that raises the reason when it is used. Spark
+    queries every package that may have a source, and would fail for all of them if ours raised here.
+    """
     try:
         check_pyspark()
         from kraft.spark.source import KraftSource
@@ -51,7 +53,7 @@ def _refusing(reason: SparkUnavailableError) -> type[DataSource]:
     from pyspark.sql.datasource import DataSource
 
     class RefusingSource(DataSource):
-        """Not usable here; why is raised."""
+        """A source that raises the reason why it cannot be used here."""
 
         @classmethod
         def name(cls) -> str:

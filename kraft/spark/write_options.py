@@ -1,4 +1,4 @@
-"""What the options of a write mean, and which columns it may have: as in Spark's Kafka connector."""
+"""Options of a write, and the columns that it may have: as in Spark's Kafka connector."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES: Final = {name.lower(): name for name in (
     "topic", "includeHeaders", "delivery", "stagingLocation", "transactions", "bootstrap.servers", "checkpointLocation",
     "path", "queryName")}
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-# The library's name for what `RowEncoder` does with rows, too.
+# The library's name for the partitioning that `RowEncoder` does too.
 PARTITIONERS: Final = ("murmur2_random",)
 ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 0}
 TEXT: Final = (StringType().simpleString(), BinaryType().simpleString())
@@ -48,12 +48,13 @@ class WriteOptions:
 
     @property
     def plain(self) -> bool:
-        """Whether the cluster wants neither TLS nor SASL."""
+        """True when the cluster requires neither TLS nor SASL."""
         return self.client.get("security.protocol", "plaintext").lower() == "plaintext"
 
 
 def write_options(given: Mapping[str, str], schema: StructType, *, streaming: bool) -> WriteOptions:
-    """The options of a batch or streaming write of rows of `schema`. Raises `InvalidArgumentError`."""
+    """Return the options of a batch or streaming write of rows of `schema`. Raise `InvalidArgumentError` for wrong
+    ones."""
     options = {}
     for key, value in given.items():
         if not key.lower().startswith("kafka."):
