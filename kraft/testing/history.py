@@ -94,7 +94,7 @@ class Reads:
         self._poll = -1
 
     def begin(self, position: int = -1) -> None:
-        """Set the next position again, after a group's offset or a seek decided it."""
+        """Set the position at which the reader continues; a group's offset or a seek decided it."""
         self.position = position
 
     def see(self, offset: int, code: int, poll: int) -> None:

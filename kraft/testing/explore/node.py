@@ -76,7 +76,7 @@ def without_preference(request: Request) -> Request:
 
 class Recorder:
     """Recorder in place of the ledger while a node acts. The recorded calls are repeated on the ledger of each state in
-    which the node can act so."""
+    which the node can act this way."""
 
     end_offset = 0
 
@@ -339,7 +339,7 @@ class Node:
         return tuple(cast(NodeId, each) for each in sorted(peers)
                      if peers[each].request is not None and peers[each].correlation == AWAITED_ID)
 
-    # --- queries for the leader ---------------------------------------------------------------------------------------
+    # --- queries for the leader --------------------------------------------------------------------------------------
 
     def _asked_for_leader(self) -> list[int]:
         replica = self.raft.replica
@@ -369,7 +369,7 @@ class Node:
         peers[target] = peers.pop(asked)
         self.sent[index] = self.sent[index]._replace(target=target)
 
-    # --- events to be judged ------------------------------------------------------------------------------------------
+    # --- events to be judged -----------------------------------------------------------------------------------------
 
     def _appended(self, batch: Batch) -> None:
         invariants.appended(self, batch, self.recorder)

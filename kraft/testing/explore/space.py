@@ -40,8 +40,9 @@ ledger, and of the budget."""
 
 
 class Event(NamedTuple):
-    """An event at the node at `place`. `what` is a method of `Node` with its argument, or the delivery, loss or
-    duplication of the message with this number. `choice`: one of the alternatives that the node has."""
+    """An event at the node at `place`. `what` is a method of `Node`, and `argument` its argument; or it is the
+    delivery, loss or duplication of the message with number `argument`. `choice`: one of the alternatives that the node
+    has."""
 
     what: str
     place: int
@@ -79,7 +80,7 @@ class Outcome:
 class Move:
     """A possible event.
 
-    - `cost`: an index into the budget, or NOTHING.
+    - `cost`: the budget that it uses, an index, or NOTHING.
     - `outcomes`: the known ones, by the number of the node.
     - `taken`: the message that the event removes.
     - `places`: the nodes whose exchanges it may change, as long as the node learns of no epoch or leader.
@@ -96,7 +97,7 @@ class Move:
 
 
 class FoundError(Exception):
-    """An event breaks an invariant."""
+    """Violation that an event causes."""
 
     def __init__(self, event: Event, violation: ViolationError) -> None:
         super().__init__(str(violation))
@@ -164,7 +165,7 @@ class Space:
 
     def go_on(self, state: State, is_reached: Callable[[list[FrozenNode]], bool]) -> State:
         """Return the first state with such nodes in a run without faults: every flush ends and every message arrives.
-        Messages take turns, because a node that learns nothing new from an answer repeats its request."""
+        They take turns, because a node that learns nothing new from an answer repeats its request at once."""
         turns: Counter[int] = Counter()
         while True:
             nodes, exchanges, _, budget = state
@@ -306,7 +307,7 @@ class Space:
                 AddVoterRequest(voter=voter(node_id), timeout_ms=ANY_TIME_MS)
             yield Move(Event("change", place, request), CHANGES)
 
-    # --- effects on the node ------------------------------------------------------------------------------------------
+    # --- effects on the node -----------------------------------------------------------------------------------------
 
     def thawed(self, number: int) -> Node:
         frozen = self.nodes.values[number]
@@ -353,12 +354,12 @@ class Space:
                        is_beyond=node.saved.epoch > self.model.epoch_max, told=tuple(node.recorder.told),
                        judged=tuple(node.judged))
 
-    # --- effects on the messages --------------------------------------------------------------------------------------
+    # --- effects on the messages -------------------------------------------------------------------------------------
 
     def _exchanges_of(self, exchanges: tuple[int, ...], taken: int, effect: int, nodes: tuple[int, ...],
                       places: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the exchanges after an event. It changes those that contain the message and those of the node. When
-        the node has learned something, it may change all."""
+        """Return the exchanges after an event. Only those that contain the message and those of the node change. When
+        the node has learned something, all may change."""
         knows = self._knows
         knowledge = tuple([knows[number] for number in nodes])
         after = list(exchanges)
@@ -397,7 +398,7 @@ class Space:
         late = self.messages.number(self.messages.values[number]._replace(wait=Wait.LATE))
         return self.exchanges.number(tuple(sorted(dict.fromkeys((*self.exchanges.values[exchange], late)))))
 
-    # --- effects on the ledger ----------------------------------------------------------------------------------------
+    # --- effects on the ledger ---------------------------------------------------------------------------------------
 
     def _ledger_after(self, ledger: int, outcome: Outcome, nodes: tuple[int, ...]) -> int | ViolationError:
         key: tuple[int, ...] = (ledger, outcome.number)

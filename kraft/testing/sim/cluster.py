@@ -139,7 +139,7 @@ class Cluster:
         """Return the address of a node: the current one, or that of its next start."""
         return self._addresses.get(node_id, endpoint(node_id))
 
-    # --- running nodes ------------------------------------------------------------------------------------------------
+    # --- running nodes -----------------------------------------------------------------------------------------------
 
     def up(self) -> list[Node]:
         return [node for node in self.nodes if node.is_up]

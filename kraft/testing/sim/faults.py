@@ -108,7 +108,7 @@ class Faults:
         links += [(node.id, each) for each in others] if kind != 2 else []
 
         def usurp() -> None:
-            """Kill the new leader, at times, when the links of the old one heal."""
+            """Kill the new leader, in some runs, when the old one is reachable again."""
             successor = self._cluster.leader()
             if node is leader and successor not in (None, node) and self._random.random() < 0.5 and self._is_on:
                 assert successor is not None

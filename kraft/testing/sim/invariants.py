@@ -216,7 +216,7 @@ def durability(ledger: LedgerView, logs: Iterable[LogView]) -> None:
         raise broken("Durability", f"nobody has what is committed up to {end_offset}")
 
 
-# --- when a record comes into a log -----------------------------------------------------------------------------------
+# --- when a record enters a log ---------------------------------------------------------------------------------------
 
 
 def appended(node: NodeView, batch: Batch, ledger: LedgerView) -> None:
@@ -251,7 +251,7 @@ def _voters_change_one_at_a_time(node: NodeView, record: Voters) -> None:
                      f"{replica.high_watermark}, writes {record.voters} over {before.voters} of {before.offset}")
 
 
-# --- when something is committed, or led ------------------------------------------------------------------------------
+# --- when a record is committed, or a node leads ----------------------------------------------------------------------
 
 
 def applied(node: NodeView, high_watermark: int, ledger: LedgerView) -> None:
@@ -317,7 +317,7 @@ def led(node: NodeView, ledger: LedgerView) -> None:
         raise broken("LeadsWithEverything", f"{node} leads {told.epoch}, has applied {node.applied} of {needed}")
 
 
-# --- when a message leaves or comes -----------------------------------------------------------------------------------
+# --- when a message leaves or arrives ---------------------------------------------------------------------------------
 
 
 def _is_durable(saved: HardState, epoch: int, voted: ReplicaKey) -> bool:

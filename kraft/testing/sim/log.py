@@ -106,7 +106,7 @@ class SimLog:
         self._disk.recovery_offset = self._disk.recovery_position = 0
         self._disk.cut(0)
 
-    # --- LogPort ------------------------------------------------------------------------------------------------------
+    # --- LogPort -----------------------------------------------------------------------------------------------------
 
     @property
     def start_offset(self) -> int:
@@ -225,7 +225,7 @@ class SimLog:
     def controls(self) -> tuple[AppendedControl, ...]:
         return control_contents(self.batches)
 
-    # --- for the driver and the checks --------------------------------------------------------------------------------
+    # --- for the driver and the checks -------------------------------------------------------------------------------
 
     @property
     def chain(self) -> int:

@@ -146,7 +146,7 @@ class Network:
         self._carry(question.target, question.asker, question._replace(message=response, is_answer=True))
 
     def break_connections(self, target: int, asked: list[Envelope]) -> None:
-        """Handle the death of process `target`, which has not answered the requests in `asked`."""
+        """Break the connections to `target`, whose process has died. `asked`: unanswered requests of another node."""
         for envelope in asked:
             if envelope.target == target:
                 self._refuse(envelope)

@@ -103,8 +103,8 @@ class _Process:
 
 
 class Node:
-    """A node of the simulated cluster. `life` grows with every start and every death. `is_broken`: its disk has damage
-    that a start cannot recover from."""
+    """A node of the simulated cluster. `life` identifies a process: it grows with every start and every death.
+    `is_broken`: its disk has damage that prevents every start."""
 
     def __init__(self, config: RaftConfig, surroundings: Surroundings, random: Random, clock: Clock) -> None:
         self.config = config
@@ -171,7 +171,7 @@ class Node:
     def key(self) -> ReplicaKey:
         return self.config.key
 
-    # --- life and death ----------------------------------------------------------------------------------------------
+    # --- start and death ---------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start a process on the contents of the disk."""
@@ -401,7 +401,7 @@ class Node:
         if self._process is not None:
             self._process.loop.clock_jumped()
 
-    # --- actions of the driver ----------------------------------------------------------------------------------------
+    # --- actions of the driver ---------------------------------------------------------------------------------------
 
     def _save(self, state: HardState) -> None:
         """Write quorum-state; the loop stands still until it is durable. Only a death can happen in that time. So the

@@ -103,7 +103,7 @@ class SimSnapshots:
         for older in [each for each in self._disk.snapshots if each < snapshot]:
             del self._disk.snapshots[older]
 
-    # --- for the state machine ----------------------------------------------------------------------------------------
+    # --- for the state machine ---------------------------------------------------------------------------------------
 
     def store(self, snapshot: StoredSnapshot) -> None:
         """Store a snapshot that this node wrote; it is whole and durable."""
