@@ -60,7 +60,7 @@ class Follower:
                 return
 
     def look_up_a_time(self) -> None:
-        """Look up a time. A record's time is 1000 + its offset, so the answer is known, except for deleted or
+        """Search by time. A record's time is 1000 + its offset, so the answer is known, except for deleted or
         compacted records."""
         target = self.random.randint(0, max(1, self.reader.log_end_offset))
         found = self.reader.offset_for_time(1000 + target)

@@ -36,7 +36,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
 
 
 def fill(partition: Partition, count: int, **kind: object) -> None:
-    """That many batches of one record."""
+    """Append `count` batches of one record."""
     for _ in range(count):
         partition.append(batch(**kind))  # type: ignore[arg-type]
 
@@ -73,7 +73,7 @@ def test_an_offset_inside_a_batch_gets_the_whole_batch(node: Node) -> None:
 
 
 def test_limits(node: Node) -> None:
-    """The first batch of the first partition with data is whole; then the limits hold, and no batch is cut."""
+    """The first batch of the first partition with data is whole; after it the limits hold, and no batch is cut."""
     for index in range(4):
         fill(node.partition("t", index), 0 if index == 0 else 5)
 
@@ -273,20 +273,20 @@ def test_what_happens_to_a_partition_wakes_those_who_wait(node: Node) -> None:
         assert not reply.answered
         return reply
 
-    # Truncated below the offset.
+    # The log is truncated below the offset.
     reply = waiting()
     partition.log.truncate_to(3)
     partition.log_changed()
     node.purgatory.drain()
     assert fetched(reply)[0].error_code == 1  # type: ignore[arg-type]
-    # A new leader elsewhere: version 10 may not read from a follower.
+    # Another broker leads: version 10 may not read from a follower.
     fill(partition, 2)
     reply = waiting(version=10)
     partition.become_follower(1, 7)
     node.purgatory.drain()
     assert fetched(reply)[0].error_code == 6  # type: ignore[arg-type]
     partition.become_leader(2, node_id=NODE_ID)
-    # Removed from the node.
+    # The partition is removed from the node.
     reply = waiting()
     node.table.remove("t", 0)
     node.purgatory.drain()
@@ -349,7 +349,7 @@ def test_too_many_partitions_that_wait_are_answered_at_once(tmp_path: Path) -> N
 
 
 def test_who_waits_makes_way_when_its_client_is_gone(tmp_path: Path) -> None:
-    """A peer that asks to wait for a day and leaves must not keep all others from waiting."""
+    """A peer that requests a wait of one day and disconnects must not keep all others from waiting."""
     asked = FetchRequest(max_wait_ms=86_400_000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[
         FetchTopic(topic="a", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])])
     with serving(tmp_path, waiting_entries_max=1) as node:
@@ -369,7 +369,7 @@ def test_who_waits_makes_way_when_its_client_is_gone(tmp_path: Path) -> None:
 
 @needs_golden
 def test_kafkas_own_frames_get_kafkas_own_answers(tmp_path: Path) -> None:
-    """Frames without a session of one topic: the reply equal byte for byte."""
+    """Frames without a session, for one topic: the reply is equal byte for byte."""
     compared = 0
     for number, line in enumerate(golden("wire", "Fetch.jsonl").read_text().splitlines()):
         frame = json.loads(line)
@@ -394,7 +394,8 @@ def test_kafkas_own_frames_get_kafkas_own_answers(tmp_path: Path) -> None:
 
 
 def prepare(node: Node, body: bytes, version: int, answer: FetchResponse) -> bool:
-    """The partitions that the answer speaks of, as they must have been; False when the answer does not tell."""
+    """Create the partitions of the reply as they must have been. Return False when the reply does not determine
+    them."""
     request = FetchRequest.decode(body, version)
     for asked, topic in zip(request.topics, answer.responses, strict=True):
         for wanted, part in zip(asked.partitions, topic.partitions, strict=True):
@@ -508,7 +509,7 @@ def test_no_python_frame_runs_for_a_fetch_that_succeeds(node: Node) -> None:
     more = batch()
     body_of(node.fetch_body(body, 18))         # the first read of a segment maps its file
     handle = node.fetch_handler.handle_bytes
-    gc.disable()                       # its callbacks, of whoever installed any, are frames too
+    gc.disable()                       # callbacks of the collector, whichever module installed them, are frames too
     sys.setprofile(profile)
     try:
         for reply in replies[:1000]:
@@ -520,6 +521,6 @@ def test_no_python_frame_runs_for_a_fetch_that_succeeds(node: Node) -> None:
     finally:
         sys.setprofile(None)
         gc.enable()
-    # The sink stands for a connection, which is compiled.
+    # The sink takes the place of a connection, which is compiled.
     assert set(frames) == {"Sink.reply_finished"} and len(frames) == 2000
     assert all(fetched(reply)[0].records for reply in replies)

@@ -1,4 +1,4 @@
-"""Consumers are sent to the replica in their rack (KIP-392)."""
+"""Consumers are directed to the replica in their rack (KIP-392)."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
 
 
 def lead(node: Node) -> Partition:
-    """Led by node 1 with ten records, followers 2, 3 and 4, of which 4 is not in sync."""
+    """Lead a partition on node 1 with ten records and the followers 2, 3 and 4, of which 4 is not in sync."""
     partition = node.partition(high_watermark="manual", leader=False)
     partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2, 3, 4], isr=[1, 2, 3])
     for _ in range(10):
@@ -32,13 +32,13 @@ def lead(node: Node) -> Partition:
 
 
 def follow(node: Node, node_id: int, end: int, *, start: int = 0, **fields: int) -> Reply:
-    """A follower whose log is from `start` to `end` fetches."""
+    """Fetch as a follower whose log is from `start` to `end`."""
     asked = FetchPartition(partition=0, fetch_offset=end, log_start_offset=start, partition_max_bytes=1 << 20)
     return node.fetch(("t", asked), replica_id=node_id, version=12, **fields)
 
 
 def sent_to(node: Node, rack: str, offset: int = 0, version: int = 16) -> int:
-    """Where a consumer in that rack is sent; -1 when it is served, or would be."""
+    """Return the replica to which a consumer in that rack is directed; -1 when the leader serves it, or would."""
     [part] = fetched(node.fetch(("t", 0, offset), rack_id=rack, version=version))
     assert part.error_code == 0
     if part.preferred_read_replica >= 0:

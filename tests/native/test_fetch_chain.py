@@ -4,7 +4,8 @@ from kraft_native.fetch_chain import FetchChain
 
 
 class Around:
-    """The log, who appends to it, who sends the next Fetch, and who is told."""
+    """Surroundings of the chain: the log, the append, the transport of the next Fetch, and the receiver of the
+    outcome."""
 
     def __init__(self) -> None:
         self.has_left = True
@@ -56,7 +57,7 @@ def test_nothing_is_taken_before_it_begins_and_when_it_has_ended() -> None:
 
 
 def test_nothing_is_taken_when_the_fetch_has_not_left() -> None:
-    """Then it never will: that was the last time it was asked for."""
+    """A Fetch that has not left never will: this is the last query about it."""
     around = Around()
     around.has_left = False
     around.chain.begin()
@@ -65,7 +66,7 @@ def test_nothing_is_taken_when_the_fetch_has_not_left() -> None:
 
 
 def test_what_is_not_appended_is_not_taken() -> None:
-    """That the Fetch before has left is not forgotten."""
+    """The chain remembers that the previous Fetch has left."""
     around = Around()
     around.chain.begin()
     around.end_offset = -1

@@ -1,4 +1,4 @@
-"""Fetch of what is not in memory: another thread reads it, and the answer waits for that."""
+"""Fetch of data that is not in memory: another thread reads it, and the reply waits for that."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ from tests.native.serving import fetched, serving
 
 
 def evict(partition_directory: str) -> None:
-    """Takes the log's data and indexes out of the page cache, as far as the system lets us."""
+    """Drop the log's data and indexes from the page cache, as far as the system permits."""
     for path in Path(partition_directory).iterdir():
         if path.suffix not in (".log", ".index", ".timeindex"):
             continue
@@ -35,7 +35,7 @@ def test_cold_data_is_read_by_the_other_thread(tmp_path: Path) -> None:
     try:
         with serving(tmp_path, cold_reader=cold) as node:
             node.partition()
-            evict(directory)           # what opening it read, too
+            evict(directory)           # opening the log read some of it, too
             reply = node.fetch(("t", 0, 5), partition_max_bytes=1 << 20)
             if cold.ranges_total == 0:
                 pytest.skip("the system keeps the data in memory")
@@ -46,7 +46,7 @@ def test_cold_data_is_read_by_the_other_thread(tmp_path: Path) -> None:
             [part] = fetched(reply)
             size = len(everything) // 40
             assert part.records == everything[5 * size:15 * size] and cold.pending_count == 0
-            # It is there now.
+            # The data is in memory now.
             assert node.fetch(("t", 0, 5), partition_max_bytes=1 << 20).answered
             reply = None  # type: ignore[assignment]
     finally:
@@ -54,7 +54,7 @@ def test_cold_data_is_read_by_the_other_thread(tmp_path: Path) -> None:
 
 
 def test_what_was_in_memory_is_taken_to_be_there_for_a_moment_only(tmp_path: Path) -> None:
-    """Who reads on in small pieces is not asked about each of them, but what lies further on is asked about."""
+    """A client that reads on in small pieces causes no query for each of them, but data further ahead is queried."""
     with serving(tmp_path) as node:
         partition = node.partition()
         for _ in range(40):
@@ -83,7 +83,7 @@ def test_what_was_in_memory_is_taken_to_be_there_for_a_moment_only(tmp_path: Pat
 
 
 def test_cold_indexes_are_read_by_the_other_thread(tmp_path: Path) -> None:
-    """Those of a segment that was not used yet, one after the other, then the data."""
+    """First the indexes of an unused segment, one after the other, then the data."""
     settings = {"segment_bytes": 1_100_000, "index_interval_bytes": 4096}
     with serving(tmp_path) as node:
         partition = node.partition(**settings)
@@ -96,7 +96,7 @@ def test_cold_indexes_are_read_by_the_other_thread(tmp_path: Path) -> None:
             reply = node.fetch(("t", 0, 15), partition_max_bytes=1)
             if cold.ranges_total == 0:
                 pytest.skip("the system keeps the data in memory")
-            while not reply.answered:      # a poll goes on with all that was read until it returns
+            while not reply.answered:      # a poll continues with everything that was read until it returns
                 assert cold.pending_count == 1
                 assert select.select([cold.eventfd], [], [], 10)[0]
                 cold.poll()
@@ -108,8 +108,8 @@ def test_cold_indexes_are_read_by_the_other_thread(tmp_path: Path) -> None:
 
 
 def test_a_fetch_asks_six_times_at_most(tmp_path: Path) -> None:
-    """Each of three partitions comes to be looked at when the one before it has left room, and needs three looks: two
-    indexes and the data. Those of the third are read on the spot."""
+    """Each of three partitions is reached when the one before it has left room. Each needs three queries: two
+    indexes and the data. Those of the third partition are read on the spot."""
     max_bytes, sizes = 100_000, (60_000, 25_000, 8_000)
     settings = [{"segment_bytes": 11 * size, "index_interval_bytes": 4096} for size in sizes]
     with serving(tmp_path) as node:
@@ -123,7 +123,7 @@ def test_a_fetch_asks_six_times_at_most(tmp_path: Path) -> None:
             for index in range(len(sizes)):
                 evict(node.partition("t", index, **settings[index]).log.directory)
             reply = node.fetch(*(("t", index, 15) for index in range(len(sizes))), max_bytes=max_bytes)
-            while not reply.answered:      # each look is at one range, because none is looked at behind one that waits
+            while not reply.answered:      # each query is for one range: none follows a pending one
                 assert cold.pending_count == 1
                 assert select.select([cold.eventfd], [], [], 10)[0]
                 cold.poll()
@@ -138,7 +138,7 @@ def test_a_fetch_asks_six_times_at_most(tmp_path: Path) -> None:
 
 
 def test_a_cold_reader_that_is_full_is_not_waited_for(tmp_path: Path) -> None:
-    """Then the reply goes without the data."""
+    """The reply goes without the data."""
     with serving(tmp_path) as node:
         for index in range(2):
             partition = node.partition("t", index)
@@ -154,7 +154,7 @@ def test_a_cold_reader_that_is_full_is_not_waited_for(tmp_path: Path) -> None:
                 pytest.skip("the system keeps the data in memory")
             [part] = fetched(node.fetch(("t", 1, 0)))
             assert (part.error_code, part.high_watermark, part.records) == (0, 20, b"")
-            # Closing drops what waits; nobody is answered any more.
+            # Closing drops pending reads; their requests are not answered.
             cold.close()
             assert cold.pending_count == 0 and not waiting.answered
             waiting = None  # type: ignore[assignment]
@@ -163,8 +163,8 @@ def test_a_cold_reader_that_is_full_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_part_of_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    """Touching it would end the process with SIGBUS. Here the file was cut by somebody else, and a failing device is
-    the same to the system. The log is not read there again."""
+    """Touching that part would end the process with SIGBUS. Here another process cut the file; a failing device
+    looks the same. The log is not read there again."""
     with serving(tmp_path) as node:
         partition = node.partition()
         for _ in range(60):

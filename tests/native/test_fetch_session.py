@@ -1,4 +1,4 @@
-"""Fetch sessions: every rule of KIP-227, by requests, and the room that sessions have."""
+"""Fetch sessions: every rule of KIP-227, by requests, and the capacity for sessions."""
 
 import ctypes
 import gc
@@ -35,7 +35,7 @@ def use_sessions(node: Node, *arguments: int, **settings: int) -> None:
 
 
 def told(reply: Reply) -> tuple[int, int, dict[str, int]]:
-    """(error, session id, {topic: size of its records, or minus its error})."""
+    """Return (error, session id, {topic: size of its records, or minus its error})."""
     response = fetch_response(reply)
     names = {topic_id_of(name): name for name in ("a", "b", "c", "x")}
     found = {}
@@ -70,9 +70,9 @@ def test_only_what_is_new_is_told(node: Node, version: int) -> None:
     assert go_on(node, session_id, 1, ("a", 0, 2), version=version) == (0, session_id, {})
     node.produce(batch(), topic="b")
     assert go_on(node, session_id, 2, version=version) == (0, session_id, {"b": ONE})
-    # The client moves on; the high watermark it knows.
+    # The client moves forward; it knows the high watermark.
     assert go_on(node, session_id, 3, ("b", 0, 3), version=version) == (0, session_id, {})
-    # A new partition, and one less.
+    # One partition is added, and one removed.
     assert go_on(node, session_id, 4, ("c", 0, 0), forget="a", version=version) == (0, session_id, {"c": two})
     node.produce(batch(), topic="a")
     assert go_on(node, session_id, 5, ("c", 0, 2), version=version) == (0, session_id, {})
@@ -94,7 +94,7 @@ def test_errors_are_told_each_time_and_what_follows_them_too(node: Node) -> None
 
 
 def age(sessions: SessionCache, session_id: int, epoch: int) -> None:
-    """Makes `epoch` the one that the session waits for, in its memory: nobody sends two thousand million requests."""
+    """Set the epoch that the session expects to `epoch`, in its memory: no test sends two thousand million requests."""
     [session] = [each for kept in gc.get_referents(sessions) for each in kept.values()
                  if isinstance(each, FetchSession) and each.session_id == session_id]
     memory = (ctypes.c_char * type(session).__basicsize__).from_address(id(session))
@@ -104,7 +104,7 @@ def age(sessions: SessionCache, session_id: int, epoch: int) -> None:
 
 
 def test_epochs_begin_again_behind_the_last(node: Node) -> None:
-    """After 2147483647 comes 1: 0 would begin a session."""
+    """The epoch after 2147483647 is 1: 0 would begin a session."""
     session_id = begin(node, ("a", 0, 2))
     age(node.sessions, session_id, 2**31 - 1)
     assert go_on(node, session_id, 2**31 - 1) == (0, session_id, {})
@@ -148,7 +148,7 @@ def test_versions_without_sessions(node: Node) -> None:
 
 
 def test_everybody_has_a_turn(node: Node) -> None:
-    """Who had data goes to the end, so a small limit starves nobody."""
+    """A partition that had data goes to the end, so that a small limit starves none."""
     session_id = begin(node, ("a", 0, 0), ("b", 0, 0), ("c", 0, 0), max_bytes=1)
     served = []
     for epoch in range(1, 7):
@@ -183,13 +183,13 @@ def test_a_session_has_room_or_is_not_begun(node: Node) -> None:
     assert go_on(node, first, 1, ("c", 0, 0)) == (70, 0, {})
     assert len(node.sessions) == 1 and node.sessions.partition_count == 1
     begin(node, ("b", 0, 0))
-    assert told(node.fetch(("c", 0, 0), session_epoch=0))[1] == 0          # slots; none is old enough
+    assert told(node.fetch(("c", 0, 0), session_epoch=0))[1] == 0          # slots; no session is old enough
     use_sessions(node, 0)
     assert told(node.fetch(("c", 0, 0), session_epoch=0))[1] == 0
 
 
 def test_old_sessions_make_room(node: Node) -> None:
-    """With no time at all to be safe, the smallest goes for one that is not smaller; a follower's stays."""
+    """The smallest session gives way to one that is not smaller; a follower's stays. The eviction time is zero."""
     use_sessions(node, 2, eviction_ms=0)
     partition = node.partition("x", high_watermark="manual", leader=False)
     partition.become_leader(0, node_id=1, replicas=[1, 2], isr=[1])
@@ -197,7 +197,7 @@ def test_old_sessions_make_room(node: Node) -> None:
     big = begin(node, ("a", 0, 0), ("b", 0, 0))
     deadline = time.monotonic() + 0.01
     while time.monotonic() < deadline:
-        pass                           # sessions are older than nothing once the clock moved
+        pass                           # at an eviction time of zero, sessions are old once the clock moved
     go_on(node, follower, 1, replica_id=2, version=12)
     go_on(node, big, 1)
     assert node.sessions.evictions_total == 0
@@ -207,7 +207,7 @@ def test_old_sessions_make_room(node: Node) -> None:
 
 
 def test_a_consumer_does_not_evict_the_session_of_a_follower(node: Node) -> None:
-    """KIP-227: the smallest old session makes room, but a follower's only for another follower's."""
+    """KIP-227: the smallest old session gives way, but a follower's only to another follower's."""
     eviction_ms = 20
     use_sessions(node, 2, eviction_ms=eviction_ms)
     partition = node.partition("x", high_watermark="manual", leader=False)

@@ -104,7 +104,7 @@ def test_a_crash_at_any_step_leaves_old_or_new(tmp_path, durable):
         assert str(tmp_path) in raised.value.path
         renamed = durable and step == count.seen
         assert target.read_bytes() == (b"new content" if renamed else b"old")
-        fileio.write_atomic(target, b"old")            # what a failed attempt left does not hinder the next
+        fileio.write_atomic(target, b"old")            # leftovers of a failed attempt do not block the next
         assert os.listdir(tmp_path) == ["f"]
 
 
@@ -178,7 +178,7 @@ def test_rename_unlink_and_directories(tmp_path):
     fileio.unlink(tmp_path / "b")
     fileio.unlink(tmp_path / "b", missing_ok=True)
     with pytest.raises(StorageError):
-        fileio.unlink(tmp_path / "d", missing_ok=True)      # only absence is forgiven
+        fileio.unlink(tmp_path / "d", missing_ok=True)      # only a missing file is accepted
     fileio.sync_directory(tmp_path)
     assert os.listdir(tmp_path) == ["d"]
 
@@ -317,7 +317,7 @@ def test_check_raises_with_the_path(tmp_path):
     assert (raised.value.path, raised.value.errno) == (str(tmp_path), errno.ENOSPC)
 
 
-# ---- write back ----
+# # ---- write-back ----
 
 def test_write_back_changes_nothing_and_needs_a_descriptor(opened):
     assert file_write(opened, b"x" * 10_000, 10_000, 0) == 0

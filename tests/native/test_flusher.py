@@ -1,4 +1,4 @@
-"""The flusher thread: what the durable mark promises, when it flushes, failures, fork, shutdown."""
+"""The flusher thread: the promises of the durable mark, the times of flushes, failures, fork, shutdown."""
 
 import errno
 import gc
@@ -122,13 +122,13 @@ def test_after_a_slow_flush_the_next_one_is_held_for_a_moment_only(files, gate):
         handle.submit(files[0], 1, 100)
         gate.arrived()
         handle.submit(files[0], 2, 10)
-        assert not handle.wait(2, 0.005)  # so long a flush says that the disk is slow
+        assert not handle.wait(2, 0.005)  # a flush of this length indicates a slow disk
         gate.let_go()
-        gate.arrived()  # with nothing more submitted the held one comes by itself
+        gate.arrived()  # nothing more is submitted, so the held flush comes by itself
         handle.submit(files[0], 3, 10)
         assert not handle.wait(3, 0.005)
         gate.let_go()
-        handle.submit(files[0], 4, 100)  # as much as went: no reason to hold any longer
+        handle.submit(files[0], 4, 100)  # as many bytes as the last flush: no reason to hold any longer
         gate.arrived()
         gate.let_go()
         assert handle.wait(3, SOON)
@@ -143,7 +143,7 @@ def test_a_hold_does_not_make_what_is_asked_for_gather(files, gate):
         handle.ask(1)
         gate.arrived()
         handle.submit(files[0], 2, 10)   # gathers for a minute
-        assert not handle.wait(1, 0.05)  # so long a flush says that the disk is slow
+        assert not handle.wait(1, 0.05)  # a flush of this length indicates a slow disk
         gate.let_go()
         assert handle.wait(1, SOON)
         handle.ask(2)
@@ -171,7 +171,7 @@ def test_without_a_linger_time_nothing_is_flushed_until_somebody_waits(files, ga
         assert not waiter.is_alive()
         handle.submit(files[1], 2, 1000)
         gate.let_go()
-    assert handle.durable == 2  # the end flushes what is left
+    assert handle.durable == 2  # the end flushes the rest
 
 
 def test_after_a_roll_everything_is_flushed_in_order_and_the_mark_follows(files, gate):
@@ -180,7 +180,7 @@ def test_after_a_roll_everything_is_flushed_in_order_and_the_mark_follows(files,
         handle.submit(files[0], 10, 1)
         handle.submit_directory("/")
         handle.submit(files[1], 20, 1)
-        handle.submit(files[0], 25, 1)  # again the old file: must not let the mark pass the new file's bytes
+        handle.submit(files[0], 25, 1)  # the old file again: it must not move the mark past the new file's bytes
         handle.submit_directory("/")
         handle.ask(1)
         seen = []
@@ -214,7 +214,7 @@ def test_the_first_failure_is_final(files, gate):
             handle.submit(files[1], 30, 1)
         with pytest.raises(errors.StorageError):
             handle.wait(20, 0)
-        # Another log on the same thread goes on, and the failed one is never flushed again.
+        # Another log on the same thread continues, and the failed one is never flushed again.
         other.submit(files[2], 1, 1)
         assert gate.arrived() == files[2]
         gate.let_go()
@@ -284,7 +284,8 @@ def test_lingering_ends_with_time(files):
 
 
 def slices_ns(name: str) -> list[int]:
-    """Of the threads of this process that have the name; skips where the system does not tell or has no such thing."""
+    """Return the scheduler slices of this process's threads with the name. Skips where the system does not report
+    them or does not have them."""
     found = []
     for task in Path("/proc/self/task").iterdir():
         if (task / "comm").read_text().strip() == name:
@@ -305,7 +306,7 @@ def test_the_thread_goes_before_its_owner(files):
 
 
 def test_a_log_that_gathers_until_asked_has_no_age(files):
-    """What others submit after it grows old and is flushed; its own waits for being asked for."""
+    """Later submissions of another log grow old and are flushed; those of the gathering log wait for a request."""
     with Flusher(linger_us=1000) as thread:
         patient, other = thread.register("/logs/t-0"), thread.register("/logs/t-1")
         patient.gather_until_asked()
@@ -396,7 +397,7 @@ def test_reset_takes_the_mark_and_a_running_flush_back(files, gate):
         assert (handle.durable, handle.submitted) == (40, 40)
         gate.let_go()
         gate.arrived()
-        assert handle.durable == 40  # the flush that was running covered bytes that are gone
+        assert handle.durable == 40  # the flush in progress covered bytes that are removed
         handle.submit(files[0], 60, 1)
         gate.let_go()
         gate.arrived()
@@ -442,11 +443,11 @@ def test_forget_waits_for_a_running_flush_of_the_file_only(files, gate):
         forgotten.start()
         gate.let_go()
         assert gate.arrived() == files[2]
-        assert handle.durable == 20  # a forgotten file's end is passed when its turn comes
+        assert handle.durable == 20  # a forgotten file's end is passed when its step comes
         gate.let_go()
         forgotten.join(SOON)
         assert handle.wait(30, SOON)
-        # Nothing is left of a log whose only dirty file is forgotten, and the mark passes it too.
+        # No dirty file is left when the only one of a log is forgotten, and the mark passes it too.
         handle.submit(files[0], 40, 1)
         handle.forget(files[0])
         assert handle.wait(40, SOON)
@@ -466,7 +467,7 @@ def test_logs_take_turns(files, gate):
             gate.let_go()
             order.append(gate.arrived())
         gate.let_go()
-        assert sorted(order) == files  # the first one may be held, but no longer than that
+        assert sorted(order) == files  # the first one may be held, but no longer than this
         assert order.index(files[1]) < order.index(files[2])
         assert first.wait(2, SOON)
 
@@ -531,7 +532,7 @@ def test_dropping_the_objects_ends_the_thread(files):
     handle.submit(files[0], 1, 1)
     assert handle.wait(1, SOON)  # the handle keeps its flusher alive
     del handle
-    assert flusher.counters()["flushers"] == before  # that the thread has gone, `no_threads_left` waits for
+    assert flusher.counters()["flushers"] == before  # `no_threads_left` waits for the end of the thread
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")

@@ -1,4 +1,4 @@
-"""What the flusher's thread tells, and sends, when a flush has ended."""
+"""Events and messages of the flusher's thread after a flush."""
 
 import errno
 import os
@@ -56,7 +56,7 @@ def test_events_tell_of_what_is_waited_for_and_of_failures(files, gate, fails): 
         handle.submit(files[0], 7, 1)
         gate.let_go(-errno.EIO if fails else 0)
         if not fails:
-            gate.arrived()             # the first flush has ended, with all that it tells
+            gate.arrived()             # the first flush has ended, with all its events
             assert (handle.durable, select.select([own, common], [], [], 0)[0]) == (3, [])
             assert handle.tell_from(4)
             assert not handle.tell_from(3), "that is durable already"
@@ -85,7 +85,7 @@ def test_a_message_that_is_dropped_never_leaves(files, gate, pair, drop):  # noq
         elif drop == "replace":
             assert handle.send(7, ours.fileno(), b"instead")
         gate.let_go(-errno.EIO if drop == "fail" else 0)
-        thread.close()                 # whatever was to happen has happened
+        thread.close()                 # everything that was to happen has happened
         assert handle.take_back() == (drop == "replace")
     ours.shutdown(socket.SHUT_WR)
     assert theirs.recv(100) == (b"instead" if drop == "replace" else b"")

@@ -1,4 +1,5 @@
-"""A follower's session looks only at what moved: it tells the same as one that looks at everything each time."""
+"""A follower's session checks only partitions that moved. It reports the same as one that checks every partition
+each time."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -53,7 +54,7 @@ class Followed:
         return self.node.fetch(*parts, version=VERSION, replica_id=REPLICA, **fields)  # type: ignore[arg-type]
 
     def fetch(self, max_wait_ms: int, forget: int = -1, max_bytes: int = 1 << 20) -> None:
-        """Names what moved since it asked last, as a follower does."""
+        """Fetch, naming the partitions that moved since the last request, as a follower does."""
         named = [index for index in range(COUNT) if self.offsets[index] != self.asked[index]]
         forgotten = [] if forget < 0 else [ForgottenTopic(topic_id=UUID(bytes=topic_id_of("t")), partitions=[forget])]
         self.waiting = self.ask(named, session_id=self.session_id, session_epoch=self.epoch, max_wait_ms=max_wait_ms,
@@ -62,7 +63,7 @@ class Followed:
         self.take()
 
     def take(self) -> None:
-        """What was answered; the follower has it then."""
+        """Process the reply, if one came; the follower then has its records."""
         self.node.purgatory.drain()
         if self.waiting is None or self.waiting.parts is None:
             return
@@ -140,7 +141,7 @@ def test_a_request_looks_at_what_moved_and_now_and_then_at_all(tmp_path: Path, u
     with followed(tmp_path, upkeep_ms) as made:
         made.fetch(0)
         made.node.table.get("t", 1).append(batch())  # type: ignore[union-attr]
-        # A process of another epoch goes on with the session: each partition that is looked at learns of it.
+        # A process with another broker epoch continues the session: each partition that is checked learns of it.
         reply = made.node.fetch(version=17, replica_state=ReplicaState(replica_id=REPLICA, replica_epoch=7),
                                 session_id=made.session_id, session_epoch=made.epoch)
         assert [part.partition_index for part in fetch_response(reply).responses[0].partitions] == [1]

@@ -1,4 +1,4 @@
-"""A crash that leaves a full disk: the log opens and reads, tells why it takes nothing, and loses nothing by it."""
+"""A crash that leaves a full disk: the log opens and reads, reports why it refuses appends, and loses nothing."""
 
 import errno
 import shutil
@@ -14,7 +14,7 @@ from tests.native.logs import batch, readable
 from tests.native.recovery_logs import answers, config, flip, killed, segments, template
 from tests.native.unclean_cases import cases, open_log, serve
 
-# What needs space. Names that exist open, files shrink and go on a full disk too.
+# Operations that need space. On a full disk too, existing names can be opened, and files can be truncated and removed.
 TAKES_SPACE = frozenset({"write", "allocate", "mkdir"})
 
 
@@ -39,7 +39,7 @@ def crashed(request, tmp_path):
 
 
 def whole(directory, tmp_path):
-    """What the log has and answers where there is space."""
+    """Return the content and the answers of the log where there is space."""
     with Log(shutil.copytree(directory, tmp_path / "whole" / "log-0"), config()) as log:
         return facts(log)
 
@@ -120,7 +120,8 @@ def test_an_index_that_could_not_be_written_does_not_count_as_kept(tmp_path):
         assert not log.recovery.clean
 
 
-# What a full disk refuses of a directory that only Kafka wrote: a new name, or the first bytes in a new file.
+# Operations that a full disk refuses in a directory that only Kafka wrote: a new name, or the first bytes of a new
+# file.
 NO_LOCK = {"kinds": {"open"}, "suffix": "/.lock"}
 NO_PAGE = {"kinds": {"open"}, "suffix": "/kraft.live"}
 NO_PAGE_BYTES = {"kinds": {"write"}, "suffix": "/kraft.live"}

@@ -1,4 +1,4 @@
-"""Gaps between offsets: where compaction may have made them, and what is a loss."""
+"""Gaps between offsets: legal ones, which compaction may have left, and losses."""
 
 import os
 import shutil
@@ -39,7 +39,8 @@ def compact(log: Log) -> None:
 
 @pytest.fixture
 def compacted(tmp_path) -> Path:
-    """Several segments, closed: gaps before and in the first that holds anything, none behind it."""
+    """A closed log of several segments, with gaps before and inside the first one that has batches, and none behind
+    it."""
     directory = tmp_path / "log-0"
     with Log(directory, settings()) as log:
         fill(log)
@@ -51,14 +52,14 @@ def compacted(tmp_path) -> Path:
 
 
 def killed(directory: Path) -> Path:
-    """The same, as if its owner had been killed at the end."""
+    """Mark the log as if its owner had been killed at the end."""
     state = read_log_state(directory)
     write_log_state(directory, type(state)(state.log_start, 0, -1, False, state.extra))
     return directory
 
 
 def log_files(directory: Path) -> list[Path]:
-    """Those that hold anything: compaction leaves empty ones, too."""
+    """Return the log files that are not empty: compaction leaves empty ones, too."""
     return sorted(path for path in directory.glob("*.log") if path.stat().st_size > 0)
 
 
@@ -80,7 +81,7 @@ def test_what_is_noted(compacted):
     found, refused, report = serve(compacted)
     assert refused == []
     assert report.intact
-    assert found[0][0] > 0              # there is a gap, and it is legal
+    assert found[0][0] > 0              # a gap exists, and it is legal
 
 
 @pytest.mark.parametrize("stop", ["clean", "killed"])
@@ -99,7 +100,7 @@ def test_a_gap_behind_what_was_compacted_is_a_loss(compacted, stop):
 @pytest.mark.parametrize("stop", ["clean", "killed"])
 @pytest.mark.parametrize("left", [0, 1, 2])
 def test_a_compacted_segment_that_ends_at_a_batch_too_early(compacted, stop, left):
-    """Its offsets have gaps anyway; only the size that was noted tells."""
+    """Its offsets have gaps anyway; only the noted size shows the loss."""
     before = serve(compacted)[0]
     if stop == "killed":
         killed(compacted)
@@ -109,7 +110,7 @@ def test_a_compacted_segment_that_ends_at_a_batch_too_early(compacted, stop, lef
     os.truncate(path, size)
     end = before[left - 1][1] + 1 if left else int(path.stem)
     wanted = before[:left] + [pair for pair in before if pair[0] >= int(following.stem)]
-    for _ in range(2):                  # the next open knows of it, too
+    for _ in range(2):                  # the next open reports it, too
         found, refused, report = serve(compacted)
         assert found[:len(wanted)] == wanted
         assert refused == [(end, int(following.stem))]
@@ -127,7 +128,7 @@ def starts(data: bytes) -> list[int]:
 
 
 def test_a_compacted_segment_that_is_gone_behind_a_legal_gap(tmp_path):
-    """The read begins in the gap before it."""
+    """The read begins in the gap before the segment."""
     directory = tmp_path / "log-0"
     with Log(directory, settings(segment_bytes=1_500)) as log:
         fill(log, 40)
@@ -152,7 +153,7 @@ def test_a_base_offset_that_changed_in_the_newest_segment_after_a_kill(compacted
     killed(compacted)
     data = bytearray(newest.read_bytes())
     at = starts(bytes(data))[1]
-    data[at + 5] ^= 0x20                # 2,097,152 further: no batch behind contradicts it but by not leading on
+    data[at + 5] ^= 0x20                # 2,097,152 further: contradicted only by batches that do not continue from it
     newest.write_bytes(data)
     hurt = int(newest.stem) + 1
     found, refused, _ = serve(compacted)
@@ -170,7 +171,7 @@ def test_of_two_batches_that_contradict_each_other_none_is_believed_unless_the_o
     data[places[changed]:places[changed] + 8] = data[places[1 - changed]:places[1 - changed] + 8]
     path.write_bytes(data)
     found, refused, _ = serve(compacted)
-    # The first one's offset came after: behind the second one offsets go on, so that is right.
+    # The first one's offset moved behind the second one; the offsets continue after the second one, so it is right.
     first_right = 1 if changed == 0 else 2
     assert found == before[first_right:]
     assert refused == [(int(path.stem), before[first_right][0])]
@@ -178,8 +179,8 @@ def test_of_two_batches_that_contradict_each_other_none_is_believed_unless_the_o
 
 @pytest.mark.parametrize("base", [16, 18, 20])
 def test_of_two_batches_neither_is_believed_where_the_first_has_no_room_before_the_second(tmp_path, base):
-    """The second one's base offset went back into the gap before the first one, which has five records: it may not be
-    taken for what is right, and the first one for what is wrong."""
+    """The second one's base offset moved back into the gap before the first one, which has five records. The second
+    must not be taken as right and the first as wrong."""
     directory = tmp_path / "log-0"
     with Log(directory, settings(segment_bytes=1 << 20)) as log:
         for offset in [*range(16), 21, 26, 30, 31]:
@@ -230,13 +231,13 @@ def test_a_follower_notes_gaps_before_it_has_them_and_seldom(tmp_path):
             for number in range(20):
                 log.append_as_follower(batch(base_offset=number * 3, leader_epoch=0))
         writes = [event for event in trace.events() if event.kind == "rename" and "kraft-log-state" in event.target]
-        assert len(writes) <= 3         # not one for each
+        assert len(writes) <= 3         # not one for each append
         copy = Path(shutil.copytree(directory, tmp_path / "copy" / "log-0"))
         assert noted(copy)[0] >= 57
         found, damage = readable(log)
         assert damage == []
         assert found == [(number * 3, number * 3) for number in range(20)]
-    assert noted(directory)[0] == 57    # exact again at the close
+    assert noted(directory)[0] == 57    # exact again after the close
     assert serve(copy)[:2] == (found, [])
     with Log(directory, small()) as log:
         assert readable(log) == (found, [])

@@ -1,4 +1,4 @@
-"""A connection that goes takes along what waits for it."""
+"""A connection that closes removes its pending requests."""
 
 from collections.abc import Iterator
 from pathlib import Path

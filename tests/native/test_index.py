@@ -78,7 +78,7 @@ def test_zero_tails_of_a_killed_kafka_are_left_out() -> None:
 
 
 class IndexMachine(RuleBasedStateMachine):
-    """What both machines do with an index file: write it, seal it, open it again."""
+    """Operations of both machines on an index file: write it, seal it, open it again."""
 
     index: OffsetIndex | TimeIndex
     oracle: OffsetIndexOracle | TimeIndexOracle
@@ -118,7 +118,7 @@ class IndexMachine(RuleBasedStateMachine):
 
     @rule(zeros=st.integers(0, 40), keep=st.integers(0, 100))
     def open_again(self, zeros: int, keep: int) -> None:
-        """As after Kafka: whole or cut, with any preallocated tail."""
+        """Reopen the file as Kafka may leave it: whole or cut, with any preallocated tail."""
         self.index.flush(False)
         with open(self.path, "ab") as file:
             file.write(bytes(zeros))
@@ -231,8 +231,8 @@ TestTimeIndexMachine = TimeIndexMachine.TestCase
 
 
 def spacing(kind: str, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Offsets of `count` entries: even, random, or so uneven that interpolation among blocks (skewed) or within one
-    (bursts) always misses."""
+    """Return offsets of `count` entries: even, random, or so uneven that interpolation among blocks (skewed) or
+    within one (bursts) always misses."""
     generator = np.random.default_rng(7)
     if kind == "even":
         steps = np.full(count, 50)
@@ -360,7 +360,7 @@ def test_check_of_a_missing_file(tmp_path: Path) -> None:
 
 
 def test_the_first_entry_may_be_zeros(tmp_path: Path) -> None:
-    """A record with timestamp 0 at the base offset is an entry of twelve zero bytes, and not a preallocated tail."""
+    """A record with timestamp 0 at the base offset is an entry of twelve zero bytes, not a preallocated tail."""
     times = TimeIndex.create(tmp_path / "0.timeindex", 0, 120)
     assert times.maybe_append(0, 0) == 1
     times.seal()
@@ -369,7 +369,7 @@ def test_the_first_entry_may_be_zeros(tmp_path: Path) -> None:
 
 
 def test_a_truncation_leaves_the_old_file_to_those_who_have_it_open(tmp_path: Path) -> None:
-    """An index file is never cut in place: a mapping in another process would fault on the pages that are gone."""
+    """An index file is never cut in place: a mapping in another process would fault on the removed pages."""
     path = tmp_path / "0.index"
     index = OffsetIndex.create(path, 0, 1 << 20)
     for i in range(1, 2000):

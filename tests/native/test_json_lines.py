@@ -1,4 +1,4 @@
-"""Lines of JSON: what is sound is what Python's parser takes, and fields come out as that has them."""
+"""Lines of JSON: a sound line is one that Python's parser accepts, and the fields are those that it returns."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ Line = tuple[bytes, int, str, list[bytes | None]]
 
 
 def scan(data: bytes, *names: str) -> list[Line]:
-    """Each line with its number, what is wrong with it, and the fields."""
+    """Return each line's number, its error, and the fields."""
     room = data.count(b"\n") + 1
     lines, fields = np.zeros((room, 5), np.int64), np.zeros((room, len(names), 3), np.int64)
     count, _ = scan_lines(data, tuple(name.encode() for name in names), lines, fields)

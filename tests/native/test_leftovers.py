@@ -1,4 +1,5 @@
-"""What interrupted work may leave in a log's directory, in any combination: which files take part is told by names."""
+"""Files that interrupted work may leave in a log's directory, in any combination: the names decide which of them are
+used."""
 
 import os
 import shutil
@@ -14,15 +15,15 @@ from tests.native.recovery_logs import bases, config, flip, original, segments, 
 LITTER = ("00000000000000000000.log.deleted", "00000000000000000900.timeindex.deleted", "leader-epoch-checkpoint.tmp",
           "00000000000000000000.index.cut")
 CHECKED = st.integers(17, 60)
-"""Bytes of a batch that are of its checksum, or under it."""
+"""Bytes of a batch that its checksum covers, or that hold the checksum."""
 LEFT = (".deleted", ".tmp", ".cut", ".cleaned", ".swap")
 
 
 @given(st.data())
 def test_a_swap_that_stopped_anywhere(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Compaction makes one segment each of up to two runs of them, names them `.cleaned`, renames them to `.swap` from
-    the last to the first, and only then removes sources. Here it leaves every record, so all must be there afterwards,
-    once, whatever was taken and whatever was dropped."""
+    """Compaction writes one segment for each of up to two runs of segments. It names them `.cleaned`, renames them
+    to `.swap` from the last to the first, and only then removes sources. Here it keeps every record. All must be
+    present afterwards, once, whichever files were used or dropped."""
     directory = shutil.copytree(template(), tmp_path_factory.mktemp("leftovers") / "log-0")
     sources = segments(directory)[:-1]
     cuts = data.draw(st.lists(st.integers(0, len(sources)), min_size=2, max_size=4, unique=True).map(sorted))

@@ -26,7 +26,7 @@ THREE = [Message(7, b"a", b"first", 1_000), Message(8, None, b"second" * 50, 3_0
 
 
 def wrapper(inside: bytes, offset: int, magic: int, codec: str = "gzip", time: int = 5) -> bytes:
-    """A compressed message around any bytes."""
+    """Build a compressed message around any bytes."""
     value = zlib.compress(inside, wbits=31) if codec == "gzip" else inside
     return encode(Message(offset, None, value, time), magic, CODECS.index(codec))
 
@@ -139,13 +139,13 @@ def test_gaps_that_compaction_left_inside() -> None:
     for magic in (0, 1):
         batch = first_batch(message_set(left, magic, "gzip"))
         assert (batch.base_offset, batch.last_offset, batch.record_count) == (7, 9, 2)
-    # The last message inside tells where the relative offsets begin, whatever the first one is.
+    # The last message inside shows where the relative offsets begin, whatever the first one is.
     batch = first_batch(wrapper(encode(Message(4, None, b"x", 1), 1) + encode(Message(6, None, b"y", 2), 1), 106, 1))
     assert (batch.base_offset, batch.last_offset, batch.record_count) == (104, 106, 2)
 
 
 def test_messages_of_another_format_inside() -> None:
-    """Kafka takes them as they are: v0 has no time."""
+    """Kafka accepts them as they are: v0 has no time."""
     data = wrapper(encode(Message(0, b"k", b"x"), 0) + encode(Message(1, b"k", b"y", 8), 1), 21, 1)
     assert seen(data) == [Message(20, b"k", b"x", -1), Message(21, b"k", b"y", 8)]
 
@@ -163,7 +163,8 @@ BAD_INSIDE = {
 
 @pytest.mark.parametrize("what", BAD_INSIDE)
 def test_what_cannot_be_read_is_there_all_the_same(what: str) -> None:
-    """The checksum of the outer message is right: it counts as one record, and reading that says what is wrong."""
+    """The checksum of the outer message is right: the message counts as one record, and reading it reports the
+    error."""
     inside = BAD_INSIDE[what]
     data = (wrapper(b"no gzip", 50, 1, "snappy") if inside is None else wrapper(inside, 50, 1)) + encode(
         Message(51, None, b"next", 2), 1)
@@ -193,7 +194,7 @@ def test_limits_of_what_may_become_of_a_message() -> None:
 
 
 def test_the_same_message_elsewhere_is_another_one() -> None:
-    """What was found inside a message is remembered by its checksum, which is the same for each of these."""
+    """The offsets found inside a message are cached by its checksum, which is the same for each of these."""
     inside = encode(Message(0, None, b"x", 1), 1) + encode(Message(1, None, b"y", 2), 1)
     for offset in (1, 501, 4_096, 501, 1):
         batch = first_batch(wrapper(inside, offset, 1))

@@ -26,7 +26,7 @@ SEGMENT = "00000000000000000000.log"
 
 
 def directory_of(tmp_path: Path, *segments: bytes, clean: bool = False) -> Path:
-    """A partition as Kafka left it: `.log` files only, each begins where the one before ended."""
+    """Create a partition as Kafka left it: `.log` files only, each of which begins where the one before ended."""
     top = tmp_path / "data"
     directory = top / "old-0"
     directory.mkdir(parents=True)
@@ -57,7 +57,8 @@ def untouched(directory: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_log_of_old_segments(tmp_path: Path, seed: int, clean: bool) -> None:
-    """Read whole and from every offset, nothing cut, nothing rebuilt but the indexes, the same after a clean stop."""
+    """It is read whole and from every offset; nothing is cut or rebuilt except the indexes. A clean stop changes
+    nothing."""
     source = random.Random(seed)
     first = sample(source, 0, 30)
     second = sample(source, list(walk(first))[-1].next_offset, 30)
@@ -91,7 +92,7 @@ def piece_start(expected: list[Outer], outer: Outer, first: bytes) -> int:
 
 
 def test_times(tmp_path: Path) -> None:
-    """v0 has none; in v1 the record is found inside the compressed message (Kafka's fetchOffsetByTimestamp)."""
+    """v0 has no times; in v1 the record is found inside the compressed message (Kafka's fetchOffsetByTimestamp)."""
     data = (message_set([Message(0, None, b"x"), Message(1, None, b"y")], 0, "gzip")
             + message_set([Message(2, b"k", b"a", 1_000), Message(3, b"k", b"b", 3_000), Message(4, b"k", b"c", 2_000)],
                           1, "lz4")
@@ -122,7 +123,7 @@ def test_a_log_without_times(tmp_path: Path) -> None:
 
 
 def test_entries_of_the_offset_index_that_name_first_offsets(tmp_path: Path) -> None:
-    """Kafka before 0.11 noted the first offset of an append, which may be one inside a compressed message."""
+    """Kafka before 0.11 noted the first offset of an append, which may be inside a compressed message."""
     sets = [message_set([Message(10 * number + each, b"k", bytes(20), 5) for each in range(10)], 1, "gzip")
             for number in range(20)]
     directory = directory_of(tmp_path, b"".join(sets), message_set([Message(200, None, b"x", 6)], 1))
@@ -142,7 +143,7 @@ def test_entries_of_the_offset_index_that_name_first_offsets(tmp_path: Path) -> 
     assert files(directory, *before) == before
 
 
-# --- continued --------------------------------------------------------------------------------------------------------
+# --- continued appends ------------------------------------------------------------------------------------------------
 
 def test_what_is_appended_is_v2(tmp_path: Path) -> None:
     data = sample(random.Random(3), 0, 30)
@@ -211,13 +212,13 @@ def test_cut_and_begun_within_a_compressed_message(tmp_path: Path) -> None:
 
 
 def test_one_read_checks_a_bounded_part_of_what_is_compressed(tmp_path: Path) -> None:
-    """What was checked before comes in one piece."""
+    """Messages that were checked before come in one piece."""
     noise = random.Random(1).randbytes(50_000)
     sets = [message_set([Message(number, b"k", noise, 5)], 1, "gzip") for number in range(40)]
     directory = directory_of(tmp_path, b"".join(sets), encode(Message(40, b"k", b"last", 5), 1), clean=True)
     with Log(directory) as log:
         log.append(batch(), leader_epoch=0)
-        log.read(0)                    # makes the indexes, for which all is checked
+        log.read(0)                    # builds the indexes, for which everything is checked
     with Log(directory) as log:
         first = log.read(0, 8 << 20)
         assert 500_000 < len(first) < 1_200_000
@@ -271,7 +272,7 @@ def test_damage_in_the_interior_stays_and_is_reported(tmp_path: Path, seed: int)
 
 
 def test_a_message_that_is_not_there_is_a_loss(tmp_path: Path) -> None:
-    """The offset of a compressed message is its last one: what is missing before it shows only inside."""
+    """The offset of a compressed message is its last one: a loss before it shows only inside."""
     sets = [message_set([Message(10 * number + each, b"k", bytes(20), 5) for each in range(10)], magic, "snappy")
             for number, magic in enumerate((1, 0, 1, 1))]
     directory = directory_of(tmp_path, b"")
@@ -287,7 +288,7 @@ def test_a_message_that_is_not_there_is_a_loss(tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", ["whole", "behind"])
 @pytest.mark.parametrize("magic", [3, 4, 127])
 def test_a_format_that_is_not_known_is_refused_untouched(tmp_path: Path, magic: int, where: str) -> None:
-    """What we cannot understand is not a torn end."""
+    """A batch of an unknown format is not a torn end."""
     old = b"" if where == "whole" else sample(random.Random(5), 0, 10)
     start = len(messages_of(decode(old)))
     younger = assemble(b"whatever it means", 0, 1, 5, 6, 2, base_offset=start, magic=magic, crc=12345)
@@ -319,7 +320,8 @@ def compacted(**settings: object) -> LogConfig:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_compaction_makes_batches_of_v2(tmp_path: Path, seed: int) -> None:
-    """As Kafka's cleaner since 4.0: what stays of a message becomes a batch of v2 with the same records and codec."""
+    """Kafka's cleaner does so since 4.0: the rest of a message becomes a batch of v2 with the same records and
+    codec."""
     source = random.Random(seed)
     parts: list[bytes] = []
     for _ in range(4):
@@ -375,7 +377,7 @@ def test_conversion_does_not_make_a_segment_larger_than_twice_the_limit(tmp_path
 
 
 def test_a_large_segment_is_read_ahead_of_the_compaction(tmp_path: Path) -> None:
-    """By a thread, which needs the interpreter lock for what is compressed."""
+    """A thread reads it, and needs the interpreter lock for compressed messages."""
     noise = random.Random(1).randbytes(150_000)
     data = b"".join(message_set([Message(2 * number + each, b"%d" % (number % 50), noise, 5) for each in (0, 1)], 1,
                                 "snappy") for number in range(60))
@@ -462,7 +464,7 @@ def test_the_audit_counts_what_is_there(tmp_path: Path, seed: int) -> None:
         assert [each[:4] for each in audit.damage] == [(len(data), len(data) + 3, len(messages_of(outers)), -1)]
 
 
-# --- what Kafka wrote -------------------------------------------------------------------------------------------------
+# --- logs that Kafka wrote --------------------------------------------------------------------------------------------
 
 def archive(version: str, target: Path) -> Path:
     root = golden_root()

@@ -1,4 +1,4 @@
-"""The live page: what an owner publishes is what a view reads, wake-ups arrive, a dead owner is noticed."""
+"""The live page: a view reads what an owner publishes, wake-ups arrive, a dead owner is noticed."""
 
 import errno
 import fcntl
@@ -23,7 +23,7 @@ LIMITS = ("log_start", "high_watermark", "last_stable_offset", "log_end", "activ
 
 
 def run(code: str, *arguments: object, **options: object) -> subprocess.Popen[str]:
-    """A Python process of its own with the engine, talked to by lines."""
+    """Start a Python process of its own with the engine; it communicates by lines."""
     head = "import sys\nfrom kraft_native import live\ndef say(*a): print(*a, flush=True)\n"
     return subprocess.Popen([sys.executable, "-c", head + code, *map(str, arguments)], cwd=ROOT, text=True,
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
@@ -41,7 +41,7 @@ for line in sys.stdin:
 
 
 class Owner:
-    """An owner in another process that runs the statements it is told."""
+    """Owner in another process that runs the statements sent to it."""
 
     def __init__(self, directory: Path) -> None:
         self.process = run(OWNER, directory)
@@ -95,7 +95,7 @@ def test_a_view_reads_what_the_owner_published(tmp_path):
     assert limits(view) == (1, 5, 4, 9, 3, 77)
     assert view.state()["truncation_generation"] == 2
     page.begin_truncation()
-    page.begin_truncation()  # twice is once
+    page.begin_truncation()  # the second call changes nothing
     assert view.state()["truncation_generation"] == 3
     page.publish(1, 2, 2, 2, 0, 10)
     page.end_truncation()
@@ -121,7 +121,7 @@ def test_the_file_is_a_page_and_stays_one(tmp_path):
     path = tmp_path / live.FILE_NAME
     assert path.stat().st_size == 4096
     assert path.stat().st_mode & 0o777 == 0o644
-    # Each has content of its own after a reset, whatever was there; an attached view stays attached.
+    # A reset gives the page content of its own, whatever it held before; an attached view stays attached.
     for damage in (b"", b"x", b"\xff" * 4096, b"\xff" * 5000):
         path.write_bytes(damage)
         page = LivePage(tmp_path)
@@ -148,12 +148,12 @@ def descriptors_under(directory: Path) -> list[str]:
     for each in Path("/proc/self/fd").iterdir():
         try:
             found.append(os.readlink(each))
-        except FileNotFoundError:      # the one that lists them
+        except FileNotFoundError:      # the descriptor of the listing itself
             continue
     return [name for name in found if name.startswith(str(directory))]
 
 
-# What the file system of this directory does, asked of it the way that the page does not.
+# The behaviour of this directory's file system, determined in another way than the page does.
 def lock_outlives_descriptor(path: Path) -> bool:
     whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     holder = subprocess.Popen(
@@ -188,7 +188,7 @@ def test_a_page_keeps_a_descriptor_only_where_a_mapping_does_not_keep_the_lock(t
     LivePage(tmp_path).close()
 
 
-# An overlay maps a file of the file system below, so its own file, and the lock on that, end with the descriptor.
+# An overlay maps a file of the file system below. Its own file, and the lock on that, end with the descriptor.
 OVERLAY = """
 cd {base} && mkdir lower upper work merged
 mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged || exit 77
@@ -226,7 +226,7 @@ def test_the_next_owner_takes_over_and_attached_views_notice(tmp_path, owner):
     assert view.owner_alive
     owner.end()
     assert not view.owner_alive
-    assert view.state() == before  # what a dead owner published stays readable
+    assert view.state() == before  # the state that a dead owner published stays readable
     page = LivePage(tmp_path)
     state = view.state()
     assert view.owner_alive
@@ -286,7 +286,7 @@ def test_armed_eventfds_are_written_once_when_a_limit_moves(tmp_path):
     page.arm(second)
     page.disarm(second)
     page.disarm(second)
-    page.publish(0, 0, 0, 5, 0, 50)  # the log end is nothing that a reader may see
+    page.publish(0, 0, 0, 5, 0, 50)  # the log end is not visible to any reader
     assert select.select([first, second], [], [], 0)[0] == []
     page.publish(0, 5, 5, 5, 0, 50)
     assert select.select([first, second], [], [], 0)[0] == [first]
@@ -326,7 +326,7 @@ def test_wait_is_woken_by_another_process(tmp_path, owner):
 
 
 def test_no_wake_up_is_lost(tmp_path):
-    """Readers and owner answer each other in turn as fast as they can: one lost wake-up stops them all."""
+    """Readers and owner answer each other alternately as fast as they can: one lost wake-up stops them all."""
     page = LivePage(tmp_path)
     page.publish(0, 0, 0, 0, 0, 0)
     page.end_truncation()
@@ -376,7 +376,7 @@ def test_wait_notices_a_death_that_nobody_tells(tmp_path, owner):
 
 
 def test_a_forked_child_does_not_keep_its_parent_alive(tmp_path):
-    """The child has inherited the lock. It is the process that counts."""
+    """The child has inherited the lock, but the process decides."""
     code = """
 import os
 page = live.LivePage(sys.argv[1])

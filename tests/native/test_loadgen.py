@@ -1,4 +1,4 @@
-"""The load generator against a server in this process that answers as it is told to."""
+"""The load generator against a server in this process with scripted answers."""
 
 import itertools
 import socket
@@ -17,7 +17,7 @@ HEADER = struct.Struct(">hhi")
 
 
 class Server(threading.Thread):
-    """Answers each frame with what `answer(correlation_id, body)` gives; None closes the connection."""
+    """Answer each frame with the result of `answer(correlation_id, body)`; None closes the connection."""
 
     def __init__(self, answer):
         super().__init__(daemon=True)
@@ -115,11 +115,11 @@ def test_large_frames_go_from_their_own_memory(serve):
 
 
 def test_an_open_loop_counts_from_when_a_request_was_due(serve):
-    """The server stalls once for 50 ms: requests due meanwhile waited, and that shows."""
+    """The server stalls once for 50 ms: requests that were due meanwhile waited, and their latency shows it."""
     stall = iter(itertools.chain([0.05], itertools.repeat(0)))
 
     def slow_once(correlation, frame):
-        time.sleep(next(stall))  # the stall is what is measured
+        time.sleep(next(stall))  # the stall is what the test measures
         return echo(correlation, frame)
 
     _, filenos = serve(slow_once)
@@ -162,7 +162,8 @@ def test_a_fetch_reads_on_and_wraps_at_the_end(serve):
 
 @pytest.mark.parametrize(("record_bytes", "cut"), [(10, 0), (60_000, 0), (60_000, 7), (700_000, 300_000)])
 def test_batches_of_a_fetch_are_gone_past_unseen(serve, record_bytes, cut):
-    """Three batches in a reply, with the last one cut, and what is behind them: where the next begins is found."""
+    """Three batches in a reply, the last one possibly cut, and bytes behind them: the start of the next reply is
+    found."""
     batches = [batch_at(offset, 3, bytes(record_bytes)) for offset in (0, 3, 6)]
     whole = 2 if cut else 3
 

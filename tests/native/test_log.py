@@ -1,4 +1,4 @@
-"""A log's promises, one by one. Random lives are in test_log_machine.py, Kafka's files in test_log_golden.py."""
+"""A log's promises, one by one. Random histories are in test_log_machine.py, Kafka's files in test_log_golden.py."""
 
 import errno
 import os
@@ -299,7 +299,7 @@ def test_truncation_takes_epochs_and_producers_with_it(tmp_path):
         log.truncate_fully_and_start_at(1000)
         assert (log.log_start_offset, log.log_end_offset, bases(log)) == (1000, 1000, [1000])
         assert log.append(batch(), leader_epoch=9).first_offset == 1000
-        assert log.truncate_to(10)                             # below the first segment: everything goes
+        assert log.truncate_to(10)                             # below the first segment: everything is removed
         assert (log.log_start_offset, log.log_end_offset) == (10, 10)
 
 
@@ -374,7 +374,7 @@ def test_a_failed_flush_is_never_acknowledged(tmp_path, durability):
     log.append(batch())
     log.flush()
     with fail_at(1, error=errno.EIO, kinds=frozenset({"datasync"}), under=tmp_path):
-        # The flusher may have failed before `flush` asks; then the log is read-only already, with that cause.
+        # The flusher may have failed before `flush` is called; then the log is already read-only, with that cause.
         with pytest.raises((StorageError, LogReadOnlyError)) as told:
             log.append(batch())
             log.flush()
@@ -421,11 +421,11 @@ def test_checkpoint_moves_the_recovery_point(tmp_path):
         for _ in range(30):
             log.append(batch())
         log.flush()
-        # The active segment is always looked at.
+        # An open always reads the active segment.
         assert 0 < log.checkpoint() == log.recovery_point == log.segments[-1].base_offset
 
 
-# --- who may do what --------------------------------------------------------------------------------------------------
+# --- which owner may do what ------------------------------------------------------------------------------------------
 
 def test_one_writer(tmp_path):
     with Log(tmp_path / "log"):
@@ -529,7 +529,7 @@ DURABILITIES = ("page-cache", "group-commit", "per-append")
 @pytest.mark.parametrize("before", DURABILITIES)
 @pytest.mark.parametrize("after", DURABILITIES)
 def test_durability_changes_while_the_log_is_open(tmp_path, before, after):
-    """What was visible stays visible, what comes later obeys the new class, over a roll too."""
+    """Visible records stay visible, later ones follow the new class, over a roll too."""
     with Log(tmp_path / "log", small(durability=before, segment_bytes=600)) as log:
         for _ in range(3):
             log.append(batch(value=bytes(200)))
@@ -551,7 +551,8 @@ def test_durability_changes_while_the_log_is_open(tmp_path, before, after):
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 def test_only_a_log_that_does_not_flush_all_the_time_writes_through_mapped_pages(tmp_path, durability):
-    """After a flush the first store into each page would be a fault, and would have a large page written whole."""
+    """After a flush the first store into each page would be a fault, and would cause a large page to be written
+    whole."""
 
     def mapped_to_be_written() -> int:
         lines = Path("/proc/self/maps").read_text().splitlines()

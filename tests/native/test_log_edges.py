@@ -1,4 +1,4 @@
-"""A log's promises where several things meet: forks, slices that outlive their log, damage, failures half-way."""
+"""A log's promises where several events coincide: forks, slices that outlive their log, damage, failures half-way."""
 
 import contextlib
 import errno
@@ -38,7 +38,7 @@ from tests.native.logs import START_MS, batch, read_all, small
 
 
 def in_a_fork(work) -> int:
-    """Exit status of a forked child that does `work`: what it returns, or 100 when it raises."""
+    """Return the exit status of a forked child that runs `work`: its result, or 100 when it raises."""
     child = os.fork()
     if child == 0:
         try:
@@ -168,7 +168,7 @@ def test_a_truncation_that_fails_leaves_a_log_that_can_be_read(tmp_path, fault):
         assert log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= log.log_end_offset
         assert len(list(records(read_all(log, isolation="high_watermark")))) == log.high_watermark
         with LogReader(tmp_path / "log") as reader:
-            # Before, it waited here for the end of the truncation.
+            # The reader must not wait here for the end of the truncation.
             assert reader.log_end_offset == log.log_end_offset
             for offset in range(log.log_end_offset):
                 assert reader.read(offset, 1).first_offset == offset
@@ -182,7 +182,7 @@ def test_a_truncation_that_fails_leaves_a_log_that_can_be_read(tmp_path, fault):
 
 @pytest.mark.parametrize("failing", [1, 2, 3])
 def test_a_follower_append_over_several_segments_keeps_whole_segments(tmp_path, failing):
-    """Six batches of which two fit a segment: each segment's bytes are all there or not at all."""
+    """Six batches of which two fit a segment: each segment's bytes are all present or all missing."""
     data = b"".join(batch(base_offset=offset, leader_epoch=0, value=bytes(9000)) for offset in range(6))
     log = Log(tmp_path / "log", small(segment_bytes=20_000))
     with fail_at(failing, error=errno.ENOSPC, kinds={"write"}, under=tmp_path, suffix=".log"), \
@@ -374,7 +374,7 @@ def test_a_record_is_kept_for_the_whole_of_its_retention_time(tmp_path: Path) ->
 
 
 def test_the_log_start_moves_only_once_that_is_durable(tmp_path: Path) -> None:
-    """A reader that saw the new start, and then the old one after a crash, would see deleted records come back."""
+    """A reader that saw the new start, and the old one after a crash, would see deleted records come back."""
     with Log(tmp_path / "log", small(segment_bytes=1000)) as log:
         for _ in range(10):
             log.append(batch(value=bytes(400)))

@@ -96,7 +96,7 @@ def test_fetches(partition, open_log, trace, isolation):
 
 
 def consumed(log: Log, isolation: str) -> Iterator[Record]:
-    """The records that a consumer of the isolation sees."""
+    """Return the records that a consumer of the isolation level sees."""
     start, end = log.log_start_offset, log.log_end_offset
     aborted = log.aborted_transactions(start, end) if isolation == "read_committed" else []
     for batch in walk(read_all(log, isolation=isolation)):
@@ -108,7 +108,7 @@ def consumed(log: Log, isolation: str) -> Iterator[Record]:
 
 
 def shown(name: str, value: bytes | None) -> dict[str, object]:
-    """A key or value as the expectations have it: large ones by length and digest."""
+    """Return a key or value in the form of the expectations: large ones by length and digest."""
     if value is None or len(value) <= 64:
         return {name: None if value is None else value.hex()}
     return {f"{name}_ref": {"len": len(value), "sha256": hashlib.sha256(value).hexdigest()}}
@@ -222,7 +222,7 @@ def test_replay_finds_kafkas_producers(partition, directory, open_log):
 
 
 def written_again(partition: GoldenPartition, target: Path, interval_bytes: int) -> dict[str, bytes]:
-    """The index files of a log with the same batches and the same rolls."""
+    """Return the index files of a log with the same batches and the same rolls."""
     starts = sorted(int(name[:20]) for name in partition.files if name.endswith(".log"))
     with Log(target, settings_for(partition, index_interval_bytes=interval_bytes)) as log:
         if starts[0] > 0:

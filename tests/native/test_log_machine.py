@@ -1,4 +1,4 @@
-"""A log against its oracle, through random lives: appends of every kind, rolls, cuts from both ends, reopening."""
+"""A log against its oracle, through random histories: appends of every kind, rolls, cuts from both ends, reopening."""
 
 import shutil
 
@@ -20,7 +20,7 @@ ISOLATIONS = ("log_end", "high_watermark", "read_committed")
 
 
 class LogMachine(RuleBasedStateMachine):
-    """The oracle is told what was appended and checks every answer after every step."""
+    """The oracle receives every append and checks every answer after every step."""
 
     @initialize(compact=st.booleans(), manual=st.booleans(), durability=st.sampled_from(["page-cache", "group-commit"]))
     def open(self, compact: bool, manual: bool, durability: str) -> None:
@@ -37,7 +37,7 @@ class LogMachine(RuleBasedStateMachine):
         self.epoch = 0
 
     def took(self, first: int, *, producer: int = -1, transactional: bool = False, mark: str = "") -> None:
-        """Tells the oracle of batches that the log has appended, as it stored them."""
+        """Pass the batches that the log has appended to the oracle, as stored."""
         for seen in walk(bytes(self.log.read(first, 1 << 20, "log_end"))):
             self.oracle.append(OracleBatch(seen.base_offset, seen.last_offset, bytes(seen), seen.max_timestamp_ms,
                                            producer, transactional, mark))
@@ -145,7 +145,7 @@ class LogMachine(RuleBasedStateMachine):
         self.settle()
 
     def forget_producers(self) -> None:
-        """What a producer may send next follows from what is left of it in the log."""
+        """Derive each producer's next sequence from its batches that are left in the log."""
         self.sequences = {}
         for seen in self.oracle.batches:
             if seen.producer_id >= 0 and not seen.marker:

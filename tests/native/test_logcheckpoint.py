@@ -1,4 +1,4 @@
-"""A checkpoint in steps: what the owner does meanwhile never makes it claim too much."""
+"""A checkpoint in steps: whatever the owner does meanwhile, the checkpoint never claims too much."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Produce and Fetch with very many partitions: worked on in slices, with the same outcome as in one go."""
+"""Produce and Fetch with very many partitions: processed in slices, with the same outcome as in one go."""
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from pathlib import Path
@@ -37,7 +37,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
 
 
 class Sliced:
-    """A node whose long requests go on when the test says so."""
+    """A node whose long requests continue when the test runs them."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -64,7 +64,7 @@ class Sliced:
                 for index in indexes])], **fields}).encode(12), 12)
 
     def settle(self) -> int:
-        """The iterations that it took."""
+        """Run everything that is due and return the number of iterations."""
         count = 0
         while self.due:
             self.due.pop(0)()
@@ -80,14 +80,14 @@ def test_very_many_batches_are_appended_in_slices(node: Node) -> None:
              for index in (0, LED_ELSEWHERE, NOT_THERE, FAILED)] * 500
     reply = made.produce(parts)
     assert not reply.answered and 0 < partition.log.log_end_offset < 500
-    assert produced(node.produce(batch())).error_code == 0     # of another connection
+    assert produced(node.produce(batch())).error_code == 0     # from another connection
     assert made.settle() > 2_000 // 64
     found = produce_response(reply).responses[0].partition_responses
     assert [part.error_code for part in found] == [0, 6, 3, 56] * 500
     assert [part.current_leader.leader_id for part in found[:4]] == [-1, 4, -1, -1]
     assert partition.log.log_end_offset == 501
     assert made.slices.used_up == {0: 1}
-    assert len(made.asked) <= 2_000 // 16   # once in a slice
+    assert len(made.asked) <= 2_000 // 16   # once per slice
 
 
 def test_what_a_client_has_sent_is_appended_though_it_is_gone(node: Node) -> None:
@@ -144,7 +144,7 @@ def test_very_many_partitions_are_read_in_slices(node: Node) -> None:
     made = Sliced(node)
     reply = made.fetch([0, LED_ELSEWHERE, NOT_THERE, FAILED] * 1_000)
     assert not reply.answered
-    assert fetched(node.fetch(("t", 0, 0)))[0].records         # of another connection
+    assert fetched(node.fetch(("t", 0, 0)))[0].records         # from another connection
     assert made.settle() >= 4_000 // 128
     found = fetched(reply)
     assert [part.error_code for part in found] == [0, 6, 3, 56] * 1_000
@@ -154,7 +154,7 @@ def test_very_many_partitions_are_read_in_slices(node: Node) -> None:
 
 
 def test_a_long_fetch_waits_for_what_comes_during_its_slices(node: Node) -> None:
-    """The first partition moves when it was read already, and before the fetch waits."""
+    """The first partition moves after it was read and before the fetch waits."""
     partition = node.partition()
     made = Sliced(node)
     reply = made.fetch([0] * 2_000, max_wait_ms=60_000)

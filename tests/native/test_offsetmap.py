@@ -87,7 +87,7 @@ def test_against_a_dict(puts, buffer_bytes):
 
 @pytest.mark.parametrize("buffer_bytes", [1 << 20, 5 << 20, 25 * (1 << 18)])
 def test_a_full_map(buffer_bytes):
-    """Every key that was taken is found, also at nine tenths full and after the table has grown, and no other."""
+    """Every added key is found, also at nine tenths full and after the table has grown, and no other key is."""
     table = OffsetMap(buffer_bytes, hash_key=KEY)
     assert 0.85 * buffer_bytes / 24 * 0.9 < table.capacity < buffer_bytes / 24 * 0.9
     for number in range(table.capacity):

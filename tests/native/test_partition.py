@@ -1,4 +1,4 @@
-"""Partitions: roles and epochs, what look-ups answer, settings that change, and the table they stand in."""
+"""Partitions: roles and epochs, results of look-ups, changes of settings, and their table."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -88,7 +88,7 @@ def test_the_high_watermark_is_the_slowest_in_sync_replica(node: Node) -> None:
 
 
 def test_a_fetch_of_a_process_that_is_gone_does_not_count(node: Node) -> None:
-    """What a follower had before it lost power is not what it has now (KIP-903)."""
+    """A follower may have lost records when its machine lost power: only its current process counts (KIP-903)."""
     partition = node.partition(high_watermark="manual", leader=False)
     partition.become_leader(0, node_id=1, replicas=[1, 2], isr=[1, 2])
     partition.append(batch(10))
@@ -99,8 +99,8 @@ def test_a_fetch_of_a_process_that_is_gone_does_not_count(node: Node) -> None:
 
 
 def test_a_follower_below_the_start_of_the_epoch_has_not_caught_up(node: Node) -> None:
-    """The high watermark of a new leader may be behind what the leader before it committed: a follower has caught up
-    only when it has everything up to the start of the leader's epoch too (KAFKA-7128)."""
+    """The high watermark of a new leader may be behind what the previous leader committed. A follower has caught up
+    only when it also has everything up to the start of the leader's epoch (KAFKA-7128)."""
     partition = node.partition(high_watermark="manual", leader=False)
     partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2, 3], isr=[1, 2])
     partition.append(batch(10))
@@ -115,7 +115,8 @@ def test_a_follower_below_the_start_of_the_epoch_has_not_caught_up(node: Node) -
 
 
 def test_a_produce_that_waits_is_not_acknowledged_in_a_later_epoch(node: Node) -> None:
-    """Records of the earlier epoch may have been cut and written again in between: only a new request can say."""
+    """Records of the earlier epoch may have been cut and written again in between: only a new request can determine
+    that."""
     partition = node.partition(high_watermark="manual", leader=False)
     partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2], isr=[1, 2])
     reply = node.produce(batch(3), acks=-1)
@@ -129,11 +130,11 @@ def test_a_produce_that_waits_is_not_acknowledged_in_a_later_epoch(node: Node) -
 def test_in_sync_followers_lag_that_did_not_have_everything_for_so_long(node: Node) -> None:
     partition = node.partition(high_watermark="manual", leader=False)
     partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2, 3, 4], isr=[1, 2, 3])
-    longer_ms = -1                         # than that has passed for sure
-    assert partition.lagging(longer_ms) == [2, 3]       # nobody has fetched yet
+    longer_ms = -1                         # more than that has certainly passed
+    assert partition.lagging(longer_ms) == [2, 3]       # no follower has fetched yet
     for follower in (2, 3):
         node.fetch(("t", 0, 0), replica_id=follower, version=12)
-    assert partition.lagging(longer_ms) == []           # there is nothing that they could lack
+    assert partition.lagging(longer_ms) == []           # there are no records that they could lack
     partition.append(batch(2))
     assert partition.lagging(longer_ms) == [2, 3]
     assert partition.lagging(60_000) == []
@@ -142,7 +143,7 @@ def test_in_sync_followers_lag_that_did_not_have_everything_for_so_long(node: No
     assert partition.lagging(longer_ms) == [3]
     began = now_ms()
     while now_ms() <= began + 20:
-        node.fetch(("t", 0, 1), replica_id=3, version=12)       # it lives, and comes no further
+        node.fetch(("t", 0, 1), replica_id=3, version=12)       # it is alive, but gets no further
     assert (partition.lagging(20), partition.lagging(60_000)) == ([3], [])
     partition.set_isr([1, 2])
     assert partition.lagging(20) == []
@@ -153,7 +154,8 @@ def test_in_sync_followers_lag_that_did_not_have_everything_for_so_long(node: No
 
 
 def test_a_follower_was_caught_up_when_it_asked_for_what_it_has_now(node: Node) -> None:
-    """While records keep coming a follower never has everything; it counts from the fetch before, not from this one."""
+    """While records keep coming a follower never has everything; its lag is measured from the previous fetch, not
+    from this one."""
     partition = node.partition(high_watermark="manual", leader=False)
     partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2], isr=[1, 2])
     partition.append(batch())
@@ -214,7 +216,7 @@ def fetch_as(node: Node, replica: int, offset: int, log_start_offset: int) -> No
 
 
 class Deletion:
-    """What `call_when_deleted` tells."""
+    """Record the callbacks of `call_when_deleted`."""
 
     def __init__(self, partition: Partition, before_offset: int, alive: set[int], timeout_ms: int = 1000) -> None:
         self.told: list[tuple[int, int]] = []
@@ -335,7 +337,7 @@ def test_the_table(node: Node, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [12, 13])
 def test_a_topic_that_was_removed_is_not_found_any_more(node: Node, version: int) -> None:
-    """Neither by what the last request found, nor is the one that takes its name."""
+    """Neither the cached partition of the last request nor its successor by name is mistaken for it."""
     old = node.partition("a")
     assert produced(node.produce(batch(2), topic="a", version=version)).base_offset == 0
     node.table.remove("a", 0)
@@ -360,7 +362,7 @@ def test_the_timer_is_armed_only_when_it_must_fire_earlier(tmp_path: Path) -> No
         third = node.fetch(("t", 0, 0), max_wait_ms=100)
         assert len(armed) == 2 and armed[1] == node.purgatory.deadline_ms < armed[0]
         far = node.fetch(("t", 0, 0), max_wait_ms=60_000)
-        # Woken once per turn of the loop, however much moves.
+        # Waiters are woken once per iteration of the loop, however many appends happen.
         partition.append(batch())
         partition.append(batch())
         assert len(soon) == 1 and not first.answered
@@ -368,7 +370,7 @@ def test_the_timer_is_armed_only_when_it_must_fire_earlier(tmp_path: Path) -> No
         assert all(reply.answered for reply in (first, second, third, far))
         far = node.fetch(("t", 0, 2), max_wait_ms=60_000)
         assert len(armed) == 2
-        # The timer finds nothing due, and is told when to look again: nobody waits for less than a turn of the wheel.
+        # The timer finds nothing due and returns the next time to check: no wait is shorter than a turn of the wheel.
         fired = armed[1]
         again = node.purgatory.expire(fired)
         assert fired < again <= fired + 2048 and not far.answered
@@ -380,7 +382,8 @@ def test_the_timer_is_armed_only_when_it_must_fire_earlier(tmp_path: Path) -> No
 
 
 def test_what_waiters_answer_is_sent_before_the_next_turn(tmp_path: Path) -> None:
-    """Who sends asks for a turn when a reply is finished; while waiters are woken that turn comes right after."""
+    """A sender requests an iteration of the loop when a reply is finished; while waiters are woken it runs right
+    after."""
     soon: list[Callable[[], None]] = []
     turns: list[bool] = []
     with serving(tmp_path) as node:
@@ -400,8 +403,8 @@ def test_what_waiters_answer_is_sent_before_the_next_turn(tmp_path: Path) -> Non
 
 
 def test_who_is_only_proposed_does_not_make_up_the_minimum(node: Node) -> None:
-    """The high watermark waits for a follower that was proposed; it counts for min.insync.replicas when that is
-    committed, also where the metadata tells the leader once more that it leads."""
+    """The high watermark waits for a proposed follower. The follower counts for min.insync.replicas once the
+    proposal is committed, also where the metadata repeats that this node leads."""
     partition = node.partition(high_watermark="manual", leader=False)
     partition.set_min_insync_replicas(2)
     partition.become_leader(0, node_id=1, replicas=[1, 2, 3], isr=[1])

@@ -1,4 +1,4 @@
-"""Produce: every version by the schema and by Kafka's own frames, every refusal, what waits."""
+"""Produce: every version by the schema and by Kafka's own frames, every refusal, pending requests."""
 
 import errno
 import gc
@@ -209,7 +209,7 @@ def test_named_records_are_bounded_and_the_answer_is_no_larger_than_its_request(
 
 
 def test_where_the_log_starts_is_told_where_kafka_tells_it(node: Node) -> None:
-    """Not with what is wrong about the batch as such."""
+    """Errors of the batch itself come without the log start."""
     node.partition(max_message_bytes=200)
     right, gap = batch(), batch(producer_id=9, producer_epoch=0, base_sequence=0)
     assert produced(node.produce(gap)).error_code == 0
@@ -265,7 +265,7 @@ def test_who_leads_is_told(node: Node, version: int) -> None:
     assert told == ((2, 4) if version >= 10 else (-1, -1))
     nodes = [(one.node_id, one.host, one.port, one.rack) for one in response.node_endpoints]
     assert nodes == ([(2, "host-2", 9092, "rack")] if version >= 10 else [])
-    node.table.tells_endpoints = False      # they are of another listener than the client's
+    node.table.tells_endpoints = False      # they belong to another listener than the client's
     response = produce_response(node.produce(batch(), version=version))
     assert (response.responses[0].partition_responses[0].error_code, response.node_endpoints) == (6, [])
 
@@ -294,11 +294,11 @@ def test_a_log_that_failed_answers_storage_error(node: Node) -> None:
     assert partition.log.failure is not None
 
 
-# --- what waits
+# --- pending requests
 
 
 def wait_flushed(node: Node) -> None:
-    """Blocks until the flusher did something, then lets the purgatory know, as a loop would."""
+    """Block until the flusher did something, then notify the purgatory, as a loop would."""
     assert node.flusher is not None
     eventfd = node.flusher.eventfd
     readable, _, _ = select.select([eventfd], [], [], 10)
@@ -310,7 +310,7 @@ def wait_flushed(node: Node) -> None:
 @pytest.mark.parametrize("acks", [1, -1])
 @pytest.mark.parametrize("version", [3, 9, 13])
 def test_group_commit_answers_when_the_flush_covers_the_append(node: Node, acks: int, version: int) -> None:
-    node.flusher = Flusher(linger_us=60_000_000, bytes_trigger=1 << 30)        # flushes when it is asked to
+    node.flusher = Flusher(linger_us=60_000_000, bytes_trigger=1 << 30)        # flushes on request only
     partition = node.partition(durability="group-commit")
     assert node.flusher.eventfd >= 0
     reply = node.produce(batch(2), acks=acks, version=version, timeout_ms=60_000)
@@ -336,7 +336,7 @@ def test_a_flush_that_fails_is_told_to_those_who_wait(node: Node) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_replicas_are_waited_for(node: Node, version: int) -> None:
-    """Whoever waits is answered when all in-sync replicas have the records."""
+    """A pending request is answered when all in-sync replicas have the records."""
     partition = node.partition(high_watermark="manual", leader=False, min_insync_replicas=2)
     partition.become_leader(3, node_id=NODE_ID, replicas=[1, 2, 3], isr=[1, 2])
     at_once = node.produce(batch(), acks=1, version=version)
@@ -379,7 +379,8 @@ def test_another_leader_ends_the_wait(node: Node) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_who_leads_after_the_wait_is_told(node: Node, version: int) -> None:
-    """Of several partitions in one request: led on here, elsewhere from the beginning, taken over, taken away."""
+    """Several partitions in one request: one that this node still leads, one that another node led from the
+    beginning, one that another node took over, and two that were removed."""
     for node_id in (2, 3, 4):
         node.table.set_endpoint(node_id, f"host-{node_id}", 9092)
     partitions = [node.partition(index=index, high_watermark="manual", leader=False) for index in range(5)]
@@ -442,7 +443,7 @@ def test_callers_inside_the_node_wait_too(node: Node) -> None:
 
 @needs_golden
 def test_kafkas_own_frames_get_kafkas_own_answers(tmp_path: Path) -> None:
-    """The request as a client sent it, on a log brought to where Kafka's was; the reply equal byte for byte."""
+    """The request as a client sent it, on a log brought to where Kafka's was; the reply is equal byte for byte."""
     compared = 0
     for number, line in enumerate(golden("wire", "Produce.jsonl").read_text().splitlines()):
         frame = json.loads(line)
@@ -459,7 +460,7 @@ def test_kafkas_own_frames_get_kafkas_own_answers(tmp_path: Path) -> None:
 
 
 def prepare(node: Node, frame: dict[str, object]) -> None:
-    """The partitions that the frame's answer speaks of, as they must have been."""
+    """Create the partitions of the frame's reply as they must have been."""
     header = 5 if frame["response_header_version"] == 1 else 4
     version = int(frame["version"])  # type: ignore[call-overload]
     answer = ProduceResponse.decode(bytes.fromhex(str(frame["response_hex"]))[header:], version)
@@ -523,7 +524,7 @@ def test_requests_and_replies_agree_with_the_schema(tmp_path_factory: pytest.Tem
 
 @pytest.mark.parametrize("version", [3, 8, 9, 13])
 def test_cut_off_and_changed_requests_are_refused_or_answered(node: Node, version: int) -> None:
-    """A request cut at any byte is refused, and nothing of it is appended; any byte changed is survived."""
+    """A request cut at any byte is refused, and nothing of it is appended; any changed byte is survived."""
     partition = node.partition()
     request = ProduceRequest(acks=1, timeout_ms=5, topic_data=[
         TopicProduceData(name="t" if version < 13 else "", topic_id=UUID(bytes=topic_id_of("t")),
@@ -549,7 +550,7 @@ def test_counts_that_promise_too_much_are_refused_without_memory(node: Node) -> 
     assert node.produce_body(head + b"\x7f\xff\xff\xff", 3).refused
     assert node.produce_body(head + b"\0\0\0\1\0\1t\x7f\xff\xff\xff", 3).refused
     assert node.produce_body(head + b"\0\0\0\1\0\1t\0\0\0\1\0\0\0\0\x7f\xff\xff\xff", 3).refused
-    # 100,001 partitions of nothing: more than one request may have.
+    # 100,001 empty partitions: more than one request may have.
     count = 100_001
     body = head + b"\0\0\0\1\0\1t" + count.to_bytes(4, "big") + b"\0\0\0\0\xff\xff\xff\xff" * count
     assert node.produce_body(body, 3).refused
@@ -557,7 +558,7 @@ def test_counts_that_promise_too_much_are_refused_without_memory(node: Node) -> 
 
 def test_no_python_frame_runs_for_a_produce_that_succeeds(node: Node) -> None:
     node.partition()
-    assert produced(node.produce(batch())).error_code == 0     # the first record of an epoch writes the epoch down
+    assert produced(node.produce(batch())).error_code == 0     # the first record of an epoch writes the epoch file
     request = ProduceRequest(acks=-1, timeout_ms=0, topic_data=[
         TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=batch())])])
     body = request.encode(12)
@@ -569,7 +570,7 @@ def test_no_python_frame_runs_for_a_produce_that_succeeds(node: Node) -> None:
 
     replies = [node.reply(0, 12) for _ in range(1000)]
     handle = node.produce_handler.handle_bytes
-    gc.disable()                       # its callbacks, of whoever installed any, are frames too
+    gc.disable()                       # callbacks of the collector, whichever module installed them, are frames too
     sys.setprofile(profile)
     try:
         for reply in replies:
@@ -577,7 +578,7 @@ def test_no_python_frame_runs_for_a_produce_that_succeeds(node: Node) -> None:
     finally:
         sys.setprofile(None)
         gc.enable()
-    # The sink stands for a connection, which is compiled.
+    # The sink takes the place of a connection, which is compiled.
     assert set(frames) == {"Sink.reply_finished"} and len(frames) == 1000
     assert all(produced(reply).error_code == 0 for reply in replies)
 
@@ -586,7 +587,7 @@ def test_no_python_frame_runs_for_a_produce_that_succeeds(node: Node) -> None:
     b"\xc3\x28", b"\xff", b"\x80", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"a\xe2\x82"])
 @pytest.mark.parametrize("version", [7, 9])
 def test_names_that_are_no_text_are_refused(node: Node, name: bytes, version: int) -> None:
-    """They would come back in the answer, where no client could read them."""
+    """They would come back in the reply, where no client could decode them."""
     body = ProduceRequest(acks=1, timeout_ms=100, topic_data=[TopicProduceData(name="x" * len(name))]).encode(version)
     assert node.produce_body(body, version).answered
     assert node.produce_body(body.replace(b"x" * len(name), name), version).refused

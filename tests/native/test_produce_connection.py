@@ -1,4 +1,4 @@
-"""Produce behind a connection: answers that are ready leave in the order of the requests, whatever stands between."""
+"""Produce behind a connection: ready replies leave in the order of the requests, whatever is in between."""
 
 import random
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def test_behind_an_open_request_they_wait(bench: Bench) -> None:
 
 
 def test_any_mixture_leaves_in_order(bench: Bench) -> None:
-    """Also acks=0, which has no reply, and large frames that come in pieces."""
+    """Acks=0, which has no reply, and large frames in several pieces are among them."""
     chance = random.Random(4)
     for _ in range(40):
         wire = bench.connect()

@@ -1,4 +1,4 @@
-"""Producer-id state: rules one by one, a state machine against the oracle, snapshots, and what Kafka wrote."""
+"""Producer-id state: rules one by one, a state machine against the oracle, snapshots, and Kafka's snapshots."""
 
 import os
 import tempfile
@@ -262,7 +262,7 @@ def test_snapshot_round_trip(tmp_path):
 
 
 def test_a_snapshot_has_all_batches_that_may_be_repeated(tmp_path):
-    """A leader that stopped before it answered is asked again for what was under way, not only for the last of it."""
+    """A producer whose leader stopped before the reply repeats all batches in flight, not only the last one."""
     states = ProducerStates()
     for i in range(7):
         append(states, data(10 * i, sequence=2 * i, count=2, timestamp=1000 + i))
@@ -434,7 +434,7 @@ class ProducerMachine(RuleBasedStateMachine):
 
     @rule(pid=PIDS, epoch=st.integers(0, 3), sequence=st.integers(0, 9), transactional=st.booleans())
     def replicate_anything(self, pid, epoch, sequence, transactional):
-        """A follower takes over what the leader wrote, whatever it knew."""
+        """Replicate as a follower, which accepts whatever the leader wrote."""
         self.write(BatchInfo(self.log_end, 1, pid, epoch, sequence, self.now, transactional))
 
     @rule(share=st.floats(0, 1))
@@ -517,7 +517,7 @@ TestProducerMachine = ProducerMachine.TestCase
 TestProducerMachine.settings = settings(max_examples=80, stateful_step_count=50, deadline=None, derandomize=True)
 
 
-# --- what Kafka wrote
+# --- state that Kafka wrote
 
 
 def expected_state(entry: dict) -> ProducerState:
@@ -560,7 +560,7 @@ def test_reads_and_writes_kafkas_snapshots(partition, tmp_path):
 
 @pytest.mark.parametrize("partition", with_snapshots(), ids=str)
 def test_replaying_the_log_gives_kafkas_snapshots_and_aborted_transactions(partition):
-    """Where no batch was deleted or cleaned away, our state at each snapshot's offset is the snapshot's."""
+    """Our state at each snapshot's offset equals the snapshot's, unless a batch was deleted or cleaned away."""
     if partition.name.startswith(("compacted", "delrec", "delall")):
         pytest.skip("batches that made the state are gone")
     states = ProducerStates(expiration_ms=2**62)

@@ -1,4 +1,4 @@
-"""Requests that wait, against a plain list of them: who is answered when, and how late a timer may be armed."""
+"""Pending requests, against a plain list of them: which of them is answered when, and how late a timer may be armed."""
 
 import shutil
 import tempfile
@@ -16,11 +16,11 @@ from tests.native.serving import Node
 
 TOPICS = ("a", "b")
 TURN_MS = 2048
-"""Of the wheel: what is further away is met in passing, and stays."""
+"""Time of one turn of the wheel: requests further ahead are passed over and stay."""
 
 
 class Waiting(NamedTuple):
-    """A Fetch from the end of a partition; its deadline lies between two times, which nearly always are the same."""
+    """A Fetch from the end of a partition. Its deadline lies between two times, which are nearly always equal."""
 
     reply: Reply
     topic: str
@@ -49,7 +49,7 @@ class PurgatoryMachine(RuleBasedStateMachine):
 
     @rule(topics=st.sets(st.sampled_from(TOPICS), min_size=1))
     def move(self, topics: set[str]) -> None:
-        """One turn of the loop, in which bytes come."""
+        """Append records during one iteration of the loop."""
         for topic in topics:
             self.partitions[topic].append(batch())
         assert not any(each.reply.answered for each in self.waiting)
@@ -73,14 +73,14 @@ class PurgatoryMachine(RuleBasedStateMachine):
 
     @rule()
     def stop(self) -> None:
-        """The node does: all are answered, whatever they wait for."""
+        """Stop the node: all requests are answered, whatever they wait for."""
         self.node.purgatory.expire_fetches()
         assert all(each.reply.answered for each in self.waiting)
         self.expired += self.drop_answered()
 
     @rule()
     def fire(self) -> None:
-        """The timer does, as late as it is armed."""
+        """Fire the timer, as late as it is armed."""
         self.clock_ms = max(self.clock_ms, self.node.purgatory.deadline_ms)
         self.pass_time(0)
 

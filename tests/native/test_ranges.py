@@ -12,7 +12,7 @@ POSITIONS = st.integers(0, END)
 
 
 def runs(numbers: set[int]) -> list[tuple[int, int]]:
-    """The numbers as (start, end) of each run without a hole."""
+    """Return (start, end) of each run of numbers without a hole."""
     grouped = groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])
     found = [[number for _, number in run] for _, run in grouped]
     return [(run[0], run[-1] + 1) for run in found]
@@ -21,7 +21,7 @@ def runs(numbers: set[int]) -> list[tuple[int, int]]:
 @example([(5, 9), (20, 25), (3, 5), (9, 12), (11, 20), 10, (0, 0), (1, 2), (12, 7)])
 @given(st.lists(st.one_of(st.tuples(POSITIONS, POSITIONS), st.tuples(POSITIONS, POSITIONS), POSITIONS), max_size=30))
 def test_ranges_are_a_set(steps: list[tuple[int, int] | int]) -> None:
-    """A pair is inserted, in whatever order its numbers stand; a number is where the set is truncated."""
+    """A pair is inserted, its numbers in any order; a single number is where the set is truncated."""
     ranges, model = RangeSet(), set[int]()
     for step in steps:
         if isinstance(step, int):

@@ -1,4 +1,4 @@
-"""A reader of other processes' logs: golden directories, an owner that does everything, waiting, damage, limits."""
+"""Reader of other processes' logs: golden directories, an owner that does everything, waiting, damage, limits."""
 
 import asyncio
 import contextlib
@@ -49,7 +49,8 @@ def batch(first: int, count: int = 1, codec: str = "none", **options: object) ->
 
 
 def batches(reader: LogReader, offset: int | None = None) -> Iterator[Batch]:
-    """From the one that holds `offset` (the log start) to what is visible when the iteration gets there."""
+    """Yield batches from the one that holds `offset` (the log start) to the last one visible when the iteration
+    reaches it."""
     offset = reader.log_start_offset if offset is None else offset
     while True:
         piece = reader.read(offset)
@@ -68,7 +69,7 @@ def snapshot_of(directory: Path) -> dict[str, tuple[int, int, bytes]]:
             for path in directory.iterdir()}
 
 
-# --- what Kafka wrote -------------------------------------------------------------------------------------------------
+# --- logs that Kafka wrote --------------------------------------------------------------------------------------------
 
 
 @needs_golden
@@ -128,14 +129,14 @@ def test_readers_of_a_busy_owner_never_see_anything_wrong(tmp_path, kind, seed):
         assert follower.returncode == 0
         assert report["end"] == log_end
         assert int(report["records"]) > 0
-    # What is left is read the same without the owner, from the files alone.
+    # The rest is read the same without the owner, from the files alone.
     with LogReader(tmp_path) as reader:
         assert str(reader.log_end_offset) == log_end
         assert check_slice(reader.read(reader.log_start_offset), 0)
 
 
 def test_every_state_of_a_log_is_read_right_step_by_step(tmp_path):
-    """In one process, so that after each step the answer is known exactly."""
+    """Owner and reader share one process, so that the exact answer is known after each step."""
     owner = Owner(tmp_path, 7)
     with LogReader(tmp_path) as reader:
         for _ in range(400):
@@ -208,7 +209,7 @@ def test_a_batch_larger_than_every_buffer(tmp_path):
     with LogReader(tmp_path) as reader:
         assert len(reader.read(1, 10)) > 3 << 20
         assert offsets([reader.read(2, 10)]) == [2]
-        assert len(reader.read(0)) == len(batch(0))  # what else fits in max_bytes, and no part of a batch
+        assert len(reader.read(0)) == len(batch(0))  # whatever else fits in max_bytes, and no part of a batch
     page.close()
 
 
@@ -298,7 +299,7 @@ def test_a_reader_of_a_dead_owner_waits_until_the_next_one_has_repaired_the_log(
         before = offsets(batches(reader, offset))
         newest = max(tmp_path.glob("*.log"))
         with newest.open("ab") as file:
-            file.write(batch(10**6)[:-1])  # what a write that was under way might leave
+            file.write(batch(10**6)[:-1])  # as an interrupted write might leave
         with Log(tmp_path) as log:
             assert reader.owner_alive
             assert reader.log_end_offset == log.log_end_offset
@@ -314,7 +315,7 @@ def test_reads_wait_while_the_owner_truncates(tmp_path, owner):
     results: list[object] = []
 
     def read() -> None:
-        with LogReader(tmp_path) as opened:  # this waits already
+        with LogReader(tmp_path) as opened:  # this already waits
             results.append(offsets([opened.read(0)]))
 
     waiting = threading.Thread(target=read)
@@ -333,7 +334,7 @@ def test_an_owner_that_dies_while_it_truncates(tmp_path):
         assert reader.high_watermark == owner.log_end
         owner.page.begin_truncation()
         owner.close()  # gives up the lock, as a death would
-        assert offsets([reader.read(0)]) == list(range(owner.log_end))  # by what is on disk
+        assert offsets([reader.read(0)]) == list(range(owner.log_end))  # as far as the files on disk show
 
 
 def test_open_transactions_bound_what_is_committed_on_disk(tmp_path):
@@ -418,7 +419,7 @@ def test_time_indexes_skip_segments_and_wrong_ones_do_not_matter(tmp_path):
     for base in (0, 100, 200):
         write_index(base, [(1000 + base + 49, 49), (1000 + base + 99, 99)])
     assert answers() == right
-    # The index of a sealed segment is believed when it is sound: so the first segment is not even opened.
+    # The index of a sealed segment is trusted when it is sound: so the first segment is not even opened.
     with faults.Trace(tmp_path) as trace, LogReader(tmp_path) as reader:
         assert reader.offset_for_time(1255)[0] == 255
     reads = [event.path for event in trace.events() if event.kind == "read"]
@@ -481,7 +482,7 @@ def test_two_threads_do_not_share_a_reader_at_once(tmp_path, owner):
 
 @pytest.mark.parametrize("change", ["truncation", "segments"])
 def test_what_was_read_during_a_change_is_read_again(tmp_path, owner, change):
-    """The owner rewrites the file between the reader's look at the page and its read of the file, and after it."""
+    """The owner rewrites the file between the reader's check of the page and its read of the file, and after it."""
     for _ in range(3):
         owner.append()
     owner.roll()

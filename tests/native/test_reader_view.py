@@ -1,4 +1,5 @@
-"""A reader without an owner, beside a log that opens the same files: they agree in all, and it writes nothing."""
+"""Reader without an owner, beside a log that opens the same files: both agree in everything, and the reader writes
+nothing."""
 
 import atexit
 import functools
@@ -52,7 +53,7 @@ def listing(directory: Path) -> dict[str, tuple[int, int]]:
 
 
 def agree(directory: Path, opened: Log, times: list[int] = TIMES) -> dict[str, Any]:
-    """`opened` is of a copy of the directory."""
+    """Check that both agree; `opened` is of a copy of the directory."""
     before = listing(directory)
     with opened as log:
         wanted = facts(log, log.recovery, times)
@@ -86,7 +87,7 @@ def test_whatever_happens_to_files_a_reader_sees_what_an_open_finds(stop, data):
 
 @functools.cache
 def killed_template() -> Path:
-    """Killed, with the names of `template` and more: damages are drawn of those."""
+    """Return a killed log, with the names of `template` and more: damages are drawn from those."""
     top = Path(tempfile.mkdtemp(prefix="kraft-killed-"))
     atexit.register(shutil.rmtree, top)
     return killed(top)
@@ -174,13 +175,13 @@ def test_two_segments_at_most_are_in_memory(tmp_path):
 
 
 def bytes_read() -> int:
-    """By system calls of this process so far."""
+    """Return the bytes that this process has read by system calls so far."""
     [line] = [line for line in Path("/proc/self/io").read_text().splitlines() if line.startswith("rchar")]
     return int(line.split()[1])
 
 
 def test_of_a_log_that_was_closed_the_end_is_read(tmp_path):
-    """Not the whole last segment; what lies before it when it is asked for."""
+    """Only the end of the last segment is read; earlier bytes are read on demand."""
     directory = tmp_path / "log-0"
     with Log(directory, config(segment_bytes=64 << 20)) as log:
         for _ in range(100):
@@ -190,14 +191,14 @@ def test_of_a_log_that_was_closed_the_end_is_read(tmp_path):
     with LogReader(directory) as reader:
         assert bytes_read() - before < 1_000_000
         assert (reader.log_end_offset, reader.recovery.clean) == (100, True)
-        # Downwards, so that each read needs more of what was not read yet.
+        # Downwards, so that each read needs more of the bytes that were not read yet.
         pieces = [bytes(reader.read(offset, 1)) for offset in range(99, -1, -1)]
         assert b"".join(reversed(pieces)) == expected
         assert bytes_read() - before < 2 * len(expected)
 
 
 def test_a_file_that_was_replaced_is_read_as_it_was_found(tmp_path):
-    """Kafka's cleaner replaces segments, and leaves no word of it in a live page: a copy must not be of two files."""
+    """Kafka's cleaner replaces segments and does not announce it in a live page: a copy must not mix two files."""
     directory = tmp_path / "log-0"
     with Log(directory, config(segment_bytes=64 << 20)) as log:
         for _ in range(20):

@@ -128,7 +128,7 @@ def batch_of(body, count):
 
 
 def test_every_truncation_of_a_record_is_malformed():
-    """Both near the end of the memory (the careful step) and with bytes behind it (the fast one)."""
+    """Test both near the end of the memory (the careful step) and with bytes behind it (the fast one)."""
     item = oracle.OracleRecord(b"v" * 30, b"key", 300, [(b"h", b"x"), (b"", None)])
     encoded = oracle.encode_record(item, 0, 0)
     length = len(encoded) - 1
@@ -235,7 +235,7 @@ def test_every_batch_and_record_that_kafka_wrote(partition):
 
 
 def rebuilt(batch):
-    """Kafka's uncompressed batches, record by record through our builder, are the same bytes."""
+    """Kafka's uncompressed batches, rebuilt record by record with our builder, have the same bytes."""
     if batch.codec != "none" or batch.record_count == 0 or batch.delete_horizon_ms is not None:
         return
     builder = BatchBuilder(transactional=batch.is_transactional, control=batch.is_control)
@@ -251,7 +251,7 @@ def rebuilt(batch):
 
 
 def test_nothing_is_read_past_the_end():
-    """Every cut and many flipped bits of a batch that ends at a page without access."""
+    """Test every cut and many flipped bits of a batch that ends at an inaccessible page."""
     items = [oracle.OracleRecord(b"v" * size, b"k" * (size % 7), size * 9000, [(b"h", b"x")] * (size % 3))
              for size in (0, 1, 20, 63, 64, 200)]
     bodies = [b"".join(oracle.encode_record(item, i, 0) for i, item in enumerate(items[:count])) for count in (1, 3, 6)]

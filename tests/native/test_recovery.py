@@ -1,4 +1,5 @@
-"""Opening a log after anything happened to it: who is believed, what is cut, kept, rebuilt, finished and reported."""
+"""Opening a log after anything happened to it: which marks are trusted, and what is cut, kept, rebuilt, finished and
+reported."""
 
 import os
 import shutil
@@ -31,11 +32,11 @@ from tests.oracle.damage import Found, read_log
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A copy of it, in a directory above that holds nothing else."""
+    """Copy the log, in a directory above that holds nothing else."""
     return Path(shutil.copytree(template(), tmp_path / "above" / "log-0"))
 
 
-# --- who is believed --------------------------------------------------------------------------------------------------
+# --- which marks are trusted ------------------------------------------------------------------------------------------
 
 def test_after_a_clean_stop_nothing_is_scanned(directory):
     with Log(directory, config()) as log:
@@ -54,7 +55,7 @@ def test_after_a_crash_only_what_lies_past_the_recovery_point_is_scanned(tmp_pat
     assert point > 0
     scanned = [path for path in segments(directory) if int(path.stem) >= point]
     assert 0 < len(scanned) < len(segments(directory))
-    flip(segments(directory)[0], 100)                  # below: not looked at before it is read
+    flip(segments(directory)[0], 100)                  # below: not read before a fetch reads it
     with Log(directory, config()) as log:
         assert not log.recovery.clean
         assert log.recovery.recovery_point == point
@@ -76,7 +77,7 @@ def test_a_second_crash_need_not_scan_the_same_again(tmp_path):
 
 
 def kafka_marks(above: Path, points: dict, starts: dict, *, clean: bool, age_s: float) -> None:
-    """Kafka's checkpoints, so many seconds older than the log's own state (negative: younger)."""
+    """Write Kafka's checkpoints, `age_s` seconds older than the log's own state (negative: younger)."""
     write_offsets(above / "recovery-point-offset-checkpoint", points)
     write_offsets(above / "log-start-offset-checkpoint", starts)
     if clean:
@@ -194,7 +195,7 @@ def test_what_was_durable_and_is_gone_stays_reported_and_its_offsets_are_not_use
 
 
 def test_a_log_cut_at_what_is_lost_is_whole_again(directory):
-    """As a follower does: its leader brings the rest."""
+    """A follower cuts there, and its leader sends the rest."""
     path, before = segments(directory)[-1], original()
     with Log(directory, config()) as log:
         assert log.first_lost_offset is None
@@ -252,7 +253,7 @@ def test_a_gap_is_a_loss_unless_compaction_may_have_made_it(directory, number):
 
 @pytest.mark.parametrize("policy", ["delete", "compact"])
 def test_losses_are_remembered(directory, policy):
-    """Where gaps are legal nothing else would tell of them at the next open."""
+    """Only the note reports them at the next open where gaps are legal."""
     path, end = segments(directory)[-1], original()[-1].last_offset + 1
     path.unlink()
     lost = (int(path.stem), end)
@@ -262,7 +263,7 @@ def test_losses_are_remembered(directory, policy):
             assert [(error.offset, error.next_offset) for error in serve(log).refused] == [lost]
             assert log.append(batch()).first_offset == end + turn
     with Log(directory, config(cleanup_policy=policy)) as log:
-        log.truncate_to(lost[0])       # as one does to fetch it again from elsewhere
+        log.truncate_to(lost[0])       # as a log does whose lost records are fetched again from elsewhere
         log.append(batch(2))
     with Log(directory, config(cleanup_policy=policy)) as log:
         assert log.recovery.intact
@@ -298,7 +299,7 @@ def test_damage_in_the_active_segment_is_kept_in_a_segment_of_its_own(tmp_path):
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9])
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_a_log_that_ends_at_damage_keeps_all_before_it_and_nothing_behind(tmp_path, share, is_lost):
-    """With `crash_damage="cut"`, also where later segments are sound: they came to the disk before it."""
+    """Mode `crash_damage="cut"`: this also holds where later segments are sound, which reached the disk first."""
     directory = killed(tmp_path)
     durable_end = int(read_log_state(directory).extra["durable_end"])
     found = read_log(directory)
@@ -349,12 +350,12 @@ def test_damage_to_what_was_durable_is_never_cut(tmp_path):
         assert [damage.offset for damage in log.recovery.damage] == [hit.base_offset]
 
 
-# --- what the checksum does not cover ---------------------------------------------------------------------------------
+# --- bytes that the checksum does not cover ---------------------------------------------------------------------------
 
 @pytest.mark.parametrize("policy", ["delete", "compact"])
 @pytest.mark.parametrize("mask", [1, 0x80])
 def test_a_base_offset_that_changed_is_never_believed(directory, policy, mask):
-    """Outside the CRC. Each batch of the log, lowest byte of its base offset."""
+    """The base offset lies outside the CRC. Each batch of the log, lowest byte of its base offset."""
     before = original()
     for number, found in enumerate(before):
         path = max((path for path in segments(directory) if int(path.stem) <= found.base_offset), key=str)
@@ -414,7 +415,7 @@ def shorter(entry_bytes: int):
 
 
 def raised(entry_bytes: int, at: int):
-    """One added to the last byte of a field in every entry: still in order, and wrong."""
+    """Return the content with one added to the last byte of a field in every entry: still in order, and wrong."""
     def change(data: bytearray) -> bytearray:
         for entry in range(0, len(data), entry_bytes):
             data[entry + at] = (data[entry + at] + 1) % 256
@@ -501,7 +502,7 @@ def test_leftovers_go_and_unknown_names_stay(directory):
 
 
 def compacted(directory: Path) -> tuple[list[Found], int, list[Path]]:
-    """A `.swap` set that takes the place of the second and third segment: every other batch of theirs."""
+    """Create a `.swap` set that replaces the second and third segment: every other batch of theirs."""
     sources = segments(directory)[1:3]
     base = int(sources[0].stem)
     end = int(segments(directory)[3].stem)

@@ -1,4 +1,4 @@
-"""A follower's fetcher against a leader's handlers, both in this process: what one writes goes to the other by hand."""
+"""A follower's fetcher against a leader's handlers, both in this process: the test carries bytes between them."""
 
 import gc
 import random
@@ -30,13 +30,13 @@ LEADER, FOLLOWER = 1, 2
 
 
 def parted(frame: bytes) -> tuple[RequestHeader, bytes]:
-    """A request's header and body."""
+    """Return a request's header and body."""
     header = RequestHeader.decode(frame, 2)
     return header, frame[len(header.encode(2)):]
 
 
 class Line:
-    """The follower's transport. `requests`: what it wrote and nobody has answered yet."""
+    """The follower's transport. `requests`: requests that it wrote and that have no reply yet."""
 
     def __init__(self, leader: Node, follower: Node, **settings: Any) -> None:
         self.leader = leader
@@ -67,7 +67,7 @@ class Line:
         self.fetcher.connection_made(cast(Any, self))
 
     def next_request(self) -> FetchRequest:
-        """The next one that waits, decoded; it stays."""
+        """Decode the next pending request; it stays pending."""
         header, body = parted(self.requests[0])
         assert (header.request_api_key, header.request_api_version, header.client_id) == (1, 17, "follower")
         request = FetchRequest.decode(body, 17)
@@ -75,7 +75,7 @@ class Line:
         return request
 
     def serve(self) -> Any:
-        """Gives the leader the next request; the reply, answered or not."""
+        """Pass the next request to the leader and return the reply, answered or not."""
         frame = self.requests.popleft()
         header, body = parted(frame)
         reply = self.leader.reply(1, header.request_api_version)
@@ -96,7 +96,7 @@ class Line:
             stream = stream[count:]
 
     def round(self, **how: int) -> None:
-        """One request and its answer, which must not wait."""
+        """Exchange one request and its reply, which must not wait."""
         self.take(self.serve(), **how)
 
 
@@ -115,7 +115,7 @@ def line(tmp_path: Path) -> Iterator[Line]:
 
 def pair(line: Line, index: int = 0, epoch: int = 0, isr: tuple[int, ...] = (1, 2), **config: Any,
          ) -> tuple[Partition, Partition]:
-    """A partition on both nodes, led by the first."""
+    """Create a partition on both nodes, led by the first."""
     leading = line.leader.partition(index=index, leader=False, high_watermark="manual", **config)
     leading.become_leader(epoch, node_id=LEADER, replicas=(1, 2), isr=isr)
     following = line.follower.partition(index=index, leader=False, high_watermark="manual", **config)
@@ -165,7 +165,7 @@ def test_a_session_names_only_what_moved(line: Line) -> None:
 def test_a_request_leaves_at_once_when_nothing_of_an_earlier_one_can_wait(line: Line) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)       # the system takes the least that it knows
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)       # the system uses its minimum
         line.socket = ours
         waits: list[bytes] = []
         line.write = waits.append  # type: ignore[method-assign]
@@ -181,7 +181,7 @@ def test_a_request_leaves_at_once_when_nothing_of_an_earlier_one_can_wait(line: 
         line.requests.append(frame[4:])
         held = line.serve()
         pair(line, 200)
-        assert len(waits) == 1             # a second one: the transport may have something of the first
+        assert len(waits) == 1             # a second one: the transport may hold a part of the first
         leading[0].append(batch())
         line.take(held)
         assert line.fetcher.responses_total == 2
@@ -275,7 +275,7 @@ def test_records_that_come_twice_are_passed_over(line: Line) -> None:
     body = body_of(reply)[4:]
     line.give(correlation_id.to_bytes(4, "big") + body)
     leading.append(batch(2))
-    # The leader's session still stands at 0 for a request that left before the first answer came.
+    # The leader's session is still at 0 for a request that left before the first reply came.
     twice = line.leader.fetch(("t", 0, 0), version=17, replica_state=ReplicaState(replica_id=2, replica_epoch=7))
     line.requests.popleft()
     response = FetchResponse.decode(body_of(twice)[5:], 17)
@@ -289,7 +289,7 @@ def test_a_log_that_differs_is_cut_where_the_leaders_epoch_ended(line: Line) -> 
     line.connect()
     leading.append(batch(3))
     line.round()
-    # It led epoch 1 alone and wrote what nobody else has; the other leads epoch 2.
+    # It led epoch 1 alone and wrote records that no other replica has; the other node leads epoch 2.
     line.fetcher.unfollow(following)
     following.become_leader(1, node_id=FOLLOWER, replicas=(1, 2), isr=(2,))
     following.append(batch(4))
@@ -307,7 +307,7 @@ def test_a_log_that_differs_is_cut_where_the_leaders_epoch_ended(line: Line) -> 
 
 
 def test_what_is_not_durable_yet_is_not_told_to_the_next_leader(line: Line) -> None:
-    line.follower.flusher = Flusher(linger_us=None, bytes_trigger=1 << 40)     # flushes when somebody waits
+    line.follower.flusher = Flusher(linger_us=None, bytes_trigger=1 << 40)     # flushes when a caller waits
     leading, following = pair(line, durability="group-commit")
     following.become_leader(1, node_id=FOLLOWER, replicas=(1, 2), isr=(1, 2))
     line.follower.produce(batch())
@@ -391,7 +391,7 @@ def test_corrupt_records_are_not_taken(line: Line) -> None:
 
 
 def test_batches_of_a_later_epoch_than_was_asked_in_are_not_taken(line: Line) -> None:
-    """What a leader's file has after it lost its role and was cut, while its old answer was on its way."""
+    """A leader's file holds such batches after it lost its role and was cut, while its old reply was on its way."""
     leading, following = pair(line)
     leading.append(batch(3))
     leading.append(batch(2))
@@ -457,7 +457,7 @@ def test_an_empty_log_takes_the_batch_that_the_leaders_log_starts_in(line: Line)
 
 
 def test_no_python_frame_runs_for_a_response(tmp_path: Path, line: Line) -> None:
-    """What one follower was answered is given to a second one, which asks the same."""
+    """The replies to one follower are given to a second one, which sends the same requests."""
     leading, first = pair(line)
     line.connect()
     responses: list[memoryview] = []
@@ -473,7 +473,7 @@ def test_no_python_frame_runs_for_a_response(tmp_path: Path, line: Line) -> None
     following.become_follower(0, LEADER)
     second.fetcher.follow(following)
     second.connect()
-    second.give(responses[0][4:])      # the first record of an epoch writes the epoch down
+    second.give(responses[0][4:])      # the first record of an epoch writes the epoch file
     get_buffer: Any = second.fetcher.get_buffer
     updated = second.fetcher.buffer_updated
     frames: list[str] = []
@@ -482,7 +482,7 @@ def test_no_python_frame_runs_for_a_response(tmp_path: Path, line: Line) -> None
         if event == "call":
             frames.append(frame.f_code.co_qualname)
 
-    gc.disable()                       # its callbacks, of whoever installed any, are frames too
+    gc.disable()                       # callbacks of the collector, whichever module installed them, are frames too
     sys.setprofile(profile)
     try:
         for rest in responses[1:]:
@@ -495,7 +495,7 @@ def test_no_python_frame_runs_for_a_response(tmp_path: Path, line: Line) -> None
     finally:
         sys.setprofile(None)
         gc.enable()
-    # The line stands for a transport, which is compiled.
+    # The line takes the place of a transport, which is compiled.
     assert set(frames) == {"Line.write"} and len(frames) == 1000
     assert content(following) == content(first) != b""
     assert (following.log.log_end_offset, second.errors) == (1001, [])
@@ -511,7 +511,7 @@ def test_settings_are_checked() -> None:
 # --- formats v0 and v1 ------------------------------------------------------------------------------------------------
 
 def old_messages(seed: int) -> tuple[bytes, list[tuple[int, int]]]:
-    """A log of both formats, and the first and last offset of each of its batches."""
+    """Return a log of both formats, and the first and last offset of each of its batches."""
     data = sample(random.Random(seed), 0, 30)
     return data, [(each.base_offset, each.last_offset) for each in walk(data)]
 
@@ -531,7 +531,7 @@ def test_old_messages_come_over_as_they_are(line: Line) -> None:
 
 
 def test_what_the_follower_has_of_old_messages_is_not_appended_again(line: Line) -> None:
-    """The leader gives whole batches: a compressed message whose first records the follower has comes whole."""
+    """The leader sends whole batches: a compressed message whose first records the follower has comes whole."""
     leading, following = pair(line)
     data, _ = old_messages(2)
     leading.log.append_as_follower(data)

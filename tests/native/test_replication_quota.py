@@ -1,4 +1,4 @@
-"""The quota of throttled replicas: its rate, and whom leaders and followers hold back by it (KIP-73)."""
+"""The quota of throttled replicas: its rate, and the replicas that leaders and followers throttle by it (KIP-73)."""
 
 import pytest
 from hypothesis import given, settings
@@ -52,7 +52,7 @@ def test_what_a_quota_cannot_be() -> None:
 
 
 def spent(rate: int = 1) -> ReplicationQuota:
-    """A quota that is exceeded from now on."""
+    """Return a quota that is exceeded from now on."""
     quota = ReplicationQuota(samples=1000)
     quota.set_rate(rate)
     quota.record(1 << 40, now_ms())

@@ -1,4 +1,4 @@
-"""Replies without a connection: one outcome each, told once."""
+"""Replies without a connection: one outcome each, reported once."""
 
 import pytest
 

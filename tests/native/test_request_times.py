@@ -1,4 +1,4 @@
-"""Times of requests: every stage of every request is counted, once, when its reply was written."""
+"""Times of requests: every stage of every request is counted once, when its reply was written."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def counted(bench: Bench) -> dict[int, int]:
-    """Requests by api key; all stages must agree, and together be the total."""
+    """Return the requests by api key; all stages must agree, and add up to the total."""
     counts = {}
     for key, stages in bench.channel.times.histograms().items():
         assert all(len(buckets) == len(BUCKET_ENDS_NS) + 1 for buckets, _ in stages)

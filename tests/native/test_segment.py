@@ -1,4 +1,4 @@
-"""Segments: what is trusted, what damage does, and that pinned bytes never change."""
+"""Segments: which bytes are trusted, what damage does, and that pinned bytes never change."""
 
 import ctypes
 import errno
@@ -19,7 +19,7 @@ COUNT = 60
 
 
 def written(directory: Path, **settings) -> list[bytes]:
-    """A closed log of COUNT one-record batches; gives them as stored."""
+    """Write a closed log of COUNT one-record batches; return them as stored."""
     stored = []
     with Log(directory, small(**settings)) as log:
         for index in range(COUNT):
@@ -45,7 +45,7 @@ def test_appended_bytes_are_trusted_and_others_checked_once(tmp_path):
         assert first.verified_to == 0
         assert bytes(log.read(0, 1)) == stored[0]
         assert first.verified_to == first.size
-        # The mapping shows the change; what was checked is not checked again, and nothing else happens to it.
+        # The mapping shows the change; checked bytes are not checked again, and nothing else happens to them.
         flip(Path(os.fsdecode(first.path)), 70)
         assert len(log.read(0, 1)) == len(stored[0])
         offset = log.append(batch()).first_offset
@@ -104,7 +104,7 @@ def test_indexes_are_rebuilt_when_they_are_wrong(tmp_path, damage, suffix):
         if damage == "missing":
             path.unlink()
         elif damage == "other" and suffix == ".index":
-            # Plausible, but names places where no batch begins.
+            # Plausible, but it names places where no batch begins.
             path.write_bytes(b"".join(data[at:at + 7] + bytes([data[at + 7] ^ 1]) for at in range(0, len(data), 8)))
         elif damage != "other":
             path.write_bytes({"garbage": os.urandom(len(data)), "zeros": bytes(len(data) + 24),
@@ -173,7 +173,7 @@ def test_sealed_segments_hold_no_descriptors(tmp_path):
 
 
 def test_large_appends_reserve_space_ahead_and_give_it_back(tmp_path):
-    """As much again as the file has, so the number of reservations grows with the logarithm only."""
+    """The reserved space is as large as the file, so the number of reservations grows only logarithmically."""
     with Log(tmp_path / "log", LogConfig()) as log:
         path = log_files(tmp_path / "log")[0]
         with count_operations(kinds={"allocate"}, under=path) as plan:
@@ -186,7 +186,7 @@ def test_large_appends_reserve_space_ahead_and_give_it_back(tmp_path):
 
 
 def resident_end(path: Path) -> int:
-    """The end of the last page of the file that is in the page cache."""
+    """Return the end of the last page of the file that is in the page cache."""
     libc = ctypes.CDLL(None, use_errno=True)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as mapped:
         pages = -(-len(mapped) // mmap.PAGESIZE)
@@ -198,7 +198,7 @@ def resident_end(path: Path) -> int:
 
 @pytest.mark.parametrize("size", [100, 5_000, 20_000])
 def test_the_pages_of_the_next_appends_are_in_memory(tmp_path, size):
-    """As many as the log has, so that a small log keeps few, and never many."""
+    """The pages ahead are as many as the log has, so that a small log keeps few, and never many."""
     ahead = []
     with Log(tmp_path / "log", LogConfig()) as log:
         path = log_files(tmp_path / "log")[0]

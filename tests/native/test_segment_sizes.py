@@ -1,4 +1,4 @@
-"""After a clean stop segments are not read: the sizes that the stop noted show what is missing since."""
+"""Segments are not read after a clean stop: the sizes noted at the stop show what was lost since."""
 
 import os
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def empty(path: Path) -> None:
 
 
 def halve(path: Path) -> None:
-    """To whole batches, so that nothing in the file shows it."""
+    """Cut to whole batches, so that nothing in the file shows it."""
     size = len(batch(10, value=b"v" * 200))
     assert path.stat().st_size > size
     os.truncate(path, size)
@@ -79,7 +79,7 @@ def test_a_segment_that_lost_something_after_a_clean_stop_is_found_at_the_start(
             log.read(lost_from, isolation="log_end")
         assert refused.value.next_offset == lost_to
 
-    for _ in range(2):             # what was found once is found again
+    for _ in range(2):             # a loss that was found once is found again
         if within == "log":
             with Log(directory, small(segment_bytes=6000)) as log:
                 check(log)
@@ -87,7 +87,7 @@ def test_a_segment_that_lost_something_after_a_clean_stop_is_found_at_the_start(
             with LogDir(tmp_path, config=small(segment_bytes=6000)) as owner:
                 check(owner.log("t", 0))
         if which is newest:
-            return                 # its segment is made again
+            return                 # its segment is created again
 
 
 def test_a_loss_stays_known_when_the_log_goes_on(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_loss_stays_known_when_the_log_goes_on(tmp_path: Path) -> None:
 
 
 def test_the_sizes_hold_for_a_clean_stop_only(tmp_path: Path) -> None:
-    """The first change takes the note back: what retention or truncation remove later is no loss."""
+    """The first change removes the note: a later removal by retention or truncation is no loss."""
     config = small(segment_bytes=6000, retention_bytes=0)
     with Log(tmp_path / "t-0", config) as log:
         fill(log)

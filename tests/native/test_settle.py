@@ -1,4 +1,4 @@
-"""What a log puts off until its first record, and its first record of an epoch; and that nothing is put off longer."""
+"""Work that a log defers to its first record, and to its first record of an epoch; nothing is deferred longer."""
 
 import uuid
 from pathlib import Path

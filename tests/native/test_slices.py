@@ -1,4 +1,5 @@
-"""Shares of the loop's time: slices end, are resumed, and go round; nobody waits for what others have pipelined."""
+"""Shares of the loop's time: slices end, are resumed, and rotate; no connection waits for the pipelined requests of
+others."""
 
 import struct
 from collections.abc import Generator, Iterator
@@ -14,7 +15,7 @@ DESCRIBE = 32
 
 
 class Sink(ReplySink):
-    """Notes what is finished."""
+    """Record which work is finished."""
 
     def __init__(self) -> None:
         self.finished: list[Reply] = []
@@ -25,7 +26,7 @@ class Sink(ReplySink):
 
 
 class Queue:
-    """A queue whose iterations the test takes. A slice of a microsecond ends with every step."""
+    """A queue whose iterations the test runs. A slice of one microsecond ends with every step."""
 
     def __init__(self, slice_us: int = 1, iteration_us: int = 1) -> None:
         self.due: list[object] = []
@@ -128,7 +129,7 @@ def test_long_steps_are_counted() -> None:
 
 
 def test_few_long_requests_are_worked_on_at_a_time() -> None:
-    """What the others have made so far waits in memory, so there is a bound to it."""
+    """Partial results of the others wait in memory, so their number is bounded."""
     made = Queue()
     done: list[str] = []
     for number in range(40):
@@ -151,7 +152,7 @@ def test_few_long_requests_are_worked_on_at_a_time() -> None:
 
 
 def test_the_answer_to_a_long_request_does_not_wait_for_others() -> None:
-    """Else all of them would be decoded and answered in memory before the first one is sent."""
+    """Otherwise all of them would be decoded and answered in memory before the first one is sent."""
     made = Queue()
     done: list[str] = []
     replies_by_name: dict[str, Reply] = {}
@@ -191,7 +192,7 @@ def test_bounds(slice_us: int, iteration_us: int) -> None:
 
 
 class Slow(Bench):
-    """Its requests take longer than a slice."""
+    """Channel whose requests take longer than a slice."""
 
     def __init__(self) -> None:
         super().__init__(slice_us=1)
@@ -293,7 +294,7 @@ def test_connections_that_are_woken_together_share_iterations() -> None:
 
 
 class Turns(Slow):
-    """Notes how long a slice is for whom."""
+    """Record the length of each slice, by the request that runs in it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A transaction index of an earlier owner that cannot be read is made anew from the batches, also an empty one."""
+"""An unreadable transaction index of an earlier owner is rebuilt from the batches, also an empty one."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ GARBAGE = bytes(34)
 
 
 def transaction(log: Log, producer_id: int, *, commit: bool) -> tuple[int, int]:
-    """One record and its marker; gives their offsets."""
+    """Append one record and its marker; return their offsets."""
     builder = BatchBuilder(transactional=True)
     builder.append(b"value", b"key", 1_700_000_000_000)
     first = log.append(builder.build(producer_id=producer_id, producer_epoch=0, base_sequence=0)).first_offset

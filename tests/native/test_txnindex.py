@@ -26,7 +26,7 @@ def encode(entries: list[Entry], version: int = 0) -> bytes:
 
 
 def collect_slowly(entries: list[Entry], fetch_offset: int, upper_bound: int) -> tuple[list[Entry], bool]:
-    """Kafka's rule, read off its documentation: overlap with the range, and an end at the first entry whose last
+    """Apply Kafka's rule by its documentation: overlap with the range, and an end at the first entry whose last
     stable offset reaches the upper bound."""
     found = []
     for entry in entries:
@@ -60,8 +60,11 @@ def test_kafka_indexes_decode_as_kafka_dumps_them_and_encode_to_the_same_bytes(
 
 
 def aborted_in_fetch(partition: GoldenPartition, fetch: dict[str, Any]) -> list[Entry]:
-    """What a read_committed fetch must carry, as Kafka works it out: a fetch ends in the segment it began in; the
-    offset index gives an offset that its bytes do not reach, else the next segment or the log end does."""
+    """Return the aborted transactions that a read_committed fetch must carry by Kafka's computation.
+
+    A fetch ends in the segment in which it began. Its upper bound is an offset that its bytes do not reach: from the
+    offset index, else the next segment's base or the log end.
+    """
     logs = sorted(name for name in partition.files if name.endswith(".log"))
     bases = [int(name.split(".")[0]) for name in logs]
     first = bisect_right(bases, fetch["fetch_offset"]) - 1

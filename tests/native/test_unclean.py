@@ -1,4 +1,4 @@
-"""Damaged directories that Kafka left: nothing valid is lost, nothing damaged is served, and the log goes on."""
+"""Damaged directories that Kafka left: nothing valid is lost, nothing damaged is served, and the log continues."""
 
 import shutil
 from pathlib import Path
@@ -42,7 +42,7 @@ def same_batches(served: Served, valid: list[Found]) -> None:
 
 
 def covers(log: Log, served: Served) -> None:
-    """Every offset is either in a batch or refused."""
+    """Check that every offset is either in a batch or refused."""
     at = log.log_start_offset
     pieces = [(found.base_offset, found.last_offset + 1) for found in served.batches]
     pieces += [(error.offset, error.next_offset) for error in served.refused]
@@ -74,7 +74,7 @@ def test_all_that_is_valid_and_nothing_else_is_served(case, directory):
 
 
 def test_what_is_refused_is_reported(case, directory):
-    """By the open where it scanned, by the read everywhere; what is cut was never valid."""
+    """The open reports it where it scanned, the read everywhere. Cut bytes were never valid."""
     with open_log(directory) as log:
         report = log.recovery
         served = serve(log)
@@ -97,7 +97,7 @@ def test_appends_go_on_and_a_clean_stop_is_remembered(case, directory):
         assert log.append(batch(3)).first_offset == end
     with open_log(directory) as log:
         assert log.recovery.marks_from == "state"
-        # Damage that the tail check meets makes it a scan, even after a clean stop.
+        # Damage that the tail check finds turns it into a scan, even after a clean stop.
         assert log.recovery.clean or {(found.offset, found.next_offset) for found in log.recovery.damage} == {
             (error.offset, error.next_offset) for error in before.refused}
         after = serve(log)
@@ -127,7 +127,7 @@ def test_aborted_transactions(case, directory):
         assert known == markers(valid)
         if case.transactional:
             assert found
-        # After a loss the stop's own snapshot says what is still open, so nothing hangs.
+        # After a loss the stop's own snapshot shows which transactions are open, so that none hangs.
         if case.mode == "clean" or case.topic != "txn-torn-marker":
             assert log.last_stable_offset == log.high_watermark
 
@@ -155,7 +155,7 @@ def test_times(case, directory):
 
 
 def test_producers(case, directory):
-    """The newest batch of each producer, sent again, is known."""
+    """The newest batch of each producer is recognized when it is sent again."""
     newest = {}
     for found in read_log(directory):
         decoded = decode(found.data, check_crc=False)
@@ -171,7 +171,7 @@ def test_producers(case, directory):
 
 
 def test_unreadable_leader_epoch_checkpoint(tmp_path):
-    """Kafka ends with it, and its only log directory goes offline."""
+    """Kafka takes its only log directory offline and stops."""
     directory = Case("killed", UNREADABLE_EPOCHS).copy(tmp_path)
     with open_log(directory) as log:
         assert [Path(ignored.path).name for ignored in log.recovery.ignored] == ["leader-epoch-checkpoint"]

@@ -105,7 +105,7 @@ def test_larger_than_allowed():
     data = batch()
     assert validate(data, now_ms=NOW, batch_bytes_max=len(data)).data == data
     refusal(data, MessageTooLargeError, 10, "max.message.bytes", batch_bytes_max=len(data) - 1)
-    # Kafka looks at the size before the CRC.
+    # Kafka checks the size before the CRC.
     refusal(data[:-1] + b"\xff", MessageTooLargeError, 10, batch_bytes_max=len(data) - 1)
 
 
@@ -262,7 +262,7 @@ def test_recompressed_for_the_topic(source, target):
 
 @pytest.mark.parametrize("target", ["producer", *CODECS])
 def test_times_below_minus_one_are_never_the_largest(target):
-    """Whether the batch is encoded again or not."""
+    """This holds both for a batch that is encoded again and for one that is not."""
     data = patched(oracle.encode([oracle.OracleRecord(b"v", timestamp_ms=NOW)]), 27, ">q", -2)
     result = validate(data, now_ms=NOW, compression_type=target)
     stored, kept = oracle.validate(data, oracle.Topic(NOW, codec=target))
@@ -367,7 +367,7 @@ def test_against_the_oracle(drawn, codec, topic, data):
         return
     stored, kept = want
     if got.rewritten:
-        # The libraries' bytes differ in framing only; what they hold must not.
+        # The libraries' bytes differ in framing only; their content must be equal.
         assert oracle.decode(got.data).records == oracle.decode(stored).records
         assert got.data[21:61] == stored[21:61]
         highest = [record.timestamp_ms for record in kept]

@@ -1,4 +1,4 @@
-"""Both high watermarks against one oracle: of a partition through random lives of its leader, and of a quorum."""
+"""Both high watermarks against one oracle: a partition's, through random histories of its leader, and a quorum's."""
 
 import shutil
 import tempfile
@@ -22,7 +22,7 @@ SETS = st.sets(st.sampled_from(FOLLOWERS))
 
 
 class WatermarkMachine(RuleBasedStateMachine):
-    """The model knows where each follower's log ends, and which process of its broker said so last."""
+    """The model knows where each follower's log ends, and which process of its broker reported that last."""
 
     @initialize(in_sync=SETS)
     def start(self, in_sync: set[int]) -> None:
@@ -34,7 +34,7 @@ class WatermarkMachine(RuleBasedStateMachine):
 
     @rule(in_sync=SETS, later=st.integers(0, 1))
     def lead(self, in_sync: set[int], later: int) -> None:
-        """The metadata says once more that this node leads, or that it leads in a new epoch."""
+        """Apply metadata that repeats that this node leads, or that it leads in a new epoch."""
         self.epoch += later
         if later:
             self.ends = dict.fromkeys(FOLLOWERS, -1)
@@ -45,7 +45,8 @@ class WatermarkMachine(RuleBasedStateMachine):
 
     @rule(in_sync=SETS, proposed=SETS)
     def change_in_sync(self, in_sync: set[int], proposed: set[int]) -> None:
-        """Between a proposal and its answer the high watermark waits for all that may be in sync."""
+        """Change the in-sync set. Between a proposal and its outcome the high watermark waits for all that may be in
+        sync."""
         self.in_sync = in_sync | proposed
         self.partition.set_isr([LEADER, *in_sync], maximal=[LEADER, *self.in_sync])
         self.advance()

@@ -1,4 +1,4 @@
-"""`kraft_native.wire`: both encodings of every primitive, and what is refused."""
+"""`kraft_native.wire`: both encodings of every primitive, and the refused input."""
 
 import math
 import pickle
@@ -192,7 +192,7 @@ def test_nullable_struct() -> None:
 
 
 def test_tagged_struct() -> None:
-    """As the value of a tag, null is marked differently."""
+    """Null is marked differently as the value of a tag."""
     assert written("tagged_struct", None, 0, flexible=True) == b"\0"
     assert read("tagged_struct", b"\0", Pair.read, 0, flexible=True) is None
     assert written("tagged_struct", Pair(7, 8), 1, flexible=True) == b"\1\7\x08"
@@ -254,7 +254,7 @@ def test_lengths_that_lie(method: str, flexible: bool, data: str) -> None:
     (True, "ffffffff0f" + "00" * 5), (True, "8080808008" + "00" * 5),
 ])
 def test_counts_that_lie(flexible: bool, data: str) -> None:
-    """Refused by the count alone: no element is read."""
+    """The count alone is refused: no element is read."""
     def fail(*arguments: object) -> None:
         raise AssertionError("an element was read")
 
@@ -264,7 +264,8 @@ def test_counts_that_lie(flexible: bool, data: str) -> None:
 
 
 def test_the_number_of_elements_has_a_limit() -> None:
-    """At all levels together: an element takes a hundred times as much memory as it may take on the wire."""
+    """The limit is for all levels together: an element takes a hundred times as much memory as it may take on the
+    wire."""
     def inner(r: WireReader, version: int) -> list[int]:
         return r.array(r.int8)
 

@@ -1,4 +1,4 @@
-"""Messages in steps are the messages at once: every message, every version; what is long gives way often."""
+"""Messages encoded in steps equal those encoded at once: every message, every version; long ones yield often."""
 
 import random
 from collections.abc import Generator
@@ -25,7 +25,7 @@ MANY = 10_000
 
 
 def run(work: Generator[None, None, T]) -> tuple[T, int]:
-    """What it returns, and how often it gave way."""
+    """Run the generator; return its result and the number of yields."""
     count = 0
     while True:
         try:
@@ -116,7 +116,7 @@ def test_a_message_that_is_too_large_is_not_made_to_its_end() -> None:
 
 
 def test_a_long_message_is_freed_in_steps() -> None:
-    """But what others refer to stays as it is."""
+    """Objects with other references stay unchanged."""
     kept = MetadataResponseTopic(name="kept", partitions=[MetadataResponsePartition() for _ in range(1_000)])
     response = MetadataResponse(topics=[MetadataResponseTopic(name="n") for _ in range(MANY)])
     response.topics[5].partitions = [MetadataResponsePartition() for _ in range(MANY)]
