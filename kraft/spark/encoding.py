@@ -22,7 +22,7 @@ Encoded = tuple[TopicPartition, bytes]
 
 
 class RowEncoder:
-    """Gathers rows by partition, and encodes a partition's rows when they are enough for a batch.
+    """Rows gathered by partition. A partition's rows are encoded when they are enough for a batch.
 
     `partitions_of` returns the number of partitions of a topic. A row goes to the partition in its column `partition`,
     else to that of its key, as with Kafka's default partitioner. Rows without a key go to another partition with each

@@ -1,4 +1,4 @@
-"""Reads a range of a partition from its leader, in a task. It sends its own Fetch requests, whose batches become
+"""Read a range of a partition from its leader, in a task. It sends its own Fetch requests, whose batches become
 columns without an object per record. The next request is under way while the last answer is converted to columns.
 
 This is for clusters without TLS and SASL; `library_fetch` is for those with them.

@@ -1,4 +1,4 @@
-"""Reads a range of a partition through the client library (librdkafka), for a cluster with TLS or SASL, which our own
+"""Read a range of a partition through the client library (librdkafka), for a cluster with TLS or SASL, which our own
 Fetch does not support. It creates an object per record, so it is several times slower."""
 
 from __future__ import annotations

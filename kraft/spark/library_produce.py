@@ -1,4 +1,4 @@
-"""Sends rows through the client library (librdkafka), for a cluster with TLS or SASL. It creates an object per row, so
+"""Send rows through the client library (librdkafka), for a cluster with TLS or SASL. It creates an object per row, so
 it is several times slower."""
 
 from __future__ import annotations

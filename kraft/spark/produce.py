@@ -1,4 +1,4 @@
-"""Sends whole record batches to the leaders of partitions: our own Produce requests, one at a time per producer.
+"""Send whole record batches to the leaders of partitions: our own Produce requests, one at a time per producer.
 
 A producer with an id gives each batch its sequence number. With it a leader recognises a batch that it already has.
 """
@@ -33,7 +33,7 @@ def record_count(batch: bytes) -> int:
 
 
 class BatchProducer:
-    """Sends batches as an idempotent producer, in transactions of `transactional_id` when it has one. Used by one
+    """Sender of batches as an idempotent producer, in transactions of `transactional_id` when it has one. Used by one
     thread. `close` it at the end."""
 
     def __init__(self, options: WriteOptions, producer_id: int = -1, producer_epoch: int = -1,

@@ -28,7 +28,7 @@ SOURCES: Final = {"key": "key", "value": "value", "offset": "offset", "timestamp
 
 
 class RowShape:
-    """Converts the columns of records to record batches of one Spark schema. Used by one thread at a time."""
+    """Converter from the columns of records to record batches of one Spark schema. Used by one thread at a time."""
 
     def __init__(self, schema: StructType) -> None:
         self.schema = to_arrow_schema(schema, timezone="UTC")

@@ -1,9 +1,9 @@
-"""Reads a range of a log from its segment files, in a task: plain reads in a window, without attaching to the log.
+"""Read a range of a log from its segment files, in a task: plain reads in a window, without attaching to the log.
 
 Attaching (`LogReader`) finds out what an owner would find. After a crash it must check the end of the log, which is too
 much work for each task. So files are read directly while all is as expected: the file exists, batches follow each other
-without a gap, checksums match. Otherwise the rest is read through a `LogReader`. It tells gaps of compaction from loss
-and damage, and reports them.
+without a gap, checksums match. Otherwise the rest is read through a `LogReader`. It distinguishes gaps of compaction
+from loss and damage, and reports them.
 """
 
 from __future__ import annotations
@@ -188,8 +188,8 @@ def _base_offset(file: LogFile) -> int:
 
 
 def _position_hint(file: LogFile, descriptor: int, offset: int) -> int:
-    """Return the position at which the search for `offset` starts. It is the index's position if a sound batch at or
-    before `offset` is there, else the front."""
+    """Return the position at which the search for `offset` starts. It is the position in the index, if that has a sound
+    batch at or before `offset`, else the front."""
     try:
         index = np.fromfile(file.path.with_suffix(".index"), dtype=INDEX_ENTRY)
     except FileNotFoundError:

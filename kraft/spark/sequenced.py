@@ -29,7 +29,7 @@ from kraft_native.batch import walk
 
 
 class SequencedPublisher:
-    """Publishes batches of one query under its producer id. Used by one thread."""
+    """Publisher of the batches of one query under its producer id. Used by one thread."""
 
     def __init__(self, options: WriteOptions, staging: Staging, producer_id: int, producer_epoch: int) -> None:
         self.options = options

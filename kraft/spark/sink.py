@@ -42,7 +42,7 @@ class Written(WriterCommitMessage):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes the rows of a batch query, at least once."""
+    """Writer of the rows of a batch query, at least once."""
 
     def __init__(self, options: WriteOptions) -> None:
         self.options = options
@@ -54,7 +54,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes the rows of a stream."""
+    """Writer of the rows of a stream."""
 
     def __init__(self, options: WriteOptions) -> None:
         self.options = options
@@ -93,7 +93,7 @@ def running_query() -> str:
 
 
 class Counted:
-    """Counts the rows that pass."""
+    """Iterator that counts the rows of its batches."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self.rows = 0

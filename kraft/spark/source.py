@@ -65,7 +65,7 @@ class KraftSource(DataSource):
 
 
 class BatchReader(DataSourceReader):
-    """Reads the records that existed when the query was planned."""
+    """Reader of the records that existed when the query was planned."""
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         self.schema = schema

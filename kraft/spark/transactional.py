@@ -51,7 +51,7 @@ class Transaction(Protocol):
 
 
 class TransactionalPublisher:
-    """Publishes batches of one query. Used by one thread."""
+    """Publisher of the batches of one query. Used by one thread."""
 
     def __init__(self, staging: Staging, transaction: Transaction) -> None:
         self.staging = staging

@@ -135,8 +135,8 @@ class BrokerFaults(Faults):
         return Hold(self._cluster.loop.now_us + for_us, requests)
 
     def _stall(self) -> None:
-        """Delay a producer's requests. They arrive after the producer has sent them, or later ones, again over another
-        connection."""
+        """Delay a producer's requests. They arrive after the producer has sent them again, or later requests, over
+        another connection."""
         producers = self._producers()
         if producers:
             self._count("requests of a producer held back")

@@ -23,7 +23,7 @@ SLACK_MS: Final = 20
 """Tolerance for an answer that is due."""
 
 OnLeader = Callable[[PartitionRegistration | None], None]
-"""Receives the partition as a client receives it; None: the broker does not know it."""
+"""Callback that gets the partition as a client receives it; None: the broker does not know it."""
 
 
 class _Asked:

@@ -15,8 +15,8 @@ VOTERS = Collection()
 
 @VOTERS.add(24, "KAFKA-19400")
 def update_waits_for_its_commit(patches: Patches) -> None:
-    """A voter that announces its address is answered when that record is committed. Until then it does not fetch, so
-    the record is not committed."""
+    """A voter that announces its address is answered only when that record is committed. Until then it does not fetch,
+    so the record is not committed."""
     handlers: Any = raft.REQUEST_HANDLERS
     original = handlers[UpdateVoterRequest]
 
