@@ -1,8 +1,8 @@
 /* The kernel for ARM beside the table kernel; `test_crc_arm.py` compiles it for ARM and runs it in an emulator.
  *
- * Every length to 4,096 at every offset within a cache line; lengths around each multiple of what one turn of the
- * three streams takes; pieces joined. Prints the kernel chosen and how many checksums were compared; ends with 1 and
- * the first that differs.
+ * Covers every length to 4,096 at every offset within a cache line, lengths around each multiple of the bytes of one
+ * iteration of the three streams, and joined pieces. Prints the chosen kernel and the number of compared checksums.
+ * Exits with 1 at the first checksum that differs, and prints it.
  */
 #include <stdio.h>
 #include <stdlib.h>

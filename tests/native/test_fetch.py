@@ -41,7 +41,7 @@ def fill(partition: Partition, count: int, **kind: object) -> None:
         partition.append(batch(**kind))  # type: ignore[arg-type]
 
 
-# --- what is read
+# --- reads
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -117,7 +117,7 @@ def test_transactions(node: Node) -> None:
     assert [one.first_offset for one in part.aborted_transactions or []] == [1]
 
 
-# --- what is refused
+# --- refusals
 
 
 def only(node: Node, version: int = 16, **fields: int) -> tuple[int, int, int, int, bytes | None, list[object] | None]:

@@ -551,7 +551,7 @@ def test_durability_changes_while_the_log_is_open(tmp_path, before, after):
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 def test_only_a_log_that_does_not_flush_all_the_time_writes_through_mapped_pages(tmp_path, durability):
-    """After a flush the first store into each page would be a fault, and would cause a large page to be written
+    """The first store into each page after a flush would be a fault, and would cause a large page to be written
     whole."""
 
     def mapped_to_be_written() -> int:

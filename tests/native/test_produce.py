@@ -55,7 +55,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
         yield made
 
 
-# --- what is appended
+# --- appends
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -110,7 +110,7 @@ def test_compression_type_of_the_topic_is_honoured(node: Node) -> None:
     assert read_all(partition.log)[22] & 7 == 4
 
 
-# --- what is refused
+# --- refusals
 
 
 @pytest.mark.parametrize("version", VERSIONS)

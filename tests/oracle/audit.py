@@ -1,4 +1,4 @@
-"""What a log file holds, found out slowly: at every byte, is there a sound batch?"""
+"""Content of a log file, determined slowly: is a sound batch at this byte, for every byte?"""
 
 import struct
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ class Examined:
 
 
 def batch_at(data: bytes, position: int, offset_min: int, offset_end: int) -> tuple[int, int, int] | None:
-    """(base offset, next offset, size) of the sound batch at `position`, None when there is none."""
+    """Return (base offset, next offset, size) of the sound batch at `position`, or None."""
     if len(data) - position < 61:
         return None
     base, length, _, magic, crc, _, delta = struct.unpack_from(">qiibIhi", data, position)
@@ -29,7 +29,8 @@ def batch_at(data: bytes, position: int, offset_min: int, offset_end: int) -> tu
 
 
 def examine(data: bytes, base_offset: int, offset_end: int) -> Examined:
-    """Sound bytes in order, and damage as (position, end, first lost offset, next readable offset or -1)."""
+    """Return the sound bytes in order, and the damage as (position, end, first lost offset, next readable offset or
+    -1)."""
     found = Examined()
     position, next_offset = 0, base_offset
     while position < len(data):

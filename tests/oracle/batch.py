@@ -1,6 +1,6 @@
 """Record batch v2 in the slowest, most obvious Python: the standard library, one byte at a time, no cleverness.
 
-The compiled modules are tested against this. Nothing here imports them.
+The compiled modules are tested against this model. It imports none of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DELETE_HORIZON = 0x40
 
 
 class Malformed(Exception):
-    """The bytes are not what they should be."""
+    """The bytes are malformed."""
 
 
 @dataclass
@@ -164,8 +164,8 @@ def encode(
     compressed: bytes | None = None,
     max_timestamp: int | None = None,
 ) -> bytes:
-    """A batch. `compressed` replaces the body, for codecs the caller compresses itself; `max_timestamp` that of the
-    records."""
+    """Encode a batch. `compressed` replaces the body, for codecs that the caller compresses itself; `max_timestamp`
+    replaces that of the records."""
     base_timestamp = records[0].timestamp_ms if records else -1
     body = b""
     delta = -1
@@ -200,7 +200,7 @@ def assemble(
     magic: int = 2,
     crc: int | None = None,
 ) -> bytes:
-    """Header and body with the right CRC, whatever nonsense the fields say."""
+    """Join header and body with the right CRC, even if the fields make no sense."""
     checked = struct.pack(">hiqqqhii", attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id,
                           producer_epoch, base_sequence, record_count) + body
     return struct.pack(">qiibI", base_offset, len(checked) + 9, leader_epoch, magic,
@@ -208,7 +208,7 @@ def assemble(
 
 
 def decode(data: bytes, *, check_crc: bool = True) -> OracleBatch:
-    """The first batch of `data`. Malformed when it is not whole and sound."""
+    """Decode the first batch of `data`. Raises Malformed when it is not whole and sound."""
     if len(data) < HEADER.size:
         raise Malformed("cut off in the header")
     (base_offset, length, leader_epoch, magic, crc, attributes, last_offset_delta, base_timestamp, max_timestamp,
@@ -283,7 +283,7 @@ def decompress(codec: str, data: bytes) -> bytes:
     return zstandard.ZstdDecompressor().decompressobj(read_across_frames=True).decompress(data)
 
 
-# --- what a leader does with a producer's batch
+# --- a leader's processing of a producer's batch
 
 
 class Refused(Exception):
@@ -305,7 +305,7 @@ class Topic:
 
 
 def next_size(data: bytes) -> int:
-    """Bytes of the batch at the front; 0 when none is whole."""
+    """Return the size of the batch at the front in bytes; 0 when none is whole."""
     if len(data) < 12:
         return 0
     length = int.from_bytes(data[8:12], "big", signed=True)
@@ -319,7 +319,8 @@ def next_size(data: bytes) -> int:
 
 
 def validate(data: bytes, topic: Topic) -> tuple[bytes, list[OracleRecord]]:
-    """The batch as a leader stores it (offset and epoch still the producer's), and its records. Raises Refused."""
+    """Return the batch as a leader stores it (offset and epoch still the producer's), and its records. Raises
+    Refused."""
     size = next_size(data)
     if size == 0 or data[16] != 2 or next_size(data[size:]) != 0:
         raise Refused(87)

@@ -1,7 +1,7 @@
-"""Kafka's rules of compaction in the slowest, most obvious Python: whole logs in lists, no index, no state kept.
+"""Kafka's rules of compaction in the slowest, most obvious Python: whole logs in lists, no index, no stored state.
 
-Written from the rules of LogCleaner.scala and MemoryRecords.filterTo, in other terms than the compiled modules: which
-batches belong to which marker is found by looking at the batches that are there, not by the transaction index.
+Written from the rules of LogCleaner.scala and MemoryRecords.filterTo, but in other terms than the compiled modules.
+The batches of a marker are found by reading the present batches, not through the transaction index.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from tests.oracle.batch import (
 
 @dataclass
 class Facts:
-    """What one batch is, and what is kept: everything that compaction decides or must leave alone."""
+    """Properties of one batch, and the parts of it that are kept: everything that compaction decides or must leave
+    alone."""
 
     base_offset: int
     last_offset: int
@@ -40,7 +41,7 @@ def facts(batch: OracleBatch) -> Facts:
 
 
 def batches(data: bytes) -> list[Facts]:
-    """Every batch of a segment file."""
+    """Return every batch of a segment file."""
     found = []
     while data:
         batch = decode(data)
@@ -51,18 +52,19 @@ def batches(data: bytes) -> list[Facts]:
 
 @dataclass
 class Round:
-    """One compaction: dirty from `first_dirty`, nothing at or above `upper` (the base of a segment) is touched."""
+    """One compaction: dirty from `first_dirty`; nothing at or above `upper` (the base of a segment) is changed."""
 
     first_dirty: int
     upper: int
     now_ms: int
     delete_retention_ms: int
-    # Producer id -> (last offset of its last data batch or None, epoch), as the log knows its producers now.
+    # Producer id -> (last offset of its last data batch or None, epoch), by the log's current producer state.
     producers: dict[int, tuple[int | None, int]]
 
 
 def transactions(log: list[Facts]) -> tuple[set[int], set[int]]:
-    """Base offsets of data batches of aborted transactions, and of markers whose transaction has no batch left."""
+    """Return base offsets of data batches of aborted transactions, and of markers whose transaction has no batch
+    left."""
     aborted: set[int] = set()
     empty: set[int] = set()
     open_batches: dict[int, list[int]] = {}
@@ -106,7 +108,7 @@ def is_last_of_producer(batch: Facts, round_: Round) -> bool:
 
 
 def clean(batch: Facts, latest: dict[bytes, int], aborted: set[int], empty: set[int], round_: Round) -> Facts | None:
-    """What takes the batch's place; None when nothing does."""
+    """Return the batch's replacement; None when the batch is removed."""
     horizon = batch.base_timestamp if batch.attributes & DELETE_HORIZON else None
     over = horizon is not None and horizon <= round_.now_ms
     kept = []
@@ -141,7 +143,7 @@ def clean(batch: Facts, latest: dict[bytes, int], aborted: set[int], empty: set[
 
 
 def compact(log: list[Facts], round_: Round) -> list[Facts]:
-    """All batches of the log (the active segment's too), as one round with memory for every key leaves them."""
+    """Return all batches of the log (the active segment's too) after one round with memory for every key."""
     aborted, empty = transactions(log)
     latest = latest_offsets(log, aborted, round_)
     result = []
@@ -153,7 +155,7 @@ def compact(log: list[Facts], round_: Round) -> list[Facts]:
 
 
 def committed_values(log: list[Facts]) -> dict[bytes, tuple[int, bytes | None]]:
-    """What a read_committed reader of the whole log ends up with: key -> (offset, value)."""
+    """Return the final view of a read_committed reader of the whole log: key -> (offset, value)."""
     aborted, _ = transactions(log)
     values = {}
     for batch in log:

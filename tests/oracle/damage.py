@@ -1,4 +1,4 @@
-"""What can be read in damaged log files, in the slowest way: every position is tried."""
+"""Readable content of damaged log files, determined in the slowest way: every position is tried."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Found:
 
 
 def sound_at(data: bytes, position: int) -> Found | None:
-    """The batch that begins at the position, if its structure and its CRC are right."""
+    """Return the batch that begins at the position if its structure and its CRC are right."""
     if position + HEADER.size > len(data):
         return None
     fields = HEADER.unpack_from(data, position)
@@ -44,7 +44,7 @@ def checked(data: bytes) -> int:
 
 
 def sound_batches(data: bytes, base_offset: int, offset_end: int = 1 << 62) -> list[Found]:
-    """All sound batches with rising offsets in [base_offset, offset_end), whatever lies between them."""
+    """Return all sound batches with rising offsets in [base_offset, offset_end), whatever bytes lie between them."""
     found: list[Found] = []
     position = 0
     while position < len(data):
@@ -59,7 +59,7 @@ def sound_batches(data: bytes, base_offset: int, offset_end: int = 1 << 62) -> l
 
 
 def read_log(directory: Path) -> list[Found]:
-    """The sound batches of all segments in the directory."""
+    """Return the sound batches of all segments in the directory."""
     paths = sorted(directory.glob("*.log"))
     bases = [int(path.stem) for path in paths]
     return [batch for path, base, end in zip(paths, bases, [*bases[1:], 1 << 62], strict=True)
@@ -67,7 +67,7 @@ def read_log(directory: Path) -> list[Found]:
 
 
 def markers(batches: list[Found]) -> list[tuple[int, int, int]]:
-    """(producer id, first offset, offset of the marker) of every aborted transaction, from the batches alone."""
+    """Return (producer id, first offset, offset of the marker) of every aborted transaction, from the batches alone."""
     begun: dict[int, int] = {}
     aborted = []
     for batch in batches:
@@ -84,7 +84,7 @@ def markers(batches: list[Found]) -> list[tuple[int, int, int]]:
 
 
 def epochs(batches: list[Found]) -> list[tuple[int, int]]:
-    """(epoch, start offset) of every leader epoch that a batch carries."""
+    """Return (epoch, start offset) of every leader epoch in the batches."""
     found: list[tuple[int, int]] = []
     for batch in batches:
         epoch = struct.unpack_from(">i", batch.data, 12)[0]

@@ -1,6 +1,6 @@
-"""Offset index and time index as plain lists searched from front to back: slow and obvious twins of `index.pyx`.
+"""Offset index and time index as plain lists searched from front to back: slow and obvious models of `index.pyx`.
 
-The semantics are those of Kafka's OffsetIndex and TimeIndex: what is kept, dropped, and answered.
+The semantics are those of Kafka's OffsetIndex and TimeIndex: which entries are kept or dropped, and the answers.
 """
 
 import struct
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 class RefusedError(Exception):
-    """The real index must raise InvalidArgumentError."""
+    """Raised where the real index must raise InvalidArgumentError."""
 
 
 @dataclass

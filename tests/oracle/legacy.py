@@ -1,4 +1,4 @@
-"""Message sets of formats v0 and v1 in the plainest Python, written and read. Imports nothing that is compiled."""
+"""Message sets of formats v0 and v1 in the plainest Python, written and read. Imports no compiled module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tests.oracle.batch import CODECS, compress, decompress
 
 LOG_APPEND_TIME = 0x08
-# Of the formats; zstd came later.
+# Codecs of the formats; zstd came later.
 OLD_CODECS = ("none", "gzip", "snappy", "lz4")
 MASK = 0xFFFFFFFF
 
@@ -30,14 +30,14 @@ def sized(data: bytes | None) -> bytes:
 
 
 def encode(message: Message, magic: int, attributes: int = 0) -> bytes:
-    """One message, with a right CRC."""
+    """Encode one message with a right CRC."""
     time = struct.pack(">q", message.timestamp_ms) if magic == 1 else b""
     checked = struct.pack(">bb", magic, attributes) + time + sized(message.key) + sized(message.value)
     return struct.pack(">qiI", message.offset, len(checked) + 4, zlib.crc32(checked)) + checked
 
 
 def xxh32_short(data: bytes) -> int:
-    """The checksum of lz4 frames, of fewer than 16 bytes."""
+    """Compute the checksum of lz4 frames over fewer than 16 bytes."""
     h = (374761393 + len(data)) & MASK
     at = 0
     while len(data) - at >= 4:
@@ -53,14 +53,16 @@ def xxh32_short(data: bytes) -> int:
 
 
 def with_descriptor_checksum(frame: bytes, *, wrong: bool) -> bytes:
-    """An lz4 frame of ours with the checksum of its descriptor as it should be, or as Kafka wrote it in format v0: over
-    the frame's magic number, too (KAFKA-3160)."""
+    """Return one of our lz4 frames with the right checksum of its descriptor, or with the wrong one of format v0.
+
+    Kafka computed that one over the frame's magic number, too (KAFKA-3160).
+    """
     checked = frame[:6] if wrong else frame[4:6]
     return frame[:6] + bytes([(xxh32_short(checked) >> 8) & 0xFF]) + frame[7:]
 
 
 def message_set(messages: list[Message], magic: int, codec: str = "none", *, log_append_time: bool = False) -> bytes:
-    """The messages one by one, or compressed in one."""
+    """Encode the messages one by one, or compressed in one."""
     kind = LOG_APPEND_TIME if log_append_time else 0
     if codec == "none":
         return b"".join(encode(message, magic, kind) for message in messages)
@@ -78,7 +80,7 @@ def message_set(messages: list[Message], magic: int, codec: str = "none", *, log
 
 @dataclass(frozen=True)
 class Outer:
-    """One message of a log: alone, or with others compressed in it."""
+    """One message of a log: plain, or with others compressed in it."""
 
     position: int
     size: int
@@ -90,7 +92,7 @@ class Outer:
 
 
 def decode(data: bytes) -> list[Outer]:
-    """Every message of sound bytes."""
+    """Decode every message of sound bytes."""
     found = []
     position = 0
     while position < len(data):
@@ -127,7 +129,7 @@ def field(body: bytes) -> tuple[bytes | None, bytes]:
 
 def sample(source: random.Random, first_offset: int, sets: int, magics: tuple[int, ...] = (0, 1),
            codecs: tuple[str, ...] = OLD_CODECS) -> bytes:
-    """A log of `sets` message sets of every kind, without gaps."""
+    """Build a log of `sets` message sets of every kind, without gaps."""
     data = b""
     offset = first_offset
     for _ in range(sets):

@@ -1,4 +1,4 @@
-"""A log, slow and obvious: a list of batches. Segments, files and indexes do not exist here."""
+"""A log, slow and obvious: a list of batches without segments, files or indexes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class OracleBatch:
     base: int
     last: int
-    data: bytes                    # as it is in the log, header patched
+    data: bytes                    # as stored in the log, header patched
     max_timestamp: int
     producer_id: int = -1
     transactional: bool = False
@@ -17,7 +17,7 @@ class OracleBatch:
 
 
 class OracleLog:
-    """Knows what a log must answer. The caller gives batches their place and bytes."""
+    """Model of a log's answers. The caller supplies the place and the bytes of each batch."""
 
     def __init__(self) -> None:
         self.batches: list[OracleBatch] = []
@@ -33,7 +33,7 @@ class OracleLog:
     def truncate_to(self, offset: int) -> None:
         kept = [batch for batch in self.batches if batch.last < offset]
         if len(kept) < len(self.batches):
-            # The cut is at the boundary below; offsets that no batch holds go only as far as asked.
+            # The cut is at the batch boundary below; offsets in a gap are cut only down to `offset`.
             cut = self.batches[len(kept)]
             self.end = min(offset, cut.base) if cut.base < offset else offset
             self.batches = kept
@@ -55,7 +55,7 @@ class OracleLog:
         return self.high_watermark if isolation == "high_watermark" else self.last_stable()
 
     def transactions(self) -> list[tuple[int, int, int, str]]:
-        """(producer id, first offset, marker offset or -1, outcome) of every transaction."""
+        """Return (producer id, first offset, marker offset or -1, outcome) of every transaction."""
         open_since: dict[int, int] = {}
         found = []
         for batch in self.batches:
@@ -71,17 +71,17 @@ class OracleLog:
         return max(self.start, min([self.high_watermark, *unstable]))
 
     def aborted(self, start: int, end: int) -> list[tuple[int, int, int]]:
-        """(producer id, first offset, marker offset), in order of their markers."""
+        """Return (producer id, first offset, marker offset), in the order of the markers."""
         return sorted(((producer, first, last) for producer, first, last, outcome in self.transactions()
                        if outcome == "abort" and last >= start and first < end), key=lambda found: found[2])
 
     def read_all(self, start: int, isolation: str) -> bytes:
-        """Every whole batch from the one that holds `start` to the limit."""
+        """Return every whole batch from the one that holds `start` to the limit."""
         limit = self.visible(isolation)
         return b"".join(batch.data for batch in self.batches if batch.last >= start and batch.last < limit)
 
     def first_at_or_after(self, timestamp: int) -> int | None:
-        """Base offset of the first batch from the start on that has a record with this time or a later one."""
+        """Return the base offset of the first batch from the start on that has a record at or after this time."""
         for batch in self.batches:
             if batch.last >= self.start and batch.max_timestamp >= timestamp:
                 return batch.base

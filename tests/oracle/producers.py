@@ -13,7 +13,7 @@ ABORT, COMMIT = 0, 1
 
 
 class RefusedError(Exception):
-    """Carries Kafka's error code."""
+    """Error that carries Kafka's error code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"error {code}")
@@ -22,7 +22,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class BatchInfo:
-    """What producer state looks at in a batch."""
+    """Fields of a batch that the producer state reads."""
 
     base_offset: int
     count: int
@@ -63,14 +63,14 @@ class Producer:
     batches: list[BatchInfo] = field(default_factory=list)
 
     def last(self) -> tuple[int, int, int]:
-        """(last sequence, last offset, offset delta) of the last batch."""
+        """Return (last sequence, last offset, offset delta) of the last batch."""
         if not self.batches:
             return -1, -1, 0
         batch = self.batches[-1]
         return batch.last_sequence, batch.last_offset, batch.count - 1
 
     def kept(self) -> Producer:
-        """What a snapshot keeps of it."""
+        """Return the part that a snapshot keeps."""
         return replace(self, batches=[*self.batches[:-1], *(replace(batch, timestamp=self.timestamp)
                                                             for batch in self.batches[-1:])])
 
@@ -83,7 +83,7 @@ class Producers:
         self.map_end = 0
 
     def verify(self, batch: BatchInfo, client: bool) -> BatchInfo | None:
-        """The batch kept for a duplicate, else None; raises RefusedError."""
+        """Return the batch kept for a duplicate, else None. Raises RefusedError."""
         known = self.by_id.get(batch.producer_id)
         if known is None:
             return None
