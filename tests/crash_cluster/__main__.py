@@ -38,7 +38,7 @@ def main() -> int:
         wrong = summary(campaign.run(arguments.faults, arguments.seconds))
         if not wrong:
             campaign.stop()
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
+    except Exception as error:  # noqa: BLE001 - every error is a finding
         wrong = "".join(traceback.format_exception(error))
     finally:
         campaign.cluster.close()

@@ -1,4 +1,4 @@
-"""What the first loop of a process keeps for all others is there before a test is watched for leaks."""
+"""Create what the first loop of a process keeps for all others before a test is checked for leaks."""
 
 import asyncio
 
@@ -8,5 +8,5 @@ import uvloop
 
 @pytest.fixture(scope="session", autouse=True)
 def first_loop() -> None:
-    """The loop library keeps two descriptors for signals as long as the process lives."""
+    """Run a first loop: the loop library keeps two descriptors for signals as long as the process lives."""
     uvloop.run(asyncio.sleep(0))

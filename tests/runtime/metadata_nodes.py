@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def formatted(directory: Path, **fields: Any) -> Path:
-    """A directory that is formatted for node 1."""
+    """Return a directory that is formatted for node 1."""
     format_storage(FormatRequest(**{
         "node_id": 1, "cluster_id": CLUSTER, "directories": (directory,), "endpoints": (ENDPOINT,), **fields}),
         NOW_MS, ids(700))
@@ -40,8 +40,8 @@ def formatted(directory: Path, **fields: Any) -> Path:
 class Node:
     """The metadata quorum of a formatted directory, on a loop that runs only inside the calls; time stands still.
 
-    With `durability` per-append every append is durable when it returns, so that the same calls make the same system
-    calls in the same order. `leads`: wait until it is the active controller.
+    With `durability` per-append every append is durable when it returns. So the same calls make the same system calls
+    in the same order. `leads`: wait until it is the active controller.
     """
 
     def __init__(self, directory: Path, *, durability: str = "per-append", static: dict[str, str] | None = None,
@@ -91,7 +91,7 @@ class Node:
         quorum.metadata._new_id = ids(quorum.log.log_end_offset * 1000 + 1000)
         quorum.driver.on_turn = self._turned.set
         quorum.start()
-        self.now_ms += 1               # the only voter stands as soon as time goes on
+        self.now_ms += 1               # the only voter campaigns as soon as time moves
         return quorum
 
     def _failed(self, error: BaseException) -> None:
@@ -125,7 +125,7 @@ class Node:
         return self.loop.run_until_complete(work)
 
     def wait(self, done: Callable[[], bool]) -> None:
-        """Lets the quorum work until it is so; raises what made it stop."""
+        """Let the quorum work until the condition holds; raise the error that stopped it."""
         async def work() -> None:
             async with asyncio.timeout(30):
                 while not done() and not self.failures:
@@ -149,19 +149,19 @@ class Node:
         return answers[0]
 
     def snapshot(self) -> Any:
-        """Writes a snapshot of what is committed; gives its id."""
+        """Write a snapshot of what is committed; return its id."""
         before = self.quorum.snapshots.ids
         self.run(self.quorum.keeper.write())
         assert self.quorum.snapshots.ids != before
         return self.quorum.snapshots.ids[-1]
 
     def write_snapshot_when_due(self) -> None:
-        """The keeper looks now, and from now on not by itself."""
+        """Let the keeper check now, and from now on not by itself."""
         self.quorum.keeper.close()
         self.run(self.quorum.keeper.write_when_due())
 
     def join(self, incarnation: int = 1, **fields: Any) -> None:
-        """Registers this node's broker and lets it take part."""
+        """Register this node's broker and let it take part."""
         epoch = self.ask(BrokerRegistrationRequest(**{
             "broker_id": self.properties.node_id, "cluster_id": self.properties.cluster_id,
             "incarnation_id": UUID(int=5000 + incarnation), "rack": None,

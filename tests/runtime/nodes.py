@@ -1,4 +1,4 @@
-"""Nodes for tests: a real one on a loop in this process, with clients of ours in a thread beside it."""
+"""Nodes for tests: a real one on a loop in this process, with kraft's clients in a thread beside it."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,13 +20,14 @@ SETTINGS = {
 
 
 def config(data: Path, **settings: str) -> NodeConfig:
-    """A node's configuration on loopback with ports that the system chooses."""
+    """Return a node's configuration on loopback with ports that the system chooses."""
     changed = {name.replace("_", "."): text for name, text in settings.items()}
     return NodeConfig({"log.dirs": str(data), **SETTINGS, **changed})
 
 
 def with_node(settings: NodeConfig, work: Callable[[Cluster, Node], Any]) -> Any:
-    """Starts a node, runs `work` in a thread with a client of it, stops the node, and gives what `work` gave."""
+    """Start a node, run `work` in a thread with a client of the node, stop the node, and return the result of
+    `work`."""
 
     async def main() -> Any:
         node = Node(settings)

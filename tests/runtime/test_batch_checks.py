@@ -1,4 +1,4 @@
-"""Costly batches on a real node: they are answered, and it was the helper's thread that checked them."""
+"""Costly batches on a real node: they are answered, and the helper's thread checked them."""
 
 import asyncio
 import threading
@@ -31,7 +31,7 @@ def test_a_costly_batch_is_answered(tmp_path, monkeypatch):
 
 
 class Check:
-    """Notes in which threads it was called."""
+    """Notes the threads in which it was called."""
 
     def __init__(self, run=lambda: None, resume=lambda: None, peer_host="10.0.0.1"):
         self.peer_host = peer_host

@@ -1,4 +1,4 @@
-"""Connecting to brokers that may be gone, on real sockets."""
+"""Connections to brokers that may be offline, on real sockets."""
 
 import socket
 
@@ -21,7 +21,7 @@ def test_what_an_address_says() -> None:
             bound.bind(("127.0.0.1", 0))
             there, gone = endpoint(listening.getsockname()[1]), endpoint(bound.getsockname()[1])
             unknown = endpoint(1, "no-such-host.invalid")
-            assert await probe([there]) is Found.THERE       # although nobody accepts: the process may hang
+            assert await probe([there]) is Found.THERE       # although nothing accepts: the process may hang
             assert await probe([gone]) is Found.GONE
             assert await probe([gone, there]) is Found.THERE
             assert await probe([gone, unknown]) is Found.SILENT

@@ -1,4 +1,4 @@
-"""The first leader makes the cluster's id; a node writes it down when it is committed, whenever it crashes."""
+"""The first leader creates the cluster's id. A node writes it down once it is committed, whenever it crashes."""
 
 import asyncio
 from pathlib import Path
@@ -20,7 +20,7 @@ VOTER = Voter(ReplicaKey(1, UUID(int=1 << 100)), (Endpoint("CONTROLLER", "127.0.
 
 
 def nameless(top: Path, **fields: Any) -> Path:
-    """A directory for a first voter that knows no cluster id."""
+    """Return a directory for a first voter that knows no cluster id."""
     return formatted(top, cluster_id="", standalone=False, initial_voters=(VOTER,), **fields)
 
 
@@ -30,7 +30,7 @@ def id_in(directory: Path) -> str | None:
 
 
 class Writer:
-    """Writes the id to a directory; the first `failures` times a crash comes before."""
+    """Writes the id to a directory; the first `failures` calls crash before they write."""
 
     def __init__(self, directory: Path, failures: int) -> None:
         self._directory = directory

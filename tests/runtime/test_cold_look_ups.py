@@ -1,4 +1,4 @@
-"""What look-ups and loads need and is not in memory: another thread reads it, and they are made when it is there."""
+"""Look-ups and loads whose data is not in memory: another thread reads the data, and they run once it is in memory."""
 
 import os
 import select
@@ -28,7 +28,7 @@ CONFIG = {"segment_bytes": SEGMENT_BATCHES * (BATCH_BYTES + 200), "index_interva
 
 
 def evict(directory: Path) -> None:
-    """Takes the log's files out of the page cache, as far as the system lets us."""
+    """Remove the log's files from the page cache, as far as the system permits."""
     for path in directory.iterdir():
         if path.suffix in (".log", ".index", ".timeindex"):
             fd = os.open(path, os.O_RDONLY)
@@ -46,7 +46,7 @@ def fill(log: Log, key: Callable[[int], bytes]) -> None:
 
 @contextmanager
 def cold_reader() -> Iterator[ColdReader]:
-    """Not a fixture: its value would outlive its test, and count as left behind."""
+    """Provide a cold reader. Not a fixture: its value would outlive its test, and count as a leak."""
     reader = ColdReader()
     try:
         yield reader
@@ -56,7 +56,8 @@ def cold_reader() -> Iterator[ColdReader]:
 
 @contextmanager
 def cold_log(tmp_path: Path, **settings: int) -> Iterator[tuple[Log, ColdReader]]:
-    """Four segments, which nobody has looked at since they were opened. The end of the last counts as in memory."""
+    """Open four segments of which nothing was read since they were opened. The end of the last one counts as in
+    memory."""
     with Log(tmp_path / "t-0", LogConfig(**CONFIG)) as made:
         fill(made, lambda number: b"%d" % number)
     with cold_reader() as cold, Log(tmp_path / "t-0", LogConfig(**CONFIG, **settings)) as log:
@@ -66,7 +67,7 @@ def cold_log(tmp_path: Path, **settings: int) -> Iterator[tuple[Log, ColdReader]
 
 
 def settle(cold: ColdReader, is_done: Callable[[], object]) -> int:
-    """What the loop does until it is done; how many reads that were."""
+    """Run the loop's part until the condition holds; return how many reads that took."""
     before = cold.ranges_total
     while not is_done():
         assert cold.pending_count > 0
@@ -82,7 +83,8 @@ def need(asked: bool) -> None:
 
 @pytest.mark.parametrize("number", [0, 5, 15, 25])
 def test_an_offset_for_a_time(number: int, tmp_path: Path) -> None:
-    """The indexes of each segment on the way, what tells its largest time, and what is looked for."""
+    """The reads are the indexes of each segment on the way, the batch with its largest time, and the batch that is
+    searched."""
     with cold_log(tmp_path) as (log, cold):
         found: list[object] = []
         need(cold.warm_time(log, START_MS + number, lambda: found.append(log.offset_for_time(START_MS + number))))
@@ -103,7 +105,7 @@ def test_the_largest_time(tmp_path: Path) -> None:
 
 
 def test_a_read(tmp_path: Path) -> None:
-    """The two indexes of its segment, and the data."""
+    """The reads are the two indexes of its segment, and the data."""
     with cold_log(tmp_path) as (log, cold):
         found: list[int] = []
         need(cold.warm_read(log, 15, 1, lambda: found.append(log.read(15, 1, "log_end").next_offset)))
@@ -113,7 +115,7 @@ def test_a_read(tmp_path: Path) -> None:
 
 
 def test_retention(tmp_path: Path) -> None:
-    """The two indexes and the end of each segment that may go this time."""
+    """The reads are the two indexes and the end of each segment that may be deleted this time."""
     with cold_log(tmp_path, retention_ms=1000) as (log, cold):
         now_ms = START_MS + 2000
         deleted: list[int] = []
@@ -130,11 +132,11 @@ def test_retention_without_a_time_looks_at_nothing(tmp_path: Path) -> None:
 
 
 def test_a_read_behind_what_compaction_has_left_of_a_segment(tmp_path: Path) -> None:
-    """It goes on in the next one."""
+    """The read continues in the next segment."""
     settings = LogConfig(**CONFIG, cleanup_policy="compact")
     last = SEGMENT_BATCHES - 1
     with Log(tmp_path / "t-0", settings) as made:
-        # The last record of the first segment is written over by a later one.
+        # A later record replaces the last record of the first segment.
         fill(made, lambda number: b"%d" % (number if number != last else BATCHES // 2))
         made.compact(force=True)
     with cold_reader() as cold, Log(tmp_path / "t-0", settings) as log:
@@ -185,4 +187,4 @@ def test_list_offsets_answers_when_all_of_it_is_there(tmp_path: Path) -> None:
         assert [(each.error_code, each.offset) for topic in answer.topics for each in topic.partitions] == [
             (0, 15), (0, BATCHES - 1), (0, 5)]
         run_through(list_offsets(broker, ListOffsetsRequest(topics=asked), context, answers.append))
-        assert len(answers) == 2               # at once
+        assert len(answers) == 2               # both are answered at once

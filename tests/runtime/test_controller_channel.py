@@ -1,4 +1,4 @@
-"""The row of requests to the active controller goes on, whatever one of them meets."""
+"""The queue of requests to the active controller continues, whatever happens to one of them."""
 
 import asyncio
 import logging
@@ -46,7 +46,7 @@ def test_a_fault_of_ours_ends_one_request_and_not_the_channel(caplog: pytest.Log
 
 @pytest.mark.parametrize("host", ["x" * 64, "a..b", "a\0b", ".", "é" * 70])
 def test_a_host_that_is_none_is_a_node_that_cannot_be_reached(host: str) -> None:
-    """Whoever says that it leads says where, too."""
+    """The node that claims to be the leader also announces this host."""
     async def reach() -> None:
         line = Line("test")
         with pytest.raises((OSError, TimeoutError)):
@@ -57,7 +57,7 @@ def test_a_host_that_is_none_is_a_node_that_cannot_be_reached(host: str) -> None
 
 
 class Greeter(asyncio.Protocol):
-    """A controller that tells its versions and nothing else."""
+    """A controller that reports its versions and answers nothing else."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)

@@ -1,4 +1,5 @@
-"""Records that are missing when a log is opened are reported: in the log, as a metric, in `kraft cluster status`."""
+"""Missing records of a log that is opened are reported: in the node's log, as a metric, and in `kraft cluster
+status`."""
 
 import os
 from collections.abc import Callable

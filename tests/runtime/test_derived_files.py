@@ -1,4 +1,4 @@
-"""A node whose derived files are damaged: it serves, and reports what it made again."""
+"""A node whose derived files are damaged: it serves, and reports which files it created again."""
 
 import shutil
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def check(cluster: Cluster, node: Node) -> None:
 
 def test_a_damaged_topic_id_is_written_again(
         tmp_path: Path, template: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """From the metadata log. Of what had its place nothing is deleted."""
+    """The id comes from the metadata log. Nothing that had the file's place is deleted."""
     data = Path(shutil.copytree(template, tmp_path / "data"))
     ids = {name: read_partition_metadata(data / f"{name}-0") for name in DAMAGES}
     for name, damage in DAMAGES.items():

@@ -36,13 +36,13 @@ def remove(path: Path) -> None:
 
 
 def replace(path: Path) -> None:
-    """As unmounting does: the path leads to another directory."""
+    """Replace the directory as unmounting does: the path leads to another directory."""
     path.rename(path.with_name("unmounted"))
     path.mkdir()
 
 
 def replace_by_another(path: Path) -> None:
-    """An older copy of it is mounted there."""
+    """Mount an older copy of the directory in its place."""
     replace(path)
     shutil.copy(path.with_name("unmounted") / META_PROPERTIES, path)
 
@@ -78,7 +78,7 @@ def test_a_directory_that_vanishes_goes_offline(
         leader = cluster.leader("t", 0)
         loss(second)
         on_loop(node, node.watch.look())
-        with monkeypatch.context() as known:       # a client that has not asked for the metadata since
+        with monkeypatch.context() as known:       # a client that has not requested the metadata since
             known.setattr(cluster, "leader", lambda _topic, _partition: leader)
             assert produce(cluster, "t", b"value").error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert produce(cluster, "other", b"value").error_code == 0
@@ -118,7 +118,7 @@ def test_a_controller_without_its_directory_stops(tmp_path: Path, caplog: pytest
         await node.start()
         leads = asyncio.Event()
         node.quorum.metadata.subscribe(lambda _delta, _image: leads.set())
-        await asyncio.wait_for(leads.wait(), SECONDS)      # from here on it makes no files
+        await asyncio.wait_for(leads.wait(), SECONDS)      # from here on it creates no files
         shutil.rmtree(tmp_path / "data")
         await ended_by_itself(node, "data")
 
@@ -196,7 +196,7 @@ async def offset_for_time(node: Node) -> None:
 
 
 async def checkpoint(node: Node) -> None:
-    """As `_every` runs it."""
+    """Run the checkpoint as `_every` does."""
     try:
         await node.housekeeping._checkpoint()
     except StorageError as error:
@@ -222,7 +222,8 @@ def test_a_directory_that_is_still_there_is_not_lost(tmp_path: Path) -> None:
 
 def test_a_directory_whose_device_gives_no_answer_is_lost(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """Such as a network file system whose server is dead. The others are looked at meanwhile, and nobody waits."""
+    """A network file system whose server is down is such a device. The other directories are checked meanwhile, and
+    nothing waits."""
     hung, sound = tmp_path / "hung", tmp_path / "sound"
     for path in (hung, sound):
         path.mkdir()
@@ -273,7 +274,7 @@ def test_a_watch_closes_while_a_check_ends(tmp_path: Path, monkeypatch: pytest.M
 
         watch = DirectoryWatch([tmp_path], pytest.fail)
         monkeypatch.setattr(watch, "_begin", begin)
-        while not checks:  # noqa: ASYNC110 - one step of the loop
+        while not checks:  # noqa: ASYNC110 - one iteration of the loop
             await asyncio.sleep(0)
         checks[0].set_result(None)
         async with asyncio.timeout(SECONDS):

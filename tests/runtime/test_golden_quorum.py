@@ -1,5 +1,5 @@
-"""The core opens the metadata logs that Kafka's controllers left: voters, epochs, snapshots, votes and log ends are
-what Kafka's own tools told of them."""
+"""Metadata logs that Kafka's controllers left, opened by the core: voters, epochs, snapshots, votes and log ends are
+those that Kafka's own tools reported."""
 
 import json
 import random
@@ -35,7 +35,7 @@ NODES = [(kind, node) for kind in ("dynamic", "static") for node in (1, 2, 3)]
 
 
 def told_voters(facts: dict[str, Any]) -> VoterSet:
-    """Those of `kafka-metadata-quorum describe --status`."""
+    """Return the voters of `kafka-metadata-quorum describe --status`."""
     text = re.search(r"CurrentVoters:\s*(.*)", facts["quorum_status"])
     assert text is not None
     found = []

@@ -1,4 +1,4 @@
-"""What the group coordinator is told of a replicated partition: loads while leaderships change, what is committed."""
+"""Events of a replicated partition for the group coordinator: loads while leaderships change, and what is committed."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -39,7 +39,7 @@ class Broker(Node):
 
     def __init__(self, log: Log) -> None:
         self.now_ms = START_MS
-        self.lag = True              # the partition tells what is committed
+        self.lag = True              # the partition reports what is committed
         self.purgatory = Purgatory(asyncio.get_running_loop().call_soon)
         table = PartitionTable(self.purgatory)
         self.partition = Partition(log, OFFSETS_TOPIC, bytes(16), 0)
@@ -75,7 +75,7 @@ class Broker(Node):
 
 
 async def turns(until: Callable[[], bool]) -> None:
-    """A few turns of the loop."""
+    """Run a few iterations of the loop."""
     for _ in range(200):
         if until():
             return
@@ -85,7 +85,7 @@ async def turns(until: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a coroutine on a log. Loading goes batch by batch; nothing waits for the clock."""
+    """Return a function that runs a coroutine on a log. Loading goes batch by batch; nothing waits for the clock."""
     monkeypatch.setattr(group_driver, "LOAD_BYTES", 1)
     monkeypatch.setattr(group_driver, "WAIT_AGAIN_SECONDS", 0)
 
@@ -100,7 +100,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 async def filled(log: Log, count: int = 5, partitions: int = 1) -> None:
-    """The coordinator before: `count` commits of the group "g" in `count` batches, none of them committed."""
+    """Run the previous coordinator: `count` commits of the group "g" in `count` batches, none of them committed."""
     broker = Broker(log)
     broker.lead(1)
     await broker.serving()
@@ -113,7 +113,7 @@ async def filled(log: Log, count: int = 5, partitions: int = 1) -> None:
 
 
 def asked(broker: Broker) -> Pending:
-    """What the group has committed."""
+    """Request what the group has committed."""
     return broker.send(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)]))
 
 
@@ -187,7 +187,7 @@ def test_one_batch_with_many_offsets_is_loaded_in_turns(run: Run, monkeypatch: p
 
 
 class Cold:
-    """Nothing is in memory: notes what is to be brought there, and says that it is when the test says so."""
+    """A reader with nothing in memory: notes what is to be read, and reports it as read on the test's request."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []

@@ -1,4 +1,4 @@
-"""Whose batch is checked next: hosts share the thread by the time that they took of it."""
+"""Order of batch checks: hosts share the thread by the time that they have used of it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ class Work(NamedTuple):
 
 
 def order(shares: HostShares[Work], costs_ns: dict[str, int], count: int = 1000) -> str:
-    """The hosts of the next pieces of work, one letter each, while some wait."""
+    """Return the hosts of the next pieces of work, one letter each, while some wait."""
     served = ""
     while shares and len(served) < count:
         work = shares.take()

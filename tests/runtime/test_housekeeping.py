@@ -1,4 +1,4 @@
-"""Upkeep of a node's logs: what it does in threads, and how little is left for the loop."""
+"""Upkeep of a node's logs: which work runs in threads, and how little remains for the loop."""
 
 import asyncio
 import threading
@@ -27,7 +27,7 @@ def node_config(tmp_path, **settings):
 
 
 def create(cluster, name: str, **settings: str) -> None:
-    """A topic of one partition, in segments of two batches."""
+    """Create a topic of one partition, in segments of two batches."""
     settings = {"internal_segment_bytes": "131072"} | settings
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=[
         CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in settings.items()])
@@ -36,7 +36,7 @@ def create(cluster, name: str, **settings: str) -> None:
 
 
 def fill(cluster, topic: str) -> None:
-    """`ROUNDS` batches with the same keys, of some 60 kB each."""
+    """Append `ROUNDS` batches with the same keys, of some 60 kB each."""
     leader = cluster.leader(topic, 0)
     for number in range(ROUNDS):
         builder = BatchBuilder()
@@ -50,7 +50,7 @@ def fill(cluster, topic: str) -> None:
 
 
 def on_loop(node, work):
-    """Has the node's loop run a coroutine; gives what that gave."""
+    """Run a coroutine on the node's loop; return its result."""
     return asyncio.run_coroutine_threadsafe(work, node.housekeeping.cleaner.loop).result()
 
 
@@ -59,8 +59,8 @@ def run_cleaner(node) -> None:
 
 
 def test_compaction_leaves_the_loop_a_few_short_steps(tmp_path):
-    """The bytes are read and written in the cleaner's thread; the loop does two looks, a swap for each group of
-    segments, one note, whatever the size."""
+    """The cleaner's thread reads and writes the bytes. The loop does two checks, one swap for each group of segments,
+    and one note, whatever the size."""
     threads: list[int] = []
 
     def work(cluster, node):
@@ -125,7 +125,7 @@ def test_retention_and_file_removal(tmp_path):
 
 
 def test_retention_takes_few_segments_at_once(tmp_path, monkeypatch):
-    """Between two looks at the clock it takes few segments with one mark."""
+    """Retention deletes few segments with one mark between two checks of the clock."""
     taken: list[int] = []
     retain_some = Housekeeping._retain_some
 
@@ -149,7 +149,7 @@ def test_retention_takes_few_segments_at_once(tmp_path, monkeypatch):
 
 
 def test_retention_waits_for_what_is_not_in_memory(tmp_path):
-    """It deletes nothing before another thread has read what it looks at."""
+    """Retention deletes nothing before another thread has read what it checks."""
     asked: list[tuple[int, int]] = []
 
     class Cold:
@@ -217,7 +217,7 @@ def test_the_first_round_comes_soon_after_the_start(tmp_path):
 
 
 def test_idle_producers_are_forgotten_at_their_own_interval(tmp_path):
-    """Retention is far away."""
+    """The time-out works although the next retention is far away."""
     def work(cluster, node):
         create(cluster, "t")
         producer = confluent_kafka.Producer({

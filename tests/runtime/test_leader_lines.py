@@ -1,4 +1,4 @@
-"""Checks of leaders on real sockets: closed connections and refused ones, with a process that lives or not."""
+"""Checks of leaders on real sockets: closed connections and refused ones, with a process that lives or does not."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ SECONDS = 20
 
 
 class Leader(asyncio.Protocol):
-    """A broker that answers ApiVersions; `closes`: so many connections it closes instead, when something arrives."""
+    """A broker that answers ApiVersions. It closes the next `closes` connections instead when data arrives."""
 
     closes = 0
     opened = 0
@@ -59,7 +59,7 @@ def registered(port: int) -> BrokerRegistration:
 
 
 class Lines:
-    """`ended`: of the last answer."""
+    """Lines to the leader under test. `ended` checks broker 2 and returns those that ended."""
 
     def __init__(self, port: int) -> None:
         self.port = port

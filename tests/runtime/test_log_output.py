@@ -1,4 +1,4 @@
-"""Lines that a node writes about itself: causes in one line, tracebacks only for faults of ours."""
+"""Lines that a node writes about itself: causes in one line, tracebacks only for its own faults."""
 
 import json
 import logging

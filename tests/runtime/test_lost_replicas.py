@@ -1,4 +1,5 @@
-"""Replicas whose log cannot be opened: the controller is told, and what lacked room comes back by itself."""
+"""Replicas whose log cannot be opened: the node reports them to the controller, and those that lacked room come back by
+themselves."""
 
 import errno
 import shutil
@@ -41,7 +42,7 @@ def is_lost(node: Node) -> bool:
 
 
 async def told(node: Node) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """Which replicas failed, and which of them are tried again."""
+    """Return the replicas that failed, and those of them that are tried again."""
     return list(node.replicas.failed), node.replicas.lacking()
 
 
@@ -72,13 +73,14 @@ def test_a_log_that_cannot_be_made_is_lost_until_there_is_room(
         assert registered(node).directory_of(1) == node.logs.directory_ids[0]
 
     with_node(config(tmp_path), first)
-    caplog.clear()                     # what was logged holds the frames of the failure
+    caplog.clear()                     # the logged records hold the frames of the failure
     with_node(config(tmp_path), second)
 
 
 def test_logs_leave_descriptors_for_connections(tmp_path: Path, caplog: pytest.LogCaptureFixture,
                                                 monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node near its limit refuses the next log, not the next client, and says what is taken and why."""
+    """A node near its limit refuses the next log, not the next client. It logs how many descriptors are in use and why
+    it refuses."""
     monkeypatch.setattr(housekeeping, "REOPENING_PERIOD_SECONDS", 0.02)
 
     def body(cluster: Cluster, node: Node) -> None:
@@ -102,7 +104,7 @@ def test_logs_leave_descriptors_for_connections(tmp_path: Path, caplog: pytest.L
 @pytest.mark.parametrize("moment", ["opening the log", "taking the role"])
 def test_a_replica_that_met_an_unexpected_error_is_tried_again(
         tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
-    """Without a restart, and without a change of the metadata. The records that it had are there."""
+    """The replica comes back without a restart and without a change of the metadata. Its records are still present."""
     monkeypatch.setattr(housekeeping, "REOPENING_PERIOD_SECONDS", 0.02)
     monkeypatch.setattr(retries, "FIRST_SECONDS", 0.02)
     monkeypatch.setattr(retries, "PAUSE_SECONDS_MAX", 0.04)
@@ -176,7 +178,7 @@ def test_a_directory_that_is_full_stays_offline(tmp_path: Path, caplog: pytest.L
 @pytest.mark.parametrize("named", ["first", "second"])
 def test_of_a_log_in_two_directories_the_one_that_the_metadata_names_stays(
         tmp_path: Path, caplog: pytest.LogCaptureFixture, named: str) -> None:
-    """One was away, and the replica was made anew in the other meanwhile."""
+    """One directory was offline, and the replica was meanwhile created again in the other one."""
     paths = {"first": tmp_path / "first", "second": tmp_path / "second"}
     settings = config(tmp_path, log_dirs=f"{paths['first']},{paths['second']}")
 

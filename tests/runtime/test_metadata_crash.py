@@ -1,4 +1,4 @@
-"""The machine stops anywhere: what was committed is there again, and what is there was decided."""
+"""The machine stops at any point: what was committed is present again, and what is present was decided."""
 
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ SETTINGS = {"segment_bytes": 3_000, "retention_bytes": 6_000, "retention_ms": -1
 
 
 class History:
-    """The states that the node went through, by the offset behind their last record."""
+    """States that the node went through, by the offset after their last record."""
 
     def __init__(self) -> None:
         self.states: dict[int, MetadataImage] = {}
@@ -29,12 +29,13 @@ class History:
         self.states[image.offset + 1] = image.state()
 
     def at(self, end_offset: int) -> MetadataImage:
-        """The state of a log that ends there: that of the last decision at or before it."""
+        """Return the state of a log that ends at `end_offset`: that of the last decision at or before it."""
         return self.states[max(known for known in self.states if known <= end_offset)]
 
 
 def work(directory: Path, trace: Trace, history: History) -> None:
-    """Two lives of a node, with topics made and deleted, snapshots and a clean-up; marks tell what is committed."""
+    """Run two lives of a node, with topics created and deleted, snapshots and a clean-up; marks record what is
+    committed."""
     for life in range(2):
         with Node(directory, **SETTINGS) as node:
             node.metadata.subscribe(lambda _, image: history.note(image))
@@ -51,7 +52,7 @@ def work(directory: Path, trace: Trace, history: History) -> None:
 
 
 def crashes(disk: Disk, events: list[Event], random: Random) -> Iterator[tuple[int, str, int, State]]:
-    """States left by a crash after each event, with the end offset that was committed by then."""
+    """Yield states left by a crash after each event, with the end offset that was committed by then."""
     committed = 0
     seen: set[bytes] = set()
     for number, event in enumerate(events):

@@ -79,8 +79,8 @@ def test_the_first_start_writes_what_kafka_writes(tmp_path: Path) -> None:
 
 @needs_golden
 def test_the_first_batch_is_kafkas(tmp_path: Path) -> None:
-    """Types and values of golden/node's first control records, but for what KIP-642 adds to the voters: the cluster's
-    id."""
+    """Types and values of golden/node's first control records, except for the cluster's id, which KIP-642 adds to the
+    voters."""
     data = golden("node", "data", DIRECTORY_NAME, "00000000000000000000.log").read_bytes()
     kafkas = control_records(next(iter(walk(data))))
     request = FormatRequest(node_id=1, cluster_id="c", directories=(tmp_path / "d",),
@@ -123,7 +123,7 @@ def test_a_start_that_got_no_further_than_its_epoch_is_not_repeated(tmp_path: Pa
 
 
 def test_a_controller_without_its_vote_does_not_start(tmp_path: Path) -> None:
-    """It could vote a second time in an epoch. The error gives the way out of a controller that is alone."""
+    """It could vote a second time in an epoch. The error names the remedy for a controller that is alone."""
     formatted(tmp_path)
     with Node(tmp_path) as node:
         epoch = node.metadata.leader_epoch
@@ -137,7 +137,7 @@ def test_a_controller_without_its_vote_does_not_start(tmp_path: Path) -> None:
 
 
 def test_the_log_is_not_for_other_accounts(tmp_path: Path) -> None:
-    """It holds keys of SCRAM credentials."""
+    """The log holds keys of SCRAM credentials."""
     log = formatted(tmp_path) / DIRECTORY_NAME
     log.chmod(0o755)
     Node(tmp_path).close()
@@ -170,8 +170,8 @@ def test_a_wiped_disk_does_not_lead(tmp_path: Path) -> None:
 
 
 def test_a_configured_voter_leads_alone(tmp_path: Path) -> None:
-    """`controller.quorum.voters` with this node only: kraft.version 0, as Kafka's nodes have it without --standalone.
-    A directory that was formatted with itself as the voter goes by what stands there."""
+    """A node whose `controller.quorum.voters` names only itself has kraft.version 0, as Kafka's nodes without
+    --standalone have it. A directory that was formatted with the node itself as voter follows what it contains."""
     static = {"controller.quorum.voters": "1@127.0.0.1:9093"}
     formatted(tmp_path / "static", standalone=False)
     formatted(tmp_path / "dynamic")
@@ -204,8 +204,8 @@ def test_a_transaction_that_was_left_open_is_aborted(tmp_path: Path) -> None:
 
 
 def test_answers_wait_for_the_disk(tmp_path: Path) -> None:
-    """Group commit: the eventfd tells when to look; many requests are decided meanwhile. A flusher that gathers for the
-    logs of a node does not keep who waits for metadata."""
+    """Group commit: the eventfd reports when to check, and many requests are decided meanwhile. A flusher that gathers
+    for the logs of a node does not delay requests that wait for metadata."""
     formatted(tmp_path)
     with Flusher(linger_us=60_000_000) as flusher, Node(tmp_path, durability="group-commit", flusher=flusher) as node:
         node.join()
@@ -285,7 +285,7 @@ def test_a_restart_reads_the_newest_snapshot(tmp_path: Path) -> None:
 
 
 def test_a_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
-    """The log still reaches back; when it does not, the node says so and does not start."""
+    """The log still reaches back far enough. If it does not, the node reports that and does not start."""
     formatted(tmp_path)
     with Node(tmp_path) as node:
         node.join()
@@ -353,7 +353,7 @@ def test_only_the_active_controller_answers_heartbeats(tmp_path: Path) -> None:
 
 
 def test_old_snapshots_and_the_log_before_them_go(tmp_path: Path) -> None:
-    """The log begins where the oldest snapshot ends, and a restart needs nothing else."""
+    """The log begins where the oldest snapshot ends, and a restart needs nothing older."""
     formatted(tmp_path)
     with Node(tmp_path, retention_bytes=20_000, retention_ms=-1, segment_bytes=4_096, snapshot_bytes=1) as node:
         node.join()
@@ -387,7 +387,7 @@ def test_old_snapshots_go_by_age(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_from_the_leader_replaces_the_image(tmp_path: Path) -> None:
-    """A node that was away for longer than the log reaches back hears of all that is different, and goes on."""
+    """A node that was offline for longer than the log reaches back learns all that is different, and continues."""
     formatted(tmp_path / "ahead")
     with Node(tmp_path / "ahead") as node:
         node.join()
@@ -417,7 +417,7 @@ def test_a_snapshot_from_the_leader_replaces_the_image(tmp_path: Path) -> None:
 
 
 def test_a_crash_before_the_log_begins_behind_a_snapshot_from_the_leader(tmp_path: Path) -> None:
-    """Also where the log is longer than the snapshot: its records are an overtaken leader's."""
+    """The case in which the log is longer than the snapshot is included: its records are an overtaken leader's."""
     formatted(tmp_path / "ahead")
     for _ in range(3):
         with Node(tmp_path / "ahead") as node:
@@ -441,7 +441,8 @@ def test_a_crash_before_the_log_begins_behind_a_snapshot_from_the_leader(tmp_pat
 
 @needs_golden
 def test_kafkas_node_goes_on_here(tmp_path: Path) -> None:
-    """golden/node: topics, ids, settings and partitions are those that Kafka told; then it is ours to change."""
+    """Topics, ids, settings and partitions of golden/node are those that Kafka reported. Afterwards this node can
+    change them."""
     directory = copied(tmp_path, "node", "data")
     expected = load_json(golden("node", "expected.json"))
     with Node(directory) as node:
@@ -466,7 +467,7 @@ def test_kafkas_node_goes_on_here(tmp_path: Path) -> None:
 @needs_golden
 @pytest.mark.parametrize(("kind", "node"), [(kind, node) for kind in ("dynamic", "static") for node in (1, 2, 3)])
 def test_kafkas_quorums_are_read_and_not_led(tmp_path: Path, kind: str, node: int) -> None:
-    """Every directory opens and replays to its end; a node that is not the only voter does not lead alone."""
+    """Every directory opens and replays to its end. A node that is not the only voter does not lead alone."""
     directory = copied(tmp_path, "quorum", kind, f"node-{node}")
     voters = {"controller.quorum.voters": "1@127.0.0.1:1,2@127.0.0.1:2,3@127.0.0.1:3"} if kind == "static" else {}
     with Node(directory, leads=False, static=voters) as opened:

@@ -41,7 +41,7 @@ def get(node, path="/metrics"):
 
 
 def scrape(node):
-    """Samples by name and label values, these in the order of the label names."""
+    """Return the samples by name and label values, which have the order of the label names."""
     status, text = get(node)
     assert status == 200
     return {(sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
@@ -66,7 +66,7 @@ def fetch(cluster, topic):
 
 
 def commit(cluster, group, topic):
-    """A simple group's offset; the topic of offsets comes into being with the first."""
+    """Commit a simple group's offset; the first commit creates the offsets topic."""
     request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(
         name=topic, partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=1)])])
     return cluster.coordinator(group).send(request, OffsetCommitResponse, version=8)
@@ -191,7 +191,7 @@ def test_only_metrics_and_only_a_few_at_a_time(tmp_path):
         finally:
             for each in silent:
                 each.close()
-        for _ in range(1000):  # until the node has seen that the silent ones are gone
+        for _ in range(1000):  # until the node has seen that the silent clients have closed
             try:
                 return get(node), get(node, "/other")[0]
             except (http.client.HTTPException, ConnectionError):

@@ -1,7 +1,7 @@
-"""Produce and Fetch that succeed, on real connections: not one Python frame runs on the loop's thread for them.
+"""Successful Produce and Fetch requests on real connections: no Python frame runs on the loop's thread for them.
 
-What is appended and fetched in which version and how follows each other by turns, 1,000 requests for each version. The
-wires are those of `runtime.node`; the last test looks at a whole node.
+The kinds of appends and fetches and the versions alternate, with 1,000 requests for each version. The wiring is that of
+`runtime.node`; the last test examines a whole node.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ FAR_MS = 60_000
 
 
 class Node(serving.Node):
-    """Partitions and handlers on the running loop, as a node puts them together, and one listener."""
+    """Partitions and handlers on the running loop, as a node assembles them, and one listener."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
@@ -97,7 +97,7 @@ async def started(directory: Path) -> AsyncIterator[Node]:
     listener = await node.server.listen("broker", "127.0.0.1", 0, node.channel)
     node.port = listener.port
     assert node.server._sweeper is not None
-    node.server._sweeper.cancel()              # it comes with time, not with requests
+    node.server._sweeper.cancel()              # it runs by time, not by requests
     try:
         yield node
     finally:
@@ -112,7 +112,7 @@ async def started(directory: Path) -> AsyncIterator[Node]:
 
 
 class Client:
-    """One connection, blocking; a context manager. Requests are encoded before they are measured."""
+    """One blocking connection; a context manager. Requests are encoded before they are measured."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -145,8 +145,8 @@ def body(answer: bytes, api_key: int, version: int) -> bytes:
 
 
 async def frames_of(port: int, exchange: Callable[[Client, Client], None]) -> list[str]:
-    """The Python frames of this thread, which is the loop's, while another one has its exchange with the node, over two
-    connections that are open before and after it."""
+    """Return the Python frames of this thread, which is the loop's, while another thread runs its exchange with the
+    node. It uses two connections that are open before and after the measurement."""
     frames: list[str] = []
     loop = asyncio.get_running_loop()
     opened, done = loop.create_future(), loop.create_future()
@@ -166,13 +166,13 @@ async def frames_of(port: int, exchange: Callable[[Client, Client], None]) -> li
                 exchange(one, other)
                 loop.call_soon_threadsafe(done.set_result, None)
                 finish.wait()
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the test must hear of it
+        except BaseException as error:  # noqa: BLE001 - the test reports every error
             loop.call_soon_threadsafe(done.set_exception, error)
 
     thread = threading.Thread(target=work)
     thread.start()
     await opened
-    gc.disable()                       # its callbacks, of whoever installed any, are frames too
+    gc.disable()                       # its callbacks, if any are installed, are frames too
     sys.setprofile(note)
     try:
         go.set()
@@ -182,7 +182,7 @@ async def frames_of(port: int, exchange: Callable[[Client, Client], None]) -> li
         gc.enable()
         finish.set()
         thread.join()
-    own = (__file__, threading.__file__, uvloop.__file__)          # this function, and who awaits it
+    own = (__file__, threading.__file__, uvloop.__file__)          # this function, and its awaiter
     return [frame for frame in frames if not frame.startswith(own)]
 
 
@@ -198,7 +198,7 @@ def produce(version: int, acks: int, *parts: tuple[int, bytes], topic: str = "t"
 
 
 def produces(version: int) -> Iterator[tuple[int, bytes]]:
-    """Every combination by turns: acks, codec, one partition and three, without and with a producer id."""
+    """Yield every combination in rotation: acks, codec, one partition and three, without and with a producer id."""
     codecs = CODECS if version >= ZSTD_FROM else CODECS[:-1]
     sequences: Counter[int] = Counter()
     kinds = product((0, 1, -1), codecs, ((0,), (0, 1, 2)), (False, True))
@@ -218,7 +218,7 @@ def codes(answers: list[bytes], version: int) -> Counter[int]:
 
 
 def exchange_of(frames: list[tuple[int, bytes]], answers: list[bytes]) -> Callable[[Client, Client], None]:
-    """One request after the other; without acknowledgement there is no answer."""
+    """Send one request after the other; without acknowledgement there is no answer."""
     def exchange(client: Client, _other: Client) -> None:
         for acks, frame in frames:
             if acks == 0:
@@ -237,7 +237,7 @@ def test_produce(version: int, tmp_path: Path) -> None:
     async def main() -> list[str]:
         async with started(tmp_path) as node:
             for index in range(3):
-                node.partition("t", index).append(batch())     # the first record of an epoch writes the epoch down
+                node.partition("t", index).append(batch())     # the first record of an epoch has the epoch written
             found = await frames_of(node.port, exchange_of(frames, answers))
             assert node.channel.requests() == {0: REQUESTS, API_VERSIONS: 2}
             assert node.batch_checks.total == 0
@@ -249,7 +249,7 @@ def test_produce(version: int, tmp_path: Path) -> None:
 
 
 def test_produce_of_costly_batches(tmp_path: Path) -> None:
-    """They pass a thread, which is the only one with frames; and large ones that are not compressed, which stay."""
+    """Costly batches pass through a thread, which alone has frames. Large uncompressed ones stay on the loop."""
     version = 13
     kinds = [(acks, records) for acks in (1, -1, 0) for records in COSTLY.values()]
     frames = [(acks, produce(version, acks, (0, records))) for acks, records in islice(cycle(kinds), REQUESTS)]
@@ -268,17 +268,17 @@ def test_produce_of_costly_batches(tmp_path: Path) -> None:
 
 
 def test_produce_that_waits_for_a_flush(tmp_path: Path) -> None:
-    """Fifty at once share flushes."""
+    """Fifty concurrent requests share flushes."""
     version = 9
     pair = produce(version, 1, (0, batch())) + produce(version, -1, (0, batch()))
     answers: list[bytes] = []
 
     async def main() -> list[str]:
         async with started(tmp_path) as node:
-            # The first that waits sets the timer, which runs for as long as it could have waited.
+            # The first waiting request sets the timer, which runs for as long as the request could have waited.
             node.partition(durability="group-commit")
             first = node.produce(batch(), timeout_ms=FAR_MS)
-            while not first.answered:  # noqa: ASYNC110 - the loop turns until the flush has ended
+            while not first.answered:  # noqa: ASYNC110 - the loop runs until the flush has ended
                 await asyncio.sleep(0)
 
             def exchange(client: Client, _other: Client) -> None:
@@ -298,7 +298,7 @@ def test_produce_that_waits_for_a_flush(tmp_path: Path) -> None:
 
 
 def fetch(version: int, offset: int | None, session_id: int = 0, session_epoch: int = -1, topic: str = "t") -> bytes:
-    """`offset` None: what the session has."""
+    """Encode a Fetch; with `offset` None it fetches what the session has."""
     by_id = version >= FETCH_BY_ID_FROM
     asked = [] if offset is None else [FetchTopic(
         topic="" if by_id else topic, topic_id=UUID(bytes=topic_id_of(topic)) if by_id else UUID(int=0),
@@ -308,7 +308,7 @@ def fetch(version: int, offset: int | None, session_id: int = 0, session_epoch: 
 
 
 class Reader:
-    """Fetches by turns: without a session, in one, and one that waits until somebody appends to another topic."""
+    """Fetches in rotation: without a session, in one, and with a wait until the writer appends to another topic."""
 
     def __init__(self, version: int, polled_end: int) -> None:
         self.version = version
@@ -330,7 +330,7 @@ class Reader:
             self.polled_end += 1
 
     def check(self) -> None:
-        """Each was answered with records."""
+        """Check that each request was answered with records."""
         for answer in self.answers:
             response = FetchResponse.decode(body(answer, 1, self.version), self.version)
             [part] = response.responses[0].partitions
@@ -345,7 +345,7 @@ def test_fetch(version: int, tmp_path: Path) -> None:
             partition, polled = node.partition(), node.partition("polled")
             for _ in range(10):
                 partition.append(batch())
-            # The first that waits sets the timer, and the first read of a segment maps its file.
+            # The first waiting request sets the timer, and the first read of a segment maps its file.
             first = node.fetch(("polled", 0, 0), max_wait_ms=FAR_MS)
             polled.append(batch())
             await asyncio.sleep(0)
@@ -362,7 +362,7 @@ def test_fetch(version: int, tmp_path: Path) -> None:
 
 
 def test_a_whole_node(tmp_path: Path) -> None:
-    """What it does by the clock goes on meanwhile; nothing is called once for each request."""
+    """The node's periodic work continues meanwhile; nothing is called once per request."""
     version = 12
 
     def prepare(port: int) -> None:

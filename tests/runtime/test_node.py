@@ -1,4 +1,4 @@
-"""A whole node in this process: what it answers, what it keeps over a restart, what it leaves behind."""
+"""A whole node in this process: what it answers, what survives a restart, what it leaves behind."""
 
 import socket
 import uuid
@@ -373,7 +373,7 @@ def test_what_cannot_be_had_is_named_and_nothing_is_left_open(tmp_path):
 
 
 def test_a_start_that_fails_keeps_the_mark_of_the_last_clean_stop(tmp_path):
-    """Nothing was changed: the controller is still told the epoch in which the broker said goodbye."""
+    """Nothing was changed: the controller still receives the epoch in which the broker shut down cleanly."""
     with_node(config(tmp_path), lambda cluster, node: None)
     epoch = read_clean_shutdown(tmp_path)
     assert epoch > 0
@@ -434,7 +434,7 @@ def test_a_node_that_is_gone_refuses(tmp_path):
 
 @pytest.mark.parametrize(("enabled", "last"), [("true", State.STOPPED), ("false", State.RUNNING)])
 def test_a_node_says_goodbye_unless_it_is_told_not_to(tmp_path, enabled, last):
-    """`controlled.shutdown.enable`."""
+    """Tests `controlled.shutdown.enable`."""
     node = with_node(config(tmp_path, controlled_shutdown_enable=enabled), lambda _cluster, node: node)
     assert node.control.broker.state is last
 

@@ -1,4 +1,5 @@
-"""Which APIs a node serves, beside what Kafka announces; and those about limits, credentials and registration."""
+"""APIs that a node serves, compared with those that Kafka announces; and those about limits, credentials and
+registration."""
 
 import time
 from pathlib import Path
@@ -44,7 +45,7 @@ from tests.runtime.nodes import config, with_node
 
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 NATIVE = {"Produce", "Fetch", "ApiVersions"}
-# Kafka announces these on a broker's listener, and this node does not serve them.
+# Kafka announces these on a broker's listener; this node does not serve them.
 TRANSACTIONS = {"AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "WriteTxnMarkers", "TxnOffsetCommit"}
 NEWER_GROUPS = {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "StreamsGroupHeartbeat", "StreamsGroupDescribe"}
 SHARE_GROUPS = {name for name in API_BY_NAME if "Share" in name}
@@ -157,7 +158,7 @@ def test_replicas_that_lie_where_they_shall(tmp_path):
 
         assert move("/no/such/directory") == ErrorCode.LOG_DIR_NOT_FOUND
         assert move(home) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        long = 240 * "x"                   # no room for what the directory of a future replica is called
+        long = 240 * "x"                   # no room for the name of a future replica's directory
         assert move("/no/such/directory", long) == move(home, long) == ErrorCode.INVALID_TOPIC_EXCEPTION
 
     with_node(config(tmp_path / "data"), work)
@@ -206,7 +207,7 @@ def test_directories_are_cordoned_through_a_broker_and_not_by_a_controller(tmp_p
 
 
 def test_the_only_voter_stays(tmp_path):
-    """Changes of the voters are asked of a broker as of a controller."""
+    """A broker accepts changes of the voters, as a controller does."""
     def work(cluster, node):
         client = QuorumClient(cluster)
         voter = client.describe().voters[0]
@@ -248,7 +249,7 @@ def test_client_quotas_are_kept(tmp_path):
         while cluster.metadata(["t"]).topics[0].error_code:
             time.sleep(0.01)
         assert produce(cluster) == 0
-        # With two samples of a second so much may come within one, and what is more is paid for in full.
+        # With two samples of one second, so much may come within one sample; what exceeds it is paid for in full.
         limit(cluster, "kraft", "producer_byte_rate", 100_000.0)
         limit(cluster, None, "consumer_byte_rate", 100_000.0)
         assert produce(cluster) > 0

@@ -1,4 +1,4 @@
-"""Replies that leave as pages of a log's files: whole and in order, whatever the socket takes at once."""
+"""Replies that leave as pages of a log's files: complete and in order, however much the socket accepts at once."""
 
 import asyncio
 import random
@@ -25,7 +25,7 @@ BATCHES = 40
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Of a log with a few megabytes of bytes that no two places share."""
+    """Directory of a log with a few megabytes in which no two places have the same bytes."""
     values = random.Random(7)
     with Log(tmp_path / "t-0") as log:
         for size in range(BATCHES):
@@ -36,7 +36,7 @@ def directory(tmp_path: Path) -> Path:
 
 def of_log(log: Log, bytes_max: int = SLICE_BYTES_MAX,
            isolation: Literal["high_watermark", "log_end"] = "high_watermark") -> Handler:
-    """Answers with what follows the offset that was asked for, between bytes of its own."""
+    """Return a handler that answers with what follows the requested offset, between bytes of its own."""
 
     def answer(reply: Reply, api_key: int, version: int, body: bytes) -> None:
         piece = log.read(struct.unpack(">q", body)[0], bytes_max, isolation)
@@ -50,7 +50,7 @@ def asks(offsets: list[int], api_key: int = METADATA) -> bytes:
 
 
 def expected(log: Log, offsets: list[int], bytes_max: int = SLICE_BYTES_MAX) -> bytes:
-    """What the peer is to receive."""
+    """Return what the peer is to receive."""
     found = b""
     for n, offset in enumerate(offsets):
         data = struct.pack(">i", n) + b"<" + bytes(log.read(offset, bytes_max)) + b">"
@@ -67,7 +67,7 @@ def peer_of(it: Node, buffer_bytes: int = 65_536) -> socket.socket:
 
 
 async def received(peer: socket.socket, size: int, at_once: int = 1 << 20) -> bytes:
-    """So many bytes, or as many as there are before the end."""
+    """Receive so many bytes, or fewer if the stream ends before."""
     got = bytearray()
     while len(got) < size:
         data = await asyncio.get_running_loop().sock_recv(peer, min(at_once, size - len(got)))
@@ -154,7 +154,7 @@ def test_a_file_that_is_not_there_any_more_is_sent_from_memory(directory: Path) 
 
 
 def test_what_can_still_be_cut_is_copied(directory: Path) -> None:
-    """A replica must not read what its leader's successor has written into the same pages since."""
+    """A replica could otherwise read what its leader's successor has since written into the same pages."""
 
     @on_uvloop
     async def run() -> None:
@@ -172,7 +172,7 @@ def test_what_can_still_be_cut_is_copied(directory: Path) -> None:
 
 
 def test_a_log_that_is_cut_keeps_what_is_on_its_way(directory: Path) -> None:
-    """What the socket has not taken is pinned: the file is replaced, not cut."""
+    """Data that the socket has not accepted is pinned: the file is replaced, not cut."""
 
     @on_uvloop
     async def run() -> None:
@@ -192,7 +192,7 @@ def test_a_log_that_is_cut_keeps_what_is_on_its_way(directory: Path) -> None:
 
 
 def test_a_refused_request_closes_behind_the_replies_before_it(directory: Path) -> None:
-    """The reply is small enough that both are looked at before it is sent, and larger than what the socket takes."""
+    """The reply is so small that both requests are read before it is sent, and larger than what the socket accepts."""
     bytes_max = 250_000
 
     @on_uvloop
@@ -230,8 +230,8 @@ def test_buffers_are_those_of_the_connections() -> None:
     @on_uvloop
     async def run() -> None:
         async with node(send_buffer_bytes=20_000, receive_buffer_bytes=30_000) as it:
-            accepting, = it.server.listeners[0].acceptor.sockets     # connections have what it has
-            # The system counts its own records too, and doubles what it is asked for.
+            accepting, = it.server.listeners[0].acceptor.sockets     # connections inherit its buffer sizes
+            # The system counts its own records too, and doubles the requested size.
             assert accepting.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 40_000
             assert accepting.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 60_000
 

@@ -1,4 +1,4 @@
-"""Connections to other replicas, against a peer that answers as the test says."""
+"""Connections to other replicas, against a peer that answers as the test requires."""
 
 import asyncio
 import os
@@ -51,14 +51,14 @@ ENVELOPE = API_BY_NAME["Envelope"].key
 
 
 class FakePeer:
-    """Tells its versions and answers votes while `answers`. `keys` are the APIs it knows."""
+    """Reports its versions, and answers votes while `answers` is set. `keys` are the APIs that it knows."""
 
     def __init__(self, keys: tuple[int, ...] = (API_VERSIONS_KEY, VOTE.key)) -> None:
         self.keys = keys
         self.answers = True
         self.fetched = FETCHED
         self.piece_bytes = 1 << 30
-        """An answer is sent in such pieces, each received by itself."""
+        """Size of the pieces in which an answer is sent; each is received by itself."""
         self.connections = 0
         self.requests: list[WireMessage] = []
         self.asked = asyncio.Event()
@@ -106,7 +106,7 @@ class FakePeer:
 
 
 class Told:
-    """What was delivered, in order."""
+    """Messages that were delivered, in order."""
 
     def __init__(self) -> None:
         self.messages: asyncio.Queue[tuple[int, int, Message]] = asyncio.Queue()
@@ -149,7 +149,7 @@ def test_asked_answered_and_lost() -> None:
 
 
 def test_who_is_asked_again_is_asked_on_a_new_connection() -> None:
-    """Answers come in order: the one to the request that was given up would hold up the other."""
+    """Answers come in order: the pending answer to the abandoned request would delay the next one."""
     async def run() -> None:
         told = Told()
         peers = Peers("test", told)
@@ -173,7 +173,7 @@ def fetch(correlation: int, address: Endpoint | None, offset: int) -> Ask:
 
 
 def test_what_has_left_ahead_is_answered_as_if_it_was_asked() -> None:
-    """The answer may be there before it is known to have left."""
+    """The answer may arrive before the request is known to have left."""
     async def run() -> None:
         told = Told()
         peers = Peers("test", told)
@@ -199,7 +199,7 @@ def test_what_has_left_ahead_is_answered_as_if_it_was_asked() -> None:
 
 
 class Sent:
-    """A log whose flusher's thread sends what it is given at once."""
+    """A log whose flusher's thread sends each message at once."""
 
     def take_back(self) -> bool:
         return True
@@ -281,7 +281,7 @@ def test_there_is_no_chain_after_another_answer(like: FetchResponse | None) -> N
 
 @pytest.mark.parametrize("piece_bytes", [1, 1000, 70_000, 1 << 30])
 def test_records_of_any_size_in_any_pieces(piece_bytes: int) -> None:
-    """They are good while they are delivered, and an error for who looks at them later."""
+    """Records are valid while they are delivered; a later access raises an error."""
     async def run() -> None:
         seen: list[bytes | None] = []
         kept: list[memoryview] = []
@@ -336,7 +336,7 @@ def test_who_asks_for_something_else_than_has_left_gets_its_own_answer() -> None
 
 
 def test_the_pause_counts_from_the_last_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that was away for long is reached at once when it is back: elections wait for that."""
+    """A node that was offline for long is reached at once when it is back: elections wait for that."""
     async def run() -> None:
         pauses = []
 
@@ -367,7 +367,7 @@ def test_the_pause_counts_from_the_last_failure(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_host_that_is_none() -> None:
-    """Whoever announces itself as the leader says where it is."""
+    """The node that announces itself as the leader also announces its host."""
     async def run() -> None:
         told = Told()
         peers = Peers("test", told)
@@ -392,7 +392,7 @@ def test_peer_that_does_not_know_the_request() -> None:
 
 
 def refused(request: WireMessage, version: int) -> WireMessage:
-    """What a broker answers when no controller is found in time."""
+    """Return the answer of a broker if no controller is found in time."""
     async def run() -> WireMessage:
         found: asyncio.Future[WireMessage] = asyncio.get_running_loop().create_future()
         channel = ControllerChannel("test", lambda: None, lambda *_: False, timeout_seconds=0.01)
@@ -431,7 +431,7 @@ def test_controller_in_the_same_node_is_asked_at_once() -> None:
 
 
 def test_who_speaks_to_a_controller_hears_when_that_closes_the_connection() -> None:
-    """A broker's next heartbeat goes at once then: the controller takes it for gone after a short grace."""
+    """The broker then sends its next heartbeat at once: the controller considers it dead after a short grace."""
     async def run() -> None:
         lost = asyncio.Event()
         async with FakePeer((API_VERSIONS_KEY, CreateTopicsRequest.API_KEY, ENVELOPE)) as peer:

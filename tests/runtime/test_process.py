@@ -30,7 +30,7 @@ run_node(config(Path(sys.argv[1])), ready)
 
 
 class SlowNode:
-    """Its start takes for ever."""
+    """A node whose start never ends."""
 
     cluster_id, listeners = "", {}
 
@@ -44,12 +44,12 @@ class SlowNode:
         raise AssertionError("it did not start")
 
     def stop(self) -> None:
-        """Nothing of it is there."""
+        """Do nothing: the node has nothing to stop."""
 
 
 def test_a_start_that_takes_too_long_is_given_up(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """What is set and has no effect is told before."""
+    """Settings without effect are logged before."""
     monkeypatch.setattr(process, "make_node", SlowNode)
     monkeypatch.setattr(gc, "disable", lambda: None)
     with caplog.at_level(logging.INFO), pytest.raises(NodeFailedError, match="did not start within 50 ms"):

@@ -1,4 +1,4 @@
-"""The loop goes on while a thread writes a snapshot, and hears how that ends."""
+"""The loop continues while a thread writes a snapshot, and learns the outcome."""
 
 import errno
 import threading
@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 30
 
 
 class Gate:
-    """A disk that is slow: what is written waits until it is opened. `reached`: the thread waits at it."""
+    """A slow disk: a write waits until the gate is opened. `reached` is set when the thread waits at it."""
 
     def __init__(self) -> None:
         self.reached = threading.Event()

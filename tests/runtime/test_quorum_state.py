@@ -1,4 +1,4 @@
-"""quorum-state in both versions; Kafka's own files come back byte for byte."""
+"""quorum-state in both versions; Kafka's own files are written back byte for byte."""
 
 from pathlib import Path
 from uuid import UUID
@@ -41,7 +41,7 @@ def test_what_is_written_is_read(tmp_path: Path, state: QuorumStateFile) -> None
     '{"leaderId":1,"leaderEpoch":"x","votedId":-1,"data_version":0}',
 ])
 def test_unreadable_files_and_unknown_versions_are_refused(tmp_path: Path, text: str) -> None:
-    """Hazard 20 and 21: the node stops and does not vote again."""
+    """Hazards 20 and 21: the node stops and does not vote again."""
     (tmp_path / NAME).write_text(text)
     with pytest.raises(CorruptFileError, match=NAME):
         read_quorum_state(tmp_path)

@@ -1,4 +1,4 @@
-"""The order in which the driver tells a state machine what the core says."""
+"""Order in which the driver reports the core's results to a state machine."""
 
 import asyncio
 import errno
@@ -35,7 +35,7 @@ FOLLOWS = Leadership(Role.FOLLOWER, 4, 2, -1)
 
 
 class Core:
-    """A core that says what the test says."""
+    """A core whose results the test sets."""
 
     deadline_ms = NEVER_MS
     has_left = False
@@ -70,7 +70,7 @@ class Core:
 
 
 class Nobody:
-    """Who brings nothing to anybody."""
+    """A sender that sends nothing."""
 
     def ask(self, ask: Ask) -> None:
         pass
@@ -108,7 +108,8 @@ class Machine:
 def driver_of(core: Core, log: RaftLog, machine: Machine | None = None, *, courier: Any = NOBODY,
               answer: Callable[[Answer], object] = lambda _: None,
               on_failure: Callable[[BaseException], object] = lambda _: None) -> RaftDriver:
-    """With nobody to ask, nothing to write and a clock that stands, where the test does not say otherwise."""
+    """Build a driver without peers, without writes of the hard state and with a clock that stands still, unless the
+    test says otherwise."""
     return RaftDriver(core, log, machine or Machine(), write_hard_state=lambda _: None, courier=courier, answer=answer,
                       clock=lambda: 0, on_failure=on_failure)
 
@@ -128,7 +129,7 @@ def driven(directory: Path, test: Callable[[RaftDriver, Machine], None]) -> None
 
 
 def test_the_end_of_a_leadership_is_told_at_once_and_first(tmp_path: Path) -> None:
-    """Requests of the same turn, and those who hear of a commit, would propose to a core that does not lead."""
+    """Requests of the same step, and listeners that learn of a commit, would propose to a core that does not lead."""
     def test(driver: RaftDriver, machine: Machine) -> None:
         driver.step(0, 0, (FOLLOWS, Ready(high_watermark=12, leadership=FOLLOWS)))
         assert machine.heard == [LEADS, FOLLOWS, 12]
@@ -173,7 +174,7 @@ def test_a_flush_whose_end_comes_after_the_close_is_nobodys(tmp_path: Path) -> N
             driver = driver_of(core, RaftLog(log))
             driver.start()
             await asyncio.sleep(0)
-            core.ready = Ready(flush=0)     # it is durable already, which is told in the next turn
+            core.ready = Ready(flush=0)     # it is durable already, which is reported in the next step
             driver.wake()
             await asyncio.sleep(0)
             driver.close()
@@ -184,7 +185,8 @@ def test_a_flush_whose_end_comes_after_the_close_is_nobodys(tmp_path: Path) -> N
 
 
 def test_who_asked_last_is_answered_before_a_node_leaves(tmp_path: Path) -> None:
-    """A vote for the next leader, given in the turn in which the last voter has heard that this one leads no more."""
+    """The last request is for a vote for the next leader, in the step in which the last voter learned that this node
+    leads no more."""
     async def run() -> None:
         answers: list[Answer] = []
         core = Core()
@@ -207,7 +209,7 @@ class Heard(list[object]):
 
 
 class Flushing(Core):
-    """A core that waits for a flush, and then asks the leader."""
+    """A core that waits for a flush, and then sends a request to the leader."""
 
     def __init__(self, heard: Heard) -> None:
         super().__init__()
@@ -247,7 +249,7 @@ class Carrier(Nobody):
 
 @contextmanager
 def flush_under_way(directory: Path, carrier: Carrier) -> Iterator[tuple[RaftLog, Gate]]:
-    """Of the one record of a log, which is of epoch 3; the gate holds it."""
+    """Hold by a gate the flush of the one record of a log, which is of epoch 3."""
     with carrier.ours, carrier.theirs, Log(directory, DURABLE) as log, Gate(DATASYNC) as gate:
         carrier.theirs.settimeout(SECONDS)
         log.append_record(b"r", leader_epoch=3)
@@ -258,14 +260,14 @@ def flush_under_way(directory: Path, carrier: Carrier) -> Iterator[tuple[RaftLog
 
 @pytest.mark.parametrize("interrupted", ["never", "before", "after"])
 def test_what_has_left_ahead_is_told_first(tmp_path: Path, interrupted: str) -> None:
-    """The Fetch leaves with the end of the flush, without the loop; unless something else happened before."""
+    """The Fetch leaves with the end of the flush, without the loop, unless something else happened before."""
     async def run() -> None:
         heard = Heard()
         carrier = Carrier(heard)
         with flush_under_way(tmp_path, carrier) as (log, gate):
             driver = driver_of(Flushing(heard), log, courier=carrier, on_failure=heard.append)
             driver.start()
-            await asyncio.sleep(0)     # the turn of the loop in which all of that is carried out
+            await asyncio.sleep(0)     # the iteration of the loop in which all of that is carried out
             if interrupted == "before":
                 driver.step(0, 0, VoteResponse())
                 assert heard == ["withdrawn", "stepped"]
@@ -295,7 +297,7 @@ NEXT = Ask(2, None, 9, FetchRequest(replica=key(1), epoch=3, fetch_offset=3, las
 
 
 class Following(Flushing):
-    """A core that knows what has followed only when it is told."""
+    """A core that learns what has followed only from `step`."""
 
     def __init__(self, heard: Heard, log: RaftLog) -> None:
         super().__init__(heard)
@@ -312,7 +314,7 @@ class Following(Flushing):
 
 
 class Chained(Carrier):
-    """Keeps the chain, and sends the next Fetch as what the test can read."""
+    """Stores the chain, and sends the next Fetch in a form that the test can read."""
 
     chain: FetchChain | None = None
 
@@ -385,7 +387,7 @@ def test_what_failed_first_is_told_not_what_the_log_refuses_since(tmp_path: Path
             gate.let_go(-errno.EIO)
             while log.failure is None:
                 os.sched_yield()
-            driver.step(0, 0, (FOLLOWS, Ready(leadership=FOLLOWS)))     # carried out before the loop hears of the flush
+            driver.step(0, 0, (FOLLOWS, Ready(leadership=FOLLOWS)))     # carried out before the loop knows of the flush
             assert [type(failure) for failure in failures] == [StorageError]
 
     uvloop.run(run())

@@ -1,4 +1,4 @@
-"""The core's ports on files: what they tell is what the log in memory tells."""
+"""The core's ports on files: they report what the log in memory reports."""
 
 import random
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def append(log: RaftLog, epoch: int, count: int = 1) -> int:
 
 
 def test_as_in_memory(tmp_path: Path) -> None:
-    """Ends and epochs agree after any run of appends and cuts."""
+    """Ends and epochs agree after any sequence of appends and cuts."""
     with opened(tmp_path) as log:
         draw = random.Random(1)
         memory, epoch, cuts = MemoryLog(), 1, [0]
@@ -88,7 +88,8 @@ def test_fetched(tmp_path: Path) -> None:
 
 
 def test_the_last_batch_is_at_hand(tmp_path: Path) -> None:
-    """What followers ask for next is given as it was written, and never once the log has something else there."""
+    """The log returns the last batch, which followers fetch next, as it was written, and never after its place holds
+    something else."""
     with opened(tmp_path) as log:
         append(log, 2, 3)
         append(log, 2, 2)
@@ -108,7 +109,7 @@ def test_the_last_batch_is_at_hand(tmp_path: Path) -> None:
 
 
 def test_fetched_ahead(tmp_path: Path) -> None:
-    """What the core looks at later is in the log before; anything unusual waits for the core."""
+    """Records that the core sees later are already in the log. Anything unusual waits for the core."""
     with opened(tmp_path / "a") as log, opened(tmp_path / "b") as other:
         log.append_control([CHANGE], 2, 7)
         control = log.read(0, 1 << 20)
@@ -169,7 +170,7 @@ def test_snapshot_replaces_the_log(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_from_the_leader_takes_the_place_of_older_ones(tmp_path: Path) -> None:
-    """Also of one that is being written: the log cannot be continued behind its end any more."""
+    """Also of one that is being written: the log cannot continue after its end any more."""
     with opened(tmp_path) as log:
         directory = Path(log.log.directory)
         snapshots = RaftSnapshots(directory, log)

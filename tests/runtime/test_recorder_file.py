@@ -1,4 +1,4 @@
-"""The flight recorder's files: bounded, readable after any end, and never a reason to stop."""
+"""Files of the flight recorder: bounded, readable after any end of the process, and never a reason to stop."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ def test_entries_are_there_as_soon_as_they_are_written(tmp_path: Path) -> None:
     written = [entry(number) for number in range(5)]
     for each in written:
         file.write(each)
-    assert list(read_entries(tmp_path)) == written      # nothing was closed: so it is after kill -9
+    assert list(read_entries(tmp_path)) == written      # no file was closed, as after kill -9
     file.close()
     file = RecorderFile(tmp_path)
     file.write(entry(5))

@@ -1,4 +1,5 @@
-"""What may delete data (docs/internals/deletion.md): directories that are lost or mixed up in any way cost no byte."""
+"""Code that may delete data (docs/internals/deletion.md): directories that are lost or mixed up in any way cost no
+byte."""
 
 import ast
 import os
@@ -35,7 +36,7 @@ METADATA = "__cluster_metadata-0"
 
 
 def settings(top: Path) -> Any:
-    """Two log directories and one for the metadata log."""
+    """Settings of two log directories and one for the metadata log."""
     return config(top, log_dirs=f"{top / 'a'},{top / 'b'}", metadata_log_dir=str(top / "m"))
 
 
@@ -51,8 +52,8 @@ def delete(cluster: Cluster, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`node`: the directories of a node with records in `t-0`, `t-1` and `u-0`, of which `a` and `b` each have one at
-    least; `early`: its metadata directory before the topics; `other`: another cluster's node."""
+    """Directories of three kinds. `node` is a node with records in `t-0`, `t-1` and `u-0`, of which `a` and `b` each
+    have at least one. `early` is its metadata directory before the topics. `other` is another cluster's node."""
     top = tmp_path_factory.mktemp("templates")
 
     def fill(cluster: Cluster, _node: Node) -> None:
@@ -139,7 +140,7 @@ def two_futures(disk: Disk) -> None:
 
 
 def to_other_topic(disk: Disk) -> None:
-    """A directory whose name the metadata has for another topic id."""
+    """Return a directory whose name the metadata has for another topic id."""
     swap(disk.find("t-0"), disk.find("u-0"))
 
 
@@ -197,8 +198,8 @@ WAYS: dict[str, tuple[Callable[[Disk], object], str]] = {
 
 
 def user_bytes(top: Path, *, doomed: bool = False) -> dict[bytes, int]:
-    """The segments with records of users, by content, and how often each exists, wherever it lies; `doomed`: also where
-    they are about to be deleted."""
+    """Count the segments with user records by content, wherever they lie. With `doomed`, count also those that are
+    about to be deleted."""
     found: dict[bytes, int] = {}
     for path in top.rglob("*.log"):
         data = path.read_bytes().rstrip(b"\0")
@@ -211,7 +212,7 @@ def user_bytes(top: Path, *, doomed: bool = False) -> dict[bytes, int]:
 @pytest.mark.parametrize("way", WAYS)
 def test_no_way_of_losing_or_mixing_up_directories_deletes_data(
         tmp_path: Path, templates: Path, caplog: pytest.LogCaptureFixture, way: str) -> None:
-    """Either the node does not start, and says what to do, or it starts, and what it does not serve is a stray."""
+    """Either the node does not start, and reports what to do. Or it starts, and what it does not serve is a stray."""
     top = tmp_path / "node"
     shutil.copytree(templates / "node", top)
     change, complaint = WAYS[way]
@@ -241,7 +242,7 @@ def test_no_way_of_losing_or_mixing_up_directories_deletes_data(
 
 
 def test_what_the_metadata_log_deletes_is_deleted(tmp_path: Path, templates: Path) -> None:
-    """While the node runs; also when the directory is back at the next start, as after a power loss."""
+    """The directory is deleted while the node runs, or at the next start if it came back, as after a power loss."""
     top = tmp_path / "node"
     shutil.copytree(templates / "node", top)
     disk = Disk(top, templates)
@@ -285,7 +286,7 @@ def test_names_of_strays() -> None:
 
 
 def test_one_module_removes_partition_directories() -> None:
-    """Of the node only `kraft.runtime.removals` calls what removes or retires a directory."""
+    """Only `kraft.runtime.removals` among the node's modules calls functions that remove or retire a directory."""
     calls = {"rmtree", "rmdir", "retire", "retire_future"}
     for part in ("runtime", "broker", "controller"):
         for path in (ROOT / "kraft" / part).rglob("*.py"):

@@ -1,5 +1,5 @@
-"""Moves between log directories: where two logs part, a target that fails, and a log that is written all the time. The
-rest is tested on processes (tests/integration)."""
+"""Moves between log directories: where two logs diverge, a target that fails, and a log that is written all the time.
+The rest is tested on processes (tests/integration)."""
 
 import errno
 import itertools
@@ -46,12 +46,12 @@ VALUES = [b"%d" % number for number in range(20)]
 
 
 def two_directories(tmp_path: Path) -> Any:
-    """The settings of a node with both; a replica that is made lies in the first, with the metadata log."""
+    """Return the settings of a node with both directories. A new replica lies in the first, with the metadata log."""
     return config(tmp_path / "first", log_dirs=f"{tmp_path / 'first'},{tmp_path / 'second'}")
 
 
 def replicas(cluster: Cluster) -> dict[str, tuple[int, list[bool]]]:
-    """Of each directory its error, and of each replica in it whether it is on its way there."""
+    """Return for each directory its error, and for each replica in it whether it is a future replica."""
     found = cluster.send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results
     return {Path(each.log_dir).name: (each.error_code, [partition.is_future_key for topic in each.topics
                                                         for partition in topic.partitions]) for each in found}
@@ -62,8 +62,8 @@ def move(cluster: Cluster, target: Path) -> int:
 
 
 def knows_where_it_stays(node: Node) -> bool:
-    """Whether the metadata has the replica in the first directory, leading, and the second one offline. In between it
-    may have had it in the second, without a leader."""
+    """Return whether the metadata has the replica in the first directory, leading, and the second one offline. In
+    between it may have had the replica in the second one, without a leader."""
     first, second = node.logs.directory_ids
     registration = node.broker.image.partition("t", 0)
     assert registration is not None
@@ -79,8 +79,8 @@ def knows_where_it_stays(node: Node) -> bool:
 ])
 def test_a_target_that_fails_goes_offline_and_the_replica_stays(
         tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, suffix: str, begins: bool, stays: bool) -> None:
-    """Making its directory, copying, making the copy durable. One that cannot get its name when the other is gone
-    is found by the next start."""
+    """The target fails while its directory is created, while records are copied, or when the copy is made durable. A
+    copy that cannot get its name after the old replica is removed is found by the next start."""
     target = tmp_path / "second"
     more = [b"more"] if stays else []
 
@@ -106,13 +106,13 @@ def test_a_target_that_fails_goes_offline_and_the_replica_stays(
         assert fetch(cluster, "t") == [*VALUES, *more]
 
     with_node(two_directories(tmp_path), first)
-    caplog.clear()                     # what was logged holds the frames of the failure
+    caplog.clear()                     # the logged records hold the frames of the failure
     with_node(two_directories(tmp_path), second)
 
 
 @contextmanager
 def written_all_the_time(node: Node, counts: Iterator[int]) -> Iterator[None]:
-    """Whenever the thread of moves has done something so many records more are there."""
+    """Append so many more records each time after the thread of moves has done something."""
     partition = node.table.get("t", 0)
     assert partition is not None
     original = node.moves._in_thread
@@ -131,7 +131,7 @@ def written_all_the_time(node: Node, counts: Iterator[int]) -> Iterator[None]:
 
 
 def moved(tmp_path: Path, counts: Iterator[int]) -> int:
-    """Moves a replica that is written meanwhile; gives the number of its records."""
+    """Move a replica that is written meanwhile; return the number of its records."""
     def work(cluster: Cluster, node: Node) -> int:
         create_topic(cluster, "t", 1)
         produce(cluster, "t", *VALUES)
@@ -147,12 +147,12 @@ def moved(tmp_path: Path, counts: Iterator[int]) -> int:
 
 
 def test_a_log_that_never_rests_moves(tmp_path: Path) -> None:
-    """Something is always missing when the thread has appended what was missing."""
+    """Whenever the thread has appended the missing records, others are missing."""
     assert moved(tmp_path, itertools.repeat(1)) > len(VALUES)
 
 
 def test_much_that_comes_in_the_end_is_left_to_the_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loop appends no more than it may, however much comes while a copy is closed."""
+    """The loop appends no more than it may, however many records arrive while a copy is closed."""
     monkeypatch.setattr(replica_moves, "SWAP_BYTES", 500)
     monkeypatch.setattr(replica_moves, "SWAP_BYTES_MAX", 4_000)
     appended: list[int] = []

@@ -1,4 +1,4 @@
-"""Replicas that are made in turns: which come when, and that nobody meets one that is missing."""
+"""Replicas that are created in steps: which come when, and that no request finds one missing."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ from tests.runtime.test_node import create_many, fetch, produce
 
 
 class Recorder:
-    """Stands for `Replicas`: notes the steps, and looks each partition up as the real one does."""
+    """Replaces `Replicas`: notes the steps, and looks each partition up in the table as `Replicas` does."""
 
     def __init__(self) -> None:
         self.broker = SimpleNamespace(table=PartitionTable(Purgatory()))
@@ -45,7 +45,7 @@ def remove(topic: str) -> list[Step]:
 
 async def until(condition: Any) -> None:
     async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - one turn of the loop
+        while not condition():  # noqa: ASYNC110 - one iteration of the loop
             await asyncio.sleep(0)
 
 
@@ -100,7 +100,7 @@ def test_topics_that_keep_coming_put_the_turns_off_but_not_for_ever(monkeypatch:
         monkeypatch.setattr(replica_turns, "LATE_SECONDS", 3600)
         turns.take(lead("c", 0))
         monkeypatch.setattr(replica_turns, "QUIET_SECONDS", 0)
-        turns.take(remove("d"))        # nothing new: the turns stay where they are
+        turns.take(remove("d"))        # nothing new: the steps stay as they are
         await asyncio.sleep(0)
         assert names(recorder)[2:] == ["d-0"]
         turns.take(lead("e", 0))
@@ -114,7 +114,7 @@ def test_steps_of_a_topic_stay_in_their_order() -> None:
         turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
         turns.take(lead("a", 0))
         turns.take(remove("a"))
-        turns.take(remove("b"))        # nothing of it waits
+        turns.take(remove("b"))        # none of its steps is pending
         assert recorder.steps == [(Action.REMOVE, "b", 0)]
         recorder.broker.table.settle()
         assert recorder.steps[1:] == [(Action.LEAD, "a", 0), (Action.REMOVE, "a", 0)]
@@ -124,7 +124,7 @@ def test_steps_of_a_topic_stay_in_their_order() -> None:
 
 
 def test_a_turn_is_short() -> None:
-    """Many replicas take many turns of the loop, and others run in between."""
+    """Many replicas take many iterations of the loop, and others run in between."""
     async def run() -> None:
         recorder = Recorder()
         turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
@@ -183,7 +183,7 @@ def test_a_start_does_not_wait_for_its_logs(tmp_path: Any, monkeypatch: pytest.M
     def first(cluster: Any, node: Any) -> None:
         create_many(cluster, ["a", "b", "c"])
         assert produce(cluster, "b", b"kept").base_offset == 0
-        assert fetch(cluster, "a") == fetch(cluster, "c") == []       # else a short life may not have made their logs
+        assert fetch(cluster, "a") == fetch(cluster, "c") == []       # otherwise their logs may not exist
 
     def second(cluster: Any, node: Any) -> None:
         assert [each.name for each in cluster.metadata().topics] == ["a", "b", "c"] and not opened(node)
@@ -191,7 +191,7 @@ def test_a_start_does_not_wait_for_its_logs(tmp_path: Any, monkeypatch: pytest.M
         assert opened(node) == ["b"]
 
     def late(cluster: Any, node: Any) -> None:
-        assert opened(node) == ["b"]   # the only one that has as many bytes as it takes
+        assert opened(node) == ["b"]   # the only one that has as many bytes as are required
 
     def third(cluster: Any, node: Any) -> None:
         assert [fetch(cluster, name) for name in "abc"] == [[], [b"kept"], []]

@@ -1,4 +1,4 @@
-"""The connections of a follower to its leaders, against servers that behave as the test says."""
+"""Connections of a follower to its leaders, against servers that behave as the test requires."""
 
 import asyncio
 import logging
@@ -19,7 +19,8 @@ LEADER, FOLLOWER = 1, 2
 
 
 class Leader:
-    """Accepts, and answers nothing. `dribbles`: a byte of an answer that never ends for everything it hears."""
+    """Accepts connections, and answers nothing. With `dribbles` it sends the start of an answer that never ends;
+    `dribble` adds a byte."""
 
     def __init__(self, *, dribbles: bool = False) -> None:
         self.connections: asyncio.Queue[socket.socket] = asyncio.Queue()
@@ -54,7 +55,7 @@ class Leader:
 
 
 def replication(tmp_path: Path, port: int, **settings: str) -> Replication:
-    """Of a broker that knows of one other."""
+    """Build the replication of a broker that knows one other broker."""
     changed = {name.replace("_", "."): text for name, text in settings.items()}
     config = NodeConfig({"log.dirs": str(tmp_path), "replica.fetch.wait.max.ms": "10", **changed})
     endpoint = SimpleNamespace(name="PLAINTEXT", host="127.0.0.1", port=port)
@@ -72,7 +73,8 @@ def follow(node: Node, made: Replication) -> None:
 
 def test_a_leader_that_says_nothing_is_asked_on_another_connection(
         tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Its machine may be gone, or what is between may have forgotten the connection: nobody tells."""
+    """The leader's machine may be down, or a device in between may have dropped the connection: nothing reports
+    that."""
     async def run() -> None:
         node = Node(tmp_path)
         async with Leader() as leader:
@@ -90,7 +92,7 @@ def test_a_leader_that_says_nothing_is_asked_on_another_connection(
 
 
 def test_a_leader_that_sends_slowly_is_waited_for(tmp_path: Path) -> None:
-    """What counts is that something comes, not that all of it has."""
+    """The time-out restarts with each part that arrives; the whole answer need not arrive within it."""
     async def run() -> None:
         node = Node(tmp_path)
         async with Leader(dribbles=True) as leader:
@@ -105,11 +107,11 @@ def test_a_leader_that_sends_slowly_is_waited_for(tmp_path: Path) -> None:
                 fetcher = leader_side._fetcher
                 assert fetcher is not None
                 async with asyncio.timeout(SECONDS):
-                    while fetcher.silent_ms < 20:  # noqa: ASYNC110 - nobody tells of the time
+                    while fetcher.silent_ms < 20:  # noqa: ASYNC110 - no event marks the time
                         await asyncio.sleep(0)
                 leader.dribble()
                 async with asyncio.timeout(SECONDS):
-                    while fetcher.silent_ms >= 20:  # noqa: ASYNC110 - nobody tells of a byte
+                    while fetcher.silent_ms >= 20:  # noqa: ASYNC110 - no event marks a byte
                         await asyncio.sleep(0)
                 leader_side.look(1000)
             assert leader_side._fetcher is fetcher

@@ -1,4 +1,4 @@
-"""When a replica that cannot be served is tried again."""
+"""Times at which a replica that cannot be served is tried again."""
 
 from kraft.runtime.retries import FIRST_SECONDS, PAUSE_SECONDS_MAX, Retries
 

@@ -1,4 +1,4 @@
-"""Listeners on real sockets: limits, time-outs, slow peers, the end; and that no Python runs per request."""
+"""Listeners on real sockets: limits, time-outs, slow peers, closing; and that no Python runs per request."""
 
 import asyncio
 import resource
@@ -30,7 +30,7 @@ Handler = Callable[[Reply, int, int, bytes], object]
 
 
 def on_uvloop(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """The test runs on the loop that nodes run on, for at most a minute."""
+    """Run the test on the kind of loop that nodes use, for at most a minute."""
 
     def run() -> None:
         uvloop.run(asyncio.wait_for(test(), 60))
@@ -44,7 +44,7 @@ def echo(reply: Reply, api_key: int, version: int, body: bytes) -> None:
 
 
 class Node:
-    """A server with one listener, and what its failure callback was told."""
+    """A server with one listener, and the errors that its failure callback received."""
 
     def __init__(self, server: Server, channel: RequestChannel, port: int, failures: list[BaseException]) -> None:
         self.server, self.channel, self.port, self.failures = server, channel, port, failures
@@ -53,7 +53,7 @@ class Node:
         return await asyncio.open_connection("127.0.0.1", self.port)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Lets the loop turn until something has happened."""
+        """Run the loop until the condition holds."""
         for _ in range(30_000):
             if condition():
                 return
@@ -138,7 +138,7 @@ async def test_hot_and_cold_requests_are_answered_in_order() -> None:
 
 
 def test_no_python_runs_for_a_hot_request() -> None:
-    """1,000 requests, one by one, and not one Python frame but those of the test that starts and ends them."""
+    """1,000 requests run one by one without a Python frame, except those of the test that starts and ends them."""
     frames: list[str] = []
 
     def note(frame: FrameType, event: str, argument: object) -> None:
@@ -177,7 +177,7 @@ def test_no_python_runs_for_a_hot_request() -> None:
             assert it.channel.requests() == {API_VERSIONS: 1001}
 
     async def apart() -> None:
-        """In a task of its own: whoever waits for it does not go on when it does."""
+        """Serve in a task of its own, so that its awaiter does not resume together with it."""
         await asyncio.create_task(serve())
 
     uvloop.run(apart())
@@ -217,7 +217,8 @@ async def test_a_thousand_connections_announce_100_mib_each() -> None:
 
 @on_uvloop
 async def test_a_peer_that_never_reads_costs_one_reply() -> None:
-    """It asks for 200 MB and reads nothing: it is not read any further; then it reads, and everything is there."""
+    """The peer requests 200 MB and reads nothing: the node reads no further requests. Then the peer reads, and receives
+    everything."""
     made = 0
 
     def on_request(reply: Reply, api_key: int, version: int, body: bytes) -> None:
@@ -241,7 +242,7 @@ async def test_a_peer_that_never_reads_costs_one_reply() -> None:
 
 @on_uvloop
 async def test_parts_stay_pinned_until_the_socket_has_taken_them() -> None:
-    """The real transport's queue: memory that a reply still lies in cannot be changed in size or let go."""
+    """The real transport's queue: memory in which a reply still lies cannot be resized or released."""
     memory = [bytearray(bytes([n]) * 700_000) for n in range(12)]
     expected = b"".join(memory)
 
@@ -461,7 +462,7 @@ async def test_who_watches_a_connection_hears_of_its_end() -> None:
 
 @on_uvloop
 async def test_who_connects_too_often_waits_and_is_closed() -> None:
-    """Nothing that it sends is looked at; other addresses are served at once."""
+    """The node reads nothing that the client sends; other addresses are served at once."""
     async with node() as it:
         it.server.rates = ConnectionRates(samples=2, sample_ms=20)
         it.server.rates.update({(("ip", "127.0.0.1"),): {CONNECTION_RATE: 1e-9}})
@@ -483,7 +484,7 @@ async def test_who_connects_too_often_waits_and_is_closed() -> None:
 
 @on_uvloop
 async def test_too_many_who_connect_are_heard_later() -> None:
-    """Whoever connects, but those on the brokers' own channel."""
+    """All clients wait, except those on the brokers' own channel."""
     async with node() as it:
         rates = it.server.rates = ConnectionRates(samples=2, sample_ms=1000)
         rates.update_all(20)
@@ -526,7 +527,7 @@ async def test_limits_of_connections_change_while_running() -> None:
 
 @on_uvloop
 async def test_who_was_accepted_when_the_server_closes_is_turned_away() -> None:
-    """The loop tells of it later."""
+    """The loop reports the connection only after the close."""
     async with node() as it:
         await it.server.close(timeout_s=30)
         with socket.create_server(("127.0.0.1", 0)) as door, socket.create_connection(door.getsockname()) as late:

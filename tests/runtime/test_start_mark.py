@@ -1,4 +1,4 @@
-"""A controller that lost its vote or its log does not begin as a new one."""
+"""A controller that lost its vote or its log does not start as a new one."""
 
 import shutil
 from pathlib import Path
@@ -67,11 +67,11 @@ def test_a_damaged_mark_is_named(tmp_path: Path, content: str) -> None:
         StartMark(tmp_path)
 
 
-# --- what the other log directories remember
+# --- the mark in the other log directories
 
 
 def voted(top: Path, epoch: int, **fields: Any) -> tuple[Path, Path]:
-    """A metadata directory and a log directory of a controller that stopped cleanly in this epoch."""
+    """Return a metadata directory and a log directory of a controller that stopped cleanly in this epoch."""
     metadata, data = top / "m", top / "a"
     formatted(metadata, directories=(data,), metadata_directory=metadata, **fields)
     mark = check_metadata_log(metadata, (data,))
@@ -84,7 +84,7 @@ def voted(top: Path, epoch: int, **fields: Any) -> tuple[Path, Path]:
 
 
 def lose(metadata: Path, data: Path, **fields: Any) -> None:
-    """The metadata directory is lost, and formatted again."""
+    """Lose the metadata directory, and format it again."""
     shutil.rmtree(metadata)
     formatted(metadata, directories=(data,), metadata_directory=metadata, **fields)
 

@@ -1,4 +1,4 @@
-"""Formatting: Kafka's files with Kafka's content, idempotent, and safe against being stopped anywhere."""
+"""Formatting: Kafka's files with Kafka's content, idempotent, and safe against an interruption at any point."""
 
 import errno
 from pathlib import Path
@@ -41,7 +41,7 @@ def keys(path: Path) -> list[str]:
 
 @needs_golden
 def test_the_files_are_those_that_kafka_makes(tmp_path: Path) -> None:
-    """Times, ids and ports apart: the same batches with the same records."""
+    """The same batches with the same records, apart from times, ids and ports."""
     format_storage(request(tmp_path / "d"), NOW_MS, ids(900))
     for name in (BOOTSTRAP_CHECKPOINT, f"{DIRECTORY_NAME}/{SnapshotId(0, 0).file_name}"):
         ours, kafkas = (tmp_path / "d" / name).read_bytes(), golden("node", "data", name).read_bytes()
@@ -66,7 +66,7 @@ def test_formatting_again_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_several_directories(tmp_path: Path) -> None:
-    """One holds the metadata log; a new one joins the others later."""
+    """One directory holds the metadata log; a new one joins the others later."""
     made = format_storage(request(tmp_path / "a", tmp_path / "b", metadata_directory=tmp_path / "m"), NOW_MS, ids())
     assert [info.path.name for info in made] == ["m", "a", "b"]
     assert [info.holds_metadata_log for info in made] == [True, False, False]
@@ -110,7 +110,7 @@ def test_feature_defaults() -> None:
 
 
 def test_a_format_that_fails_anywhere_can_be_done_again(tmp_path: Path) -> None:
-    """Until the last file is there the directory counts as not formatted; then it is whole."""
+    """The directory counts as not formatted until the last file exists; then it is complete."""
     number = 0
     while True:
         directory = tmp_path / str(number)

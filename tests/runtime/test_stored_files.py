@@ -1,5 +1,5 @@
-"""Every file that a node reads at its start, damaged: the node starts and serves what it has, or it does not start.
-Both times it says in one sentence which file is wrong; in the second case also what to do."""
+"""Every file that a node reads at its start, damaged. The node either starts and serves what it has, or does not start.
+Both times it names the wrong file in one sentence; in the second case also what to do."""
 
 import asyncio
 import json
@@ -40,14 +40,15 @@ NOTED = (
     "a/.kafka_cleanshutdown", "a/recovery-point-offset-checkpoint", "a/log-start-offset-checkpoint",
     "a/replication-offset-checkpoint", "b/meta.properties", f"a/{DIRECTORY_NAME}/{0:020}-{0:010}.checkpoint",
 )
-"""With `garbage` in it, the node's log names the file."""
+"""Files that the node's log names if they contain `garbage`."""
 SERVED = (
     f"a/{DIRECTORY_NAME}/{0:020}-{0:010}.checkpoint", f"a/{DIRECTORY_NAME}/leader-epoch-checkpoint",
     f"a/{DIRECTORY_NAME}/partition.metadata", f"a/{DIRECTORY_NAME}/flight-recorder.jsonl", "a/.kafka_cleanshutdown",
     "a/recovery-point-offset-checkpoint", "a/log-start-offset-checkpoint", "a/replication-offset-checkpoint",
     "a/t-0/partition.metadata", "a/t-0/leader-epoch-checkpoint", "b/meta.properties",
 )
-"""Derived from the logs, or never used for a decision; a directory beside the first one is offline without its own."""
+"""Files derived from the logs, or never used for a decision. A directory beside the first one is offline without its
+own file."""
 
 
 def settings(top: Path) -> NodeConfig:
@@ -56,7 +57,7 @@ def settings(top: Path) -> NodeConfig:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directories of a node that stopped cleanly: `a` has the metadata log and a partition, `b` is beside it."""
+    """Directories of a node that stopped cleanly: `a` has the metadata log and a partition, `b` is beside it."""
     top = tmp_path_factory.mktemp("template")
 
     def fill(cluster: Cluster, _node: Node) -> None:
@@ -68,7 +69,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def outcome(top: Path, file: Path) -> str:
-    """`served`, `refused`, or what is wrong with the complaint."""
+    """Return `served`, `refused`, or what is wrong with the error text."""
     try:
         found = with_node(settings(top), lambda cluster, _node: fetch(cluster, "t"))
     except KraftError as error:
@@ -136,7 +137,7 @@ def test_a_directory_without_an_id_gets_one(tmp_path: Path) -> None:
 
 
 def test_a_metadata_log_whose_first_batch_lies_behind_its_start_is_refused(tmp_path: Path) -> None:
-    """Kafka reads on from the first batch. An offset without a batch is committed metadata that is missing."""
+    """Kafka reads on from the first batch. An offset without a batch is missing committed metadata."""
     log = formatted(tmp_path) / DIRECTORY_NAME
     with Log(log, MetadataLogSettings(durability="per-append").log_config()) as whole:
         RaftLog(whole).append_control([LeaderChange(1, (ReplicaKey(1),), (ReplicaKey(1),))], 1, NOW_MS)

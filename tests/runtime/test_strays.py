@@ -20,7 +20,7 @@ __all__ = ["templates"]
 
 @pytest.fixture
 def disk(tmp_path: Path, templates: Path, caplog: pytest.LogCaptureFixture) -> Disk:
-    """A node whose `t-0` was renamed by hand, and that ran since: a stray, and a new, empty `t-0`."""
+    """A node whose `t-0` was renamed by hand, and that ran since: it has a stray, and a new, empty `t-0`."""
     shutil.copytree(templates / "node", tmp_path / "node")
     disk = Disk(tmp_path / "node", templates)
     disk.find("t-0").rename(disk.find("t-0").with_name("orders-0"))
@@ -31,7 +31,7 @@ def disk(tmp_path: Path, templates: Path, caplog: pytest.LogCaptureFixture) -> D
 
 def strays(disk: Disk, capsys: pytest.CaptureFixture[str], command: str, *arguments: str,
            code: int = 0) -> list[Any]:
-    """Lines of the output, objects for `list`; of standard error after an error."""
+    """Return the lines of the output, as objects for `list`; after an error those of standard error."""
     given = [f"log.dirs={disk.a},{disk.b}", f"metadata.log.dir={disk.m}"]
     options = [*(["--json"] if command == "list" else []), "--set", given[0], "--set", given[1]]
     assert run(["storage", "strays", command, *arguments, *options]) == code

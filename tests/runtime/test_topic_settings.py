@@ -1,4 +1,4 @@
-"""Settings of a topic that change while the node runs: what is in force at once, and what that changes."""
+"""Settings of a topic that change while the node runs: which apply at once, and what they change."""
 
 import asyncio
 from typing import Any
@@ -62,7 +62,7 @@ def test_a_change_is_in_force_at_once(tmp_path: Any, name: str, value: str, expe
     async def look(node: Node) -> object:
         partition = node.table.get("t", 0)
         assert partition is not None
-        if name == "file.delete.delay.ms":      # of the files, not of the log
+        if name == "file.delete.delay.ms":      # a setting of the files, not of the log
             return node.broker.topic_setting("t", name)
         holder = partition if name == "min.insync.replicas" else partition.log.config
         return getattr(holder, name.replace(".", "_"))

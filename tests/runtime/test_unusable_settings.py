@@ -1,4 +1,5 @@
-"""Committed settings that a node cannot use: it serves on, reports them, and uses them once they are repaired."""
+"""Committed settings that a node cannot use: it continues to serve, reports them, and uses them once they are
+repaired."""
 
 import asyncio
 import urllib.request
@@ -38,7 +39,7 @@ HOSTILE = {
 
 @pytest.fixture
 def without_rules(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """The controller commits whatever it gets, as one of another version may have."""
+    """Let the controller commit whatever it receives, as a controller of another version may have done."""
     monkeypatch.setattr(TableRules, "check", lambda *_: None)
     return monkeypatch
 
@@ -113,12 +114,13 @@ def test_a_node_serves_on_and_reports_what_it_cannot_use(tmp_path: Path, caplog:
 
     with_node(settings, first)
     with_node(settings, second)
-    caplog.clear()                     # what was logged holds the frames of the failures
+    caplog.clear()                     # the logged records hold the frames of the failures
 
 
 def test_a_feature_that_fails_stays_as_it_was(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever the reason: the other features follow, and this one does after the next change."""
+    """The other features apply their change whatever the reason of the failure. The failed one applies the next
+    change."""
     def work(cluster: Cluster, node: Node) -> None:
         create_topic(cluster, "t", 1)
         with monkeypatch.context() as patched:
