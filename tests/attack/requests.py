@@ -1,4 +1,4 @@
-"""Requests of every API with as many elements as one may have."""
+"""Requests of every API with as many elements as a request may have."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

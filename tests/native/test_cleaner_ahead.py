@@ -20,7 +20,7 @@ BATCHES = 300
 PER_BATCH = 8
 KEYS = 900
 HUGE = 150
-"""Size of the batch that is larger than one read."""
+"""Number of the batch that is larger than one read."""
 
 
 def fill(directory: Path) -> None:

@@ -206,7 +206,7 @@ def test_the_python_side_gets_one_request_at_a_time(bench: Bench) -> None:
 
 
 def test_the_python_side_gets_a_request_when_all_before_it_are_answered(bench: Bench) -> None:
-    """The reply to the request must not be older than the reply before it."""
+    """The state in its reply must not be older than that in the reply before it."""
     wire = bench.connect()
     wire.feed(request(PIPELINED, 0, 0) + request(PIPELINED, 0, 1) + request(METADATA, 1, 2, b"body")
               + request(METADATA, 1, 3))

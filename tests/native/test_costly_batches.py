@@ -100,7 +100,7 @@ def test_refusals_are_the_same(node: Node, helper: Helper) -> None:
     broken = bytearray(COSTLY["zstd"])
     broken[-1] ^= 1
     corrupt, untimely = node.produce(bytes(broken)), node.produce(COSTLY["gzip"])
-    assert produced(corrupt).error_code == 2     # a checksum is cheap
+    assert produced(corrupt).error_code == 2     # checksums are cheap: checked at once
     helper.step()
     answer = produced(untimely)
     assert (answer.error_code, len(answer.record_errors)) == (32, 100)       # the first of 400

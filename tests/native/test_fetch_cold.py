@@ -54,7 +54,7 @@ def test_cold_data_is_read_by_the_other_thread(tmp_path: Path) -> None:
 
 
 def test_what_was_in_memory_is_taken_to_be_there_for_a_moment_only(tmp_path: Path) -> None:
-    """A client that reads on in small pieces causes no query for each of them, but data further ahead is queried."""
+    """Small consecutive reads are not checked one by one, but data further ahead is checked."""
     with serving(tmp_path) as node:
         partition = node.partition()
         for _ in range(40):
@@ -73,7 +73,7 @@ def test_what_was_in_memory_is_taken_to_be_there_for_a_moment_only(tmp_path: Pat
                 pytest.skip("the system keeps the data in memory")
             assert not reply.answered
             end = time.monotonic() + 0.15
-            while time.monotonic() < end:      # longer than that moment
+            while time.monotonic() < end:      # longer than a check of the memory stays valid
                 evict(directory)
             reply = node.fetch(("t", 0, 5), partition_max_bytes=1)
             assert not reply.answered and cold.ranges_total == 2

@@ -67,7 +67,7 @@ def test_it_opens_reads_and_says_why_it_is_read_only(crashed, tmp_path):
             assert facts(log) == wanted
             expect_read_only(log, log.failure)
         assert plan.fired
-    with Log(crashed, config()) as log:      # there is space again
+    with Log(crashed, config()) as log:      # space is available again
         assert log.failure is None
         assert facts(log) == wanted
         assert log.append(batch()).first_offset == wanted[1]
@@ -146,7 +146,7 @@ def test_kafka_s_directories_are_read_without_a_place_for_the_lock(case, refused
         assert kept_out.fired
     left = {path.name: path.read_bytes() for path in directory.iterdir()}
     assert {name: data for name, data in left.items() if name not in (".lock", "kraft.live")} == before
-    with open_log(directory) as log:         # there is space again
+    with open_log(directory) as log:         # space is available again
         assert log.failure is None
         assert seen_by(log) == wanted
 

@@ -425,7 +425,7 @@ def test_checkpoint_moves_the_recovery_point(tmp_path):
         assert 0 < log.checkpoint() == log.recovery_point == log.segments[-1].base_offset
 
 
-# --- which owner may do what ------------------------------------------------------------------------------------------
+# --- access and settings ----------------------------------------------------------------------------------------------
 
 def test_one_writer(tmp_path):
     with Log(tmp_path / "log"):

@@ -217,7 +217,7 @@ def test_replay_finds_kafkas_producers(partition, directory, open_log):
     with open_log() as log:
         log.producers.write_snapshot(directory, log.log_end_offset)
     ours = read_snapshot(snapshot) if snapshot.exists() else []
-    # At its restarts Kafka forgot producers whose records carry times long past.
+    # At its restarts Kafka forgot producers whose records have old timestamps.
     assert sorted(kafkas) == sorted(found for found in ours if found in kafkas or found.last_timestamp_ms > 1.75e12)
 
 

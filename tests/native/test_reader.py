@@ -333,7 +333,7 @@ def test_an_owner_that_dies_while_it_truncates(tmp_path):
     with LogReader(tmp_path) as reader:
         assert reader.high_watermark == owner.log_end
         owner.page.begin_truncation()
-        owner.close()  # gives up the lock, as a death would
+        owner.close()  # releases the lock, as a death would
         assert offsets([reader.read(0)]) == list(range(owner.log_end))  # as far as the files on disk show
 
 

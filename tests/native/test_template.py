@@ -1,4 +1,4 @@
-"""Bytes in which some numbers change."""
+"""Templates: bytes in which some numbers change."""
 
 import pytest
 

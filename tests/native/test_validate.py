@@ -211,7 +211,7 @@ def test_claimed_log_append_time(codec):
     data = batch(codec, log_append_time=NOW - 3)
     error = refusal(data, InvalidTimestampError, 32, "must not claim", timestamp_type="LogAppendTime")
     assert [index for index, _ in error.record_errors] == [0, 1, 2]
-    # On a CreateTime topic the bit is cleared and the time it claimed stays the maximum.
+    # On a CreateTime topic the bit is cleared, and the claimed time stays the maximum.
     kept = first_batch(validate(data, now_ms=NOW).data)
     assert (kept.timestamp_type, kept.max_timestamp_ms, kept.valid) == ("CreateTime", NOW - 3, True)
     refusal(batch(codec, log_append_time=NOW + HOUR + 1), InvalidTimestampError, 32)
