@@ -74,7 +74,7 @@ def test_the_latest_of_each_key_stays(directory):
 
 
 def test_a_look_that_ends_soon_starts_no_thread(directory, monkeypatch):
-    """The look ends at the first change in a large segment: one thread per walk, and none for the look before."""
+    """The initial check ends at the first change in a large segment: one thread per walk, and none for that check."""
     started = []
     start = threading.Thread.start
 
