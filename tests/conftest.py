@@ -1,4 +1,4 @@
-"""Rules for every test: it gives back what it took, it is repeatable, and a warning is a failure.
+"""Rules for every test: it releases what it acquired, it is repeatable, and a warning is a failure.
 
 After each test the live native objects, the descriptors that the engine opened and those of the whole process must be
 back at what they were before it. The closing report counts the tests that were checked and the leaks found.
@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[TALLY] = Tally()
-    # What a shell starts in the background ignores Ctrl-C, and so would all that tests start.
+    # Background jobs of a shell ignore Ctrl-C, and so would every process that the tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -75,7 +75,7 @@ def leaked(before: dict[str, int]) -> dict[str, int]:
 
 @pytest.fixture(autouse=True)
 def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fails the test that leaves a buffer, a pin, a mapping or a descriptor behind."""
+    """Fail the test that leaks a buffer, a pin, a mapping or a descriptor."""
     tally = request.config.stash[TALLY]
     before = held()
     yield
@@ -86,7 +86,7 @@ def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of xdist hands its tally to the process that reports."""
+    """Hand the tally of an xdist worker to the process that reports."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         tally = session.config.stash[TALLY]

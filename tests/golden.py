@@ -70,7 +70,7 @@ class GoldenPartition:
 
 
 def partitions() -> list[GoldenPartition]:
-    """Every partition that has expectations, by name; empty without golden data. Made for `parametrize`."""
+    """Every partition that has expectations, by name; empty without golden data. Intended for `parametrize`."""
     root = golden_root()
     if root is None:
         return []

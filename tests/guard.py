@@ -1,4 +1,4 @@
-"""Memory that ends at a page nobody may touch: a parser that reads one byte too far ends the process."""
+"""Memory that ends at a protected page: a parser that reads one byte too far ends the process."""
 
 import ctypes
 import mmap
@@ -11,7 +11,7 @@ _PROT_NONE = 0
 
 
 class GuardedMemory:
-    """`put(data)` gives a view of a copy of `data` whose last byte is the last readable one."""
+    """`put(data)` returns a view of a copy of `data` whose last byte is the last readable one."""
 
     def __init__(self, size: int) -> None:
         self.readable = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE

@@ -19,8 +19,11 @@ choice and the node's start.
 
 
 def free_ports(count: int) -> list[int]:
-    """`count` different ports of the loopback address that nobody listens on, and that no other process gets from here
-    before all the others have been given. RuntimeError when so many are not free."""
+    """Return `count` different free ports of the loopback address.
+
+    No other process gets one of them from here before all the others have been given out. Raises RuntimeError when so
+    many are not free.
+    """
     counter = Path(tempfile.gettempdir()) / f"kraft-test-ports-{os.getuid()}"
     with open(counter, "a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

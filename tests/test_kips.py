@@ -108,7 +108,7 @@ needs_specifications = pytest.mark.skipif(not specifications(), reason="no speci
 
 
 def headings(kip: str, text: str) -> list[str]:
-    """Lines that look like one. KIP-595 is at hand as a list of changes, without any."""
+    """Lines that look like a heading. KIP-595 is available as a list of changes, without any."""
     if kip in SECTIONS:
         return list(SECTIONS[kip])
     if kip == "595":

@@ -1,4 +1,4 @@
-"""The checks of language find what they are for, and pass what is plain."""
+"""The language checks find the breaches that they are for, and pass plain prose."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The check at every test's end can fail, and does not fail for nothing."""
+"""The leak check at every test's end can fail, and does not fail without a leak."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Each compiled module has a test file of its name, or stands here with the files that test it."""
+"""Each compiled module has a test file of its name, or an entry here with the files that test it."""
 
 import ast
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from tools.layers import NATIVE, native_imports, python_imports
 from tools.tree import ROOT
 
 TESTS: Final = ROOT / "tests"
-# Inner modules, which Python cannot call or which are nothing without the module that uses them: the files below
-# `tests` whose subject is what they do.
+# Inner modules, which Python cannot call or which mean nothing without the module that uses them: the files below
+# `tests` that test their behaviour.
 TESTED_IN: Final[dict[str, tuple[str, ...]]] = {
     "append": ("native/test_log", "native/test_log_machine"),
     "apply": ("native/test_recovery", "native/test_log_machine"),
@@ -55,7 +55,7 @@ def compiled() -> list[str]:
 
 
 def reached_by_module() -> dict[str, set[str]]:
-    """Compiled module -> itself and all that it is made of."""
+    """Compiled module -> itself and all its parts."""
     direct = {name: {target.removeprefix(f"{NATIVE}.") for suffix in (".pyx", ".pxd")
                      if (source := ROOT / NATIVE / f"{name}{suffix}").exists()
                      for _, target in native_imports(source.read_text()) if target.startswith(f"{NATIVE}.")}

@@ -39,7 +39,7 @@ class Tree:
         (self.directory / "number.h").write_text(f"#define NUMBER {number}\n")
 
     def build(self, monkeypatch: pytest.MonkeyPatch, cache: Path, *flags: str) -> tuple[int, int]:
-        """The number that the module has, and how often the compiler ran."""
+        """Return the module's number, and how often the compiler ran."""
         monkeypatch.chdir(self.directory)
         monkeypatch.setenv("CC", str(self.compiler))
         monkeypatch.setenv("LDSHARED", f"{self.compiler} -shared")
@@ -75,7 +75,7 @@ def test_a_changed_header_or_flag_is_seen_whatever_the_time_stamps(tmp_path: Pat
     os.utime(tree.directory / "number.h", (0, 0))
     assert tree.build(monkeypatch, cache)[1] == 2
     assert tree.build(monkeypatch, cache, "-O1")[1] == 2
-    tree.set_number(1)  # back to what was compiled first
+    tree.set_number(1)  # back to the sources of the first compilation
     assert tree.build(monkeypatch, cache)[1] == 0
 
 

@@ -1,4 +1,4 @@
-"""The package as its users meet it: versions agree, a bad core is refused in words, the metadata is whole."""
+"""The package as its users meet it: versions agree, a bad core is refused with a message, the metadata is whole."""
 
 import ast
 import os
@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def import_kraft(package: Path) -> subprocess.CompletedProcess[str]:
-    """Imports the kraft that stands in `package`, in a process that sees nothing of the source tree."""
+    """Import the kraft in `package`, in a process that sees nothing of the source tree."""
     return subprocess.run([sys.executable, "-c", "import kraft"], cwd=package, check=False,
                           env={**os.environ, "PYTHONPATH": str(package)}, capture_output=True, text=True, timeout=60)
 
@@ -101,12 +101,12 @@ def imported_from_elsewhere() -> set[str]:
     return names - ours - sys.stdlib_module_names - {"", "__future__", "cpython", "cython", "libc", "posix"}
 
 
-# Distributions that are not called as what they bring.
+# Distributions whose name is not that of their modules.
 DISTRIBUTIONS = {"google": "protobuf", "hdrh": "hdrhistogram", "kafka": "kafka-python"}
 
 
 def test_what_is_imported_is_declared() -> None:
-    """Nothing is found only because something else happens to bring it along."""
+    """No import works only because another distribution happens to require it."""
     declared = {re.split(r"[<>=\[ ]", requirement)[0].lower() for requirement in declared_requirements()}
     imported = {DISTRIBUTIONS.get(name, name) for name in imported_from_elsewhere()}
     assert {name.lower().replace("_", "-") for name in imported} <= declared

@@ -44,7 +44,7 @@ def make(*arguments: str, path: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_make_says_it_before_it_begins(tmp_path: Path) -> None:
-    """A machine with a Python and no compiler; and one without any Python."""
+    """A machine with a Python and no compiler, and one without any Python."""
     (tmp_path / "python3").symlink_to(sys.executable)
     (tmp_path / "sh").symlink_to("/bin/sh")
     venv = f"VENV={tmp_path / 'venv'}"

@@ -1,4 +1,4 @@
-"""The type stubs say what the compiled modules are."""
+"""The type stubs describe the compiled modules."""
 
 from tools import stubs
 

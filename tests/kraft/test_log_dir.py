@@ -127,7 +127,7 @@ def test_one_owner_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_log_alone_respects_the_directorys_owner(tmp_path: Path) -> None:
-    """Kafka locks the directory only; a log in it must not be opened beside it, nor Kafka beside the log."""
+    """Kafka locks only the directory; a log in it must not be opened on its own then, nor the directory by Kafka."""
     with LogDir(tmp_path) as directory:
         fill(directory.log("t", 0), 1)
         fill(directory.log("t", 1), 1)
@@ -196,7 +196,7 @@ def test_what_was_not_opened_after_a_crash_is_not_called_clean(tmp_path: Path) -
         fill(directory.log("a", 0), 5)
         fill(directory.log("b", 0), 5)
     (tmp_path / CLEAN_SHUTDOWN).unlink()
-    (tmp_path / "__cluster_metadata-0").mkdir()        # its owner sees to it itself
+    (tmp_path / "__cluster_metadata-0").mkdir()        # its owner takes care of it
     with LogDir(tmp_path) as directory:
         directory.log("a", 0)
     with LogDir(tmp_path) as directory:
@@ -205,7 +205,7 @@ def test_what_was_not_opened_after_a_crash_is_not_called_clean(tmp_path: Path) -
         directory.log("b", 0)
     with LogDir(tmp_path) as directory:
         assert directory.was_clean
-    assert CLEAN_SHUTDOWN in names(tmp_path)           # nothing was opened, and nothing had to be
+    assert CLEAN_SHUTDOWN in names(tmp_path)           # nothing was opened, and nothing needed it
 
 
 def test_a_log_closed_by_its_user_opens_again(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_group_commit_shares_one_flusher(tmp_path: Path) -> None:
 
 
 def test_what_goes_is_not_flushed_before_it_goes(tmp_path: Path) -> None:
-    """A topic of gigabytes is deleted on the event loop: to wait for its pages would stall everybody."""
+    """A topic of gigabytes is deleted on the event loop: waiting for its pages would stall every request."""
     directory = LogDir(tmp_path)
     for number in range(2):
         fill(directory.log("t", number), 5)
@@ -357,7 +357,7 @@ def test_a_closed_directory_refuses(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stop", ["clean", "killed"])
 def test_what_a_log_noted_of_its_losses_and_gaps_counts_beside_our_own_checkpoints(tmp_path: Path, stop: str) -> None:
-    """They are as Kafka writes them, and younger than the notes; but Kafka did not have the log."""
+    """Our checkpoints have Kafka's form and are newer than the notes, but Kafka did not have the log."""
     config = LogConfig(cleanup_policy="compact", segment_bytes=1 << 16)
     with LogDir(tmp_path / "data") as directory:
         log = directory.log("t", 0, config=config)

@@ -1,4 +1,4 @@
-"""Ratios and their intervals, and the report made of them."""
+"""Ratios, their intervals, and the report of them."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""TLS beside the load generator: what passes is the same on both sides, and an end on one side ends the other."""
+"""TLS beside the load generator: both sides see the same bytes, and an end on one side ends the other."""
 
 import random
 import socket
@@ -27,7 +27,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def echoing(certificates: Path, bytes_max: int) -> Iterator[ssl.SSLSocket]:
-    """A connection with TLS to a server that sends back what it gets, up to so many bytes; then it ends."""
+    """A TLS connection to a server that echoes up to so many bytes and then ends."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(certificates / "server.pem")
     ours, theirs = socket.socketpair()
@@ -48,7 +48,7 @@ def echoing(certificates: Path, bytes_max: int) -> Iterator[ssl.SSLSocket]:
 
 
 def test_bytes_pass_both_ways(certificates: Path) -> None:
-    """Many more than the buffers have room for, on two connections, while the other side sends as much."""
+    """The sides send many more bytes than the buffers hold, on two connections, at the same time."""
     pieces = [random.Random(number).randbytes(100_000) for number in range(PIECES)]
     total = sum(map(len, pieces))
     with echoing(certificates, total) as one, echoing(certificates, total) as other, Relay([one, other]) as relay:

@@ -1,4 +1,4 @@
-"""Workloads: what is refused, and that the positions found are where the codecs put the fields."""
+"""Workloads: refused ones, and positions that are where the codecs put the fields."""
 
 import struct
 
@@ -23,7 +23,7 @@ class FakeSocket:
 
 
 class FakeConnection:
-    """A connection that was never opened: gives versions and frames."""
+    """A connection that was never opened: it returns versions and frames."""
 
     socket = FakeSocket()
 

@@ -27,7 +27,7 @@ def directory(kind: str, node: int) -> Path:
 
 
 def snapshots(kind: str, node: int) -> dict[int, Path]:
-    """Those with state, by end offset."""
+    """Snapshots with state, by end offset."""
     found = {int(path.name[:20]): path for path in sorted(directory(kind, node).glob("*.checkpoint"))}
     found.pop(0, None)
     return found
@@ -38,7 +38,7 @@ def image_of(path: Path) -> MetadataImage:
 
 
 def replay(paths: list[Path], replayer: Replayer, stops: dict[int, Path]) -> dict[int, MetadataImage]:
-    """Replays log files from where the replayer stands; gives the images at the stops."""
+    """Replay log files from the replayer's position; return the images at the stops."""
     images = {}
     for path in paths:
         for batch in walk(path.read_bytes()):

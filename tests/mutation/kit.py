@@ -78,8 +78,10 @@ def _own_modules(tree: Path) -> Iterator[None]:
 
 @contextmanager
 def planted(mutant: Mutant, tree: Path) -> Iterator[None]:
-    """Have the code taken out of `tree`, compiled where it is a compiled module's. Raises RuntimeError when that does
-    not compile."""
+    """Remove the code from `tree`, and compile the module when it is a compiled one.
+
+    Raises RuntimeError when that does not compile.
+    """
     with _own_modules(tree) if mutant.is_compiled else nullcontext():
         path = tree / mutant.file
         before = path.read_text()

@@ -7,9 +7,9 @@ import java.nio.charset.StandardCharsets;
 import org.apache.kafka.common.utils.Exit;
 
 /**
- * Runs Kafka's command-line tools one after the other in one process. A line of input is, with tabs between, for how
- * many milliseconds a tool's threads may go on after its main method, its main class, and its arguments. The answer is
- * a line with the exit code and the number of bytes that follow: what the tool wrote, standard output and errors in one.
+ * Runs Kafka's command-line tools one after the other in one process. A line of input has three parts with tabs between:
+ * the milliseconds for which a tool's threads may continue after its main method, its main class, and its arguments. The
+ * answer is a line with the exit code and the number of bytes that follow: the tool's standard output and errors in one.
  */
 public class Tools {
     static class Exited extends RuntimeException {

@@ -52,7 +52,7 @@ class JavaBroker(KafkaProcess):
         super().format("--no-initial-controllers", cluster_id=CLUSTER_ID)
 
     def alarms(self) -> list[str]:
-        """Lines by which Kafka says that it must stop, or that a record or an answer makes no sense to it."""
+        """Lines in which Kafka reports that it must stop, or that it cannot interpret a record or an answer."""
         return [line for line in self.output if "fatal" in line.lower() or "Unexpected error" in line]
 
     def log(self) -> str:
@@ -101,7 +101,7 @@ class MixedCluster:
         self.start_brokers(self.brokers)
 
     def start_brokers(self, node_ids: Iterable[int]) -> None:
-        """Side by side."""
+        """Start all nodes in parallel."""
         brokers = [self.brokers[node_id] for node_id in node_ids]
         for broker in brokers:
             broker.launch()
@@ -115,7 +115,7 @@ class MixedCluster:
 
     @property
     def admin(self) -> AdminClient:
-        """Knows all brokers, so that it outlives each of them."""
+        """A client that knows all brokers, so that it outlives each of them."""
         if self._admin is None:
             self._admin = AdminClient({"bootstrap.servers": self.address, "log_level": 2})
         return self._admin
@@ -130,24 +130,24 @@ class MixedCluster:
         return Replicas(found.leader, sorted(found.replicas), sorted(found.isrs))
 
     def await_in_sync(self, topic: str) -> None:
-        """Waits until every replica is in sync."""
+        """Wait until every replica is in sync."""
         def in_sync() -> bool:
             partitions = self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions.values()
             return all(sorted(each.isrs) == sorted(each.replicas) for each in partitions)
         wait_until(in_sync, f"all replicas of {topic} are in sync", SECONDS)
 
     def end_of(self, topic: str, index: int = 0) -> int:
-        """The offset that the next record gets."""
+        """Offset that the next record gets."""
         where = TopicPartition(topic, index)
         return int(self.admin.list_offsets({where: OffsetSpec.latest()})[where].result(SECONDS).offset)
 
     def log_of(self, node_id: int, topic: str, index: int) -> bytes:
-        """The bytes of a broker's replica, in whichever of its directories; none where it has none."""
+        """Bytes of a broker's replica, from any of its directories; empty when it has none."""
         directory = self.brokers[node_id].directory
         return b"".join(segments(each, topic, index) for each in (directory, Path(f"{directory}-more")))
 
     def check_logs(self, topic: str, index: int = 0) -> None:
-        """Every replica has the same log, byte for byte, once what was written last has come to all."""
+        """Wait until every replica has the same log, byte for byte."""
         owners = self.replicas(topic, index).replicas
         def same() -> bool:
             logs = [self.log_of(node_id, topic, index) for node_id in owners]
@@ -162,7 +162,7 @@ class MixedCluster:
 
 @contextmanager
 def mixed_cluster(directory: Path, controllers: str, brokers: str, **settings: str) -> Iterator[MixedCluster]:
-    """Formatted, not started; killed at the end."""
+    """A cluster that is formatted, not started; killed at the end."""
     cluster = MixedCluster(directory, controllers, brokers, **settings)
     try:
         yield cluster
@@ -171,7 +171,7 @@ def mixed_cluster(directory: Path, controllers: str, brokers: str, **settings: s
 
 
 def our_node(directories: list[Path], node_id: int, port: int, settings: dict[str, str]) -> ControllerProcess:
-    """A node of ours of both roles, its settings a `JavaNode`'s to the letter."""
+    """A node of ours of both roles, with exactly the settings of a `JavaNode`."""
     own, = free_ports(1)
     node = ControllerProcess(directories[0], node_id, port, {
         **PROTOCOLS, **settings, "listeners": f"PLAINTEXT://127.0.0.1:{own},CONTROLLER://127.0.0.1:{port}"},
@@ -182,8 +182,10 @@ def our_node(directories: list[Path], node_id: int, port: int, settings: dict[st
 
 
 class ThreeNodes:
-    """Nodes 1, 2, 3 of both roles and of one kind, each with so many log directories; both kinds have the same
-    settings."""
+    """Nodes 1, 2, 3 of both roles and of one kind, each with so many log directories.
+
+    Both kinds have the same settings.
+    """
 
     def __init__(self, directory: Path, kind: str, directories: int = 1) -> None:
         ports = free_ports(3)

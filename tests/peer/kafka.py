@@ -68,7 +68,7 @@ def classpath(directory: Path = HERE) -> str:
 
 
 def java(main_class: str, *arguments: str, timeout: float = 120, heap: str = "512m") -> str:
-    """Runs one of Kafka's tools to its end and gives its standard output."""
+    """Run one of Kafka's tools to its end; return its standard output."""
     done = subprocess.run(
         ["java", f"-Xmx{heap}", *QUICK_START, "-cp", f"{HERE}:{classpath()}", main_class, *arguments],
         capture_output=True, text=True, timeout=timeout, check=False,
@@ -80,7 +80,7 @@ def java(main_class: str, *arguments: str, timeout: float = 120, heap: str = "51
 
 
 def dump_log(files: Sequence[Path]) -> str:
-    """`kafka-dump-log --deep-iteration --print-data-log` over the files."""
+    """Run `kafka-dump-log --deep-iteration --print-data-log` over the files."""
     return java("org.apache.kafka.tools.DumpLogSegments", "--deep-iteration", "--print-data-log",
                 "--files", ",".join(map(str, files)))
 
@@ -105,12 +105,12 @@ class KafkaProcess:
              str(self.properties))
 
     def start(self) -> None:
-        """Starts the process and waits until it says that it serves."""
+        """Start the process and wait until it reports that it serves."""
         self.launch()
         self.await_ready()
 
     def await_ready(self) -> None:
-        """Waits until a launched process says that it serves."""
+        """Wait until a launched process reports that it serves."""
         assert self.process is not None
         if not self._ready.wait(START_SECONDS) or self.process.poll() is not None:
             tail = "".join(self.output[-40:])
@@ -118,7 +118,7 @@ class KafkaProcess:
             raise AssertionError(f"Kafka did not start:\n{tail}")
 
     def launch(self) -> subprocess.Popen[str]:
-        """Starts the process and does not wait."""
+        """Start the process without waiting."""
         self.output = []
         self._ready = threading.Event()
         self.process = subprocess.Popen(
@@ -140,7 +140,7 @@ class KafkaProcess:
         ready.set()
 
     def stop(self) -> None:
-        """Ends it cleanly, so that it leaves its clean-shutdown marker."""
+        """End it cleanly, so that it leaves its clean-shutdown marker."""
         if self.process is not None:
             self.process.terminate()
             self._ended()
@@ -206,7 +206,7 @@ class KafkaNode(KafkaProcess):
              "--partitions", "1", "--replication-factor", "1", *options)
 
     def consume(self, topic: str, *, count: int, isolation: str = "read_uncommitted") -> list[str]:
-        """The first `count` records of partition 0 as `CreateTime:t|Offset:o|Headers|key|value` lines."""
+        """Return the first `count` records of partition 0 as `CreateTime:t|Offset:o|Headers|key|value` lines."""
         text = java(
             "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", self.bootstrap, "--topic", topic,
             "--partition", "0", "--offset", "earliest", "--max-messages", str(count), "--timeout-ms", "20000",

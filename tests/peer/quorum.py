@@ -49,7 +49,7 @@ class JavaController(KafkaProcess):
         return "".join(self.output)
 
     def alarms(self) -> list[str]:
-        """Lines by which Kafka says that it must stop. Of its errors some are ordinary: a refused request."""
+        """Lines in which Kafka reports that it must stop. Some of its errors are ordinary: a refused request."""
         return [line for line in self.output if "fatal" in line.lower()]
 
 
@@ -57,7 +57,7 @@ Controller = ControllerProcess | JavaController
 
 
 class MixedQuorum:
-    """Controllers 1, 2, ... of the kinds named, "o" for ours and "j" for Kafka's; the first `voters` of them vote."""
+    """Controllers 1, 2, ... of the given kinds, "o" for ours and "j" for Kafka's; the first `voters` of them vote."""
 
     def __init__(self, directory: Path, kinds: str, *, voters: int | None = None, **settings: str) -> None:
         ports = free_ports(len(kinds))
@@ -78,7 +78,7 @@ class MixedQuorum:
             else:
                 node.format("--no-initial-controllers")
         self.names: list[str] = []
-        """Proposals that were committed."""
+        """Committed proposals."""
 
     def launch(self, node_ids: Iterable[int] | None = None) -> None:
         for node_id in node_ids or self.nodes:
@@ -104,19 +104,19 @@ class MixedQuorum:
         return [each.node_id for each in self.describe().voters]
 
     def replica(self, node_id: int) -> Replica:
-        """A replica as the leader knows it, once it fetches."""
+        """Return a replica as the leader knows it, once it fetches."""
         def known() -> list[Replica]:
             return [each for each in self.describe().replicas if each.node_id == node_id and each.fetch_ms >= 0]
         wait_until(lambda: bool(known()), f"node {node_id} fetches", SECONDS)
         return known()[0]
 
     def add(self, node_id: int) -> None:
-        """AddRaftVoter of a controller that follows."""
+        """Send AddRaftVoter for a controller that follows."""
         self.client().add(node_id, self.replica(node_id).directory_id,
                           [("CONTROLLER", "127.0.0.1", self.nodes[node_id].controller_port)])
 
     def commit(self, count: int = 5) -> None:
-        """Proposes until `count` more are committed; while there is no leader, again."""
+        """Propose until `count` more are committed; repeat while there is no leader."""
         for _ in range(count):
             name = f"name-{len(self.names)}"
             attempts = iter(range(10**6))
@@ -135,7 +135,7 @@ class MixedQuorum:
         return done
 
     def await_all(self) -> int:
-        """Waits until every node that runs has all that is committed; gives the high watermark that they have."""
+        """Wait until every running node has everything that is committed; return their high watermark."""
         committed = 0
 
         def reached() -> bool:
@@ -148,7 +148,7 @@ class MixedQuorum:
         return committed
 
     def check_logs(self) -> int:
-        """All nodes have the same log, with everything that was committed; gives the number of batches."""
+        """Check that all nodes have the same log with everything that was committed; return the number of batches."""
         committed = self.await_all()
         nodes = self.running
         for node in nodes:
@@ -166,7 +166,7 @@ class MixedQuorum:
 @contextmanager
 def mixed_quorum(directory: Path, kinds: str, *, voters: int | None = None,
                  **settings: str) -> Iterator[MixedQuorum]:
-    """Formatted controllers, not started; killed at the end."""
+    """Controllers that are formatted, not started; killed at the end."""
     quorum = MixedQuorum(directory, kinds, voters=voters, **settings)
     try:
         yield quorum
@@ -175,5 +175,5 @@ def mixed_quorum(directory: Path, kinds: str, *, voters: int | None = None,
 
 
 def metadata_quorum(controller: str, *arguments: str) -> str:
-    """`kafka-metadata-quorum --bootstrap-controller`."""
+    """Run `kafka-metadata-quorum --bootstrap-controller`."""
     return java("org.apache.kafka.tools.MetadataQuorumCommand", "--bootstrap-controller", controller, *arguments)

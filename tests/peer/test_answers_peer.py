@@ -61,7 +61,7 @@ def telemetry(cluster: Cluster) -> list[Any]:
         {"metrics": bytes(BYTES_MAX)}, {"metrics": bytes(BYTES_MAX + 1)},
         {"compression_type": 7, "metrics": bytes(BYTES_MAX + 1)}]
     for number, each in enumerate(fields):
-        # Ids whose four words are together those of `ID`: their subscription has the same number.
+        # Ids whose four words together equal those of `ID`: their subscription has the same number.
         fresh = UUID(int=ID.int ^ ((number + 1) << 96 | (number + 1)))
         found += [pushes(cluster, fresh, known, **each), asks(cluster, fresh)["error_code"],
                   asks(cluster, fresh)["error_code"]]

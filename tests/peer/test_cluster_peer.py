@@ -74,14 +74,16 @@ def committed(cluster: MixedCluster) -> set[int]:
 
 
 def send(cluster: Reachable, topic: str, index: int, *values: bytes, acks: str = "all") -> None:
-    """Each value is acknowledged before the next one is sent."""
+    """Send each value after the previous one is acknowledged."""
     for value in values:
         librdkafka_produce(cluster, topic, [Record(None, value)], partition=index, acks=acks)
 
 
 def kill_with_a_tail(cluster: MixedCluster, victim: int) -> None:
-    """Kills a leader that has a record which nobody else has: its followers stand still. What it acknowledged first may
-    answer fetches that they had sent, what came then did not."""
+    """Kill a leader that has a record which no other broker has: its followers are stopped.
+
+    The first record that it acknowledges may answer fetches that the followers had sent; the second cannot.
+    """
     index = victim - 11
     send(cluster, CUT, index, b"common")
     assert cluster.replicas(CUT, index).leader == victim
@@ -128,7 +130,7 @@ def lose_a_leader(cluster: MixedCluster, victim: int, producers: list[Producer])
 
 
 def move(cluster: MixedCluster) -> None:
-    """Two partitions change places between a broker of ours and one of Kafka's, with everything in them."""
+    """Swap two partitions, with everything in them, between a broker of ours and one of Kafka's."""
     kept = {}
     for index in range(2):
         send(cluster, MOVED, index, *(b"%d of %d" % (number, index) for number in range(20)))
@@ -153,7 +155,7 @@ def await_acknowledged(producers: list[Producer], more: int = 50) -> None:
 
 
 def check_producers(cluster: MixedCluster, producers: list[Producer]) -> None:
-    """Everything was acknowledged, and nothing is lost, there twice or out of order, on any replica."""
+    """Check that everything was acknowledged, and nothing is lost, duplicate or out of order, on any replica."""
     assert [failure for each in producers for failure in each.failures] == []
     assert [each.unfinished for each in producers] == [0] * PARTITIONS
     for each in producers:
@@ -163,7 +165,7 @@ def check_producers(cluster: MixedCluster, producers: list[Producer]) -> None:
 
 @contextmanager
 def producing(cluster: MixedCluster) -> Iterator[list[Producer]]:
-    """One producer for each partition."""
+    """Run one producer for each partition."""
     producers = [Producer(cluster, TOPIC, index, idempotent=True) for index in range(PARTITIONS)]
     for each in producers:
         each.start()
@@ -198,8 +200,10 @@ def test_brokers_of_both_kinds_replicate_each_other(controller: str, brokers: st
 
 
 def test_brokers_of_kafka_outlive_controllers_of_ours(tmp_path: Path) -> None:
-    """The active controller dies together with a broker of Kafka's that leads: only the next one can have others lead,
-    and the brokers that it did not know find it."""
+    """The active controller dies together with a broker of Kafka's that leads.
+
+    Only the next controller can elect other leaders, and the brokers that it did not know find it.
+    """
     with mixed_cluster(tmp_path, 3 * OURS, "ojj") as cluster:
         cluster.start()
         cluster.create(TOPIC, [[11, 12, 13], [12, 13, 11], [13, 11, 12]], min_insync_replicas="2")

@@ -109,7 +109,7 @@ def test_cluster(node: KafkaNode, tool: Tool) -> None:
 
 
 def test_metadata_and_why(tool: Tool) -> None:
-    """The log of Kafka's controller while it leads: what is committed in it."""
+    """The log of Kafka's controller while it leads: its committed records."""
     tool.json("topics", "create", "m", "--partitions", 2, "--config", "retention.ms=60000")
     assert tool.run("metadata", "ls", "/topics/m") == (0, "id\n0/\n1/\n", "")
     assert tool.run("metadata", "ls", "/brokers") == (0, "1/\n", "")

@@ -23,7 +23,7 @@ PLANS: Final = {
     "to-a-new-one": [[1, 2], [MORE % 1, "any"]],
     "nowhere": [[1, 2], ["/nowhere", "any"]],
 }
-"""Replicas of the one partition, and in which directory of its broker each shall lie."""
+"""Replicas of the one partition, and the directory of each on its broker."""
 UNDER_WAY: Final = "in progress", "There is no active reassignment"
 """The second is reported for a moment when the controller has ended a move, but the queried broker does not know it."""
 LOST: Final = "is not being moved from log dir"
@@ -51,7 +51,7 @@ def told_by(kind: str, directory: Path) -> list[object]:
         def run(words: str) -> Told:
             run = Run("kafka-reassign-partitions", words)
             told = settled(cluster, directory, run, ask(cluster, kafka, directory, run))
-            # Where in the tool it was: the virtual machine calls it in another way after some calls.
+            # Remove the stack trace: the virtual machine calls the tool in another way after some calls.
             return Told(told.code, "\n".join(line for line in told.text.splitlines() if not line.startswith("\t")))
 
         for name, (replicas, places) in PLANS.items():

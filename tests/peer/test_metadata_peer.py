@@ -1,4 +1,4 @@
-"""Kafka and our controller take turns on one directory: filled by us, dumped and run by Kafka, and back."""
+"""Kafka and our controller alternate on one directory: we fill it, Kafka dumps and runs it, and back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class World(NamedTuple):
 
 
 def fill(node: Node) -> SnapshotId:
-    """Topics with and without settings, one that grows, one that goes, a snapshot in between."""
+    """Append topics with and without settings, one that grows, one that is deleted, a snapshot in between."""
     node.join()
     node.ask(CreateTopicsRequest(topics=[
         CreatableTopic(name="plain", num_partitions=3, replication_factor=1),

@@ -26,7 +26,7 @@ STARTING = (confluent_kafka.KafkaError.NOT_COORDINATOR, confluent_kafka.KafkaErr
 
 
 def produce(address: str, prefix: str) -> None:
-    """`RECORDS` records with each codec, idempotent, with headers and keys."""
+    """Send `RECORDS` records with each codec, idempotent, with headers and keys."""
     for codec in CODECS:
         producer = confluent_kafka.Producer({"bootstrap.servers": address, "compression.type": codec,
                                              "enable.idempotence": True})
@@ -37,7 +37,7 @@ def produce(address: str, prefix: str) -> None:
 
 
 def read(address: str, group: str, topics: list[str], count: int) -> list[tuple[object, ...]]:
-    """`count` records of the topics, in the order of their partitions; commits where it ends."""
+    """Read `count` records of the topics, in the order of their partitions, and commit where they end."""
     consumer = confluent_kafka.Consumer({"bootstrap.servers": address, "group.id": group,
                                          "auto.offset.reset": "earliest", "enable.auto.commit": False})
     consumer.subscribe(topics)
@@ -92,7 +92,7 @@ TOTAL = RECORDS * len(CODECS)
 
 @pytest.fixture(scope="module")
 def turns(tmp_path_factory: pytest.TempPathFactory) -> Turns:
-    """Three turns on one directory. In a fixture, because librdkafka keeps descriptors of its own."""
+    """Run three nodes after each other on one directory. In a fixture, as librdkafka keeps descriptors of its own."""
     require_kafka()
     kafka = KafkaNode(tmp_path_factory.mktemp("turns"))
     config = NodeConfig(read_properties(kafka.properties))

@@ -108,7 +108,7 @@ def test_kafkas_tool_describes_and_changes_our_quorum(quorum: MixedQuorum, tmp_p
     assert quorum.voters() == [1]
 
 
-@pytest.mark.timeout(1800)     # with twenty kills, of Kafka's processes mostly
+@pytest.mark.timeout(1800)     # twenty kills, mostly of Kafka's processes
 @pytest.mark.parametrize("kinds", ["joo", "ojj"])
 def test_leaders_die_and_the_logs_stay_the_same(kinds: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     with mixed_quorum(tmp_path, kinds) as quorum:
@@ -126,7 +126,7 @@ def test_leaders_die_and_the_logs_stay_the_same(kinds: str, tmp_path: Path, pyte
 
 @pytest.mark.parametrize("kinds", [JAVA + OURS, OURS + JAVA])
 def test_the_other_kind_begins_with_a_snapshot(kinds: str, tmp_path: Path) -> None:
-    """And Kafka's dumper reads the snapshots of both."""
+    """Kafka's dumper also reads the snapshots of both."""
     with mixed_quorum(tmp_path, kinds, voters=1, metadata_log_max_record_bytes_between_snapshots="500") as quorum:
         quorum.launch([1])
         directory = quorum.nodes[1].directory / DIRECTORY_NAME

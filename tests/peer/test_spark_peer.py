@@ -1,5 +1,7 @@
-"""The data source on a node of Kafka's: with TLS and SASL, by the client library; and transactions that were committed,
-aborted and left open, both ways."""
+"""The data source on a node of Kafka's: with TLS and SASL, by the client library.
+
+Transactions that were committed, aborted and left open are read both ways.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_r
 
 
 class SecureNode(KafkaNode):
-    """A node with a listener for anybody, and one with TLS (a certificate that it signed itself) and SASL/PLAIN."""
+    """A node with a plain listener, and one with TLS (a self-signed certificate) and SASL/PLAIN."""
 
     def __init__(self, home: Path) -> None:
         home.mkdir()
@@ -60,12 +62,12 @@ class SecureNode(KafkaNode):
             "sasl.username": "reader", "sasl.password": "reader-secret", "ssl.ca.location": str(self.certificate)}
 
     def options(self, topic: str, **more: str) -> dict[str, str]:
-        """A query's, through the listener with TLS."""
+        """Options of a query through the listener with TLS."""
         return {f"kafka.{name}": value for name, value in self.secure.items()} | {"subscribe": topic, **more}
 
 
 def keytool(*arguments: str, store: Path) -> None:
-    """The tool of a Java; what it says goes where a failing test shows it."""
+    """Run a tool of the Java; its output goes where a failing test shows it."""
     subprocess.run(["keytool", *arguments, "-alias", "node", "-keystore", str(store), "-storetype", "PKCS12",
                     "-storepass", PASSWORD], check=True, timeout=SECONDS)
 
@@ -172,7 +174,7 @@ def test_who_is_not_trusted_and_who_does_not_trust(node: SecureNode) -> None:
 
 
 def transactions(node: SecureNode, topic: str) -> list[int]:
-    """Committed, aborted, committed, aborted and left open, in one partition; gives what was committed."""
+    """Write in one partition: committed, aborted, committed, aborted and left open; return what was committed."""
     create(node, topic, 1)
     kept: list[int] = []
     for number, how in enumerate(("commit", "abort", "commit", "abort", "open")):

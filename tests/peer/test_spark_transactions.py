@@ -122,7 +122,7 @@ def test_a_driver_that_dies_while_it_publishes(node: KafkaNode, topic: str, tmp_
         with pytest.raises(StoppedError):
             writer.commit(messages, 1)
     writer.abort([*messages, None], 1)      # as Spark does then
-    # Spark begins again, and the rows come in another order and are cut otherwise.
+    # Spark begins again, and the rows come in another order and with other boundaries.
     again = stream_writer(options)
     again.commit(written(again, range(500, 1_000), range(100, 500)), 1)
     assert values(node, topic) == list(range(1_000))
@@ -134,7 +134,7 @@ def test_a_driver_that_dies_while_it_publishes(node: KafkaNode, topic: str, tmp_
 
 def test_a_driver_that_comes_back_is_fenced(node: KafkaNode, topic: str, tmp_path: Path,
                                             stop: pytest.MonkeyPatch) -> None:  # noqa: F811
-    """It stopped for a while before its transaction's end; another did its work."""
+    """The driver paused before its transaction's end; another did its work."""
     options = sink(node, topic, tmp_path)
     late, other = stream_writer(options), stream_writer(options)
     end, staged = Transactions.end, written(other, range(50, 100), range(50))
@@ -171,7 +171,7 @@ def test_a_transaction_that_expires(node: KafkaNode, topic: str, tmp_path: Path,
 
 
 def test_without_transactions_when_the_query_says_so(node: KafkaNode, topic: str, tmp_path: Path) -> None:
-    """And it keeps to that, whatever it says later."""
+    """A query keeps to this choice, whatever its options say later."""
     writer = stream_writer(sink(node, topic, tmp_path, transactions="false"))
     writer.commit(written(writer, range(50)), 0)
     writer = stream_writer(sink(node, topic, tmp_path))
@@ -195,7 +195,7 @@ print("done", flush=True)
 
 
 def test_drivers_killed_at_any_moment(node: KafkaNode, topic: str, tmp_path: Path) -> None:
-    """Each goes through all batches, as if nothing had ever been noted by Spark."""
+    """Each driver goes through all batches, as if Spark had noted nothing before."""
     chance, batches, size, killed = random.Random(7), 12, 400, 0
 
     def driver() -> subprocess.Popen[str]:

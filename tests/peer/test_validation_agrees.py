@@ -29,7 +29,7 @@ NOW_MS: Final = time.time_ns() // 1_000_000
 HOUR_MS: Final = 3_600_000
 NONE, CORRUPT, TOO_LARGE, INVALID_TIMESTAMP, NO_TRANSACTION, INVALID_RECORD = 0, 2, 10, 32, 48, 87
 KAFKA_FAILED: Final = -1
-"""UNKNOWN_SERVER_ERROR: an exception that nobody there had thought of."""
+"""UNKNOWN_SERVER_ERROR: an exception that Kafka's code did not expect."""
 
 TOPICS: Final[dict[str, dict[str, str]]] = {
     "plain": {},
@@ -63,7 +63,7 @@ def sized(data: bytes | None) -> bytes:
 
 def record(delta: int = 0, *, attributes: int = 0, time_delta: int = 0, key: bytes = sized(b"k"),
            value: bytes = sized(b"value"), headers: bytes = varint(0), length: int | None = None) -> bytes:
-    """One record; `key`, `value` and `headers` as they stand on the wire, lengths included."""
+    """One record; `key`, `value` and `headers` are in wire format, lengths included."""
     body = bytes([attributes]) + varint(time_delta) + varint(delta) + key + value + headers
     return varint(len(body) if length is None else length) + body
 
@@ -86,7 +86,7 @@ THREE: Final = numbered(0, 1, 2)
 
 
 def changed(position: int, data: bytes) -> bytes:
-    """A sound batch with these bytes in it, and the checksum it had before."""
+    """A sound batch with these bytes written into it and its checksum unchanged."""
     whole = bytearray(batch(THREE))
     whole[position:position + len(data)] = data
     return bytes(whole)
@@ -225,7 +225,7 @@ def of_topics(codec: str) -> Iterator[tuple[str, Case]]:
 
 
 def of_repacking(codec: str) -> Iterator[tuple[str, Case]]:
-    """A topic with a codec of its own: each record is taken apart."""
+    """A topic with a codec of its own: the leader decodes each record."""
     for name, case in of_records(codec):
         yield f"repacked: {name}", case._replace(topic="repacked")
 
@@ -240,7 +240,7 @@ for each in ("none", "lz4"):
 
 
 class Difference(NamedTuple):
-    """Cases in which the codes are not the same, of some codecs ("": of none in particular)."""
+    """Cases in which the codes differ, for some codecs ("": for none in particular)."""
 
     why: str
     ours: int
@@ -301,7 +301,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         for topic, settings in TOPICS.items():
             node.create_topic(topic, **settings)
         with Cluster(node.bootstrap) as cluster:
-            cluster.any()                  # opened here, it is not missed after a test
+            cluster.any()                  # opened here, so that no test leaks it
             yield cluster
 
 

@@ -231,7 +231,7 @@ def ask(cluster: ThreeNodes, tools: Tools, files: Path, run: Run, linger_ms: int
     return tools.run(run.tool, *words, linger_ms=linger_ms)
 
 
-# What is another in every cluster, and at every moment.
+# Parts that differ between clusters and between moments.
 CHANGING: Final = tuple((re.compile(pattern, re.MULTILINE), written) for pattern, written in (
     (r"TopicId: \S{22}", "TopicId: ID"),
     (r"\b[\w-]{22}\b(?=\t|\")", "ID"),
@@ -240,11 +240,11 @@ CHANGING: Final = tuple((re.compile(pattern, re.MULTILINE), written) for pattern
     (r"(HighWatermark|MaxFollowerLag|MaxFollowerLagTimeMs|LeaderId|LeaderEpoch):.*|(Epoch): \d+", r"\1\2: N"),
     (r"^\d+ *\tID\t.*(Leader|Follower|Observer).*", r"\1"),
     (r"127\.0\.0\.1:PORT\d +\(\d\)", "COORDINATOR"),
-    # A producer id: of which block depends on the order in which the brokers came.
+    # A producer id: its block depends on the order in which the brokers came.
     (r"^\d+ *\t(?=\d+ +\t-?\d+ +\t\d+ +\tTIME)", "PRODUCER\t"),
     (r" +$|\t+ *$", ""),
 ))
-# A sentence about an error is the cluster's own; which error it is, is not.
+# The text of an error is the cluster's own; its kind is not.
 SENTENCES: Final = tuple((re.compile(pattern, re.MULTILINE), written) for pattern, written in (
     (r"(org\.apache\.kafka\.common\.errors\.\w+): .*", r"\1"),
     (r"^(Error while executing topic command :|Could not (?:up|down)grade \S+ to \d+\.).*", r"\1"),
@@ -270,7 +270,7 @@ UNORDERED: Final = ("kafka-delete-records", "kafka-broker-api-versions", "kafka-
 
 
 def table() -> str:
-    """All runs and how they compare, as docs/interop.md has it."""
+    """All runs and how they compare, as docs/interop.md lists them."""
     rows = ["| tool | command | same? |", "|---|---|---|"]
     for run in (*TOPICS, *CONFIGS, *GROUPS, *DATA, *MOVES, *CLUSTER, LAST):
         words = f"`{run.words}`" if run.words else ""

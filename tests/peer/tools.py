@@ -1,4 +1,4 @@
-"""Kafka's command-line tools, all in one process of Java's, and a cluster of each kind that they are pointed at."""
+"""Kafka's command-line tools, all in one process of Java's, and a cluster of each kind for them."""
 
 import subprocess
 from collections.abc import Iterator
@@ -44,8 +44,10 @@ class Tools:
         self._process = process
 
     def run(self, name: str, *arguments: str, linger_ms: int = 0) -> Told:
-        """Runs the script of that name. After `linger_ms` its threads are no longer listened to: a tool that has such
-        must be the last."""
+        """Run the script of that name.
+
+        The output of its threads ends `linger_ms` after its main method: a tool with such threads must be the last.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         line = "\t".join((str(linger_ms), CLASSES[name], *arguments)) + "\n"
@@ -58,7 +60,7 @@ class Tools:
 
 @contextmanager
 def tools(directory: Path) -> Iterator[Tools]:
-    """The process, started in `directory`; killed at the end."""
+    """Start the process in `directory`; it is killed at the end."""
     command = ["java", "-Xmx512m", *QUICK_START, "-Dpeer.level=off", "-cp", f"{HERE}:{classpath()}",
                str(HERE / "Tools.java")]
     with subprocess.Popen(command, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

@@ -1,5 +1,7 @@
-"""`make pipeline-kills` and `make spark-kills`: exports, and ingests with their broker, that are killed at random
-moments, on threads or in Spark. Every run must end with every record once."""
+"""`make pipeline-kills` and `make spark-kills`: exports, and ingests with their broker, are killed at random moments.
+
+They run on threads or in Spark. Every run must end with every record once.
+"""
 
 import argparse
 import tempfile

@@ -1,4 +1,4 @@
-"""Ingest under fire: it is killed again and again, and so is the broker; in the end every row is a record once."""
+"""Ingest under fire: it and the broker are killed again and again; in the end every row is a record once."""
 
 import random
 import time
@@ -24,7 +24,7 @@ SECONDS = 20.0
 
 
 def run_ingest(bootstrap: str, job: Path, files: Path) -> None:
-    """The whole job, or what is left of it. Ends with 1 where the broker went away."""
+    """Run the whole job, or what is left of it. Ends with 1 when the broker dies."""
     try:
         with Cluster(bootstrap) as cluster:
             plan = open_job(job, cluster, files_in([files]), TOPIC, Columns("value", "key"), split_bytes=1)
@@ -45,7 +45,7 @@ def records_of(bootstrap: str) -> Counter[bytes]:
 
 
 def one_run(seed: int, top: Path) -> tuple[int, list[str]]:
-    """A job of some files: (kills, of the broker too, and what is wrong in the end)."""
+    """Run a job of some files; return (kills, also of the broker, and faults in the end)."""
     chance = random.Random(seed)
     rows = chance.randint(5_000, 60_000)
     files = top / "files"
@@ -77,7 +77,7 @@ def in_records(bootstrap: str, rows: int) -> list[str]:
 
 
 def _attempts(chance: random.Random, node: NodeProcess, job: Path, files: Path) -> int:
-    """Attempts that are killed at random moments, some together with the broker; gives how many were."""
+    """Make attempts that are killed at random moments, some together with the broker; return their number."""
     kills = 0
     whole = 1.0
     for _ in range(chance.randint(2, 5)):

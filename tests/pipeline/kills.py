@@ -1,5 +1,6 @@
-"""Exactly once under fire: an export is killed again and again while its topic grows, and in the end the table has
-every record once.
+"""Exactly once under fire: an export is killed again and again while its topic grows.
+
+In the end the table has every record once.
 
 `python -m tests.pipeline export` is the long form: kills at random moments, with a seed. The quick form is
 `test_kills.py`, which kills at every step that changes a file.
@@ -23,7 +24,7 @@ from kraft.pipeline.table import Table, covered, live_files
 from kraft.pipeline.workers import Threads
 from kraft_native import fileio
 
-# Processes are forked from one that has everything imported and nothing running.
+# Processes are forked from one that has imported everything and runs nothing.
 PROCESSES: Final = multiprocessing.get_context("forkserver")
 MODULES: Final = ["tests.pipeline.kills", "pyarrow.dataset", "pyarrow.parquet", "pyarrow.compute"]
 PARTITIONS: Final = 2
@@ -31,7 +32,7 @@ SETTINGS: Final = FileSettings()
 
 
 def run_export(logs: Path, target: Path, records_max: int, merge_below: int = 0) -> None:
-    """Batches until there is nothing more to do, then small files are merged."""
+    """Export batches until none is left, then merge small files."""
     source = {"path": str(logs)}
     origin = origin_of(source)
     with Table(target, {"by": "hour"}) as opened:
@@ -90,7 +91,7 @@ def check(target: Path, ends: dict[int, int]) -> list[str]:
 
 
 def append(logs: Path, counts: dict[int, int]) -> dict[int, int]:
-    """Appends so many records to each partition; gives where they end."""
+    """Append so many records to each partition; return where they end."""
     ends = {}
     with LogDir(logs, node_id=1, config=LogConfig(segment_bytes=200_000)) as opened:
         for partition, count in counts.items():
@@ -103,7 +104,7 @@ def append(logs: Path, counts: dict[int, int]) -> dict[int, int]:
 
 
 def in_process(function: Callable[..., Any], *arguments: Any, seconds: float | None = None) -> int:
-    """Runs it in a process of its own, which is killed after so many seconds; gives the exit code."""
+    """Run it in a process of its own, which is killed after so many seconds; return the exit code."""
     process = PROCESSES.Process(target=function, args=arguments)
     process.start()
     process.join(seconds)
@@ -116,7 +117,7 @@ def in_process(function: Callable[..., Any], *arguments: Any, seconds: float | N
 
 
 def one_run(seed: int, top: Path) -> tuple[int, list[str]]:
-    """A topic that grows, an export that is killed at random moments: (kills, what is wrong in the end)."""
+    """Grow a topic and kill its export at random moments; return (kills, faults in the end)."""
     chance = random.Random(seed)
     logs, target, kills = top / "logs", top / "table", 0
     ends: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Data directories of several nodes, made for tests: the same batches, in segments of different sizes."""
+"""Data directories of several nodes for tests: the same batches, in segments of different sizes."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ START_MS = 1_700_000_000_000
 
 
 def batches(count: int, *, records: int = 5, value: bytes = b"value") -> list[bytes]:
-    """Batches with offsets one after the other, alike in every call."""
+    """Return batches with consecutive offsets, equal in every call."""
     found = []
     for number in range(count):
         builder = BatchBuilder()
@@ -25,7 +25,7 @@ def batches(count: int, *, records: int = 5, value: bytes = b"value") -> list[by
 
 def write(directory: Path, node_id: int, data: Iterable[bytes], *, topic: str = "orders", partition: int = 0,
           segment_bytes: int = 1 << 20) -> Path:
-    """Appends the batches to a partition in a node's data directory, and stops cleanly."""
+    """Append the batches to a partition in a node's data directory, and stop cleanly."""
     config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=128)
     with LogDir(directory, node_id=node_id) as logs:
         log = logs.log(topic, partition, config=config)

@@ -31,14 +31,16 @@ if TYPE_CHECKING:
 IN: Final = "records"
 OUT: Final = "rows"
 BATCH: Final = "2000"
-# Spark looks once for the data sources of Python, with a worker: where that was killed, it knows of none until it ends.
+# Spark searches Python data sources once, with a worker. If that worker is killed, it knows of none until it ends.
 NOT_FOUND: Final = "DATA_SOURCE_NOT_FOUND"
 
 
 class Job(NamedTuple):
-    """Topic `records` becomes Parquet files, and the Parquet files below `files` become topic `rows`. `export` is how
-    the first is done (`sink`: Spark's file sink, `table`: the pipeline's table), `ingest` the second (`sink`: ours,
-    `job`: the pipeline's, one for each directory of files)."""
+    """Topic `records` becomes Parquet files, and the Parquet files below `files` become topic `rows`.
+
+    `export` is the method of the first (`sink`: Spark's file sink, `table`: the pipeline's table). `ingest` is that of
+    the second (`sink`: ours, `job`: the pipeline's, one for each directory of files).
+    """
 
     top: str
     bootstrap: str
@@ -76,7 +78,7 @@ def run_jobs(spark: SparkSession, job: Job) -> None:
 
 
 def run(spark: SparkSession, job: Job) -> None:
-    """Both directions at once, until all that there is has been moved. Raises what failed."""
+    """Run both directions at once, until everything has been moved. Raises the error of one that failed."""
     with ExitStack() as stack:
         queries = [start_export(spark, job, stack)]
         stack.callback(lambda: [query.stop() for query in queries])
@@ -102,7 +104,7 @@ def main() -> None:
     spark = session("kills", master=sys.argv[1], quick=True, settings=settings)
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
-        try:    # whatever a killed process leads to: the job is done again
+        try:    # any consequence of a killed process: the job runs again
             run(spark, Job(**json.loads(line)))
             print(json.dumps({"done": True}), flush=True)
         except Exception as error:

@@ -42,16 +42,16 @@ START_SECONDS: Final = 600.0
 JOB_SECONDS: Final = 900.0
 ATTEMPTS_MAX: Final = 20
 STARTS_MAX: Final = 3
-# From one fault to the next at most, until a job without any has shown how long it takes.
+# Longest time from one fault to the next, until a job without any has shown its duration.
 FAULT_SECONDS: Final = 8.0
 
-# Drivers are started with these in turn: with executors in processes of their own, and with one in the driver's, which
-# tries what failed as often as those do.
+# Drivers alternate between these: executors in processes of their own, and one executor in the driver's process. Both
+# retry a failed task as often.
 MASTERS: Final = ("local-cluster[2,1,1024]", "local[2,4]")
-# Which processes of a driver's session are meant, by what their command lines have.
+# Processes of a driver's session by kind, recognized by their command lines.
 KINDS: Final = {"driver": ("tests.pipeline.spark_driver", "SparkSubmit"), "executor": ("CoarseGrainedExecutorBackend",),
                 "worker": ("pyspark.daemon", "pyspark.sql")}
-# Drivers take longest to come back.
+# Drivers take longest to restart.
 FAULTS: Final = ("driver", "executor", "worker", "broker")
 WEIGHTS: Final = (2, 2, 3, 3)
 
@@ -59,7 +59,7 @@ Rows = Counter[tuple[int, int, bytes]]
 
 
 class Driver:
-    """The driver's process, with all that it starts. Started when it is needed, again when it was killed."""
+    """The driver's process and its children. It starts when it is needed, and again after a kill."""
 
     def __init__(self, top: Path) -> None:
         self.top = top
@@ -70,7 +70,7 @@ class Driver:
         make_home(self._home, Path(pyspark.__file__).parent)
 
     def ready(self) -> None:
-        """Starts it unless it runs. Spark gives up by itself where a machine is too slow for its time limits."""
+        """Start it unless it runs. Spark gives up by itself when a machine is too slow for its time limits."""
         for _ in range(STARTS_MAX):
             if self._process is not None:
                 return
@@ -107,8 +107,10 @@ class Driver:
         return found
 
     def kill(self, kind: str, chance: random.Random) -> bool:
-        """Kills the driver, or one process of the other kinds; whether there was one. What a driver leaves behind finds
-        out by itself, as on other machines."""
+        """Kill the driver, or one process of another kind; return whether one existed.
+
+        Orphans of a driver find out by themselves, as on other machines.
+        """
         found = [pid for pid, command in self._processes() if any(part in command for part in KINDS[kind])]
         for pid in found if kind == "driver" else found and [chance.choice(found)]:
             _kill(pid)
@@ -117,7 +119,7 @@ class Driver:
         return bool(found)
 
     def end(self) -> None:
-        """Kills it, and what it started."""
+        """Kill it and its children."""
         if self._process is not None:
             for pid, _ in self._processes():
                 _kill(pid)
@@ -126,12 +128,12 @@ class Driver:
     def _forget(self) -> None:
         assert self._process is not None and self._process.stdin is not None, "the driver does not run"
         self._process.wait()
-        with suppress(BrokenPipeError):     # a job that nobody read
+        with suppress(BrokenPipeError):     # a job that was not read
             self._process.stdin.close()
         self._process = None
 
     def _processes(self) -> Iterator[tuple[int, str]]:
-        """(pid, command line) of all processes of the driver's session."""
+        """Return (pid, command line) of all processes of the driver's session."""
         assert self._process is not None, "the driver does not run"
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
@@ -158,7 +160,7 @@ def _kill(pid: int) -> None:
 
 
 class Topics:
-    """The topics of one run: filled, and read to compare."""
+    """Topics of one run: filled, and read to compare."""
 
     def __init__(self, node: NodeProcess, partitions: int) -> None:
         self.node = node
@@ -207,7 +209,7 @@ def exported(top: Path, how: str) -> Rows:
 
 
 def sink_files(directory: Path) -> list[str]:
-    """The files that Spark's own reader would read: each batch has a list of its own, and every tenth one of all."""
+    """The files that Spark's own reader would read: each batch has its own list, every tenth batch one of all files."""
     lists = {int(path.name.partition(".")[0]): path for path in (directory / "_spark_metadata").glob("[0-9]*")
              if not path.name.endswith(".crc")}
     whole = max((number for number, path in lists.items() if path.suffix == ".compact"), default=-1)
@@ -229,7 +231,7 @@ class Outcome(NamedTuple):
 
 
 class SparkRuns:
-    """Runs one after the other: a driver that survives one serves the next, as starting it takes longest."""
+    """Runs, one after the other. A driver that survives one serves the next, as its start takes longest."""
 
     def __init__(self, top: Path) -> None:
         self.driver = Driver(top)
@@ -237,7 +239,7 @@ class SparkRuns:
         self.job_seconds = FAULT_SECONDS
 
     def one_run(self, seed: int, top: Path) -> Outcome:
-        """Twice more records and more files, and kills while they are moved."""
+        """Add more records and more files twice, and kill processes while they are moved."""
         chance = random.Random(seed)
         node = NodeProcess(top / "data")
         node.start()
@@ -267,8 +269,11 @@ class SparkRuns:
 
     def _attempt(self, job: Job, faults: list[tuple[float, str]], node: NodeProcess,
                  chance: random.Random) -> dict[str, Any] | None:
-        """The driver's answer; None when it was killed. Each of the faults comes so long after the one before, and is
-        taken from the list; those that come too late are left."""
+        """Return the driver's answer; None when the driver was killed.
+
+        The delay of each fault counts from the previous one. A fault that occurs is removed from the list; those that
+        come too late remain.
+        """
         self.driver.ready()
         self.driver.tell(job)
         begun, undisturbed = time.monotonic(), True

@@ -1,4 +1,4 @@
-"""`kraft pipeline audit`: the same batches are the same wherever segments end, and every difference has its offset."""
+"""`kraft pipeline audit`: batches compare as equal wherever segments end, and every difference has its offset."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Decoders: what they make of values, and what they refuse."""
+"""Decoders: their results, and the values that they refuse."""
 
 import datetime as dt
 import io
@@ -46,7 +46,7 @@ def test_json_of_every_type() -> None:
 @pytest.mark.parametrize("bad", [b"", b" ", b"1", b"[]", b'{"a": 1} {"a": 2}', b'{"a": 1', b'{"a": 2.5}', b"\xff",
                                  b'{"a": "\xff"}x'])
 def test_json_that_is_none(bad: bytes) -> None:
-    """Bad values never move or hide others."""
+    """A bad value neither moves nor hides another one."""
     good = b'{"a": 7}'
     found = decode(DecoderSpec("json", '{"a": "long"}'), good, bad, None, good, bad, bad, good)
     assert found.values.to_pylist() == [{"a": 7}, None, None, {"a": 7}, None, None, {"a": 7}]
@@ -77,7 +77,7 @@ def test_avro_behind_a_registry_header() -> None:
 
 
 def protobuf() -> tuple[str, Any]:
-    """A descriptor set as protoc writes it, and the message's class."""
+    """Return a descriptor set as protoc writes it, and the message's class."""
     file = descriptor_pb2.FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
     kind = file.enum_type.add(name="Kind")
     kind.value.add(name="SMALL", number=0)

@@ -1,4 +1,4 @@
-"""`kraft pipeline export`: every committed record once, in files by hour, whatever died on the way."""
+"""`kraft pipeline export`: every committed record once, in files by hour, whatever died meanwhile."""
 
 import datetime as dt
 import json
@@ -31,7 +31,7 @@ SETTINGS = FileSettings()
 
 def run(table: Path, logs: Path, settings: FileSettings = SETTINGS, *, workers: Any = None,
         **plan: Any) -> Commit | None:
-    """One batch; None when there was nothing to do."""
+    """Export one batch; None when nothing is left."""
     source = {"path": str(logs), "kafka.isolation.level": "read_committed"}
     origin = origin_of(source)
     with Table(table, {"files": settings_fields(settings)}) as opened:
@@ -242,7 +242,7 @@ def test_headers(tmp_path: Path) -> None:
 
 @needs_golden
 def test_what_kafka_wrote(tmp_path: Path) -> None:
-    """Every codec, transactions, compaction's gaps: exactly the records that a read_committed consumer returns."""
+    """Every codec, transactions, gaps of compaction: exactly the records that a read_committed consumer returns."""
     table = tmp_path / "table"
     source = {"path": str(golden("log", "data")), "kafka.isolation.level": "read_committed"}
     origin = origin_of(source)

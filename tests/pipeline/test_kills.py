@@ -13,13 +13,13 @@ COUNTS = {0: 130, 1: 70}
 
 @pytest.fixture(scope="module", autouse=True)
 def server() -> None:
-    """Starts the process that others are forked from: it stays, and is none of a test's leaks."""
+    """Start the process that others are forked from: it stays, and is no leak of a test."""
     PROCESSES.set_forkserver_preload(MODULES)
     assert in_process(os.getpid) == 0
 
 
 def test_killed_at_every_step(tmp_path: Path) -> None:
-    """One kill after the other on the same table, each one step later than the one before."""
+    """Kill again and again on the same table, each time one step later."""
     ends = append(tmp_path / "logs", COUNTS)
     steps = 0
     while True:

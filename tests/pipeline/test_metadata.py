@@ -53,7 +53,7 @@ def test_the_cluster_as_kafka_listed_it(kind: str, node: int) -> None:
 
 @pytest.mark.parametrize("kind", ["dynamic", "static"])
 def test_every_node_tells_the_same(kind: str) -> None:
-    """Events of the offsets that all logs still have."""
+    """Events at the offsets that all logs still have."""
     found = [read_metadata(directory(kind, node)) for node in (1, 2, 3)]
     first = max(rows(each["leader_changes"])[0]["offset"] for each in found)
     for name in ("leader_changes", "isr_changes", "broker_events", "config_changes"):
@@ -62,7 +62,7 @@ def test_every_node_tells_the_same(kind: str) -> None:
 
 
 def test_a_killed_leader_is_seen_in_the_events() -> None:
-    """Node 3 was killed and came back: it left every ISR, leaderships moved, and it joined again."""
+    """Node 3 was killed and restarted: it left every ISR, leaderships moved, and it joined again."""
     found = read_metadata(directory("dynamic", 1))
     fenced = next(row["offset"] for row in rows(found["broker_events"])
                   if (row["broker"], row["event"]) == (3, "fenced"))

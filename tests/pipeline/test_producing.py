@@ -1,4 +1,4 @@
-"""Batches that are sent: what is refused, or sent to nobody, never counts as sent."""
+"""Sent batches: one that is refused, or that reaches no leader, never counts as sent."""
 
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -13,8 +13,10 @@ from kraft.protocol.messages.produce_request import ProduceRequest
 
 
 class Brokers:
-    """A cluster whose broker answers with these codes by partition, one after the other; the last one stays. Time is
-    over at once."""
+    """A cluster whose broker answers with these codes by partition, one after the other; the last one stays.
+
+    Its time-out expires at once.
+    """
 
     timeout = 0.0
 

@@ -1,4 +1,4 @@
-"""`kraft pipeline report`: what it makes of benchmark results and recordings."""
+"""`kraft pipeline report`: pages from benchmark results and recordings."""
 
 import json
 from pathlib import Path

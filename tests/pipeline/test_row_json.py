@@ -1,4 +1,4 @@
-"""Rows as JSON: each value as it is, and never another one because of the rows beside it."""
+"""Rows as JSON: each value exactly, independent of the rows beside it."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Rows of files as records: exactly, each by itself, and what cannot be one with its position and reason."""
+"""Rows of files as records: exactly, each on its own; a bad row is reported with its position and reason."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def conversion(columns: Columns, types: dict[str, str] | None = None, limit: int
 
 def convert(path: Path, columns: Columns = WHOLE_ROWS, types: dict[str, str] | None = None, limit: int = 1_000_000,
             chunk_rows: int = 3) -> tuple[list[Any], list[BadRow]]:
-    """(value, key, time, partition) of the rows of a file, and its bad rows."""
+    """Return (value, key, time, partition) of the rows of a file, and its bad rows."""
     found, bad = [], []
     for split in splits_of([path], 1):
         for rows in read_split(split, chunk_rows, columns.fields):

@@ -42,7 +42,7 @@ def default_value(schema: Schema, field: Field) -> Any:
 
 
 class JsonForm:
-    """Both directions, for one message at one version."""
+    """Both directions of the conversion, for one message at one version."""
 
     def __init__(self, name: str, version: int) -> None:
         self.schema = schemas()[name]
@@ -50,7 +50,7 @@ class JsonForm:
         self.structs = {struct.name: struct for struct in self.schema.structs}
 
     def read(self, value: dict[str, Any]) -> Any:
-        """A message of ours from JSON. Every key must be a field of this version."""
+        """Return a message of ours from JSON. Every key must be a field of this version."""
         return self.read_struct(self.schema.message, value)
 
     def read_struct(self, struct: Struct, value: dict[str, Any]) -> Any:
@@ -76,7 +76,7 @@ class JsonForm:
         return value
 
     def write(self, message: Any, *, sizes: bool = False) -> dict[str, Any]:
-        """JSON from a message of ours, with keys in lower case."""
+        """Return JSON of a message of ours, with keys in lower case."""
         return self.write_struct(self.schema.message, message, sizes)
 
     def write_struct(self, struct: Struct, value: Any, sizes: bool) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class JsonForm:
 
 
 def lower_keys(value: Any) -> Any:
-    """`value` with every key in lower case."""
+    """Return `value` with every key in lower case."""
     if isinstance(value, dict):
         return {key.lower(): lower_keys(each) for key, each in value.items()}
     return [lower_keys(each) for each in value] if isinstance(value, list) else value

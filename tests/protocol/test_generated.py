@@ -1,4 +1,4 @@
-"""The committed code is what the generator makes of the schemas."""
+"""The committed code equals the generator's output for the schemas."""
 
 import ast
 from pathlib import Path
@@ -40,7 +40,7 @@ def definition(**changes: object) -> dict[str, object]:
 
 
 def test_an_element_without_bytes_is_refused() -> None:
-    """An array of them could claim any count."""
+    """An array of elements without bytes could claim any count."""
     with pytest.raises(schema.SchemaError, match="takes no byte in version 0"):
         schema.Loader(definition()).load()
     assert schema.Loader(definition(flexibleVersions="0+")).load().message.name == "Sample"

@@ -29,7 +29,7 @@ def every_message() -> Iterator[tuple[type[Message], int, Any]]:
 
 
 def outcome(message: type[Message], data: bytes | bytearray, version: int) -> Message | None:
-    """None when it was refused. What was taken must survive another round."""
+    """Return None when it was refused. An accepted message must survive another round."""
     try:
         found = message.decode(data, version)
     except MalformedMessageError:
@@ -80,7 +80,7 @@ def test_random_bytes() -> None:
 
 
 def memory_of(message: type[Message], data: bytes, version: int) -> int:
-    """The most memory that an attempt to decode takes at a time."""
+    """Return the most memory that an attempt to decode holds at one time."""
     tracemalloc.start()
     try:
         with contextlib.suppress(MalformedMessageError):
@@ -97,7 +97,7 @@ def memory_of(message: type[Message], data: bytes, version: int) -> int:
     (FetchRequest, 4, "00" * 17 + "7fffffff"),
 ])
 def test_a_count_that_lies_takes_no_memory(message: type[Message], version: int, head: str) -> None:
-    """2^31 elements announced in a few bytes. The first call also loads what decoding needs; the second is measured."""
+    """A few bytes announce 2^31 elements. The first call also loads what decoding needs; the second is measured."""
     data = bytes.fromhex(head) + bytes(10)
     for size in (len(data), len(data) + 100):
         outcome(message, data.ljust(size, b"\0"), version)
@@ -118,7 +118,7 @@ def test_the_smallest_elements_take_bounded_memory() -> None:
 
 
 def test_nested_tags_that_lie() -> None:
-    """The size of a tag bounds what its value may claim."""
+    """The size of a tag bounds the size that its value may claim."""
     value = FetchRequest(cluster_id="c").encode(12)
     assert outcome(FetchRequest, value, 12) == FetchRequest(cluster_id="c")
     for size in (0, 1, 3, 4, 0x7F):

@@ -1,5 +1,6 @@
-"""Both ways against kio, an independent implementation with schemas of its own: same values, same bytes, for every
-message and version that both know, with seeded values.
+"""Both ways against kio, an independent implementation with schemas of its own: same values, same bytes.
+
+The tests cover every message and version that both know, with seeded values.
 """
 
 import importlib.util
@@ -32,12 +33,12 @@ INTEGERS = {"int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1), "uint16
             "int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1), "int64": (-(2**63), 2**63 - 1)}
 SUFFIXES = {EntityType.request: "Request", EntityType.response: "Response"}
 
-# The names under which kio knows messages, ours by theirs, where the words differ.
+# kio's names of messages, and ours, where the words differ.
 OTHER_NAMES = {"k_raft_version_record": "KRaftVersionRecord"}
 
 
 class Values:
-    """Pairs of values that mean the same: what kio's class takes, and what ours takes.
+    """Pairs of values that mean the same: the argument of kio's class, and that of ours.
 
     `plain` gives null, empty and default values wherever they are allowed.
     """
@@ -84,7 +85,7 @@ class Values:
         return self.primitive(field, kind, optional=type(None) in get_args(theirs))
 
     def primitive(self, field: Field, kind: str | None, *, optional: bool) -> tuple[Any, Any]:
-        """One value. kio has classes of its own for codes, durations and times, and None for the zero uuid."""
+        """Return one value. kio has classes of its own for codes, durations and times, and None for the zero uuid."""
         if kind == "error_code":
             code = self.random.choice(tuple(ErrorCode))
             return code, int(code)
@@ -117,7 +118,7 @@ class Values:
 
 
 def known() -> Iterator[tuple[str, int, EntityType, str]]:
-    """Name here, version, kind there, name there: of every message and version that kio has."""
+    """Return our name, version, kind and kio's name of every message and version that kio has."""
     for name, versions in schema_name_map.items():
         for version, kinds in versions.items():
             for kind in kinds:
@@ -137,7 +138,7 @@ def compare(name: str, version: int, theirs: type, values: Values) -> None:
 
 
 def test_every_message_that_both_know() -> None:
-    """One test: kio's thousands of classes are slow to import, and are wanted once."""
+    """All are in one test: kio's thousands of classes are slow to import, and are needed once."""
     from kio.index import load_entity_schema
     wrong, seen = [], set()
     for name, version, kind, their_name in known():

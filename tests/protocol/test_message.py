@@ -74,7 +74,7 @@ def test_versions() -> None:
 
 
 def test_a_field_that_the_version_lacks() -> None:
-    """Refused, or dropped where the schema allows that; never put anywhere else."""
+    """The value is refused, or dropped where the schema allows that; it never ends up elsewhere."""
     with pytest.raises(UnsupportedVersionError, match=r"FetchRequest\.replica_id is 3, and version 15"):
         FetchRequest(replica_id=3).encode(15)
     with pytest.raises(UnsupportedVersionError, match="replica_state"):
@@ -137,7 +137,7 @@ def test_our_tags() -> None:
 
 
 def test_a_struct_that_is_null_in_a_tag() -> None:
-    """Its default is a struct of defaults, which is not written; null is."""
+    """The default is a struct of defaults, which is not written; null is written."""
     value = ConsumerGroupMemberMetadataValue()
     assert value.classic_member_metadata == ClassicMemberMetadata()
     assert value.encode(0)[-1:] == b"\0"

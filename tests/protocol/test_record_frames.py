@@ -39,8 +39,9 @@ COORDINATORS = {each.topic: each for each in (GROUPS, TRANSACTIONS, SHARE_STATES
 
 
 def told(value: dict[str, Any]) -> dict[str, Any]:
-    """JSON of a value in the way of Kafka's dump, which decodes the consumers' own messages inside group metadata too:
-    reduced to the topics and partitions in them.
+    """Return JSON of a value as Kafka's dump writes it.
+
+    The dump also decodes the consumers' own messages inside group metadata, reduced to their topics and partitions.
     """
     value = lower_keys(value)
     for member in value.get("members", []):

@@ -30,7 +30,7 @@ def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
     """Check that the engine's own objects are released; the session's connections to its Java are not checked."""
     before = held()
     yield
-    request.node.funcargs.clear()  # what fixtures gave is closed by now, and not wanted any more
+    request.node.funcargs.clear()  # the values of fixtures are closed by now, and not needed any more
     gc.collect()
     assert {kind: count for kind, count in held().items() if count > before[kind]} == {}
 
@@ -69,5 +69,5 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def topic() -> str:
-    """A topic's name of the test's own."""
+    """A topic name of the test's own."""
     return f"topic-{next(_numbers)}"

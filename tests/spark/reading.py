@@ -1,4 +1,4 @@
-"""Reads with the data source's own classes, as Spark would use them, but in this process."""
+"""Reads with the data source's own classes, as Spark uses them, but in this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraft.spark.tasks import TaskRanges
 
 
 def reader(options: Mapping[str, str], *columns: str) -> BatchReader:
-    """A batch reader, of some columns when they are named."""
+    """A batch reader, of all columns or only of the named ones."""
     source = KraftSource(CaseInsensitiveDict(options))
     schema = source.schema()
     if columns:
@@ -25,7 +25,7 @@ def reader(options: Mapping[str, str], *columns: str) -> BatchReader:
 
 
 def table(options: Mapping[str, str], *columns: str) -> pa.Table:
-    """All rows that a query would give."""
+    """Return all rows of a query."""
     batches = reader(options, *columns)
     rows = []
     for task in batches.partitions():
@@ -35,13 +35,13 @@ def table(options: Mapping[str, str], *columns: str) -> pa.Table:
 
 
 def rows(options: Mapping[str, str], *columns: str) -> list[dict[str, Any]]:
-    """The same as plain values."""
+    """Return them as plain values."""
     found: list[dict[str, Any]] = table(options, *columns).to_pylist()
     return found
 
 
 def offsets(options: Mapping[str, str]) -> list[int]:
-    """Offsets of all rows, sorted."""
+    """Return the offsets of all rows, sorted."""
     read_options(options, streaming=False)
     found = table(options, "offset")
     return sorted(found["offset"].to_pylist()) if len(found.columns) else []

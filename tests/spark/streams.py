@@ -1,4 +1,4 @@
-"""Drives a stream reader as Spark does, in this process: one object that plans, copies of it that read."""
+"""Streams driven as Spark drives them, in this process: one reader object plans, copies of it read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Stream:
             self.run()
 
     def plan(self, limit: ReadLimit | None = None) -> bool:
-        """Looks for new data and notes up to where it goes; False when there is none."""
+        """Check for new data and record its end; return False when there is none."""
         start = self.offsets[-1]
         end = json.dumps(self.reader.latestOffset(json.loads(start), limit or self.reader.getDefaultReadLimit()))
         if end == start:
@@ -42,7 +42,7 @@ class Stream:
         return True
 
     def run(self) -> list[dict[str, Any]]:
-        """The rows of the batch that was planned and not run yet."""
+        """Return the rows of the batch that was planned and not run yet."""
         start, end = (json.loads(text) for text in self.offsets[self.done:self.done + 2])
         rows: list[dict[str, Any]] = []
         for task in self.reader.partitions(start, end):
@@ -54,7 +54,7 @@ class Stream:
         return rows
 
     def batch(self, limit: ReadLimit | None = None) -> list[int] | None:
-        """The values of the next batch, sorted; None when there is nothing new."""
+        """Return the values of the next batch, sorted; None when there is nothing new."""
         return sorted(int(row["value"]) for row in self.run()) if self.plan(limit) else None
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ from kraft.spark.source import KraftSource
 from kraft.spark.tasks import TaskRanges
 from tests.golden import REPOSITORY
 
-# Of the whole program; the executors run in processes of their own and get the packages from the archive only.
+# A whole program: its executors run in processes of their own, and get the packages only from the archive.
 ON_A_CLUSTER = """
 import os, sys
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_the_archive_is_whole_and_repeatable(tmp_path: Path) -> None:
     one, two = tmp_path / "one.zip", tmp_path / "two.zip"
     assert write_bundle(one) == write_bundle(two)
     assert one.read_bytes() == two.read_bytes()
-    # What is in it works without the source tree.
+    # Its contents work without the source tree.
     with zipfile.ZipFile(one) as archive:
         archive.extractall(tmp_path / "unpacked")
     script = "import pyspark_kraft as p; print(p.DefaultSource.name(), p.__file__)"
@@ -116,7 +116,7 @@ def test_the_command_says_how_to_use_it(tmp_path: Path) -> None:
 
 
 def test_a_pipeline_job_on_executors_that_get_the_archive(tmp_path: Path) -> None:
-    """`kraft pipeline --master ... --conf ...`, with what `kraft spark bundle` prints."""
+    """Run `kraft pipeline --master ... --conf ...`, with the options that `kraft spark bundle` prints."""
     (tmp_path / "a").mkdir()
     with Log(tmp_path / "a" / "orders-0") as log:
         for number in range(100):

@@ -74,7 +74,7 @@ def test_no_batch_is_larger_than_a_request_may_be() -> None:
 
 
 def test_a_request_is_given_up_in_time() -> None:
-    """A node that takes requests and never answers."""
+    """A node that accepts requests and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""The table of the connector's tests says what is so: each test that it names exists, everything else has a reason."""
+"""The table of the connector's tests is true: each test that it names exists, everything else has a reason."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ NOT_POSSIBLE = re.compile(r"not possible: \S.{20,}")
 
 
 def rows() -> list[tuple[str, str, str]]:
-    """(suite, test of the connector, what we have)."""
+    """Return (suite, test of the connector, our test or reason)."""
     _, *parts = SUITE.split(TABLE.read_text())
     return [(suite, row["test"], row["answer"]) for suite, text in zip(parts[::2], parts[1::2], strict=True)
             for row in ROW.finditer(text) if row["test"] not in ("test", "---")]

@@ -1,4 +1,4 @@
-"""The declarative pipeline of docs/examples runs, twice: the second run takes what is new, and nothing again."""
+"""The declarative pipeline of docs/examples runs twice: the second run processes only what is new."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def append(logs: Path, values: range) -> None:
 
 
 def run(project: Path, logs: Path) -> None:
-    # Whatever Spark takes from outside is found as docs/pipeline.md has it.
+    # Spark finds everything external as docs/pipeline.md describes.
     environment = {**os.environ, "JAVA_HOME": str(java_home()), "KRAFT_LOGS": str(logs), "KRAFT_TOPIC": "orders",
                    "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
                    "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}

@@ -1,4 +1,4 @@
-"""Log directories: logs in use and at rest, what may be seen of them, where reading begins and ends."""
+"""Log directories: logs in use and at rest, their visible records, the bounds of reading."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_within_a_segment_the_index_says_where_to_begin(tmp_path: Path, bytes_re
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_rows_come_in_batches_of_about_4_mb(tmp_path: Path, codec: str) -> None:
-    """Also where little of a log becomes much: Java holds each batch as a whole."""
+    """This holds also when a small log decompresses to much: Java holds each batch as a whole."""
     with Log(tmp_path / "orders-0") as log:
         log.append_records(((b"v" * 10_000, None, None, ()) for _ in range(1_500)), codec=codec)
     batches = reader({"path": str(tmp_path / "orders-0")})
@@ -272,7 +272,7 @@ def test_damage_is_told_and_not_passed_over(tmp_path: Path) -> None:
 
 
 def test_malformed_record_timestamp(tmp_path: Path) -> None:
-    """One that is no time that Spark has."""
+    """The time of the record is outside the range of Spark's timestamps."""
     with Log(tmp_path / "orders-0", LogConfig(message_timestamp_after_max_ms=2**63 - 1)) as log:
         log.append_record(b"1", timestamp_ms=2**62)
     with pytest.raises(InvalidRecordError, match="orders-0: a record has a timestamp that is too far from 1970"):
@@ -290,7 +290,7 @@ def test_a_compacted_log_is_read_over_its_gaps(tmp_path: Path) -> None:
 
 @needs_golden
 def test_a_compacted_log_of_kafkas_without_what_is_beside_it(tmp_path: Path) -> None:
-    """Nobody knows then that the gaps are no losses, unless it is said."""
+    """The gaps look like losses without the files beside the log, unless an option says that they are none."""
     shutil.copytree(golden("log", "data", "compacted-0"), tmp_path / "compacted-0")
     whole = offsets({"path": str(golden("log", "data")), "subscribe": "compacted"})
     alone = {"path": str(tmp_path / "compacted-0")}
@@ -350,7 +350,7 @@ def test_a_log_at_rest_is_examined_once_per_query_until_something_changes(tmp_pa
 
 
 def test_a_task_reads_all_its_segments_through_one_window(log_dir: LogDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory of its own for each of many small files cost more than reading them."""
+    """A window of its own for each of many small files would cost more than reading them."""
     made: list[Window] = []
 
     class Counting(Window):
@@ -380,7 +380,7 @@ def test_a_window_grows_to_a_batch_and_stays_so(log_dir: LogDir, monkeypatch: py
 
 
 def test_checkpoints_beside_logs_are_parsed_once_per_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They name every partition: parsed for each log they made planning of many partitions quadratic."""
+    """They name every partition: parsing them for each log would make planning of many partitions quadratic."""
     parsed: list[str] = []
     read = checkpoints.read_offsets
     with LogDir(tmp_path / "data", config=CONFIG) as directory:
@@ -409,7 +409,7 @@ def test_logs_that_are_examined_at_a_time_have_bounded_bytes(tmp_path: Path, mon
     class Watched(LogReader):
         def __enter__(self) -> Self:
             examined.append(Path(self.directory).name)
-            never.wait(0.02)       # for as long others would come, if they might
+            never.wait(0.02)       # others would come in this time, if they could
             peaks.append((len(examined), sum(sizes[name] for name in examined)))
             return self
 
@@ -425,7 +425,7 @@ def test_logs_that_are_examined_at_a_time_have_bounded_bytes(tmp_path: Path, mon
 
 
 def test_small_segments_become_as_few_batches_as_large_ones(log_dir: LogDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A window takes all files that it has room for; what is behind the last batch of one does not matter."""
+    """A window reads as many files as fit; bytes after the last batch of a file do not matter."""
     log = log_dir.log("orders", 0)
     fill(log, 200)
     files = log_files(log_dir.path / "orders-0")

@@ -17,7 +17,7 @@ def frozen(task: int) -> int:
 
 
 def test_modules_are_spared_in_workers_only(spark: SparkSession) -> None:
-    gc.unfreeze()                      # what the tests themselves spare
+    gc.unfreeze()                      # what the tests themselves froze
     found = [count for _, count in SparkWorkers(spark).run(frozen, [1, 2])]
     assert len(found) == 2
     assert min(found) > 10_000, "what is loaded in a worker"

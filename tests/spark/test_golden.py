@@ -22,14 +22,14 @@ def options(partition: GoldenPartition, isolation: str) -> dict[str, str]:
 
 
 def shown(data: bytes | None, short: bool = True) -> Any:
-    """Bytes as the expectations have them: long ones by their digest."""
+    """Return bytes in the form of the expectations: long ones by their digest."""
     if data is None or (short and len(data) <= BYTES_SHOWN):
         return None if data is None else data.hex()
     return {"len": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def expected_row(record: dict[str, Any]) -> dict[str, Any]:
-    """An expected record as what a row is compared with."""
+    """Return an expected record in the form that rows are compared with."""
     return {"offset": record["offset"], "timestamp": record["timestamp"], "key": record["key"],
             "timestampType": ["CreateTime", "LogAppendTime"].index(record["timestamp_type"]),
             "value": record.get("value_ref", record.get("value")), "headers": record["headers"]}

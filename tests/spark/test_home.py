@@ -49,7 +49,7 @@ def test_a_given_home_and_a_cluster_keep_theirs(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_workers_do_not_compile(spark: SparkSession) -> None:
-    """The worker's own PySpark lies in a directory, where what was compiled is kept."""
+    """The worker's own PySpark is in a directory that keeps the compiled files."""
 
     def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyspark

@@ -127,7 +127,7 @@ def test_a_query_that_runs_on(spark: SparkSession, topics: Topics, topic: str, t
 
 
 def test_watermark(spark: SparkSession, tmp_path: Path) -> None:
-    """Windows close as the records' times pass; the progress counts the rows that came in."""
+    """Windows close as the records' times advance; the progress counts the input rows."""
     with LogDir(tmp_path / "data") as directory:
         for number in range(20):
             directory.log("orders", 0).append_record(b"%d" % number, timestamp_ms=START_MS + 1_000 * number)
@@ -169,7 +169,7 @@ def test_min_offsets_per_trigger(stream: MakeStream, topics: Topics, topic: str)
     topics.send(topic, [16])
     impatient = stream(options | {"maxTriggerDelay": "0ms"})
     assert impatient.batch() == list(range(17))
-    # A query that ends with what there is does not wait for more.
+    # A query that ends with the existing data does not wait for more.
     assert stream(options | {"minOffsetsPerTrigger": "1000"}, available_now=True).batch() == list(range(17))
 
 
@@ -288,7 +288,7 @@ def test_available_now_with_partitions_added_and_a_retry(stream: MakeStream, top
     assert running.batch() == list(range(5))
     topics.grow(topic, 2)
     topics.send(topic, [10, 11], 1)
-    assert running.plan()  # and the query dies before the batch is done
+    assert running.plan()  # and the query dies before the batch ends
     retried = again(stream, running, available_now=True)
     assert retried.done == 2
     assert retried.batch() is None
@@ -341,7 +341,7 @@ def test_delete_a_topic_while_a_job_runs(stream: MakeStream, topics: Topics, top
 
 
 def test_stress_with_topics_and_partitions(stream: MakeStream, topics: Topics, topic: str) -> None:
-    """Topics come, grow and go, at random; what is in those that stay is read, each once."""
+    """Topics are created, grow and are deleted at random; each record of those that stay is read once."""
     chance = random.Random(7)
     partitions: dict[str, int] = {}
     names = iter(f"{topic}-{number}" for number in range(100))
@@ -359,7 +359,7 @@ def test_stress_with_topics_and_partitions(stream: MakeStream, topics: Topics, t
             partitions[name] += 1
             topics.grow(name, partitions[name])
         elif what == "delete":
-            seen += running.batch() or []    # what it had is not to be lost
+            seen += running.batch() or []    # its records must not be lost
             topics.delete(name)
             del partitions[name]
         else:
@@ -505,7 +505,7 @@ def test_a_stream_of_log_directories(stream: MakeStream, tmp_path: Path) -> None
 def test_a_deleted_topic_does_not_end_a_query_that_may_lose_data(topics: Topics, topic: str,
                                                                  caplog: pytest.LogCaptureFixture,
                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planned and read by the source's own classes, as Spark calls them."""
+    """The source's own classes plan and read, as Spark calls them."""
     monkeypatch.setattr(fetch, "DELETED_SECONDS", 0.0)
     other = f"{topic}-other"
     for name in (topic, other):

@@ -19,7 +19,7 @@ ALL = {"startingOffsets": "earliest"}
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Message]]:
-    """Two old segments, and batches of v2 behind them."""
+    """Two old segments, and batches of v2 after them."""
     top = tmp_path_factory.mktemp("old")
     directory = top / "old-0"
     directory.mkdir()

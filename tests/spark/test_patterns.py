@@ -1,4 +1,4 @@
-"""Patterns of Java's: what is translated means the same, what is not is refused."""
+"""Patterns of Java's: a translated one means the same, any other is refused."""
 
 from __future__ import annotations
 

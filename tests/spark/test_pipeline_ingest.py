@@ -1,4 +1,4 @@
-"""Ingest into a running node: every row once, in the partition that librdkafka chooses, whatever died on the way."""
+"""Ingest into a running node: every row once, in librdkafka's choice of partition, whatever died meanwhile."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COUNT = 500
 
 
 def records(topics: Topics, topic: str) -> list[tuple[int, int, bytes | None, bytes | None]]:
-    """(partition, offset, key, value) of all that is in the topic."""
+    """Return (partition, offset, key, value) of all records of the topic."""
     origin = origin_of({"kafka.bootstrap.servers": topics.address, "subscribe": topic})
     ends = origin.latest(origin.partitions())
     found = []
@@ -86,7 +86,7 @@ def test_every_row_once_and_where_librdkafka_puts_it(topics: Topics, topic: str,
 
 
 def dies(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
-    """Stands for a worker's death: before a request, or after it was answered."""
+    """Simulate a worker's death: before a request, or after it was answered."""
     real, calls = Writer.send, itertools.count()
 
     def send(writer: Writer, batches: Any) -> None:
@@ -104,8 +104,8 @@ def dies(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
 @pytest.mark.parametrize("forgotten", [False, True])
 def test_killed_at_every_request(topics: Topics, topic: str, tmp_path: Path, rows: Path,
                                  monkeypatch: pytest.MonkeyPatch, after: bool, forgotten: bool) -> None:
-    """One death after the other in one job, each a request later than the one before; also where the broker has
-    forgotten the producers meanwhile."""
+    """One job dies again and again, each time a request later; also when the broker has meanwhile forgotten the
+    producers."""
     topics.create(topic, 2)
     monkeypatch.setattr(ingest, "CHUNK_ROWS", 30)
     if forgotten:
@@ -190,12 +190,12 @@ def test_no_row_is_written_while_one_is_bad_and_the_job_goes_on_without_it(
 def test_refused_records_are_an_error_and_not_done(
     topics: Topics, tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Each record, on a topic that takes none without a key."""
+    """Every record is refused by a topic that accepts none without a key."""
     topics.create("refusing", 2, cleanup_policy="compact")
     (tmp_path / "a.jsonl").write_text('{"id": 1}\n{"id": 2}\n')
     command = ["pipeline", "ingest", str(tmp_path / "a.jsonl"), "--job", str(tmp_path / "job"), "--topic", "refusing",
                "--bootstrap", topics.address, "--json"]
-    for _ in range(2):                 # a run that begins again does not take it for done either
+    for _ in range(2):                 # a repeated run does not treat it as done either
         assert run(command) == 1
         found = capsys.readouterr()
         assert found.out == "" and "INVALID_RECORD" in found.err

@@ -1,4 +1,4 @@
-"""Exports that are Delta or Iceberg tables, too: their own libraries see every record once, whatever died."""
+"""Exports that are also Delta or Iceberg tables: their own libraries see every record once, whatever died meanwhile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def export(table: Path, logs: Path, kind: str, *more: str) -> int:
 
 
 def rows(table: Path, kind: str, since: dt.datetime | None = None) -> list[tuple[Any, ...]]:
-    """(partition, offset, value, time) as the format's own library has them."""
+    """Return (partition, offset, value, time) as the format's own library reads them."""
     columns = ["partition", "offset", "value", "timestamp"]
     if kind == "delta":
         from deltalake import DeltaTable
@@ -81,7 +81,7 @@ class Died(BaseException):
 
 
 class Dying:
-    """Dies when it is called; as `fileio`, when it is to note that a commit's files are in their places."""
+    """Dies when it is called; as `fileio`, when it notes that a commit's files are in their places."""
 
     def __call__(self, *_: Any) -> None:
         raise Died

@@ -22,7 +22,7 @@ SECONDS = 60
 
 
 def run(spark: SparkSession, top: Path) -> None:
-    """All that there is, in micro-batches of at most 80 offsets."""
+    """Export everything, in micro-batches of at most 80 offsets."""
     source = {"path": str(top / "logs"), "maxOffsetsPerTrigger": "80"}
     with Table(top / "table", {}) as table:
         query = export_stream(spark, table, source, FileSettings(), top / "checkpoint")

@@ -30,7 +30,7 @@ def test_deserialization_of_initial_offsets() -> None:
 
 
 def test_offsets_of_other_writers() -> None:
-    """Those of version 1, and those of Spark's Kafka connector; any name may be a topic's."""
+    """Offsets of version 1, and those of Spark's Kafka connector; any name may be a topic's."""
     old = '{"version": 1, "offsets": {"a": {"0": 7}}, "topicIds": {"a": "x"}}'
     assert Mark.from_json(json.loads(old)) == Mark({TopicPartition("a", 0): 7}, {"a": "x"})
     theirs = '{"version": {"0": 7}, "offsets": {"1": 8}}'
@@ -124,7 +124,7 @@ def test_available_now_errors_when_planned_offsets_become_unavailable() -> None:
 
 
 def test_no_crash_loop_on_a_retry_in_available_now_after_partitions_were_added() -> None:
-    """SPARK-53560: the batch that is retried knows a partition that the target does not."""
+    """SPARK-53560: the retried batch knows a partition that the target does not."""
     start = mark(10, 4)
     assert changes(start, mark(12, 8), mark(10), True) == start
     assert changes(mark(10), mark(10, 4), mark(10), True) == mark(10)

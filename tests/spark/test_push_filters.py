@@ -20,7 +20,7 @@ FILTERS = "spark.sql.python.filterPushdown.enabled"
 
 
 class FourRows(DataSource):
-    """The numbers 0 to 3; an equality is the source's job."""
+    """The numbers 0 to 3; the source applies an equality itself."""
 
     @classmethod
     def name(cls) -> str:

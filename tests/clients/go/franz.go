@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// franz-go: idempotent unless told otherwise, static members, cooperative-sticky groups.
+// franz-go: idempotent by default, static members, cooperative-sticky groups.
 type franz struct{}
 
 var franzCodecs = map[string]kgo.CompressionCodec{
@@ -66,13 +66,13 @@ func (franz) consume(bootstrap []string, topic, group string, stop <-chan struct
 		if context.Err() != nil {
 			return nil
 		}
-		// What it cannot get now it asks for again by itself: a broker that has just died is no reason to end.
+		// It retries a failed fetch by itself: a broker that has just died is no reason to end.
 		fetches.EachError(func(_ string, _ int32, err error) { fmt.Fprintln(os.Stderr, err) })
 		fetches.EachRecord(func(r *kgo.Record) {
 			read(record{r.Partition, r.Offset, string(r.Key), string(r.Headers[0].Value), string(r.Value)})
 		})
 		if err := client.CommitUncommittedOffsets(context); err != nil && context.Err() == nil {
-			fmt.Fprintln(os.Stderr, err) // it is committed with the next
+			fmt.Fprintln(os.Stderr, err) // the next commit includes it
 		}
 		client.AllowRebalance()
 	}

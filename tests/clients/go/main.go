@@ -1,12 +1,12 @@
-// Clients of other makers, each behind the same two commands, so that one test can judge them all:
+// Third-party clients, each behind the same two commands, so that one test can judge them all:
 //
 //	clients produce LIBRARY BOOTSTRAP TOPIC CODEC COUNT RATE
 //	clients consume LIBRARY BOOTSTRAP TOPIC GROUP
 //
-// `produce` sends COUNT records, RATE a second, and writes a line for each that was acknowledged: partition, offset, value.
+// `produce` sends COUNT records, RATE a second, and writes a line for each acknowledged one: partition, offset, value.
 // `consume` is a member of a group; it writes partition, offset, key, header and value of each record, then commits it.
-// Both end in good order when their standard input does. What a library gives up on goes to standard error and makes the
-// exit code 1.
+// Both end gracefully when their standard input ends. An error on which a library gives up goes to standard error
+// and makes the exit code 1.
 package main
 
 import (
@@ -101,7 +101,7 @@ func inputEnds() <-chan struct{} {
 	return ended
 }
 
-// Standard output, by whole lines that leave at once: who reads them may be about to kill a broker.
+// Standard output, by whole lines that are flushed at once: their reader may be about to kill a broker.
 type lines struct {
 	mutex sync.Mutex
 	out   *bufio.Writer

@@ -9,7 +9,7 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// Sarama: idempotent as it asks for (one request at a time), eager groups.
+// Sarama: idempotent with the settings that it requires (one request at a time), eager groups.
 type saramaClient struct{}
 
 var saramaCodecs = map[string]sarama.CompressionCodec{
@@ -47,7 +47,7 @@ func (saramaClient) produce(bootstrap []string, topic, codec string, values <-ch
 				Headers: []sarama.RecordHeader{{Key: []byte(headerName), Value: []byte(value)}},
 			}
 		}
-		pending.Wait() // when it is closed it gives up what it would send again
+		pending.Wait() // closing discards the records that it would retry
 		producer.AsyncClose()
 	}()
 	ended := make(chan error)

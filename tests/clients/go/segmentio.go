@@ -12,7 +12,7 @@ import (
 	"github.com/segmentio/kafka-go/compress"
 )
 
-// kafka-go: knows no producer ids, so a record that is sent again may stand twice.
+// kafka-go: has no producer ids, so a record that is sent again may be stored twice.
 type segmentio struct{}
 
 var segmentioCodecs = map[string]compress.Compression{
@@ -72,7 +72,7 @@ func (segmentio) consume(bootstrap []string, topic, group string, stop <-chan st
 		}
 		read(record{int32(r.Partition), r.Offset, string(r.Key), string(r.Headers[0].Value), string(r.Value)})
 		if err := member.CommitMessages(context, r); err != nil && context.Err() == nil {
-			fmt.Fprintln(os.Stderr, err) // it is committed with the next
+			fmt.Fprintln(os.Stderr, err) // the next commit includes it
 		}
 	}
 }

@@ -29,7 +29,7 @@ public class Words {
             "bootstrap.servers", arguments[0], "application.id", arguments[1], "state.dir", arguments[5],
             "default.key.serde", Serdes.StringSerde.class, "default.value.serde", Serdes.StringSerde.class,
             "replication.factor", 3, "num.stream.threads", 2, "commit.interval.ms", 100,
-            // It does not leave its group when it is closed, so the next one waits for this.
+            // It does not leave its group when it is closed, so the next one waits for this time-out.
             "session.timeout.ms", 6000, "heartbeat.interval.ms", 500));
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream(arguments[2])

@@ -3,7 +3,7 @@
 //   node client.mjs produce BOOTSTRAP TOPIC CODEC COUNT RATE
 //   node client.mjs consume BOOTSTRAP TOPIC GROUP
 //
-// It brings gzip alone of Kafka's codecs.
+// Of Kafka's codecs it has only gzip.
 import kafkajs from 'kafkajs'
 
 const { CompressionTypes, Kafka, logLevel } = kafkajs
@@ -24,8 +24,8 @@ async function produce(codec, count, rate) {
   for (let number = 0; number < count && !stopped; number++) {
     const pause = begin + (number * 1000) / rate - Date.now()
     if (pause > 0) await new Promise((resolve) => setTimeout(resolve, pause))
-    // One record a call: of what a call sends to several brokers, KafkaJS forgets the part whose leader died when the
-    // next one has answered the call already, and says that all of it is there.
+    // One record per call. When a call sends to several brokers and the leader of a part dies, KafkaJS loses that part
+    // if its next leader has already answered the call, and reports that all records are stored.
     const value = String(number)
     const [told] = await producer.send({
       topic, acks: -1, compression, messages: [{ key: value, value, headers: { number: value } }],
