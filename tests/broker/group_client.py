@@ -41,7 +41,7 @@ def join(node: Node, group: str = "g", member: str = "", *, instance: str | None
 
 
 def join_new(node: Node, group: str = "g", **options: Any) -> Pending:
-    """Join as a new member, which takes two requests; return the second one."""
+    """Join as a new member, which takes two requests; return the second one with its response."""
     first = join(node, group, **options)
     assert first.response.error_code == 79
     return join(node, group, first.response.member_id, **options)

@@ -1,5 +1,7 @@
-"""Members of groups that join, sync, commit, stall, leave and die, around a coordinator whose appends fail, lag and are
-cut off; with virtual time and one seed. `Model.run` checks what must hold after every step.
+"""Members of groups that join, sync, commit, stall, leave and die, around a coordinator with faults.
+
+Appends of the coordinator fail, lag and are cut off. Time is virtual, and everything random comes from one seed.
+`Model.run` checks the invariants after every step.
 """
 
 import dataclasses
@@ -23,7 +25,7 @@ APPEND_ERRORS = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 @dataclasses.dataclass
 class Client:
-    """One consumer process. `waiting` is its request under way and what to do with the response."""
+    """One consumer process. `waiting` is its pending request, `doing` the step that the response belongs to."""
 
     name: str
     group: str
@@ -41,7 +43,7 @@ class Client:
 
 
 class Model:
-    """The world. Everything random comes from `seed`."""
+    """The groups, their clients and their coordinator. Everything random comes from `seed`."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -73,7 +75,7 @@ class Model:
         self.receive()
 
     def settle(self) -> None:
-        """Faults end: everybody alive comes to rest in a stable group, and no request stays unanswered."""
+        """End all faults: every live client reaches a stable group, and no request stays unanswered."""
         self.quiet = True
         self.mend_log()
         self.node.load()
@@ -141,7 +143,7 @@ class Model:
         return self.random.choice(alive) if alive else None
 
     def act(self) -> None:
-        """Every client does its next thing, in random order, some of the time."""
+        """Let clients do their next step, in random order, some of the time."""
         clients = [client for client in self.clients if client.alive and client.waiting is None]
         self.random.shuffle(clients)
         for client in clients:
@@ -184,7 +186,7 @@ class Model:
                                 generation=client.generation, instance=client.instance)
 
     def receive(self) -> None:
-        """Clients read what came for them."""
+        """Let clients read their responses."""
         for client in list(self.clients):
             if client.waiting is not None and client.waiting.answered and client.alive:
                 response, client.waiting = client.waiting.response, None
@@ -252,7 +254,7 @@ class Model:
         key = (client.group, "orders", partition)
         self.acknowledged[key] = max(self.acknowledged.get(key, 0), offset)
 
-    # ---------------------------------------------------------------- the world
+    # ---------------------------------------------------------------- coordinator and log
 
     def commit_log(self) -> None:
         self.node.commit()
@@ -291,7 +293,7 @@ class Model:
     def partition_of(self, group_id: str) -> int:
         return self.node.coordinator.shards.partition_for(group_id)
 
-    # ---------------------------------------------------------------- what must hold
+    # ---------------------------------------------------------------- invariants
 
     def check(self) -> None:
         for partition in range(2):
@@ -338,7 +340,7 @@ class Model:
             assert offsets_of(again, group_id) == offsets_of(state, group_id)
 
     def committed_group(self, group_id: str) -> Any:
-        """The last committed record of a group."""
+        """Last committed record of a group."""
         partition = self.partition_of(group_id)
         found = None
         for record in self.node.logs.stored(partition)[:self.node.logs.committed[partition]]:

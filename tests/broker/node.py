@@ -171,7 +171,7 @@ class Node:
                 deadline_ms = self.coordinator.deadline_ms
 
     def group(self, group_id: str) -> Any:
-        """The group in its shard, or None."""
+        """Return the group in its shard, or None."""
         _, state = self.coordinator.shards.for_key(group_id, self.now_ms)
         return state.groups.get(group_id)
 

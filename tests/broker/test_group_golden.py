@@ -1,4 +1,4 @@
-"""Kafka's own `__consumer_offsets`, replayed, and its own conversations with members of groups, repeated."""
+"""Kafka's own `__consumer_offsets`, replayed, and its recorded conversations with members of groups, repeated."""
 
 import base64
 import json
@@ -41,7 +41,7 @@ def data_records(partition: int) -> list[StoredRecord]:
 
 
 def golden_node(*data: str) -> Node:
-    """A node that loaded the logs that Kafka wrote; what it writes goes after them."""
+    """A node that loaded the logs that Kafka wrote, and appends after their records."""
     node = Node(PARTITIONS, load=False)
     node.logs = node.coordinator.shards._port = GoldenLogs(PARTITIONS)
     node.coordinator.shards.partition_count = PARTITIONS
@@ -103,7 +103,7 @@ def test_the_groups_of_a_whole_node() -> None:
 
 @pytest.mark.parametrize("partition", range(PARTITIONS))
 def test_records_encode_to_the_bytes_that_kafka_wrote(partition: int) -> None:
-    """Commits and groups go through our state's own classes and back."""
+    """Records of commits and groups are decoded to our state's own classes and encoded again."""
     seen = 0
     for record in data_records(partition):
         replayed = decode(record)
@@ -166,7 +166,7 @@ def uuid_of(text: str) -> UUID:
 
 
 def conversation(group_id: str) -> list[dict[str, Any]]:
-    """The frames of one client about one group, in its order."""
+    """Frames of one client about one group, in its order."""
     frames = []
     for name in CONVERSATION:
         for line in golden("wire", f"{name}.jsonl").read_text("utf-8").splitlines():
@@ -190,7 +190,7 @@ def test_the_conversations_of_a_member(number: int) -> None:
 
 
 def talk(node: Node, number: int, frames: list[dict[str, Any]], member_id: str) -> None:
-    """Goes through the frames; requests that were not recorded are made up from those that were."""
+    """Repeat the frames; requests that were not recorded are built from those that were."""
     group_id = f"raw-g-{number}"
     for name in CONVERSATION:
         found = [frame for frame in frames if frame["name"] == name]
@@ -211,7 +211,7 @@ def talk(node: Node, number: int, frames: list[dict[str, Any]], member_id: str) 
 
 
 def repeat(node: Node, frame: dict[str, Any]) -> None:
-    """Sends a golden request and expects the golden response, byte by byte."""
+    """Send a golden request and expect the golden response, byte by byte."""
     api, header, body = decode_request(bytes.fromhex(frame["request_hex"]))
     version = header.request_api_version
     response = node.ask(api.request.decode(body, version), version, header.client_id)
