@@ -22,6 +22,7 @@ NOTHING_TO_TIME: Final = {
     "config": "read when a log is opened",
     "buffer": "what others' figures consist of",
     "batch_check": "the work of `validate`, elsewhere",
+    "recovery_report": "what `recovery` found, to be read",
     "logcheckpoint": "waits for the device",
 }
 

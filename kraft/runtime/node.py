@@ -146,9 +146,8 @@ class Node:
         config = self.config
         check_directories(config.metadata_log_dir, paths)
         ensure_directory_ids(paths, uuid.uuid4)
-        known = [info for info in map(describe, paths) if info.formatted]
-        self.cluster_id = new_cluster_id() if not known else settle_cluster_id(
-            [info for info in known if info.node_id == config.node_id])
+        own = [info for info in map(describe, paths) if info.formatted and info.node_id == config.node_id]
+        self.cluster_id = settle_cluster_id(own) if own else new_cluster_id()
         reachable = map(config.advertised, config.controller_listeners)
         endpoints = tuple(ImageEndpoint(each.listener, each.host, each.port, PLAINTEXT) for each in reachable)
         format_storage(FormatRequest(
