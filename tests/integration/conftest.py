@@ -15,8 +15,8 @@ NODES = pytest.StashKey[list[NodeProcess]]()
 
 @pytest.fixture(autouse=True)
 def no_leaks() -> None:
-    """Nothing of the engine runs in this process, and the clients' threads close their sockets at a time of their
-    own."""
+    """Check nothing: the engine does not run in this process, and the clients' threads close their sockets at a time of
+    their own."""
 
 
 @pytest.fixture(scope="session")

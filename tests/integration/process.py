@@ -32,7 +32,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
 
 
 def alarms_in(log: str) -> list[str]:
-    """Return the lines of a node's log that no client must be able to cause."""
+    """Return the lines of a node's log that it must never write, whatever its clients do."""
     return [log[match.start():].splitlines()[0] for match in ALARM.finditer(log)]
 
 
@@ -150,7 +150,7 @@ class NodeProcess:
         return "\n".join(text.splitlines()[-lines:])
 
     def alarms(self) -> list[str]:
-        """Return the lines of the log that no client must be able to cause."""
+        """Return the lines of the log that the node must never write, whatever its clients do."""
         return alarms_in(self.log(1_000_000))
 
     def resident_bytes(self) -> int:

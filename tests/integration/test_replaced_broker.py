@@ -27,7 +27,7 @@ FAST = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "20
 
 
 def acknowledged(connection: Connection, request: ProduceRequest) -> bool:
-    """Return what the answer says. A connection that is closed without an answer acknowledges nothing."""
+    """Return whether the answer acknowledges the records; a connection that closes without an answer does not."""
     try:
         answer = connection.answer(request, ProduceResponse, PRODUCE_VERSION, timeout=SECONDS)
     except ConnectionFailedError:

@@ -53,8 +53,7 @@ DAMAGE = "records are missing or damaged"
 
 @pytest.fixture
 def stopped(new_kraft_cluster: NewCluster) -> Iterator[LocalCluster]:
-    """Three stopped nodes of both roles. At the end their logs must hold no line that no client may be able to
-    cause."""
+    """Three stopped nodes of both roles. Except for `DAMAGE`, their logs must hold no alarm at the end."""
     made = new_kraft_cluster(brokers=3, controllers=0, settings={
         **DEFAULTS, "broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"})
     yield made

@@ -99,8 +99,7 @@ class Core:
         self.settle()
 
     def answer(self, node_id: int, message: Response | Lost) -> None:
-        """Answer the last request to that node, if the message is an answer to it; otherwise step an answer that is
-        late."""
+        """Answer the last request to that node. A message that does not answer it arrives as a late answer."""
         asked = self.asked.get(node_id)
         waits = asked is not None and isinstance(message, Lost | ANSWERS[type(asked.request)])
         self.step(node_id, asked.correlation if asked is not None and waits else LATE, message)

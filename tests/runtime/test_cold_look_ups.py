@@ -83,7 +83,7 @@ def need(asked: bool) -> None:
 
 @pytest.mark.parametrize("number", [0, 5, 15, 25])
 def test_an_offset_for_a_time(number: int, tmp_path: Path) -> None:
-    """The reads are the indexes of each segment on the way, the batch with its largest time, and the batch that is
+    """The reads are the indexes of each segment on the way, the data with its largest time, and the data that is
     searched."""
     with cold_log(tmp_path) as (log, cold):
         found: list[object] = []
