@@ -107,7 +107,7 @@ FIELDS: tuple[Field, ...] = (
     _own("flush_bytes", "bytes", 1 << 20, (1, INT64_MAX_VALUE), "group commit: unflushed bytes that start a flush"),
     _own("flush_interval_us", "us", 1000, (0, 60_000_000), "group commit: age of unflushed bytes that starts a flush"),
     _own("high_watermark", "", "auto", ("auto", "manual"),
-         "auto: follows what is durable; manual: set by whoever replicates the log"),
+         "auto: follows what is durable; manual: set by the program that replicates the log"),
     _own("decompressed_bytes_max", "bytes", 128 << 20, (1, 1 << 40), "largest decompressed size of one batch"),
     _own("decompress_ratio_max", "", 10_000, (1, INT64_MAX_VALUE),
          "largest decompressed over compressed size, where that is more than 1 MiB"),

@@ -66,8 +66,8 @@ cdef class FrameReader:
     cdef bint has_whole(self) noexcept
     cdef bint keep(self) except -1
     cdef int discard(self) except -1
-    # Gives away the memory that holds the frame of the last `next`, with `size` bytes of it in use; None when it holds
-    # other frames too, or is much larger: then the frame must be copied.
+    # Gives away the memory that holds the frame of the last `next`, of `size` bytes. None when it holds other frames
+    # too, or is much larger: then the frame must be copied.
     cdef Scratch detach(self, Py_ssize_t size)
     cdef bint has_partial(self) noexcept
     cdef Py_ssize_t kept_bytes(self) noexcept

@@ -22,13 +22,17 @@ def breaches(name: str, text: str) -> list[str]:
     ("new.md", "# Title\n\n- A broker is\n  told its epoch.\n"),
     ("new.py", '"""The leader\nis told."""\n'),
     ("new.py", "# It is\n# gone now.\n"),
-    ("new.py", "raise ValueError('the stranger is refused')\n"),
-    ("new.pyx", 'cdef int f():\n    """Answers are heard."""\n'),
+        ("new.pyx", 'cdef int f():\n    """Answers are heard."""\n'),
     ("new.pyx", "# The twin of this.\n"),
     ("new.h", "/* The reader\n * goes on here. */\n"),
 ])
 def test_words(name: str, text: str) -> None:
     assert breaches(name, text) == ["word"]
+
+
+def test_messages() -> None:
+    assert breaches("new.py", "raise ValueError('the stranger is refused')\n") == ["message"]
+    assert breaches("new.pyx", "raise ValueError('the stranger is refused')\n") == ["message"]
 
 
 @pytest.mark.parametrize(("name", "text"), [
@@ -99,13 +103,15 @@ def test_an_exception_is_of_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_pending_is_checked_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                     capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(language, "ROOT", tmp_path)
-    (tmp_path / "a.md").write_text("# Title\n\nThe leader goes on.\n")
-    monkeypatch.setitem(language.RULES, "pending", ["a.md"])
+    (tmp_path / "a.py").write_text("is_told = 'it goes on'\n")
+    monkeypatch.setitem(language.RULES, "pending", ["a.py"])
     monkeypatch.setattr("sys.argv", ["language"])
     assert language.main() == 0
-    monkeypatch.setattr("sys.argv", ["language", str(tmp_path / "a.md")])
+    monkeypatch.setattr("sys.argv", ["language", str(tmp_path / "a.py")])
     assert language.main() == 1
-    (tmp_path / "a.md").write_text("# Title\n\nThe leader continues.\n")
     monkeypatch.setattr("sys.argv", ["language"])
+    (tmp_path / "a.py").write_text("is_told = 'it goes on'  # as he was told\n")
     assert language.main() == 1
-    assert "nothing is pending in a.md" in capsys.readouterr().out
+    (tmp_path / "a.py").write_text("is_known = 'it continues'\n")
+    assert language.main() == 1
+    assert "nothing is pending in a.py" in capsys.readouterr().out

@@ -3,8 +3,8 @@
     python -m tools.language [--summary] [PATH...]
 
 prints every breach as `path:line: what` and ends with 1 when one exists. `--summary` prints numbers instead: breaches
-by kind and the lengths of sentences. The rules are in `docs/style.md`, the words in `language.toml`. Files that are not
-rewritten yet are `pending` there; they are checked when they are named.
+by kind and the lengths of sentences. The rules are in `docs/style.md`, the words in `language.toml`. Identifiers and
+messages that are not rewritten yet are `pending` there, by path; they are checked when a path is named.
 """
 
 import fnmatch
@@ -29,7 +29,10 @@ from tools.prose import (
 )
 from tools.tree import ROOT, files
 
+PENDING_KINDS: Final = ("identifier", "message")
 SENTENCE_WORDS_MAX: Final = 30
+LONG_SENTENCE: Final = "a long sentence"
+"""Stands for the length of sentences in `allowed`."""
 ALLOWED_MAX: Final = 30
 FIRST_WORDS: Final = frozenset((
     "who", "whom", "whose", "what", "which", "whether", "whoever", "whatever", "where", "when", "how", "why", "that",
@@ -78,8 +81,9 @@ def breaches(path: Path, pieces: list[Prose]) -> Iterator[Breach]:
             continue
         for match in WORDS.finditer(piece.text):
             if not is_allowed(path, match[0]):
-                yield Breach(piece.line, "word", f"{match[0]!r} in a {piece.kind}; write {write(match[0], WRITE)}")
-        if piece.kind != "message":
+                yield Breach(piece.line, "message" if piece.kind == "message" else "word",
+                             f"{match[0]!r} in a {piece.kind}; write {write(match[0], WRITE)}")
+        if piece.kind != "message" and not is_allowed(path, LONG_SENTENCE):
             yield from sentence_breaches(piece)
         if piece.opens and (first := re.match(r"[A-Za-z]+", piece.text)) and first[0].lower() in FIRST_WORDS:
             yield Breach(piece.line, "first word", f"a docstring that begins with {first[0]!r}")
@@ -101,13 +105,13 @@ def summary(found: Counter[str], lengths: dict[str, list[int]]) -> None:
 
 
 def pending_entry(path: Path) -> str | None:
-    """The entry that lets this file wait."""
+    """Return the entry by which identifiers and messages of this file wait."""
     name = str(path.relative_to(ROOT))
     return next((entry for entry in RULES["pending"] if name.startswith(entry)), None)
 
 
 def main() -> int:
-    """Check everything but what is pending, or all of the named paths."""
+    """Check everything that is not pending, or all of the named paths."""
     named = [Path(each).resolve() for each in sys.argv[1:] if not each.startswith("-")]
     found: Counter[str] = Counter()
     waiting: Counter[str] = Counter()
@@ -121,8 +125,8 @@ def main() -> int:
             if piece.kind not in ("identifier", "message"):
                 lengths.setdefault(piece.kind, []).extend(n for each in sentences(piece.text) if (n := words(each)) > 3)
         if (entry := pending_entry(path)) and not named:
-            waiting[entry] += len(wrong)
-            continue
+            waiting[entry] += sum(breach.kind in PENDING_KINDS for breach in wrong)
+            wrong = [breach for breach in wrong if breach.kind not in PENDING_KINDS]
         found.update(breach.kind for breach in wrong)
         if "--summary" not in sys.argv:
             print("".join(f"{path.relative_to(ROOT)}:{each.line}: {each.text}\n" for each in wrong), end="")

@@ -34,7 +34,7 @@ class SegmentFiles:
         return self.directory / f"{self.base_offset:020d}{suffix}"
 
     def read(self, suffix: str) -> bytes | None:
-        """The whole file, None when it is not there."""
+        """Return the whole file; None when it is missing."""
         try:
             return fileio.read_file(self.path(suffix))
         except StorageError as error:
@@ -68,7 +68,7 @@ class Partition:
         return (self.directory / LIVE_FILE).exists()
 
     def live(self) -> dict[str, int] | None:
-        """What the log's owner shows to readers now; None when kraft has it not open."""
+        """Current view of the log's owner for readers; None when no kraft process has it open."""
         try:
             view = LiveView(self.directory)
         except FileNotFoundError:
@@ -76,14 +76,14 @@ class Partition:
         return view.state() if view.owner_alive else None
 
     def log_start(self, shared: checkpoints.SharedOffsets | None = None) -> int:
-        """The first offset that may be read: of the owner, else of the state or checkpoint that the last one left.
-        `shared`: of a look at several logs."""
+        """First offset that may be read: of the owner, else of the state or checkpoint that the last one left.
+        `shared`: the checkpoints of a plan over several logs."""
         if state := self.live():
             return state["log_start"]
         return max(self.segments[0].base_offset, noted_log_start(os.fsencode(self.directory.resolve()), shared))
 
     def log_end(self) -> int | None:
-        """What a read_uncommitted consumer does not see any more: the owner's high watermark; None without an owner."""
+        """First offset that a read_uncommitted consumer does not see: the owner's high watermark; None without an owner."""
         state = self.live()
         return state["high_watermark"] if state else None
 

@@ -77,7 +77,7 @@ METRICS: Final = (
            "kafka.network:type=RequestMetrics,name=RequestsPerSec", "Requests that arrived whole."),
     Metric("kafka_network_requestmetrics_errors_total", "counter", ("request", "error"),
            "kafka.network:type=RequestMetrics,name=ErrorsPerSec",
-           "Errors told, of whole requests and of each partition, topic or group in them; NONE is not counted."),
+           "Errors answered, of whole requests and of each partition, topic or group in them; NONE is not counted."),
     _times("RequestQueueTimeMs", "From a request's last byte to its turn."),
     _times("LocalTimeMs", "In its handler."),
     _times("RemoteTimeMs", "Waiting for records, a flush, replicas, other members, the controller."),
@@ -200,7 +200,7 @@ METRICS: Final = (
            "1 starting, 2 recovery, 3 running, 6 pending controlled shutdown, 7 shutting down."),
     Metric("kraft_broker_lease_remaining_seconds", "gauge", (), "",
            "Until this broker's lease ends, which heartbeats renew; negative: it has ended, and controllers may have "
-           "fenced it. Not there when controllers tell of none, as Kafka's."),
+           "fenced it. Missing when controllers report none, as Kafka's."),
     Metric("kraft_node_info", "gauge", ("node_id", "cluster_id", "version"), "", "1; what this node is, as labels."),
     _metadata("last_applied_record_offset", "last-applied-record-offset", "Metadata applied by the broker."),
     _metadata("last_applied_record_timestamp", "last-applied-record-timestamp", "When it was written, ms since 1970."),

@@ -17,8 +17,8 @@ TOPIC: Final = "orders"
 GROUP: Final = "readers"
 ACTIVE: Final = "busy"
 ASSIGNMENT: Final = "1:2:3,2:3:1,3:1:2"
-MISSING_APIS: Final = ("what transactions (24 to 28), the consumer protocol of KIP-848 (68, 69), share groups (76 to "
-                       "79, 83 to 87, 90 to 92) and streams groups (88, 89) need is UNSUPPORTED; the rest is the same")
+MISSING_APIS: Final = ("UNSUPPORTED are APIs of transactions (24 to 28), KIP-848 (68, 69), share groups (76 to 79, "
+                       "83 to 87, 90 to 92) and streams groups (88, 89)")
 
 
 class Run(NamedTuple):
@@ -72,7 +72,7 @@ CONFIGS: Final = (
     Run("kafka-configs", "--describe --entity-type brokers --entity-name 1"),
     Run("kafka-configs", "--describe --entity-type brokers --entity-default"),
     Run("kafka-configs", "--describe --entity-type brokers --entity-name 1 --all",
-        differs="our own settings, `kraft.*`, are told too"),
+        differs="our own settings, `kraft.*`, are listed too"),
     Run("kafka-configs", "--alter --entity-type users --entity-name ann --add-config producer_byte_rate=1024"),
     Run("kafka-configs", "--alter --entity-type clients --entity-default --add-config request_percentage=50"),
     Run("kafka-configs", "--alter --entity-type users --entity-name ann --add-config no_such_quota=1"),
