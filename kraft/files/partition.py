@@ -83,7 +83,8 @@ class Partition:
         return max(self.segments[0].base_offset, noted_log_start(os.fsencode(self.directory.resolve()), shared))
 
     def log_end(self) -> int | None:
-        """First offset that a read_uncommitted consumer does not see: the owner's high watermark; None without an owner."""
+        """First offset that a read_uncommitted consumer does not see, the owner's high watermark; None without an
+        owner."""
         state = self.live()
         return state["high_watermark"] if state else None
 
