@@ -26,6 +26,8 @@ PUSH_INTERVALS_MS: Final = range(100, 3_600_001)
 SELECTORS: Final = ("client_instance_id", "client_id", "client_software_name", "client_software_version",
                     "client_source_address", "client_source_port")
 """Client properties by which a client-metrics subscription may select."""
+OVERRIDES_MAX: Final = 1_000
+"""Values of overridden topic settings that are kept resolved."""
 STORED_ONLY: Final = "sasl."
 """Prefix of SASL settings, which can be stored while no listener uses them, as in Kafka."""
 GROUP_KINDS: Final = ("consumer", "share", "streams")
@@ -58,8 +60,9 @@ class TableRules:
     def __init__(self, static: Mapping[str, str]):
         self._static = static
         # Settings of topics without overrides, by name, and the inputs that they were computed from. They are needed
-        # with every changed partition, and change only with broker settings.
+        # with every changed partition, and change only with broker settings. The same for overrides, by name and text.
         self._inherited: dict[str, EffectiveConfig] = {}
+        self._overridden: dict[tuple[str, str], str] = {}
         self._inherited_from: tuple[Mapping[str, str], Mapping[str, str]] | None = None
 
     def check(self, resource: Resource, proposed: Mapping[str, str], existing: Mapping[str, str]) -> None:
@@ -134,10 +137,16 @@ class TableRules:
     def topic_value(
         self, name: str, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
     ) -> str:
-        if name not in topic:
-            return self._inheritance(broker, cluster)[name].value or ""
-        found = topic_value(name, topic, BrokerLayers(broker, cluster, self._static))
-        return found.setting.format(found.value) or ""
+        inherited = self._inheritance(broker, cluster)
+        if (text := topic.get(name)) is None:
+            return inherited[name].value or ""
+        value = self._overridden.get((name, text))
+        if value is None:
+            found = topic_value(name, topic, BrokerLayers(broker, cluster, self._static))
+            value = found.setting.format(found.value) or ""
+            if len(self._overridden) < OVERRIDES_MAX:
+                self._overridden[name, text] = value
+        return value
 
     def topic_values(
         self, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
@@ -155,6 +164,7 @@ class TableRules:
         if self._inherited_from != (broker, cluster):
             layers = BrokerLayers(broker, cluster, self._static)
             self._inherited = {name: _told(topic_value(name, {}, layers)) for name in tables.section("topic")}
+            self._overridden.clear()
             self._inherited_from = (broker, cluster)
         return self._inherited
 

@@ -2,12 +2,27 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 from uuid import UUID
 
 from kraft.controller.decision import UNCLEAN_LEADER_ELECTION, Context
 from kraft.controller.partition_change import Assignment, Election, change
 from kraft.metadata.image import NO_LEADER, MetadataImage, PartitionRegistration, TopicImage
 from kraft.metadata.snapshot import Record
+
+
+class TopicRules(NamedTuple):
+    """Settings of a topic that decide which replica may lead its partitions."""
+
+    election: Election
+    min_isr: int
+    """min.insync.replicas in force, at most the number of replicas."""
+
+
+def topic_rules(context: Context, topic: TopicImage) -> TopicRules:
+    """Return the rules by the settings in force: online elections, or unclean ones where the topic allows them."""
+    return TopicRules(Election.UNCLEAN if allows_unclean(context, topic.name) else Election.ONLINE,
+                      context.min_isr(topic.name, len(topic.partitions[0].replicas)))
 
 
 def leads(image: MetadataImage, broker_id: int) -> bool:
@@ -30,12 +45,14 @@ def changes(
 ) -> list[Record]:
     """Return change records for the affected partitions. Replica `without` leaves the ISR and cannot lead, `counting`
     is treated as active, and replicas `lost_by` may have lost records."""
-    image = context.image
     records = []
-    for topic, index, partition in image.partitions():
+    rules, rules_of = None, None
+    for topic, index, partition in context.image.partitions():
         if affected(partition):
+            if rules_of is not topic:
+                rules, rules_of = topic_rules(context, topic), topic
             record = change_of(
-                context, topic, index, without=without, counting=counting, lost_by=lost_by,
+                context, topic, index, rules=rules, without=without, counting=counting, lost_by=lost_by,
                 isr=[replica for replica in partition.isr if replica != without and replica not in lost_by])
             if record is not None:
                 records.append(record)
@@ -46,21 +63,21 @@ def change_of(
     context: Context, topic: TopicImage, index: int, *, election: Election | None = None,
     without: int = NO_LEADER, counting: int = NO_LEADER, isr: Sequence[int] | None = None, lost_by: Sequence[int] = (),
     assignment: Assignment | None = None, recovery: int | None = None, directories: Sequence[UUID] | None = None,
+    rules: TopicRules | None = None,
 ) -> Record | None:
     """Return the record of `change` for one partition, by its topic's settings and the current brokers. `election`
-    None: online, or unclean where the topic allows that. For `without` and `counting` see `changes`. `directories`: the
-    new directories of the replicas."""
+    None: that of the topic's rules. For `without` and `counting` see `changes`. `directories`: the new directories of
+    the replicas. `rules`: those of the topic, where the caller has them."""
+    rules = rules or topic_rules(context, topic)
     partition = topic.partitions[index]
     if directories is not None:
         partition = replace(partition, directories=tuple(directories))
-    if election is None:
-        election = Election.UNCLEAN if allows_unclean(context, topic.name) else Election.ONLINE
     return change(
         topic.topic_id, index, partition, context.image.metadata_version,
         acceptable=lambda replica: replica != without and can_lead(
             context, partition, replica, counts=replica == counting),
-        min_isr=context.min_isr(topic.name, len(topic.partitions[0].replicas)),
-        elr_enabled=context.image.elr_enabled, isr=isr, election=election, lost=lost_by, assignment=assignment,
+        min_isr=rules.min_isr, elr_enabled=context.image.elr_enabled, isr=isr, election=election or rules.election,
+        lost=lost_by, assignment=assignment,
         recovery=recovery, directory_of=lambda broker_id: context.image.brokers[broker_id].default_directory())
 
 

@@ -102,9 +102,11 @@ class Change:
     def complete_reassignment(self) -> None:
         """Apply rule 6."""
         wanted = self.assignment
+        if not (wanted.adding or wanted.removing):
+            return
         stay = tuple(replica for replica in wanted.replicas if replica not in wanted.removing)
         isr = tuple(replica for replica in self.isr if replica not in wanted.removing)
-        if (wanted.adding or wanted.removing) and isr and all(replica in isr for replica in stay):
+        if isr and all(replica in isr for replica in stay):
             self.isr = isr
             self.assignment = Assignment(stay)
 

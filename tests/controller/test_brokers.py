@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from kraft.controller import decision
 from kraft.metadata.image import NO_LEADER, RECOVERED, RECOVERING
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
@@ -256,6 +257,30 @@ def test_a_silent_broker_is_fenced() -> None:
     world.commit()
     assert world.image.brokers[leader].fenced
     assert state(world) == (other, 1, (other,), (), (), RECOVERED)
+
+
+def test_a_fence_reads_the_settings_of_a_topic_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients of all its partitions wait for the fence, so the work for each partition counts."""
+    world = World()
+    world.join(1, 2)
+    topics = [CreatableTopic(name=name, num_partitions=50, replication_factor=2) for name in ("a", "b")]
+    assert not any(each.error_code for each in world.ask(CreateTopicsRequest(topics=topics, timeout_ms=1_000)).topics)
+    reads: list[tuple[str, str]] = []
+    topic_value = decision.Context.topic_value
+
+    def read(context: decision.Context, topic: str, name: str) -> str:
+        reads.append((topic, name))
+        return topic_value(context, topic, name)
+
+    monkeypatch.setattr(decision.Context, "topic_value", read)
+    world.now_ms += 9_001
+    world.beat(2)
+    world.controller.tick(world.now_ms)
+    world.commit()
+    assert world.image.brokers[1].fenced
+    assert all(world.partition(topic.name, index).leader == 2 for topic in topics for index in range(50))
+    assert sorted(reads) == [(topic, name) for topic in ("a", "b")
+                             for name in ("min.insync.replicas", "unclean.leader.election.enable")]
 
 
 def test_a_lease_is_told_in_the_brokers_own_time() -> None:

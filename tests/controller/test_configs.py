@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kraft.controller.config_rules import TableRules
 from kraft.controller.configs import APPEND, DELETE, SET, SUBTRACT
 from kraft.metadata.image import (
     BROKER_RESOURCE,
@@ -289,3 +290,14 @@ def test_min_insync_replicas_with_eligible_leader_replicas(world: World) -> None
     assert world.log.messages()[-1] == ClearElrRecord(topic_name="")
     assert alter(world, CLUSTER_DEFAULT, ("min.insync.replicas", DELETE, None)) == ErrorCode.INVALID_CONFIG
     assert alter(world, Resource(BROKER_RESOURCE, "1"), ("min.insync.replicas", SET, "2")) == ErrorCode.INVALID_CONFIG
+
+
+def test_values_of_topics_are_resolved_again_when_a_broker_setting_changes() -> None:
+    """Overrides are kept resolved by their text; the texts of brokers belong to what they were resolved from."""
+    rules = TableRules({})
+    limit = "message.max.bytes"
+    assert rules.topic_value("max.message.bytes", {"max.message.bytes": " 5 "}, {}, {}) == "5"
+    assert rules.topic_value("max.message.bytes", {"max.message.bytes": "x"}, {limit: "7"}, {}) == "7"
+    assert rules.topic_value("max.message.bytes", {"max.message.bytes": "x"}, {limit: "8"}, {}) == "8"
+    assert rules.topic_value("max.message.bytes", {"max.message.bytes": "x"}, {}, {limit: "9"}) == "9"
+    assert rules.topic_value("max.message.bytes", {}, {}, {limit: "9"}) == "9"
