@@ -51,7 +51,7 @@ cdef BatchLook batch_look(const uint8_t* p, Py_ssize_t left, bint check_crc, Bat
     if structure(h, fault) < 0:
         return look_legacy(p, left, check_crc, h, fault) if 0 <= h.magic < MAGIC_CURRENT else LOOK_CORRUPT
     if left < batch_bytes(h):
-        fault_set(fault, ERROR_CORRUPT_MESSAGE, "cut off: the batch has %lld bytes, only %lld are there",
+        fault_set(fault, ERROR_CORRUPT_MESSAGE, "cut off: the batch has %lld bytes, only %lld exist",
                   batch_bytes(h), left)
         return LOOK_PARTIAL
     if check_crc and batch_crc(p, h) != h.crc:
@@ -109,7 +109,7 @@ cdef BatchLook look_legacy(const uint8_t* p, Py_ssize_t left, bint check_crc, Ba
         return look_short_legacy(left, h, fault)
     fill_legacy(&m, h)
     if found == 0:
-        fault_set(fault, ERROR_CORRUPT_MESSAGE, "cut off: the batch has %lld bytes, only %lld are there",
+        fault_set(fault, ERROR_CORRUPT_MESSAGE, "cut off: the batch has %lld bytes, only %lld exist",
                   batch_bytes(h), left)
         return LOOK_PARTIAL
     if (check_crc or batch_codec(h) != CODEC_NONE) and legacy_crc(p, m.length) != m.crc:

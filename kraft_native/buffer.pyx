@@ -59,8 +59,8 @@ cdef int64_t mapped_files = 0
 cdef enum:
     MAPPED_FILES_MAX = 4096            # open at once, where an eighth of all descriptors is not less
     HUGE_COPY_BYTES_MIN = 4 << 20      # from here on a copy of a file gets large pages
-    NOT_ASKED = -1
-    NOT_TO_BE_HAD = -2
+    NOT_OPENED = -1
+    NOT_AVAILABLE = -2
 
 
 def counters() -> dict[str, int]:
@@ -207,7 +207,7 @@ cdef class Mapping:
         self.data = NULL
         self.size = 0
         self.pins = 0
-        self.file = NOT_ASKED
+        self.file = NOT_OPENED
 
     def __dealloc__(self):
         global live_mappings, mapped_bytes, mapped_files
@@ -252,8 +252,8 @@ cdef int64_t mapped_files_max() except -1:
 cdef int mapped_file(Mapping mapping) except? -1:
     global mapped_files
     cdef int fd
-    if mapping.file == NOT_ASKED and mapping.path is not None and mapped_files < mapped_files_max():
-        mapping.file = NOT_TO_BE_HAD
+    if mapping.file == NOT_OPENED and mapping.path is not None and mapped_files < mapped_files_max():
+        mapping.file = NOT_AVAILABLE
         fd = file_open(<bytes>mapping.path, O_RDONLY, 0)
         if fd >= 0:
             mapped_files += 1
@@ -262,7 +262,7 @@ cdef int mapped_file(Mapping mapping) except? -1:
             if <uint64_t>status.st_ino != mapping.inode or <uint64_t>status.st_dev != mapping.device:
                 file_close(fd)
                 mapped_files -= 1
-                mapping.file = NOT_TO_BE_HAD
+                mapping.file = NOT_AVAILABLE
     return mapping.file if mapping.file >= 0 else -1
 
 

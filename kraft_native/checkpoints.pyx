@@ -132,7 +132,7 @@ def read_offsets(path) -> dict[tuple[str, int], int]:
         partition = number(name, line, "partition", partition_text, 0, INT32_MAX_VALUE)
         offset = number(name, line, "offset", offset_text, 0, INT64_MAX_VALUE)
         if (topic, partition) in offsets:
-            raise corrupt(name, line, f"{topic} {partition} is there a second time")
+            raise corrupt(name, line, f"{topic} {partition} occurs a second time")
         offsets[topic, partition] = offset
     return offsets
 

@@ -82,7 +82,7 @@ cdef class Cleaner:
     cdef bint replacing                # the round has replaced segments, or is about to
 
     # --- the owner's steps
-    cdef object ask(self, OwnerStep step)
+    cdef object request(self, OwnerStep step)
     cdef bint begin_round(self) except -1
     cdef bint swap(self) except -1
     cdef int end_round(self) except -1

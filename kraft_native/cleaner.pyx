@@ -91,7 +91,7 @@ cdef object compact_log(LogCore core, object now_ms, int64_t buffer_bytes, bint 
     cleaner.figures = dict.fromkeys(CleanerStats._fields, 0)
     started = time.perf_counter()
     core.replaced.wait()
-    while cleaner.ask(OWNER_BEGIN):
+    while cleaner.request(OWNER_BEGIN):
         cleaner.round()
     cleaner.figures["seconds"] = time.perf_counter() - started
     return CleanerStats(**cleaner.figures)
@@ -112,7 +112,7 @@ cdef class Cleaner:
 
     # --- the owner's steps ------------------------------------------------------------------------------------------
 
-    cdef object ask(self, OwnerStep step):
+    cdef object request(self, OwnerStep step):
         """Run the step on the owner's thread, and return its result."""
         self.step = step
         return self.owner_step() if self.on_owner is None else self.on_owner(self.owner_step)
@@ -229,8 +229,8 @@ cdef class Cleaner:
             self.source.close()
             self.core.replaced.close()
             if self.replacing:
-                self.ask(OWNER_LEAVE)
-        self.ask(OWNER_END)
+                self.request(OWNER_LEAVE)
+        self.request(OWNER_END)
         self.figures["rounds"] += 1
         self.figures["records_read"] += self.filter.records_read
         self.figures["records_kept"] += self.filter.records_kept
@@ -312,7 +312,7 @@ cdef class Cleaner:
         them."""
         if self.aborted_end >= 0:
             self.aborted_start = offset
-            self.transactions.add(self.ask(OWNER_ABORTED))
+            self.transactions.add(self.request(OWNER_ABORTED))
             self.aborted_end = -1
         return 0
 
@@ -431,7 +431,7 @@ cdef class Cleaner:
             if len(group) == 1 and self.untouched(group[0]):
                 return 0
             self.rewrite_group()
-            swapped = self.ask(OWNER_SWAP)
+            swapped = self.request(OWNER_SWAP)
         except (OSError, StorageError):
             if self.swapping or self.present(group):
                 raise

@@ -240,7 +240,7 @@ cdef class BatchSource:
         return SOURCE_BATCH
 
     cdef Py_ssize_t refill(self) noexcept nogil:
-        cdef Py_ssize_t gone = self.piece.whole
+        cdef Py_ssize_t passed = self.piece.whole
         cdef bint wake
         self.piece = &self.pieces[self.taken % self.piece_count]
         self.at = 0
@@ -248,7 +248,7 @@ cdef class BatchSource:
             self.fill()
             self.filled += 1
             self.taken += 1
-            return gone
+            return passed
         pthread_mutex_lock(&self.lock)
         while self.filled <= self.taken:
             self.wait(&self.reader_waits)
@@ -257,7 +257,7 @@ cdef class BatchSource:
         pthread_mutex_unlock(&self.lock)
         if wake:
             pthread_cond_signal(&self.moved)
-        return gone
+        return passed
 
     cdef int grow(self) except -1:
         cdef int64_t position = self.piece.start + self.piece.whole

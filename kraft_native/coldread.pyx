@@ -56,7 +56,7 @@ cdef class LogWarming(Warming):
     """Load of one part after the other, because each one decides the next. It ends even when memory is short."""
 
     cdef Slice next_part(self):
-        raise AssertionError(f"{type(self).__name__} does not say what it looks at")
+        raise AssertionError(f"{type(self).__name__} does not define what it reads")
 
     cdef bint begin(self, ColdReader reader, LogCore core, object done) except -1:
         self.reader = reader

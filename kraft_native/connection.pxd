@@ -14,7 +14,7 @@ from kraft_native.span cimport Span
 cdef enum:
     READY_BYTES_MAX = 256 * 1024   # replies of one read are sent when they reach this, so that a stall comes in time
     REPLY_AT_ONCE_BYTES_MAX = 16 * 1024    # larger ones are worth an object of their own
-    TELLING_BYTES_MAX = 2 * 1024    # of unsent bytes, given to the transport to learn when the socket has room
+    NOTICE_BYTES_MAX = 2 * 1024     # of unsent bytes, given to the transport to learn when the socket has room
 
 cdef enum:
     STALL_ROW = 1

@@ -459,7 +459,7 @@ cdef class Connection(Endpoint):
             rest = unread = out.rest(sent)
             if self.fd >= 0 and out.has_pages(sent):
                 self.unsent = list(rest)
-                rest = [take_front(self.unsent, TELLING_BYTES_MAX)]
+                rest = [take_front(self.unsent, NOTICE_BYTES_MAX)]
         self.times.left(out.moments, out.moment_count, begin_ns, self.times.read_clock())
         out.clear()
         if rest is not None:

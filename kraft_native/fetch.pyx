@@ -292,8 +292,8 @@ cdef class ParkedFetch(Parked):
         """Return whether others wait until a follower learns what was just read: its consumers for the high watermark,
         DeleteRecords for the log start."""
         return (self.params.replica_id >= 0 and self.session is not None
-                and (entry.log_start_offset != entry.told_log_start
-                     or (self.handler.by_rack and entry.high_watermark != entry.told_high_watermark)))
+                and (entry.log_start_offset != entry.reported_log_start
+                     or (self.handler.by_rack and entry.high_watermark != entry.reported_high_watermark)))
 
     cdef int begin_round(self) except -1:
         cdef ReadRules* rules = &self.rules
@@ -407,7 +407,7 @@ cdef class ParkedFetch(Parked):
             if self.session.of_follower and self.handler.on_follower is not None and self.reply.sink is not None:
                 self.handler.on_follower(self.reply.sink)
             for entry in self.entries:
-                tell(entry)
+                note_reported(entry)
                 if entry.size() > 0:
                     self.session.move_to_end(entry)
         return 0
@@ -423,20 +423,20 @@ cdef class ParkedFetch(Parked):
                 or entry.error != ERROR_NONE
                 or entry.diverging_epoch >= 0
                 or entry.preferred >= 0
-                or entry.high_watermark != entry.told_high_watermark
-                or entry.log_start_offset != entry.told_log_start
+                or entry.high_watermark != entry.reported_high_watermark
+                or entry.log_start_offset != entry.reported_log_start
             )
             if entry.goes_out:
-                tell(entry)
+                note_reported(entry)
                 if entry.size() > 0:
                     self.session.move_to_end(entry)
         return ERROR_NONE
 
 
-cdef int tell(FetchEntry entry) noexcept:
-    entry.told_log_start = entry.log_start_offset
+cdef int note_reported(FetchEntry entry) noexcept:
+    entry.reported_log_start = entry.log_start_offset
     # After an error the next reply reports the high watermark in any case.
-    entry.told_high_watermark = entry.high_watermark if entry.error == ERROR_NONE else -1
+    entry.reported_high_watermark = entry.high_watermark if entry.error == ERROR_NONE else -1
     return 0
 
 

@@ -17,12 +17,12 @@ class FetchChain:
     watermark and the records. The flusher's thread sends the next Fetch when the records are durable. One thread.
 
     `append(records)` appends and begins to flush; it returns the log end, or -1 when it did nothing.
-    `told_later(sends)` is called when an answer was accepted; `sends` is false when the log is durable already, and so
+    `on_accepted(sends)` is called when an answer was accepted; `sends` is false when the log is durable already, and so
     the next Fetch is not sent.
     """
 
     def __init__(self, log: _Log, append: Callable[[object], int],
-                 told_later: Callable[[bool], object]) -> None: ...
+                 on_accepted: Callable[[bool], object]) -> None: ...
     def begin(self) -> None:
         """Record that a Fetch was given to the log to be sent."""
 

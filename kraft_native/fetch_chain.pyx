@@ -9,14 +9,14 @@ cimport cython
 cdef class FetchChain:
     """See the stub."""
 
-    def __init__(self, log, append, told_later) -> None:
+    def __init__(self, log, append, on_accepted) -> None:
         self.log = log
         self.append = append
-        self.told_later = told_later
+        self.on_accepted = on_accepted
 
     def begin(self) -> None:
         self.is_open = True
-        self.is_asked = self.has_left = False
+        self.is_known = self.has_left = False
         self.more = None
 
     def end(self) -> tuple:
@@ -25,8 +25,8 @@ cdef class FetchChain:
         return self.is_sent(), more
 
     cdef bint is_sent(self) except -1:
-        if not self.is_asked:
-            self.is_asked = True
+        if not self.is_known:
+            self.is_known = True
             self.has_left = self.log.take_back()
         return self.has_left
 
@@ -38,7 +38,7 @@ cdef class FetchChain:
         if end_offset < 0:
             return False
         self.more = like, high_watermark, records
-        self.is_asked = False
+        self.is_known = False
         fd, frame = sender.next_fetch(end_offset, min(high_watermark, end_offset))
-        self.told_later(self.log.send_when_durable(end_offset, fd, frame))
+        self.on_accepted(self.log.send_when_durable(end_offset, fd, frame))
         return True

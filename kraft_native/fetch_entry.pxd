@@ -55,8 +55,8 @@ cdef class FetchEntry(Observer):
     cdef bint at_end               # nothing is left to be read, and the follower's position is known to all
     cdef bint goes_out             # goes into the reply
     # --- last reported to a session's client ---
-    cdef int64_t told_high_watermark
-    cdef int64_t told_log_start
+    cdef int64_t reported_high_watermark
+    cdef int64_t reported_log_start
     # --- in a follower's session ---
     cdef Watched session           # None elsewhere
     cdef dict unread               # of the session: the entries to read

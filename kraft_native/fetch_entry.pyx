@@ -38,7 +38,7 @@ cdef FetchEntry new_entry(bytes topic, bint by_id, const FetchSpec* spec):
     entry.topic = topic
     entry.by_id = by_id
     entry.spec = spec[0]
-    entry.told_high_watermark = entry.told_log_start = entry.preferred = -1
+    entry.reported_high_watermark = entry.reported_log_start = entry.preferred = -1
     entry.leader_id = entry.leader_epoch = -1
     return entry
 
@@ -114,12 +114,12 @@ cdef class FetchEntry(Observer):
     cdef int moved(self, Purgatory purgatory, int64_t bytes_count, bint marks) except -1:
         self.unread[self] = None
         if not marks or self.wakes_for_marks:
-            purgatory.tell(self.session, bytes_count, marks)
+            purgatory.notify(self.session, bytes_count, marks)
         return 0
 
     cdef bint is_settled(self) noexcept:
-        return (self.at_end and self.high_watermark == self.told_high_watermark
-                and self.log_start_offset == self.told_log_start)
+        return (self.at_end and self.high_watermark == self.reported_high_watermark
+                and self.log_start_offset == self.reported_log_start)
 
     cdef int read(self, PartitionTable table, ReadRules* rules) except -1:
         cdef int error

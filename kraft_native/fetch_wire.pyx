@@ -30,7 +30,7 @@ from kraft_native.varint cimport put_uvarint
 
 cdef enum:
     FLEXIBLE_FROM = 12
-    LEADER_TOLD_FROM = 16
+    LEADER_REPORTED_FROM = 16
     # Bytes of a partition in a reply besides records and aborted transactions, and bytes of one such transaction.
     PART_REPLY_BYTES_MAX = 96
     ABORTED_REPLY_BYTES = 17
@@ -169,7 +169,7 @@ cdef list encode_fetch(Reply reply, PartitionTable table, int16_t error, int32_t
     cdef bint flexible = version >= FLEXIBLE_FROM
     cdef list parts = []
     cdef Py_ssize_t cut = 0, at = 0, end, count
-    cdef set leaders = set() if version >= LEADER_TOLD_FROM else None
+    cdef set leaders = set() if version >= LEADER_REPORTED_FROM else None
     cdef bytes tags
     cdef uint8_t* p
     out.size = 0
@@ -284,18 +284,18 @@ cdef int encode_head(Scratch out, int version, FetchEntry entry) except -1:
 cdef int encode_partition_tags(Scratch out, int version, FetchEntry entry, set leaders) except -1:
     cdef int32_t leader_id = entry.leader_id if entry.partition is None else entry.partition.leader_id
     cdef int32_t leader_epoch = entry.leader_epoch if entry.partition is None else entry.partition.leader_epoch
-    cdef bint tell_leader = leaders is not None and (entry.partition is not None or leader_epoch >= 0) and (
+    cdef bint with_leader = leaders is not None and (entry.partition is not None or leader_epoch >= 0) and (
         entry.error == ERROR_NOT_LEADER_OR_FOLLOWER or entry.error == ERROR_FENCED_LEADER_EPOCH)
     cdef uint8_t* p
     out.reserve(out.size + PART_REPLY_BYTES_MAX)
     p = out.data + out.size
-    p = put_uvarint(p, <uint32_t>((entry.diverging_epoch >= 0) + tell_leader))
+    p = put_uvarint(p, <uint32_t>((entry.diverging_epoch >= 0) + with_leader))
     if entry.diverging_epoch >= 0:
         p = put_i8(put_i8(p, 0), 13)   # tag, bytes
         p = put_i32(p, entry.diverging_epoch)
         p = put_i64(p, entry.diverging_end)
         p = put_i8(p, 0)
-    if tell_leader:
+    if with_leader:
         p = put_i8(put_i8(p, 1), 9)
         p = put_i32(p, leader_id)
         p = put_i32(p, leader_epoch)

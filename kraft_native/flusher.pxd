@@ -41,7 +41,7 @@ cdef class FlushHandle:
     # errno of the first failure, 0 when there was none. Never goes back to 0.
     cdef int failure(self) noexcept nogil
     # Starts the flush that reaches end_offset at once; does not block.
-    cdef int ask_for(self, int64_t end_offset) noexcept nogil
+    cdef int request_flush(self, int64_t end_offset) noexcept nogil
     # Requests a flush and blocks, for at most timeout_ns (< 0: without limit). 0, -ETIMEDOUT, -ECANCELED (truncated
     # away), -ESHUTDOWN (closed), -ECHILD (a fork), or the failure's -errno.
     cdef int wait_for(self, int64_t end_offset, int64_t timeout_ns) noexcept nogil

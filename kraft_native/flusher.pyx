@@ -45,15 +45,15 @@ cdef extern from "flusher.h" nogil:
     void kf_flush_free(kf_flush_handle* handle)
     int kf_flush_submit(kf_flush_handle* handle, int fd, int64_t end_offset, int64_t size)
     int kf_flush_submit_directory(kf_flush_handle* handle, const char* path)
-    int kf_flush_ask(kf_flush_handle* handle, int64_t end_offset)
-    int kf_flush_gather_until_asked(kf_flush_handle* handle)
+    int kf_flush_request(kf_flush_handle* handle, int64_t end_offset)
+    int kf_flush_gather_until_requested(kf_flush_handle* handle)
     int kf_flush_send(kf_flush_handle* handle, int64_t end_offset, int fd, const char* data, int size)
     int kf_flush_take_back(kf_flush_handle* handle)
     int kf_flush_wait(kf_flush_handle* handle, int64_t end_offset, int64_t timeout_ns)
     int kf_flush_reset(kf_flush_handle* handle, int64_t end_offset)
     int kf_flush_forget(kf_flush_handle* handle, int fd)
     int kf_flush_eventfd(kf_flush_handle* handle)
-    int kf_flush_tell_from(kf_flush_handle* handle, int64_t end_offset)
+    int kf_flush_notify_from(kf_flush_handle* handle, int64_t end_offset)
     int64_t kf_flush_submitted(kf_flush_handle* handle)
 
 # A blocked waiter checks for signals this often, so that Ctrl-C works. It does not poll for the flush.
@@ -193,8 +193,8 @@ cdef class FlushHandle:
     cdef int failure(self) noexcept nogil:
         return kf_flush_error(self.handle)
 
-    cdef int ask_for(self, int64_t end_offset) noexcept nogil:
-        return kf_flush_ask(self.handle, end_offset)
+    cdef int request_flush(self, int64_t end_offset) noexcept nogil:
+        return kf_flush_request(self.handle, end_offset)
 
     cdef int wait_for(self, int64_t end_offset, int64_t timeout_ns) noexcept nogil:
         return kf_flush_wait(self.handle, end_offset, timeout_ns)
@@ -232,14 +232,14 @@ cdef class FlushHandle:
         cdef bytes name = os.fsencode(path)
         self.raise_result(self.put_directory(name))
 
-    def gather_until_asked(self) -> None:
+    def gather_until_requested(self) -> None:
         """Let submissions gather until a caller requests a flush or waits, or there are `bytes_trigger` bytes. For
         an owner that sends one request for all that it submits in a loop iteration. Owner's thread."""
-        self.raise_result(kf_flush_gather_until_asked(self.handle))
+        self.raise_result(kf_flush_gather_until_requested(self.handle))
 
-    def ask(self, int64_t end_offset) -> None:
+    def request(self, int64_t end_offset) -> None:
         """End gathering for the bytes below `end_offset`. Does not block."""
-        self.raise_result(self.ask_for(end_offset))
+        self.raise_result(self.request_flush(end_offset))
 
     def send(self, int64_t end_offset, int fd, bytes message not None) -> bool:
         """Have the thread send a short message (at most 512 bytes) to a socket the moment `durable` reaches
@@ -251,10 +251,10 @@ cdef class FlushHandle:
         """Withdraw the message. Return whether it has been sent; if not, it will not be."""
         return self.raise_result(kf_flush_take_back(self.handle)) == 1
 
-    def tell_from(self, int64_t end_offset) -> bool:
+    def notify_from(self, int64_t end_offset) -> bool:
         """Limit events, this handle's and the flusher's, to moves of `durable` from `end_offset` on and to failures.
         Return False when `durable` has reached it already; no event will report that. At first all moves count."""
-        return self.raise_result(kf_flush_tell_from(self.handle, end_offset)) == 1
+        return self.raise_result(kf_flush_notify_from(self.handle, end_offset)) == 1
 
     def wait(self, int64_t end_offset, timeout=None) -> bool:
         """Request a flush, then block until `durable` >= `end_offset`; False when `timeout` seconds passed first.

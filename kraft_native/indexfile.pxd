@@ -87,7 +87,7 @@ cdef class IndexFile:
     # Finds where to search for the last entry whose key is <= `search.wanted`: one block, whose likely bytes are
     # already being fetched.
     cdef void find_block(self, BlockSearch* search) noexcept nogil
-    cdef void ask_for(self, Py_ssize_t slot, Py_ssize_t slots) noexcept nogil   # prefetches their bytes
+    cdef void prefetch(self, Py_ssize_t slot, Py_ssize_t slots) noexcept nogil   # prefetches their bytes
     cdef int check_file(self) except -1
     cdef object corrupt(self, Py_ssize_t slot, str what)
     cdef object corrupt_entry(self, Py_ssize_t slot, EntryFault fault)

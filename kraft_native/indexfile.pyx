@@ -356,7 +356,7 @@ cdef class IndexFile:
         search.left = min(<Py_ssize_t>BLOCK_ENTRIES, self.count - search.first_slot)
         search.near_slot = -1
         if key == last:
-            self.ask_for(search.first_slot, search.left)
+            self.prefetch(search.first_slot, search.left)
             return
         # Here key[0] <= wanted < key[1], whatever the bytes are. Unsigned, because they may be further apart than int64
         # holds; not subtracted as doubles, which may have one value for both.
@@ -364,9 +364,9 @@ cdef class IndexFile:
                              / <double>(<uint64_t>key[1] - <uint64_t>key[0]) * BLOCK_ENTRIES)
         guess = min(max(guess - NEAR_ENTRIES // 2, 0), <Py_ssize_t>(BLOCK_ENTRIES - NEAR_ENTRIES))
         search.near_slot = search.first_slot + guess
-        self.ask_for(search.near_slot, NEAR_ENTRIES)
+        self.prefetch(search.near_slot, NEAR_ENTRIES)
 
-    cdef void ask_for(self, Py_ssize_t slot, Py_ssize_t slots) noexcept nogil:
+    cdef void prefetch(self, Py_ssize_t slot, Py_ssize_t slots) noexcept nogil:
         cdef const uint8_t* line = self.entries + slot * self.entry_bytes
         cdef const uint8_t* end = line + slots * self.entry_bytes
         while line < end:

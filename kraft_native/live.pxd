@@ -72,8 +72,8 @@ cdef class LiveView:
     cdef uint64_t incarnation(self) noexcept nogil
     # Whether an owner has the log open. Costs about 1 us.
     cdef bint owner_lives(self) noexcept nogil
-    # For a wait: `wake_word` first, then `ask`, then read the state, then `sleep` with the result of wake_word.
+    # For a wait: `wake_word`, then `request_wake`, then read the state, then `sleep` with the result of `wake_word`.
     cdef uint32_t wake_word(self) noexcept nogil
-    cdef void ask(self) noexcept nogil
+    cdef void request_wake(self) noexcept nogil
     cdef void sleep(self, uint32_t seen, int64_t timeout_ns) noexcept nogil
     cdef bint _process_lives(self) noexcept

@@ -400,7 +400,7 @@ cdef class LiveView:
     cdef uint32_t wake_word(self) noexcept nogil:
         return kf_live_wake_word(self.page)
 
-    cdef void ask(self) noexcept nogil:
+    cdef void request_wake(self) noexcept nogil:
         if self.writable:
             kf_live_arm(<kf_live_page*>self.page)
 
@@ -418,12 +418,12 @@ cdef class LiveView:
         cdef int64_t began, slept_ns
         cdef int64_t unchecked_ns = 0  # time since the last check of the owner
         cdef uint32_t seen
-        cdef bint asked = False  # set after the first check: a wait that ends at once costs the owner nothing
+        cdef bint requested = False  # set after the first check: a wait that ends at once costs the owner nothing
         cdef kf_live_state state
         while True:
             seen = self.wake_word()
-            if asked:
-                self.ask()
+            if requested:
+                self.request_wake()
             if self.read_state(&state) < 0 or state.closed:
                 raise LogClosedError(f"{self.path}: the owner of the log has ended")
             if not state.truncation_generation & 1:
@@ -431,8 +431,8 @@ cdef class LiveView:
                     return True
             if left == 0:
                 return False
-            if not asked:
-                asked = True
+            if not requested:
+                requested = True
                 continue
             with nogil:
                 began = kf_live_now_ns()

@@ -519,16 +519,16 @@ cdef class Log:
         self.core.enter_write()
         return self.core.flush_to(self.core.log_end, timeout_ns) == 0
 
-    def flush_when_asked(self) -> None:
-        """Group commit: from now on age starts no flush; see `FlushHandle.gather_until_asked`."""
+    def flush_on_request(self) -> None:
+        """Group commit: from now on age starts no flush; see `FlushHandle.gather_until_requested`."""
         self.core.enter()
-        self.core.handle().gather_until_asked()
+        self.core.handle().gather_until_requested()
 
     def flush_soon(self) -> None:
         """Group commit: flush what was appended without further gathering; do not wait for it."""
         self.core.need_no_failure()
         if self.core.config.durability_kind == DURABILITY_GROUP_COMMIT and not self.core.untouched():
-            self.core.handle().ask(self.core.log_end)
+            self.core.handle().request(self.core.log_end)
 
     def send_when_durable(self, int64_t end_offset, int fd, bytes message not None) -> bool:
         """Group commit: have the flusher's thread send a message, see `FlushHandle.send`; a truncation drops it."""
@@ -540,11 +540,11 @@ cdef class Log:
         self.core.enter()
         return self.core.handle().take_back()
 
-    def tell_flushes_from(self, int64_t end_offset) -> bool:
-        """Make `flush_eventfd` report durable ends from `end_offset` on; see `FlushHandle.tell_from`. With per-append
+    def notify_flushes_from(self, int64_t end_offset) -> bool:
+        """Make `flush_eventfd` report durable ends from `end_offset` on; see `FlushHandle.notify_from`. With per-append
         durability the flusher is not involved: False for all that was appended."""
         self.core.enter()
-        return self.core.handle().tell_from(end_offset) and self.core.durable_end() < end_offset
+        return self.core.handle().notify_from(end_offset) and self.core.durable_end() < end_offset
 
     def wait_durable(self, int64_t end_offset, timeout: float | None = None) -> bool:
         """Like `flush`, for the records below `end_offset`."""

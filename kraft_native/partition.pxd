@@ -82,7 +82,7 @@ cdef class Partition(Watched):
     # Kafka's error for a request that names `current_leader_epoch` (-1: none), 0 when it may continue.
     cdef int fence(self, int32_t current_leader_epoch, bint need_leader) noexcept
     # All pending requests check again.
-    cdef int tell_all(self) except -1
+    cdef int notify_all(self) except -1
     cdef int require(self, int32_t current_leader_epoch, bint need_leader) except -1
 
 

@@ -86,34 +86,34 @@ cdef class Partition(Watched):
         reset; it is kept when this node already leads in that epoch. `FencedLeaderEpochError` for an epoch older than
         the present one.
         """
-        cdef bint anew = leader_epoch > self.leader_epoch or not self.is_leader
+        cdef bint becomes_leader = leader_epoch > self.leader_epoch or not self.is_leader
         replicas = (node_id,) if replicas is None else tuple(replicas)
         isr = (node_id,) if isr is None else tuple(isr)
         wanted = isr if maximal is None else tuple(maximal)
         if leader_epoch < self.leader_epoch:
-            raise FencedLeaderEpochError(f"{self!r}: told to lead in epoch {leader_epoch}")
+            raise FencedLeaderEpochError(f"{self!r}: cannot lead in epoch {leader_epoch}")
         if len(replicas) > 1 and self.core.config.high_watermark_auto:
             raise InvalidArgumentError(f"high_watermark: 'auto' in the log of {self.topic}-{self.index}, which has "
                                        "followers; it must be 'manual'")
-        self.progress.reset(node_id, replicas, wanted, anew, self.core.log_end, monotonic_ms())
+        self.progress.reset(node_id, replicas, wanted, becomes_leader, self.core.log_end, monotonic_ms())
         self.progress.in_sync_count = <int32_t>len(set(isr))
-        if anew:
+        if becomes_leader:
             self.log.begin_epoch(leader_epoch, at_once=False)
             self.epoch_start = self.core.log_end
         self.leader_epoch = leader_epoch
         self.leader_id = node_id
         self.is_leader = True
         self.advance()
-        self.tell_all()
+        self.notify_all()
 
     def become_follower(self, int32_t leader_epoch, int32_t leader_id) -> None:
         """Follow `leader_id` from `leader_epoch` on; -1: no leader."""
         if leader_epoch < self.leader_epoch:
-            raise FencedLeaderEpochError(f"{self!r}: told to follow {leader_id} in epoch {leader_epoch}")
+            raise FencedLeaderEpochError(f"{self!r}: cannot follow {leader_id} in epoch {leader_epoch}")
         self.leader_epoch = leader_epoch
         self.leader_id = leader_id
         self.is_leader = False
-        self.tell_all()
+        self.notify_all()
 
     def set_isr(self, isr, maximal=None) -> None:
         """Set the leader's in-sync replicas; the progress of the replicas is kept. `maximal`: the set that the high
@@ -130,7 +130,7 @@ cdef class Partition(Watched):
         self.progress.reset(self.leader_id, known, wanted, False, self.core.log_end, monotonic_ms())
         self.progress.in_sync_count = <int32_t>len(set(isr))
         self.advance()
-        self.tell_all()
+        self.notify_all()
 
     def watch_followers(self, on_caught_up) -> None:
         """Call `on_caught_up(partition, node id)` when a follower outside the in-sync replicas has everything that is
@@ -184,7 +184,7 @@ cdef class Partition(Watched):
     def reconfigure(self, LogConfig config not None) -> None:
         """Apply other settings of the log."""
         self.log.reconfigure(config)
-        self.tell_all()
+        self.notify_all()
 
     def replace_log(self, Log log not None) -> None:
         """Continue with another log that has the same records in another directory. It gets the remover of the previous
@@ -205,11 +205,11 @@ cdef class Partition(Watched):
         """Make pending requests check again; call it after the log was truncated or its start moved by other means than
         this object."""
         self.advance()
-        self.tell_all()
+        self.notify_all()
 
-    cdef int tell_all(self) except -1:
+    cdef int notify_all(self) except -1:
         if self.purgatory is not None:
-            self.purgatory.tell(self, WAKE_BYTES_ALL, False)
+            self.purgatory.notify(self, WAKE_BYTES_ALL, False)
         return 0
 
     cdef int fence(self, int32_t current_leader_epoch, bint need_leader) noexcept:
@@ -224,7 +224,7 @@ cdef class Partition(Watched):
             return 0
         error = {ERROR_FENCED_LEADER_EPOCH: FencedLeaderEpochError,
                  ERROR_UNKNOWN_LEADER_EPOCH: UnknownLeaderEpochError}.get(code, NotLeaderOrFollowerError)
-        raise error(f"{self!r}: asked in epoch {current_leader_epoch}")
+        raise error(f"{self!r}: requested in epoch {current_leader_epoch}")
 
     # --- appending --------------------------------------------------------------------------------------------------
 
@@ -261,7 +261,7 @@ cdef class Partition(Watched):
         elif not self.core.config.high_watermark_auto:
             self.advance()
         if self.purgatory is not None:
-            self.purgatory.tell(self, bytes_count, False)
+            self.purgatory.notify(self, bytes_count, False)
         return 0
 
     cdef int64_t own_end(self) noexcept:
@@ -286,11 +286,11 @@ cdef class Partition(Watched):
     cdef bint flushed(self) except -1:
         self.flush_awaited = False
         if self.removed or self.core.closed:
-            self.tell_all()
+            self.notify_all()
             return False
         self.core.publish()            # the high watermark of a log that maintains it itself
         self.advance()
-        self.tell_all()
+        self.notify_all()
         self.note_failure()
         self.flush_awaited = self.core.durable_end() < self.core.log_end and self.core.first_failure() is None
         return self.flush_awaited
@@ -303,19 +303,19 @@ cdef class Partition(Watched):
         if replica == NULL:
             return False
         if replica.start_moved and self.waiters:
-            self.tell_all()            # deletions of records may wait for it
+            self.notify_all()            # deletions of records may wait for it
         if replica.in_sync:
             self.advance()
             if self.core.mark > before and self.purgatory is not None:
-                self.purgatory.tell(self, WAKE_BYTES_ALL, True)
-        elif (self.on_caught_up is not None and not replica.told and fetch_offset >= self.core.mark
+                self.purgatory.notify(self, WAKE_BYTES_ALL, True)
+        elif (self.on_caught_up is not None and not replica.reported and fetch_offset >= self.core.mark
               and fetch_offset >= self.epoch_start):
             # The callback may replace the replicas; only if it returns False they are unchanged.
-            replica.told = True
+            replica.reported = True
             if not self.on_caught_up(self, node_id):
                 replica = self.progress.find(node_id)
-                replica.told = False
-        return replica.in_sync or replica.told or self.on_caught_up is None
+                replica.reported = False
+        return replica.in_sync or replica.reported or self.on_caught_up is None
 
     cdef int32_t preferred_replica(self, const int32_t* node_ids, Py_ssize_t count, int64_t offset) noexcept nogil:
         cdef Py_ssize_t i
@@ -353,7 +353,7 @@ cdef class Partition(Watched):
             self.core.mark = mark
             self.core.publish()
             if self.waiters and self.purgatory is not None:
-                self.purgatory.tell(self, WAKE_BYTES_ALL, False)
+                self.purgatory.notify(self, WAKE_BYTES_ALL, False)
         # Records that the leader deleted are deleted here too, as far as they are known to be committed.
         if log_start > self.core.log_start and self.core.mark > self.core.log_start:
             self.log.delete_records(min(log_start, self.core.mark))
@@ -366,7 +366,7 @@ cdef class Partition(Watched):
         # An epoch that is unknown here: whatever follows the last epoch before it is not the leader's.
         end = end_offset if own_end < 0 else min(own_end, end_offset)
         self.log.truncate_to(max(end, 0))
-        self.tell_all()
+        self.notify_all()
         return self.core.log_end
 
     # --- acknowledging ----------------------------------------------------------------------------------------------
@@ -448,7 +448,7 @@ cdef class Partition(Watched):
         `OffsetOutOfRangeError` past the high watermark."""
         self.require(-1, True)
         start = self.log.delete_records(self.core.high_watermark() if before_offset == -1 else before_offset)
-        self.tell_all()
+        self.notify_all()
         return start
 
     def low_watermark(self, is_alive) -> int:

@@ -67,7 +67,7 @@ cdef enum:
     VERSION_MIN = 3
     VERSION_MAX = 13
     FLEXIBLE_FROM = 9
-    LEADER_TOLD_FROM = 10
+    LEADER_REPORTED_FROM = 10
     BY_ID_FROM = 13
     # Limit for one request; a larger one is refused. Working space is released after larger requests than usual.
     PARTITIONS_MAX = 100_000
@@ -370,7 +370,7 @@ cdef class ProduceHandler(RequestHandler):
         cdef bytes tags = b"\0"
         cdef uint8_t* p
         cdef Py_ssize_t i
-        self.leaders = set() if version >= LEADER_TOLD_FROM else None
+        self.leaders = set() if version >= LEADER_REPORTED_FROM else None
         self.out.size = 0
         self.out.reserve(32)
         p = self.out.data

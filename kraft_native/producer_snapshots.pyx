@@ -228,10 +228,10 @@ def list_snapshots(directory) -> list[int]:
 
 def remove_snapshots_before(directory, int64_t offset) -> list[int]:
     """Remove snapshots at offsets below `offset` and return these. One that a crash brings back does no harm."""
-    cdef list gone = [found for found in list_snapshots(directory) if found < offset]
-    for found in gone:
+    cdef list removed = [found for found in list_snapshots(directory) if found < offset]
+    for found in removed:
         unlink(snapshot_path(directory, found), missing_ok=True)
-    return gone
+    return removed
 
 
 def remove_snapshots_after(directory, int64_t offset) -> list[int]:
@@ -240,12 +240,12 @@ def remove_snapshots_after(directory, int64_t offset) -> list[int]:
     They describe batches that were cut. The directory is flushed: one that a crash brought back could describe other
     batches than those written in place of the lost ones.
     """
-    cdef list gone = [found for found in list_snapshots(directory) if found > offset]
-    for found in gone:
+    cdef list removed = [found for found in list_snapshots(directory) if found > offset]
+    for found in removed:
         unlink(snapshot_path(directory, found), missing_ok=True)
-    if gone:
+    if removed:
         sync_directory(directory)
-    return gone
+    return removed
 
 
 def read_snapshot(path) -> list[ProducerState]:

@@ -68,7 +68,7 @@ cdef class Purgatory:
     cdef object schedule
     cdef object arm
     cdef object drain_later        # self.drain, bound once
-    cdef list to_tell              # of Watched whose waiters are to be woken
+    cdef list to_notify              # of Watched whose waiters are to be woken
     cdef bint waking               # `drain` is running
     cdef list after                # callbacks to run after it
     cdef dict unflushed            # of Watched that wait for the flusher
@@ -79,7 +79,7 @@ cdef class Purgatory:
     cdef int leave(self, Parked parked) except -1
     # Has its waiters woken at the end of this loop iteration: so many bytes became visible; for `marks` see
     # `Observer.moved`.
-    cdef int tell(self, Watched watched, int64_t bytes_count, bint marks) except -1
+    cdef int notify(self, Watched watched, int64_t bytes_count, bint marks) except -1
     # Has its `flushed` called after the flusher's next progress.
     cdef int await_flush(self, Watched watched) except -1
     # Removes those whose client has disconnected.

@@ -39,7 +39,7 @@ cdef class Observer:
     """Base of observers; not used by itself."""
 
     cdef int moved(self, Purgatory purgatory, int64_t bytes_count, bint marks) except -1:
-        raise AssertionError(f"{type(self).__name__} does not say what it is told for")
+        raise AssertionError(f"{type(self).__name__} does not define what it observes")
 
 
 cdef class Parked(ReplyWaiter):
@@ -79,7 +79,7 @@ cdef class Purgatory:
         self.tick_ms = monotonic_ms()
         self.armed_ms = -1
         self.drain_later = self.drain
-        self.to_tell = []
+        self.to_notify = []
         self.after = []
         self.unflushed = {}
 
@@ -164,7 +164,7 @@ cdef class Purgatory:
 
     # --- moves ------------------------------------------------------------------------------------------------------
 
-    cdef int tell(self, Watched watched, int64_t bytes_count, bint marks) except -1:
+    cdef int notify(self, Watched watched, int64_t bytes_count, bint marks) except -1:
         cdef Observer observer
         if watched.observers is not None:
             for observer in watched.observers:
@@ -175,8 +175,8 @@ cdef class Purgatory:
         if watched.moved:
             return 0
         watched.moved = True
-        self.to_tell.append(watched)
-        if len(self.to_tell) == 1 and self.schedule is not None:
+        self.to_notify.append(watched)
+        if len(self.to_notify) == 1 and self.schedule is not None:
             self.schedule(self.drain_later)
         return 0
 
@@ -190,14 +190,14 @@ cdef class Purgatory:
 
     def drain(self) -> None:
         """Wake the waiters of everything that moved."""
-        cdef list told = self.to_tell, after
+        cdef list due = self.to_notify, after
         cdef Watched one
         cdef Parked parked
         cdef int64_t bytes_count
-        self.to_tell = []
+        self.to_notify = []
         self.waking = True
         try:
-            for one in told:
+            for one in due:
                 bytes_count = one.moved_bytes
                 one.moved = False
                 one.moved_bytes = 0
@@ -247,7 +247,7 @@ cdef class Purgatory:
                 self.expired_total += 1
                 parked.expire()
                 if parked.purgatory is not None:
-                    raise AssertionError(f"{type(parked).__name__} goes on waiting after its deadline")
+                    raise AssertionError(f"{type(parked).__name__} still waits after its deadline")
         self.armed_ms = self.next_deadline()
         return self.armed_ms
 

@@ -140,18 +140,18 @@ cdef class LogReader:
     cdef bint take_page_state(self) except -1:
         """Copy the page once the owner is not truncating. Return False when it died while truncating."""
         cdef uint32_t seen = 0
-        cdef bint asked = False
+        cdef bint requested = False
         while True:
             if self.view.read_state(&self.state) < 0:
                 break
             if not self.state.truncation_generation & 1:
                 return True
-            if not asked:
-                asked = True
+            if not requested:
+                requested = True
                 seen = self.view.wake_word()
-                self.view.ask()
+                self.view.request_wake()
                 continue
-            asked = False
+            requested = False
             with nogil:
                 self.view.sleep(seen, SETTLE_NS)
             PyErr_CheckSignals()

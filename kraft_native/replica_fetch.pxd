@@ -16,7 +16,7 @@ cdef class FollowedPartition:
     cdef tuple key                 # (topic id, index)
     cdef int32_t leader_epoch      # of the role as a follower
     cdef bint behind               # the last high watermark; true while that is unknown
-    cdef int64_t asked_from        # the first request that names it, -1: none; earlier responses exclude it
+    cdef int64_t requested_from        # the first request that names it, -1: none; earlier responses exclude it
 
 
 cdef class ReplicaFetcher:
@@ -47,13 +47,13 @@ cdef class ReplicaFetcher:
     cdef int32_t session_epoch     # of the next request; 0: it begins a session
     cdef int32_t flushes_awaited   # partitions whose last append must be durable before it is reported
     cdef bint reading              # a response is being processed
-    cdef bint asks_soon            # the loop will call `ask_now`
+    cdef bint sends_soon            # the loop will call `send_now`
 
-    cdef int ask(self) except -1
+    cdef int send_request(self) except -1
     # Sends a request: directly when it is `idle`, because then the transport has no rest of an earlier one.
     cdef int put(self, bytes request, bint idle) except -1
     # At the end of this loop iteration: one request for all that is followed in one iteration.
-    cdef int ask_soon(self, Purgatory purgatory) except -1
+    cdef int send_soon(self, Purgatory purgatory) except -1
     cdef int put_changed(self) except -1
     cdef int put_forgotten(self) except -1
     cdef int restart_session(self) except -1

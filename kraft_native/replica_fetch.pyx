@@ -117,14 +117,14 @@ cdef class ReplicaFetcher:
         followed.partition = partition
         followed.key = (partition.topic_id, partition.index)
         followed.leader_epoch = partition.leader_epoch
-        followed.asked_from = -1
+        followed.requested_from = -1
         followed.behind = True
         self.unfollow(partition)
         self.followed[followed.key] = followed
         self.place(followed)
         self.await_flush(partition)
         if not self.reading:
-            self.ask_soon(partition.purgatory)
+            self.send_soon(partition.purgatory)
 
     def unfollow(self, Partition partition not None) -> bool:
         """Stop fetching it; a response under way is not appended. Return whether it was followed."""
@@ -133,7 +133,7 @@ cdef class ReplicaFetcher:
             return False
         self.changed.pop(followed.key, None)
         self.held.pop(followed.key, None)
-        if followed.asked_from >= 0:
+        if followed.requested_from >= 0:
             self.forgotten[followed.key] = None
         return True
 
@@ -165,7 +165,7 @@ cdef class ReplicaFetcher:
         socket = None if transport.get_extra_info("sslcontext") else transport.get_extra_info("socket")
         if socket is not None:
             self.fd = socket.fileno()
-        self.ask()
+        self.send_request()
 
     def connection_lost(self, exception) -> None:
         self.fd = -1
@@ -204,11 +204,11 @@ cdef class ReplicaFetcher:
         finally:
             self.reading = False
         if self.responses_total == self.requests_total:
-            self.ask()
+            self.send_request()
 
     # --- requests ---------------------------------------------------------------------------------------------------
 
-    cdef int ask(self) except -1:
+    cdef int send_request(self) except -1:
         """Send the next request, if there is anything to fetch, a reason to, and no flush to wait for."""
         cdef bint idle = self.responses_total == self.requests_total
         if self.transport is None or self.flushes_awaited > 0:
@@ -241,25 +241,25 @@ cdef class ReplicaFetcher:
             self.transport.write(request[sent:])
         return 0
 
-    cdef int ask_soon(self, Purgatory purgatory) except -1:
+    cdef int send_soon(self, Purgatory purgatory) except -1:
         if purgatory is None or purgatory.schedule is None:
-            return self.ask()
-        if not self.asks_soon:
-            self.asks_soon = True
-            purgatory.call_soon(self.ask_now)
+            return self.send_request()
+        if not self.sends_soon:
+            self.sends_soon = True
+            purgatory.call_soon(self.send_now)
         return 0
 
-    def ask_now(self) -> None:
+    def send_now(self) -> None:
         """Send the request that was put off to the end of the loop iteration."""
-        self.asks_soon = False
-        self.ask()
+        self.sends_soon = False
+        self.send_request()
 
     cdef int restart_session(self) except -1:
         """Make the next request name everything."""
         cdef FollowedPartition followed
         self.session_epoch = 0
         for followed in self.followed.values():
-            followed.asked_from = -1
+            followed.requested_from = -1
             if followed.key not in self.held:
                 self.place(followed)
         self.forgotten.clear()
@@ -286,8 +286,8 @@ cdef class ReplicaFetcher:
                 return False
             self.wait = wait
         self.changed.pop(followed.key, None)
-        if followed.asked_from >= 0:
-            followed.asked_from = -1
+        if followed.requested_from >= 0:
+            followed.requested_from = -1
             self.forgotten[followed.key] = None
         self.held[followed.key] = followed
         return True
@@ -300,7 +300,7 @@ cdef class ReplicaFetcher:
         for followed in held.values():
             self.place(followed)
         if not self.reading:
-            self.ask()
+            self.send_request()
         return 0
 
     cdef int put_changed(self) except -1:
@@ -315,8 +315,8 @@ cdef class ReplicaFetcher:
             spec.log_start_offset = followed.partition.core.log_start
             spec.last_fetched_epoch = followed.partition.last_epoch()
             self.writer.partition(&spec)
-            if followed.asked_from < 0:
-                followed.asked_from = self.requests_total
+            if followed.requested_from < 0:
+                followed.requested_from = self.requests_total
         self.changed.clear()
         return 0
 
@@ -398,7 +398,7 @@ cdef class ReplicaFetcher:
                     return self.break_off("a partition is malformed")
                 followed = self.followed.get((name, part.index))
                 # A partition that was removed, or added after the request left, has no use for it.
-                if followed is not None and 0 <= followed.asked_from <= self.responses_total:
+                if followed is not None and 0 <= followed.requested_from <= self.responses_total:
                     self.take_part(followed, &part)
                 parts -= 1
             if skip_tags(body, True) < 0:
@@ -506,7 +506,7 @@ cdef class ReplicaFetcher:
     cdef int flush_is_over(self) except -1:
         self.flushes_awaited -= 1
         if not self.reading:
-            self.ask()
+            self.send_request()
         return 0
 
 

@@ -44,7 +44,7 @@ cdef class PartitionTable:
     cdef Topic latest_by_name              # the last look-up's result: most requests name the same topic
     cdef Topic latest_by_id
     cdef dict endpoints                    # node id -> (host in UTF-8, port, rack in UTF-8 or None)
-    cdef public bint tells_endpoints       # clients get them: all connect by the listener that these belong to
+    cdef public bint reports_endpoints       # clients get them: all connect by the listener that these belong to
 
     cdef dict racks                        # rack in UTF-8 -> ids of its nodes, as `nodes_in` returns them
     cdef readonly Py_ssize_t partition_count

@@ -32,7 +32,7 @@ class PartitionTable:
     fetched_bytes: int
     refused_produces: int
     refused_fetches: int
-    tells_endpoints: bool
+    reports_endpoints: bool
     """True when clients get the address of another leader: not when listeners with other addresses exist."""
     def __init__(self, purgatory: Purgatory) -> None: ...
     def __len__(self) -> int: ...

@@ -62,7 +62,7 @@ cdef class PartitionTable:
         self.by_name = {}
         self.by_id = {}
         self.endpoints = {}
-        self.tells_endpoints = True
+        self.reports_endpoints = True
         self.racks = {}
         self.bring = self.absence = None
 
@@ -180,7 +180,7 @@ cdef class PartitionTable:
         self.refused_fetches += partition.refused_fetches
         partition.removed = True
         partition.is_leader = False
-        partition.tell_all()
+        partition.notify_all()
         return partition
 
     def get(self, str topic_name not None, int32_t index) -> Partition | None:
@@ -199,7 +199,7 @@ cdef class PartitionTable:
         cdef bytes host, rack
         cdef uint8_t* p
         cdef uint8_t head[2 + UVARINT_BYTES_MAX]
-        if not known or not self.tells_endpoints:
+        if not known or not self.reports_endpoints:
             return b"\0"
         out.reserve(UVARINT_BYTES_MAX)
         out.size = put_count(out.data, True, <int32_t>len(known)) - out.data

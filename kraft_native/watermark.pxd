@@ -14,7 +14,7 @@ cdef struct Replica:
     int32_t node_id
     bint in_sync                   # included in the high watermark
     bint start_moved               # its log start moved with its last fetch
-    bint told                      # the keeper of the in-sync replicas knows that it caught up
+    bint reported                      # the keeper of the in-sync replicas knows that it caught up
 
 
 cdef class ReplicaProgress:
@@ -23,9 +23,9 @@ cdef class ReplicaProgress:
     cdef Py_ssize_t count
     cdef readonly int32_t in_sync_count    # the leader included
 
-    # Sets the replicas; the state of those that stay is kept unless `anew`. `in_sync` must contain the leader,
-    # `own_id`. In-sync replicas get the time from `now_ms` on to show that they still are.
-    cdef int reset(self, int32_t own_id, object node_ids, object in_sync, bint anew, int64_t leader_end,
+    # Sets the replicas; the state of those that stay is kept unless `becomes_leader`. `in_sync` must contain the
+    # leader, `own_id`. In-sync replicas get the time from `now_ms` on to show that they still are.
+    cdef int reset(self, int32_t own_id, object node_ids, object in_sync, bint becomes_leader, int64_t leader_end,
                    int64_t now_ms) except -1
     # The offset below which every in-sync replica has everything; `own_end` is the leader's own end.
     cdef int64_t minimum(self, int64_t own_end) noexcept nogil

@@ -60,7 +60,7 @@ cdef class ReplicaProgress:
     def __dealloc__(self):
         free(self.replicas)
 
-    cdef int reset(self, int32_t own_id, object node_ids, object in_sync, bint anew, int64_t leader_end,
+    cdef int reset(self, int32_t own_id, object node_ids, object in_sync, bint becomes_leader, int64_t leader_end,
                    int64_t now_ms) except -1:
         cdef list others = [node_id for node_id in node_ids if node_id != own_id]
         cdef Replica* grown
@@ -76,7 +76,7 @@ cdef class ReplicaProgress:
             raise MemoryError(f"{len(others)} replicas")
         for i in range(len(others)):
             replica = &grown[i]
-            known = NULL if anew else self.find(others[i])
+            known = NULL if becomes_leader else self.find(others[i])
             if known != NULL:
                 replica[0] = known[0]
             else:
@@ -89,7 +89,7 @@ cdef class ReplicaProgress:
             elif known == NULL or not known.in_sync:
                 replica.in_sync = True
                 replica.caught_up_ms = max(replica.caught_up_ms, now_ms)
-            replica.start_moved = replica.told = False
+            replica.start_moved = replica.reported = False
         free(self.replicas)
         self.replicas = grown
         self.count = len(others)

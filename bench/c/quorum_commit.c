@@ -85,15 +85,15 @@ static void follow(const struct sockaddr_in *leader) {
     int peer = socket(AF_INET, SOCK_STREAM, 0);
     need(connect(peer, (const struct sockaddr *)leader, sizeof *leader) == 0, "connect");
     no_delay(peer);
-    question ask = {.end = 0};
+    question query = {.end = 0};
     answer_head head;
     for (;;) {
-        send_all(peer, &ask, sizeof ask);
+        send_all(peer, &query, sizeof query);
         receive_all(peer, &head, sizeof head);
         receive_all(peer, chunk, head.size);
-        need(pwrite(file, chunk, (size_t)head.size, ask.end) == head.size, "pwrite");
+        need(pwrite(file, chunk, (size_t)head.size, query.end) == head.size, "pwrite");
         need(fdatasync(file) == 0, "fdatasync");
-        ask.end += head.size;
+        query.end += head.size;
     }
 }
 
@@ -190,9 +190,9 @@ static int64_t lead(double seconds) {
         }
         for (int peer = 1; peer < replicas; peer++)
             if (peers[peer].revents) {
-                question asked;
-                receive_all(peers[peer].fd, &asked, sizeof asked);
-                ends[peer] = asked.end;
+                question query;
+                receive_all(peers[peer].fd, &query, sizeof query);
+                ends[peer] = query.end;
                 parked[peer] = 1;
             }
         int64_t count = commit();

@@ -47,9 +47,9 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static double cpu(int who) {
+static double cpu(int target) {
     struct rusage u;
-    getrusage(who, &u);
+    getrusage(target, &u);
     return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
@@ -67,7 +67,7 @@ static void adopt(int epoll, peer *each, int fd) {
     watch(epoll, EPOLL_CTL_ADD, each, EPOLLIN);
 }
 
-static void ask(peer *each) {
+static void send_request(peer *each) {
     static const char request[REQUEST_BYTES];
     if (send(each->fd, request, sizeof request, MSG_NOSIGNAL) != sizeof request) die("send");
     each->left = reply_bytes;
@@ -79,7 +79,7 @@ static void receive(peer *each) {
         if (n == 0) die("recv");
         if (n < 0) break;
         each->left -= (size_t)n;
-        if (each->left == 0) ask(each);
+        if (each->left == 0) send_request(each);
     }
     int wake = each->left > WAKE_BYTES ? WAKE_BYTES : (int)each->left;
     if (wake != each->wake) setsockopt(each->fd, SOL_SOCKET, SO_RCVLOWAT, &wake, sizeof wake);
@@ -93,7 +93,7 @@ static void client(const struct sockaddr_in *address, double seconds) {
         int fd = socket(AF_INET, SOCK_STREAM, 0);
         if (fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof *address) < 0) die("connect");
         adopt(epoll, &peers[i], fd);
-        ask(&peers[i]);
+        send_request(&peers[i]);
     }
     for (double end = now() + seconds; now() < end;) {
         int ready = epoll_wait(epoll, events, CONNECTIONS_MAX, 100);

@@ -408,7 +408,7 @@ class Node:
     def _learn_endpoints(self, image: MetadataImage) -> None:
         """Install the address of each broker, for clients that send a request to the wrong one (KIP-951). The addresses
         are those of one listener. Where there are several listeners, clients request the metadata of theirs instead."""
-        self.table.tells_endpoints = len(self.config.broker_listeners) == 1
+        self.table.reports_endpoints = len(self.config.broker_listeners) == 1
         name = self.config.inter_broker_listener
         for broker in image.brokers.values():
             for endpoint in broker.endpoints:

@@ -89,7 +89,7 @@ class FlushedLog(Protocol):
     def poll(self) -> int: ...
     def send_when_durable(self, end_offset: int, fd: int, message: bytes) -> bool: ...
     def take_back(self) -> bool: ...
-    def tell_flushes_from(self, end_offset: int) -> bool: ...
+    def notify_flushes_from(self, end_offset: int) -> bool: ...
 
 
 class DrivenLog(Protocol):
@@ -455,7 +455,7 @@ class RaftDriver:
         hears_from = end_offset if waits else NEVER_OFFSET
         if hears_from != self._hears_from:
             self._hears_from = hears_from
-            if not self._log.tell_flushes_from(hears_from):
+            if not self._log.notify_flushes_from(hears_from):
                 self._loop.call_soon(self._flushed)  # the flush was faster than this call
 
     def _arm(self) -> None:

@@ -37,7 +37,7 @@ class RaftLog:
         self._is_flushed = True
         self._last: tuple[int, bytes] = UNKNOWN_OFFSET, b""
         """Base offset and bytes of the batch that was appended last as leader: followers fetch it next."""
-        log.flush_when_asked()
+        log.flush_on_request()
 
     @property
     def start(self) -> OffsetAndEpoch:

@@ -100,7 +100,7 @@ static int64_t judge(kf_rule *rule, const kf_event *event) {
 
 static int is_flush(int op) { return op == KF_DATASYNC || op == KF_SYNC || op == KF_SYNC_DIR; }
 
-static int is_told_afterwards(int op) { return op == KF_OPENED || op == KF_CLOSED || (op & KF_DONE); }
+static int is_reported_afterwards(int op) { return op == KF_OPENED || op == KF_CLOSED || (op & KF_DONE); }
 
 static int64_t hook(const kf_event *event, void *context) {
     (void)context;
@@ -109,8 +109,8 @@ static int64_t hook(const kf_event *event, void *context) {
     const char *path = path_of(event, space);
     int64_t verdict = 0, delay_us = 0;
     int op = event->op & ~KF_DONE;
-    int told = is_told_afterwards(event->op);
-    for (int i = 0; i < KF_RULE_SLOTS && !told; i++) {
+    int reported = is_reported_afterwards(event->op);
+    for (int i = 0; i < KF_RULE_SLOTS && !reported; i++) {
         if (rules[i] == NULL || !matches(rules[i], event, path)) continue;
         int64_t answer = judge(rules[i], event);
         if (rules[i]->delay_us > delay_us) delay_us = rules[i]->delay_us;
@@ -119,7 +119,7 @@ static int64_t hook(const kf_event *event, void *context) {
     if (active_trace != NULL && op != KF_READ && starts_with(path, active_trace->under)) {
         if (verdict < 0)
             record(event, path, op, 0, verdict);
-        else if (told)
+        else if (reported)
             record(event, path, op, 0, event->op & KF_DONE ? event->result : 0);
         else if (is_flush(op))
             record(event, path, op, 1, 0);

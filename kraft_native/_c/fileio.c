@@ -22,14 +22,14 @@ void kf_set_hook(kf_hook_fn hook, void *context) {
 
 int64_t kf_open_count(void) { return atomic_load(&open_count); }
 
-static inline int64_t ask_hook(const kf_event *event) {
+static inline int64_t call_hook(const kf_event *event) {
     kf_hook_fn hook = __atomic_load_n(&hook_fn, __ATOMIC_ACQUIRE);
     return __builtin_expect(hook == NULL, 1) ? 0 : hook(event, hook_context);
 }
 
 /* A trace needs both ends of a call. A flush covers what was written before it began; its promise holds only after it
  * returned; and a call may fail in the kernel. */
-static inline void tell_done(kf_event *event, int64_t result) {
+static inline void report_done(kf_event *event, int64_t result) {
     kf_hook_fn hook = __atomic_load_n(&hook_fn, __ATOMIC_ACQUIRE);
     if (__builtin_expect(hook == NULL, 1)) return;
     event->op |= KF_DONE;
@@ -48,7 +48,7 @@ static inline void tell_done(kf_event *event, int64_t result) {
 
 int kf_open(const char *path, int flags, int mode) {
     kf_event event = {.op = KF_OPEN, .fd = -1, .path = path, .a = flags};
-    int64_t verdict = ask_hook(&event);
+    int64_t verdict = call_hook(&event);
     if (verdict < 0) return (int)verdict;
     /* A file is reported as created only when this call created it, so O_CREAT is tried exclusively first. */
     int fd, created = 0;
@@ -64,14 +64,14 @@ int kf_open(const char *path, int flags, int mode) {
     event.op = KF_OPENED;
     event.fd = fd;
     event.b = created;
-    ask_hook(&event);
+    call_hook(&event);
     return fd;
 }
 
 void kf_close(int fd) {
     if (fd < 0) return;
     kf_event event = {.op = KF_CLOSED, .fd = fd};
-    ask_hook(&event);
+    call_hook(&event);
     atomic_fetch_sub(&open_count, 1);
     close(fd); /* Linux releases the descriptor whatever close returns */
 }
@@ -105,14 +105,14 @@ int kf_pwritev(int fd, struct iovec *iov, int iov_count, int64_t offset) {
         int count = iov_count > IOV_MAX ? IOV_MAX : iov_count;
         kf_event event = {.op = KF_WRITE, .fd = fd, .a = offset, .iov = iov, .iov_count = count,
                           .size = iov_bytes(iov, count)};
-        int64_t verdict = ask_hook(&event);
+        int64_t verdict = call_hook(&event);
         if (verdict < 0) return (int)verdict;
         ssize_t written;
         if (verdict > 0 && (size_t)verdict < event.size)
             written = write_some(fd, iov, count, offset, (size_t)verdict);
         else
             UNINTERRUPTED(written, pwritev(fd, iov, count, offset));
-        tell_done(&event, written);
+        report_done(&event, written);
         if (written < 0) return (int)written;
         if (written == 0) return -EIO; /* a regular file never accepts nothing of something */
         left -= (size_t)written;
@@ -138,7 +138,7 @@ int kf_pwrite(int fd, const void *data, size_t size, int64_t offset) {
 
 int64_t kf_pread(int fd, void *data, size_t size, int64_t offset) {
     kf_event event = {.op = KF_READ, .fd = fd, .a = offset, .b = (int64_t)size};
-    int64_t verdict = ask_hook(&event);
+    int64_t verdict = call_hook(&event);
     if (verdict < 0) return verdict;
     size_t done = 0;
     while (done < size) {
@@ -180,96 +180,96 @@ int kf_populate(int fd, int64_t offset, int64_t size) {
 
 int kf_truncate(int fd, int64_t size) {
     kf_event event = {.op = KF_TRUNCATE, .fd = fd, .a = size};
-    int64_t verdict = ask_hook(&event);
+    int64_t verdict = call_hook(&event);
     if (verdict < 0) return (int)verdict;
     int result;
     UNINTERRUPTED(result, ftruncate(fd, size));
-    tell_done(&event, result);
+    report_done(&event, result);
     return result;
 }
 
 int kf_allocate(int fd, int64_t offset, int64_t size) {
     kf_event event = {.op = KF_ALLOCATE, .fd = fd, .a = offset, .b = size};
-    int64_t verdict = ask_hook(&event);
+    int64_t verdict = call_hook(&event);
     if (verdict < 0) return (int)verdict;
     int result;
     UNINTERRUPTED(result, fallocate(fd, 0, offset, size));
-    tell_done(&event, result);
+    report_done(&event, result);
     return result;
 }
 
 int kf_announce_write(int fd, const struct iovec *iov, int iov_count, size_t size, int64_t offset) {
     kf_event event = {.op = KF_WRITE, .fd = fd, .a = offset, .iov = iov, .iov_count = iov_count, .size = size};
-    int64_t verdict = ask_hook(&event);
+    int64_t verdict = call_hook(&event);
     if (verdict > 0 && (size_t)verdict < size) return -EIO;
     return verdict < 0 ? (int)verdict : 0;
 }
 
 void kf_announce_written(int fd, const struct iovec *iov, int iov_count, size_t size, int64_t offset) {
     kf_event event = {.op = KF_WRITE, .fd = fd, .a = offset, .iov = iov, .iov_count = iov_count, .size = size};
-    tell_done(&event, (int64_t)size);
+    report_done(&event, (int64_t)size);
 }
 
 int kf_datasync(int fd) {
     kf_event event = {.op = KF_DATASYNC, .fd = fd};
-    int64_t verdict = ask_hook(&event);
+    int64_t verdict = call_hook(&event);
     if (verdict < 0) return (int)verdict;
     int result;
     UNINTERRUPTED(result, fdatasync(fd));
-    tell_done(&event, result);
+    report_done(&event, result);
     return result;
 }
 
 int kf_sync(int fd) {
     kf_event event = {.op = KF_SYNC, .fd = fd};
-    int64_t verdict = ask_hook(&event);
+    int64_t verdict = call_hook(&event);
     if (verdict < 0) return (int)verdict;
     int result;
     UNINTERRUPTED(result, fsync(fd));
-    tell_done(&event, result);
+    report_done(&event, result);
     return result;
 }
 
 int kf_sync_dir(const char *path) {
     kf_event event = {.op = KF_SYNC_DIR, .fd = -1, .path = path};
-    int64_t verdict = ask_hook(&event);
+    int64_t verdict = call_hook(&event);
     if (verdict < 0) return (int)verdict;
     int fd, result;
     UNINTERRUPTED(fd, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0) return fd;
     UNINTERRUPTED(result, fsync(fd));
     close(fd);
-    tell_done(&event, result);
+    report_done(&event, result);
     return result;
 }
 
 int kf_rename(const char *from, const char *to) {
     kf_event event = {.op = KF_RENAME, .fd = -1, .path = from, .path2 = to};
-    int64_t verdict = ask_hook(&event);
+    int64_t verdict = call_hook(&event);
     if (verdict < 0) return (int)verdict;
     int result;
     UNINTERRUPTED(result, rename(from, to));
-    tell_done(&event, result);
+    report_done(&event, result);
     return result;
 }
 
 int kf_unlink(const char *path) {
     kf_event event = {.op = KF_UNLINK, .fd = -1, .path = path};
-    int64_t verdict = ask_hook(&event);
+    int64_t verdict = call_hook(&event);
     if (verdict < 0) return (int)verdict;
     int result;
     UNINTERRUPTED(result, unlink(path));
-    tell_done(&event, result);
+    report_done(&event, result);
     return result;
 }
 
 int kf_mkdir(const char *path, int mode) {
     kf_event event = {.op = KF_MKDIR, .fd = -1, .path = path};
-    int64_t verdict = ask_hook(&event);
+    int64_t verdict = call_hook(&event);
     if (verdict < 0) return (int)verdict;
     int result;
     UNINTERRUPTED(result, mkdir(path, (mode_t)mode));
-    tell_done(&event, result);
+    report_done(&event, result);
     return result;
 }
 

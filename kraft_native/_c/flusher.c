@@ -21,7 +21,7 @@
 
 /* ---- the thread ---- */
 
-static void tell(log_state *log) {
+static void notify(log_state *log) {
     if (log->waiters) pthread_cond_broadcast(&log->moved);
 }
 
@@ -104,7 +104,7 @@ static void run_round(kf_flusher *flusher, log_state *log) {
         else
             continue;
         send_message(&log->message, log->public.durable);
-        tell(log);
+        notify(log);
         log->happened = flusher->happened = true;
         int own = log->event_fd, common = flusher->event_fd;
         if ((own >= 0 || common >= 0) && (error || log->public.durable >= log->event_end)) {
@@ -117,7 +117,7 @@ static void run_round(kf_flusher *flusher, log_state *log) {
     clear_steps(&log->round);
     log->running = false;
     if (!error) hold(log, busy_ns + flusher->statistics.busy_ns, bytes);
-    tell(log); /* for those that wait for the end of the round: forget, unregister */
+    notify(log); /* for those that wait for the end of the round: forget, unregister */
 }
 
 static void promote_due(kf_flusher *flusher) {
@@ -130,7 +130,7 @@ static void promote_due(kf_flusher *flusher) {
 /* The thread works for some microseconds and then waits for the disk. The system tends to wake it on the processor of
  * its waker. There it would wait until its owner is idle, while other processors are idle too. A thread with short
  * slices (Linux 6.12) runs before one without, and has no larger share. Without this support it simply waits. */
-static void ask_for_short_slices(void) {
+static void request_short_slices(void) {
     struct { /* `sched_attr` of the system's interface, which not every C library has */
         uint32_t size, policy;
         uint64_t flags;
@@ -146,7 +146,7 @@ static void ask_for_short_slices(void) {
 
 static void *run_thread(void *argument) {
     kf_flusher *flusher = argument;
-    ask_for_short_slices();
+    request_short_slices();
     prctl(PR_SET_TIMERSLACK, 1000UL); /* of the default 50 us half a short linger would be lost */
     pthread_mutex_lock(&flusher->lock);
     for (;;) {
@@ -164,7 +164,7 @@ static void *run_thread(void *argument) {
         }
         flusher->sleeping = false;
     }
-    for (log_state *log = flusher->registered; log; log = log->next_registered) tell(log);
+    for (log_state *log = flusher->registered; log; log = log->next_registered) notify(log);
     pthread_mutex_unlock(&flusher->lock);
     return NULL;
 }
@@ -281,7 +281,7 @@ void kf_flush_close(kf_flush_handle *handle) {
         if (log->previous_registered) log->previous_registered->next_registered = log->next_registered;
         else flusher->registered = log->next_registered;
         if (log->next_registered) log->next_registered->previous_registered = log->previous_registered;
-        tell(log);
+        notify(log);
         /* Steps of the round that have not begun need not run, and must not move the mark. */
         for (int i = log->step_index + 1; log->running && i < log->round.count; i++) {
             log->round.items[i].kind = STEP_NOTHING;
@@ -354,7 +354,7 @@ int kf_flush_submit_directory(kf_flush_handle *handle, const char *path) {
     return result;
 }
 
-int kf_flush_ask(kf_flush_handle *handle, int64_t end_offset) {
+int kf_flush_request(kf_flush_handle *handle, int64_t end_offset) {
     log_state *log = state_of(handle);
     if (kf_flush_durable(handle) >= end_offset && !forked(log->flusher)) return 0;
     int result = lock_usable(log);
@@ -365,7 +365,7 @@ int kf_flush_ask(kf_flush_handle *handle, int64_t end_offset) {
     return 0;
 }
 
-int kf_flush_gather_until_asked(kf_flush_handle *handle) {
+int kf_flush_gather_until_requested(kf_flush_handle *handle) {
     log_state *log = state_of(handle);
     int result = lock_usable(log);
     if (result < 0) return result;
@@ -436,7 +436,7 @@ int kf_flush_reset(kf_flush_handle *handle, int64_t end_offset) {
     clamp_steps(&log->queued, end_offset);
     clamp_steps(&log->round, end_offset);
     log->resets++;
-    tell(log);
+    notify(log);
     pthread_mutex_unlock(&log->flusher->lock);
     return 0;
 }
@@ -466,7 +466,7 @@ int kf_flush_eventfd(kf_flush_handle *handle) {
     return result;
 }
 
-int kf_flush_tell_from(kf_flush_handle *handle, int64_t end_offset) {
+int kf_flush_notify_from(kf_flush_handle *handle, int64_t end_offset) {
     log_state *log = state_of(handle);
     int result = lock_usable(log);
     if (result < 0) return result;

@@ -81,9 +81,9 @@ int kf_flush_submit_directory(kf_flush_handle *handle, const char *path);
 /* Lets submissions gather until a caller requests a flush or waits, or there are enough bytes. This is for a log whose
  * owner sends one request for all that it submits in a loop iteration: the thread need not wake twice. After a slow
  * round it may be flushed without a request, when the hold of that round ends. */
-int kf_flush_gather_until_asked(kf_flush_handle *handle);
+int kf_flush_gather_until_requested(kf_flush_handle *handle);
 /* Starts the flush that reaches end_offset without gathering any longer. Never blocks. */
-int kf_flush_ask(kf_flush_handle *handle, int64_t end_offset);
+int kf_flush_request(kf_flush_handle *handle, int64_t end_offset);
 /* Has the thread send `size` bytes (at most KF_FLUSH_MESSAGE_BYTES_MAX, copied) to a socket the moment the mark reaches
  * end_offset. So the acknowledgement of a flush need not wait for the log's owner. Returns 1; 0 when the mark is at
  * end_offset already, and nothing will be sent. A later message replaces an earlier one; a failure, a reset below
@@ -104,7 +104,7 @@ int kf_flush_eventfd(kf_flush_handle *handle);
 /* Limits events to marks from end_offset on and to failures: an owner that does not wait for a flush need not be woken
  * by it. Returns 1; 0 when the mark is at end_offset already, and no event will report that. At first they report all.
  * */
-int kf_flush_tell_from(kf_flush_handle *handle, int64_t end_offset);
+int kf_flush_notify_from(kf_flush_handle *handle, int64_t end_offset);
 int64_t kf_flush_submitted(kf_flush_handle *handle);
 
 #endif

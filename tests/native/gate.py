@@ -28,11 +28,11 @@ class Gate:
         self.operations = operations
         self.calls: queue.Queue[int | bytes] = queue.Queue()
         self.verdicts: queue.Queue[int] = queue.Queue()
-        self.hook = HOOK(self.ask)
+        self.hook = HOOK(self.decide)
         self.set_hook = ctypes.PyDLL(fileio.__file__).kf_set_hook
         self.set_hook.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 
-    def ask(self, event: "ctypes._Pointer[Event]", context: object) -> int:
+    def decide(self, event: "ctypes._Pointer[Event]", context: object) -> int:
         if event[0].op not in self.operations:
             return 0
         self.calls.put(event[0].fd if event[0].fd >= 0 else event[0].path)

@@ -38,13 +38,13 @@ def check_slice(piece: object, offset: int) -> list[tuple[int, int]]:
     last = -1
     for record in records(piece):
         name = record.value.split(b"/", 2)
-        told, generation = int(name[0]), int(name[1])
-        assert told == record.offset, (told, record.offset)
-        assert generation != HIDDEN, f"offset {told} was never visible"
-        assert record.value == content(told, generation), f"offset {told}"
-        assert generation >= last, f"offset {told}: generation {generation} behind {last}"
+        offset, generation = int(name[0]), int(name[1])
+        assert offset == record.offset, (offset, record.offset)
+        assert generation != HIDDEN, f"offset {offset} was never visible"
+        assert record.value == content(offset, generation), f"offset {offset}"
+        assert generation >= last, f"offset {offset}: generation {generation} behind {last}"
         last = generation
-        found.append((told, generation))
+        found.append((offset, generation))
     assert found or offset >= 0
     return found
 

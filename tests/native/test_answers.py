@@ -83,7 +83,7 @@ def test_a_size_that_cannot_be(size: int) -> None:
     assert receiver.refused[0] == f"a frame of {size} bytes"
 
 
-def test_who_takes_may_refuse_and_may_go() -> None:
+def test_a_receiver_may_refuse_a_frame_and_may_end() -> None:
     receiver = Receiver()
     receiver.receive(framed([b"malformed", b"last one", b"too late"]))
     assert receiver.refused == ["it is malformed"]

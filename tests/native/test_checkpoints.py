@@ -133,7 +133,7 @@ def test_malformed_leader_epochs_name_the_line(data: bytes, what: str, tmp_path:
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (b"0\n2\nt 0 5\nt 0 6\n", "line 4: t 0 is there a second time"),
+        (b"0\n2\nt 0 5\nt 0 6\n", "line 4: t 0 occurs a second time"),
         (b"0\n1\nt -1 5\n", "line 3: partition: -1 is outside"),
         (b"0\n1\nt 0 -5\n", "line 3: offset: -5 is outside"),
         (b"0\n1\nt 0\n", "line 3: 3 fields expected"),

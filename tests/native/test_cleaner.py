@@ -266,7 +266,7 @@ def test_lags_and_ratio(tmp_path):
         assert log.compact(START_MS + 402).rounds == 1
 
 
-def test_progress_is_told_and_may_end_it(tmp_path):
+def test_progress_is_reported_and_may_end_it(tmp_path):
     with Log(tmp_path, config()) as log:
         for number in range(60):
             log.append(batch([(b"k%d" % (number % 7), b"value %d" % number)] * 3))
@@ -275,13 +275,13 @@ def test_progress_is_told_and_may_end_it(tmp_path):
         def stop(done, total):
             raise KeyboardInterrupt
 
-        told = []
+        reported = []
         with pytest.raises(KeyboardInterrupt):
             log.compact(START_MS, progress=stop)
         assert not [name for name in os.listdir(tmp_path) if "cleaned" in name]
-        log.compact(START_MS, force=True, progress=lambda done, total: told.append((done, total)))
-        assert told
-        assert all(0 <= done <= total for done, total in told)
+        log.compact(START_MS, force=True, progress=lambda done, total: reported.append((done, total)))
+        assert reported
+        assert all(0 <= done <= total for done, total in reported)
         assert values(log) == oracle.committed_values(before)
 
 

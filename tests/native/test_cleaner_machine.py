@@ -91,10 +91,12 @@ class CleanerMachine(RuleBasedStateMachine):
         self.log = Log(self.directory, config(segment_bytes=700))
         assert sorted(self.log.producers.describe()) == sorted(before)
         for now, was in zip(self.log.aborted_transactions(0, self.log.log_end_offset), aborted, strict=True):
-            # A rebuilt index begins a transaction at the first batch of it that compaction has left.
-            (producer_id, first_offset, *rest), (producer_before, first_before, *rest_before) = now, was
-            assert (producer_id, rest) == (producer_before, rest_before)
-            assert first_before <= first_offset <= rest[0]
+            # A rebuilt index begins a transaction at the first of its batches that compaction has left. The last stable
+            # offset at its end moves up with the transactions that were open then.
+            (producer_id, first_offset, last_offset, stable_offset), (*rest, stable_before) = now, was
+            assert (producer_id, last_offset) == (rest[0], rest[2])
+            assert rest[1] <= first_offset <= last_offset
+            assert stable_before <= stable_offset <= last_offset + 1
         for producer_id, data in self.last.items():
             if producer_id < 10 or producer_id in self.open_transactions:
                 assert self.log.append(data, now_ms=self.now_ms).duplicate

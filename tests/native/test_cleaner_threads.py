@@ -31,7 +31,7 @@ class Owner:
         self.turns = 0
         self._steps: queue.Queue[tuple[Callable[[], object], Future] | None] = queue.Queue()
 
-    def ask(self, step: Callable[[], object]) -> object:
+    def request(self, step: Callable[[], object]) -> object:
         """Request a step from the other thread."""
         answer: Future = Future()
         self._steps.put((step, answer))
@@ -42,13 +42,13 @@ class Owner:
         done: Future = Future()
 
         def work() -> None:
-            settle(done, lambda: self.log.compact(START_MS, on_owner=self.ask, **options))
+            settle(done, lambda: self.log.compact(START_MS, on_owner=self.request, **options))
             self._steps.put(None)
 
         thread = threading.Thread(target=work)
         thread.start()
-        while (asked := self._steps.get()) is not None:
-            step, answer = asked
+        while (requested := self._steps.get()) is not None:
+            step, answer = requested
             between(self.turns)
             self.turns += 1
             settle(answer, step)
@@ -193,7 +193,7 @@ def test_how_far_it_came_is_noted_by_a_checkpoint(tmp_path):
             assert other.compact(START_MS).first_dirty_offset == stats.first_dirty_offset
 
 
-def test_the_throttle_is_told_of_all_bytes(tmp_path):
+def test_the_throttle_receives_all_bytes(tmp_path):
     moved = []
     with Log(tmp_path, config(segment_bytes=40 << 20, max_message_bytes=9 << 20)) as log:
         for _ in range(3):

@@ -25,7 +25,7 @@ class Limits:
     """Quotas of a client `slow`, over samples so long that none ends in a test."""
 
     def __init__(self, bytes_per_second: int) -> None:
-        self.asked: list[bytes] = []
+        self.looked_up: list[bytes] = []
         self.producing, self.fetching, self.time = (ReplicationQuota(samples=2, sample_ms=1 << 40) for _ in range(3))
         self.limits_time = False
         self.set_rate(bytes_per_second)
@@ -43,7 +43,7 @@ class Limits:
         self.quotas.look_up_with(self.find)
 
     def find(self, client_id: bytes) -> tuple[Meter, Meter, Meter]:
-        self.asked.append(client_id)
+        self.looked_up.append(client_id)
         time = self.time if self.limits_time else None
         return (self.producing, self.fetching, time) if client_id == b"slow" else (None, None, None)
 
@@ -74,7 +74,7 @@ def test_a_rate_is_kept_over_all_samples_but_one() -> None:
 
 
 @pytest.mark.parametrize("version", [3, 9, 12])
-def test_produce_tells_for_how_long_a_client_is_left_alone(node: Node, limits: Limits, version: int) -> None:
+def test_produce_reports_the_throttle_time(node: Node, limits: Limits, version: int) -> None:
     node.partition()
     reply = node.produce(batch(2), version=version, client_id=b"slow")
     response = produce_response(reply)
@@ -82,13 +82,13 @@ def test_produce_tells_for_how_long_a_client_is_left_alone(node: Node, limits: L
     assert response.responses[0].partition_responses[0].error_code == 0
     assert produce_response(node.produce(batch(2), version=version, client_id=b"quick")).throttle_time_ms == 0
     assert produce_response(node.produce(batch(2), version=version, client_id=b"quick")).throttle_time_ms == 0
-    assert limits.asked == [b"slow", b"quick"], "once for each"
+    assert limits.looked_up == [b"slow", b"quick"], "once for each"
     assert limits.producing.bytes_total > len(batch(2))
     limits.set_rate(1 << 40)
     assert produce_response(node.produce(batch(2), version=version, client_id=b"slow")).throttle_time_ms == 0
 
 
-def test_fetch_tells_it_too_and_gives_no_more_than_may_come_at_once(node: Node, limits: Limits) -> None:
+def test_fetch_reports_it_too_and_returns_no_more_than_one_burst(node: Node, limits: Limits) -> None:
     partition = node.partition()
     for _ in range(4):
         partition.append(batch(2))
@@ -127,14 +127,14 @@ def test_a_throttled_fetch_neither_begins_a_session_nor_goes_on_with_it(node: No
     assert empty.throttle_time_ms > 0
     limits.set_rate(1 << 60)
     after = fetch_response(node.fetch(session_epoch=2, **session))
-    assert after.responses[0].partitions[0].records == bytes(partition.log.read(2, 1 << 20)), "what was not told before"
+    assert after.responses[0].partitions[0].records == bytes(partition.log.read(2, 1 << 20)), "not returned before"
 
 
-def test_without_quotas_nobody_is_asked_for(node: Node, limits: Limits) -> None:
+def test_without_quotas_no_client_is_looked_up(node: Node, limits: Limits) -> None:
     node.partition()
     limits.quotas.look_up_with(None)
     assert produce_response(node.produce(batch(2), client_id=b"slow")).throttle_time_ms == 0
-    assert limits.asked == []
+    assert limits.looked_up == []
 
 
 def test_a_connection_is_left_alone_for_that_time(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_the_time_of_requests_is_limited(tmp_path: Path) -> None:
         bench.channel.serve(1, 4, 18, 12, FetchHandler(node.table, node.sessions, quotas=limits.quotas))
         bench.channel.limit_clients(limits.quotas)
 
-        def ask(api_key: int, version: int, body: bytes, client: bytes = b"slow") -> tuple[bytes, int]:
+        def send(api_key: int, version: int, body: bytes, client: bytes = b"slow") -> tuple[bytes, int]:
             """Send a request; return the reply and the number of timers that it set."""
             wire, timers = bench.connect(), len(bench.timers)
             wire.feed(request(api_key, version, 1, body, client, tags=b"\0" if api_key != API_VERSIONS else b""))
@@ -180,29 +180,29 @@ def test_the_time_of_requests_is_limited(tmp_path: Path) -> None:
 
         body = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(
             name="t", partition_data=[PartitionProduceData(index=0, records=batch(1))])]).encode(12)
-        answer, timers = ask(0, 12, body)
+        answer, timers = send(0, 12, body)
         assert timers == 1 and ProduceResponse.decode(answer[1:], 12).throttle_time_ms > 0
         counted = limits.time.bytes_total
         assert counted > 0, "nanoseconds"
         fetch = FetchRequest(max_wait_ms=0, session_epoch=-1, max_bytes=1 << 20, topics=[FetchTopic(
             topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])]).encode(12)
-        answer, timers = ask(1, 12, fetch)
-        told = FetchResponse.decode(answer[1:], 12)
-        assert timers == 1 and told.throttle_time_ms > 0 and told.responses == []
+        answer, timers = send(1, 12, fetch)
+        answered = FetchResponse.decode(answer[1:], 12)
+        assert timers == 1 and answered.throttle_time_ms > 0 and answered.responses == []
         assert limits.time.bytes_total > counted
         counted = limits.time.bytes_total
-        assert ask(API_VERSIONS, 0, b"") == (BODIES[0], 1)
+        assert send(API_VERSIONS, 0, b"") == (BODIES[0], 1)
         assert limits.time.bytes_total > counted
         counted = limits.time.bytes_total
         unanswered = body.replace(b"\0\x01\0\0\x03\xe8", b"\0\0\0\0\x03\xe8", 1)
         wire = bench.connect()
         wire.feed(request(0, 12, 1, unanswered, b"slow", tags=b"\0"))
         bench.settle()
-        assert limits.time.bytes_total == counted, "without an answer nothing can be told"
-        assert ask(API_VERSIONS, 0, b"", b"quick") == (BODIES[0], 0)
-        assert ask(0, 12, body, b"quick")[1] == 0
+        assert limits.time.bytes_total == counted, "without an answer nothing can be reported"
+        assert send(API_VERSIONS, 0, b"", b"quick") == (BODIES[0], 0)
+        assert send(0, 12, body, b"quick")[1] == 0
         limits.limit_time(1e9)
-        assert ask(0, 12, body)[1] == 0
+        assert send(0, 12, body)[1] == 0
         bench.end()
 
 

@@ -60,7 +60,7 @@ def test_unknown_version_of_api_versions_is_answered_in_version_0(bench: Bench, 
 
 
 @pytest.mark.parametrize("name", [b"", b"-client", b"client.", b"two words", b"caf\xc3\xa9"])
-def test_improper_client_names_are_told(bench: Bench, name: bytes) -> None:
+def test_improper_client_names_are_reported(bench: Bench, name: bytes) -> None:
     wire = bench.connect()
     wire.feed(request(API_VERSIONS, 3, 1, named(name), tags=b"\0")
               + request(API_VERSIONS, 4, 2, named(b"a", name), tags=b"\0"))
@@ -323,7 +323,7 @@ def test_a_malformed_body_closes_and_is_not_our_fault(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("fault", [ZeroDivisionError("ours"), StorageError("/x", 5), AssertionError("broken")])
-def test_a_fault_of_our_own_is_told_and_closes(fault: BaseException) -> None:
+def test_a_fault_of_our_own_is_reported_and_closes(fault: BaseException) -> None:
     bench = Bench()
     wires = [bench.connect() for _ in range(2)]
     wires[0].feed(request(API_VERSIONS, 0, 1))
@@ -354,7 +354,7 @@ def test_replies_of_a_lost_connection_go_nowhere(bench: Bench) -> None:
     wire.feed(b"".join(request(PIPELINED, 0, n, b"x" * 500) for n in range(5)))
     assert bench.memory.used_bytes == 2500
     wire.connection.connection_lost(ConnectionResetError())
-    assert bench.memory.used_bytes == 0 and bench.gone == [wire.connection]
+    assert bench.memory.used_bytes == 0 and bench.closed_connections == [wire.connection]
     for reply, *_ in bench.requests:
         assert reply.abandoned
         reply.answer(b"late", 0)

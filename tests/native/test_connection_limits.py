@@ -192,7 +192,7 @@ def test_idle_connections_are_closed() -> None:
     bench.end()
 
 
-def test_idle_for_ever_when_told() -> None:
+def test_idle_indefinitely_when_configured() -> None:
     bench = Bench(idle_timeout_ms=-1)
     wire = bench.connect()
     bench.channel.sweep(0)
@@ -309,7 +309,7 @@ def test_stalled_connections_keep_little_when_memory_is_scarce() -> None:
 # --- the end
 
 
-def test_draining_answers_what_was_asked(bench: Bench) -> None:
+def test_draining_answers_pending_requests(bench: Bench) -> None:
     quiet, working, blocked = (bench.connect() for _ in range(3))
     working.feed(request(METADATA, 1, 1) + request(METADATA, 1, 2))
     blocked.take = 0
@@ -326,12 +326,12 @@ def test_draining_answers_what_was_asked(bench: Bench) -> None:
     assert bench.channel.closed == {"drained": 3}
 
 
-def test_refused_connections_are_counted_and_told_once(bench: Bench) -> None:
+def test_refused_connections_are_counted_and_reported_once(bench: Bench) -> None:
     bench.refuse = "connections"
     wire = bench.connect()
     wire.finish_closing()
     assert wire.aborted and bench.channel.closed == {"connections": 1}
-    assert bench.gone == [wire.connection] and bench.channel.connections_opened == 1
+    assert bench.closed_connections == [wire.connection] and bench.channel.connections_opened == 1
 
 
 # --- replies as memory

@@ -211,7 +211,7 @@ def test_a_connection_keeps_its_order_and_others_go_on(bench: Bench, node: Node,
     bench.settle()
 
 
-def test_records_arrive_although_their_connection_is_gone(bench: Bench, node: Node, helper: Helper) -> None:
+def test_records_arrive_although_their_connection_is_closed(bench: Bench, node: Node, helper: Helper) -> None:
     wire = bench.connect()
     wire.feed(produce(1, COSTLY["lz4"], acks=0))
     wire.close()

@@ -52,12 +52,12 @@ def test_every_length_at_every_offset(kernel):
 
 @settings(derandomize=True, deadline=None)
 @given(st.binary(max_size=300), SEEDS)
-def test_table_is_the_bitwise_twin(data, seed):
+def test_table_equals_the_bitwise_reference(data, seed):
     assert crc.checksum_with("table", data, seed) == oracle(data, seed)
 
 
 @every_kernel
-def test_every_short_length_is_the_bitwise_twin(kernel):
+def test_every_short_length_equals_the_bitwise_reference(kernel):
     expected = 7
     for length in range(1025):
         assert crc.checksum_with(kernel, NOISE[:length], 7) == expected

@@ -82,9 +82,9 @@ def test_a_derived_file_that_cannot_be_used_costs_nothing(
         log.append(batch())
         log.flush()
         opened.checkpoint()
-        told = [*opened.notes, *(path for path, _ in log.recovery.ignored), *log.recovery.removed]
+        reported = [*opened.notes, *(path for path, _ in log.recovery.ignored), *log.recovery.removed]
         if damage is not empty and name in (*DIRECTORY_FILES[:3], CLEAN_SHUTDOWN, *LOG_FILES[:2]):
-            assert any(name in each for each in told), "it is reported"
+            assert any(name in each for each in reported), "it is reported"
     if damage is directory:
         assert [path.read_text() for path in top.rglob("kept")] == ["what is in it is not ours to delete"]
     with LogDir(top, config=config()) as opened:

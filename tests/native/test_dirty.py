@@ -70,7 +70,7 @@ def test_the_share_of_dirty_bytes(tmp_path: Path) -> None:
         assert log.compaction_due(START_MS) == 0.0
         clean_bytes = log.size_bytes
         log.append(batch([(b"k", b"v")]), now_ms=START_MS)
-        assert log.compaction_due(START_MS) == 0.0, "the active segment is not looked at"
+        assert log.compaction_due(START_MS) == 0.0, "the active segment is not counted"
         log.roll()
         assert log.compaction_due(START_MS) == (log.size_bytes - clean_bytes) / log.size_bytes
 
@@ -78,7 +78,7 @@ def test_the_share_of_dirty_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("note", "share"), [
     ({("log", 0): 10}, 0.5), ({("log", 0): 0}, 1.0), ({("log", 0): 99}, 1.0), ({("log", 1): 10}, 1.0), (None, 1.0),
 ])
-def test_a_cleaner_of_kafka_s_tells_where_the_dirty_part_begins(
+def test_kafkas_cleaner_file_names_the_first_dirty_offset(
         tmp_path: Path, note: dict[tuple[str, int], int] | None, share: float) -> None:
     """An offset outside of the log, or an unreadable file, is ignored: all is dirty."""
     directory = tmp_path / "log-0"

@@ -73,7 +73,7 @@ def killed_batches(directory):
 
 
 @pytest.mark.parametrize("change", [(b" 7", b" 9"), (b"1 7", b"3 7"), (b" 72", b" 2"), (b"1 72\n", b"")])
-def test_a_changed_cache_is_made_anew_and_costs_no_batch(closed, change):
+def test_a_changed_cache_is_rebuilt_and_costs_no_batch(closed, change):
     content = (closed / CACHE).read_bytes()
     first, second = read_leader_epochs(closed / CACHE)
     old, new = (part.replace(b"72", b"%d" % second[1]).replace(b" 7", b" %d" % (second[1] // 10)) for part in change)

@@ -108,7 +108,7 @@ def test_truncate_from_start_is_written_with_the_next_change_or_flush(tmp_path):
     assert LeaderEpochCache(tmp_path).entries() == [(1, 10), (2, 20)]
 
 
-def test_an_epoch_that_began_below_the_log_start_still_tells_where(tmp_path):
+def test_an_epoch_that_began_below_the_log_start_keeps_its_start(tmp_path):
     """Records of epoch 0 up to 12, where the log starts, are not those of the epoch that was current there."""
     cache = LeaderEpochCache(tmp_path)
     for epoch, start in [(0, 0), (1, 10)]:
@@ -118,7 +118,7 @@ def test_an_epoch_that_began_below_the_log_start_still_tells_where(tmp_path):
     assert cache.end_offset_for(0, 99) == (0, 10)
 
 
-def test_an_epoch_that_ended_at_the_log_start_still_tells_where_it_began(tmp_path):
+def test_an_epoch_that_ended_at_the_log_start_keeps_its_start(tmp_path):
     """Records of epoch 0 up to 20, where epoch 2 and the log begin, are not the deleted records of epoch 1."""
     cache = LeaderEpochCache(tmp_path)
     for epoch, start in [(0, 0), (1, 10), (2, 20)]:

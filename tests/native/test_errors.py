@@ -33,10 +33,10 @@ def fields(error: BaseException) -> dict[str, object]:
 def test_the_copy_is_the_same_error(kind: type[errors.KraftError], way: str) -> None:
     error = MADE.get(kind, lambda: kind("what happened"))()
     error.add_note("while reading")
-    twin = WAYS[way](error)
-    assert type(twin) is kind and twin.code == error.code
-    assert str(twin) == str(error) and twin.args == error.args
-    assert fields(twin) == fields(error) and twin.__notes__ == ["while reading"]
+    restored = WAYS[way](error)
+    assert type(restored) is kind and restored.code == error.code
+    assert str(restored) == str(error) and restored.args == error.args
+    assert fields(restored) == fields(error) and restored.__notes__ == ["while reading"]
 
 
 def test_every_class_with_fields_of_its_own_is_tried() -> None:

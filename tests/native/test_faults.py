@@ -51,7 +51,7 @@ def test_trace_records_only_under_its_directory_and_only_while_active(tmp_path):
     assert len(trace) == 2
 
 
-def test_reopened_file_is_told_as_not_created(tmp_path):
+def test_reopened_file_is_reported_as_not_created(tmp_path):
     fileio.write_atomic(tmp_path / "f.tmp", b"x")
     (tmp_path / "f.tmp").rename(tmp_path / "g.tmp")
     with Trace(tmp_path) as trace:
@@ -198,7 +198,7 @@ def test_repr_reads_well(tmp_path):
     assert faults.MUTATIONS < faults.KINDS
 
 
-def test_a_slow_disk_makes_who_calls_wait(tmp_path):
+def test_a_slow_disk_makes_the_caller_wait(tmp_path):
     (tmp_path / "slow").mkdir()
     with delay(20, under=tmp_path / "slow") as plan:
         began = time.monotonic()

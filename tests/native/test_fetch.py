@@ -157,12 +157,12 @@ def test_replicas_that_are_none(node: Node, version: int) -> None:
         replica = {"replica_state": ReplicaState(replica_id=9, replica_epoch=4)}  # type: ignore[dict-item]
     [part] = fetched(node.fetch(("t", 0, 0), version=version, **replica))  # type: ignore[arg-type]
     assert part.error_code == 6
-    told = part.current_leader.leader_id
-    assert told == (NODE_ID if version >= 16 else -1)
+    leader_id = part.current_leader.leader_id
+    assert leader_id == (NODE_ID if version >= 16 else -1)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_who_leads_is_told(node: Node, version: int) -> None:
+def test_the_current_leader_is_returned(node: Node, version: int) -> None:
     node.table.set_endpoint(2, "host-2", 9092, None)
     partition = node.partition()
     partition.become_follower(4, 2)
@@ -237,7 +237,7 @@ def test_a_fetch_waits_for_bytes(node: Node) -> None:
     assert partition.high_watermark == 2
 
 
-def test_a_fetch_waits_for_enough_bytes_and_no_longer_than_told(node: Node) -> None:
+def test_a_fetch_waits_for_enough_bytes_up_to_its_limit(node: Node) -> None:
     node.partition("a")
     node.partition("b")
     reply = node.fetch(("a", 0, 0), ("b", 0, 0), max_wait_ms=100, min_bytes=3 * ONE)
@@ -264,7 +264,7 @@ def test_nothing_to_wait_for_is_answered_at_once(node: Node) -> None:
     assert node.fetch(("t", 0, 3), max_wait_ms=500).answered
 
 
-def test_what_happens_to_a_partition_wakes_those_who_wait(node: Node) -> None:
+def test_changes_of_a_partition_wake_waiting_fetches(node: Node) -> None:
     partition = node.partition()
     fill(partition, 5)
 
@@ -348,16 +348,16 @@ def test_too_many_partitions_that_wait_are_answered_at_once(tmp_path: Path) -> N
         assert both.answered and not node.fetch(("a", 0, 0), max_wait_ms=500).answered
 
 
-def test_who_waits_makes_way_when_its_client_is_gone(tmp_path: Path) -> None:
+def test_a_waiting_fetch_ends_with_its_connection(tmp_path: Path) -> None:
     """A peer that requests a wait of one day and disconnects must not keep all others from waiting."""
-    asked = FetchRequest(max_wait_ms=86_400_000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[
+    requested = FetchRequest(max_wait_ms=86_400_000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[
         FetchTopic(topic="a", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])])
     with serving(tmp_path, waiting_entries_max=1) as node:
         node.partition("a")
         bench = Bench()
         bench.channel.serve(1, 4, 18, 12, node.fetch_handler)
         wire = bench.connect()
-        wire.feed(request(1, 11, 1, asked.encode(11)))
+        wire.feed(request(1, 11, 1, requested.encode(11)))
         assert node.purgatory.parked_count == 1
         bench.end()
         assert not node.fetch(("a", 0, 0), max_wait_ms=500).answered
@@ -397,8 +397,8 @@ def prepare(node: Node, body: bytes, version: int, answer: FetchResponse) -> boo
     """Create the partitions of the reply as they must have been. Return False when the reply does not determine
     them."""
     request = FetchRequest.decode(body, version)
-    for asked, topic in zip(request.topics, answer.responses, strict=True):
-        for wanted, part in zip(asked.partitions, topic.partitions, strict=True):
+    for requested, topic in zip(request.topics, answer.responses, strict=True):
+        for wanted, part in zip(requested.partitions, topic.partitions, strict=True):
             start = wanted.fetch_offset + 10 if part.error_code == 1 else max(part.log_start_offset, 0)
             partition = node.partition(topic.topic or "t", part.partition_index, topic_id=topic.topic_id.bytes,
                                        log_start=start)
@@ -442,10 +442,10 @@ def test_requests_and_replies_agree_with_the_schema(tmp_path_factory: pytest.Tem
         @given(requests(version))
         def check(request: FetchRequest) -> None:
             parts = fetched(node.fetch_body(request.encode(version), version))
-            asked = [(topic, one) for topic in request.topics for one in topic.partitions]
-            assert [part.partition_index for part in parts] == [one.partition for _, one in asked]
+            requested = [(topic, one) for topic in request.topics for one in topic.partitions]
+            assert [part.partition_index for part in parts] == [one.partition for _, one in requested]
             left, first = request.max_bytes, True
-            for (_, one), part in zip(asked, parts, strict=True):
+            for (_, one), part in zip(requested, parts, strict=True):
                 records = part.records or b""
                 if part.error_code:
                     assert not records

@@ -33,8 +33,8 @@ def lead(node: Node) -> Partition:
 
 def follow(node: Node, node_id: int, end: int, *, start: int = 0, **fields: int) -> Reply:
     """Fetch as a follower whose log is from `start` to `end`."""
-    asked = FetchPartition(partition=0, fetch_offset=end, log_start_offset=start, partition_max_bytes=1 << 20)
-    return node.fetch(("t", asked), replica_id=node_id, version=12, **fields)
+    requested = FetchPartition(partition=0, fetch_offset=end, log_start_offset=start, partition_max_bytes=1 << 20)
+    return node.fetch(("t", requested), replica_id=node_id, version=12, **fields)
 
 
 def sent_to(node: Node, rack: str, offset: int = 0, version: int = 16) -> int:
@@ -82,7 +82,7 @@ def test_only_by_a_leader_that_selects_by_rack(tmp_path: Path, node: Node) -> No
         assert sent_to(plain, "b") == -1
 
 
-def test_a_session_is_told_each_time(node: Node) -> None:
+def test_a_session_receives_it_each_time(node: Node) -> None:
     lead(node)
     follow(node, 2, 10)
     begun = fetch_response(node.fetch(("t", 0, 0), rack_id="b", session_epoch=0))

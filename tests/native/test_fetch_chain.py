@@ -11,23 +11,23 @@ class Around:
         self.has_left = True
         self.end_offset = 0
         self.sends = True
-        self.asked = 0
-        self.heard: list[object] = []
-        self.chain = FetchChain(self, self.append, lambda sends: self.heard.append(("later", sends)))
+        self.withdrawals = 0
+        self.events: list[object] = []
+        self.chain = FetchChain(self, self.append, lambda sends: self.events.append(("later", sends)))
 
     def take_back(self) -> bool:
-        self.asked += 1
+        self.withdrawals += 1
         return self.has_left
 
     def append(self, records: object) -> int:
-        self.heard.append(records)
+        self.events.append(records)
         return self.end_offset
 
     def next_fetch(self, end_offset: int, high_watermark: int) -> tuple[int, bytes]:
         return 3, b"from %d, hw %d" % (end_offset, high_watermark)
 
     def send_when_durable(self, end_offset: int, fd: int, message: bytes) -> bool:
-        self.heard.append((end_offset, fd, message))
+        self.events.append((end_offset, fd, message))
         return self.sends
 
     def take(self, high_watermark: int, records: object) -> bool:
@@ -41,10 +41,10 @@ def test_it_appends_and_sends_the_next() -> None:
     assert around.take(3, "a")
     around.end_offset = 9
     assert around.take(12, "b")
-    assert around.heard == ["a", (5, 3, b"from 5, hw 3"), ("later", True), "b", (9, 3, b"from 9, hw 9"),
+    assert around.events == ["a", (5, 3, b"from 5, hw 3"), ("later", True), "b", (9, 3, b"from 9, hw 9"),
                             ("later", True)]
     assert around.chain.end() == (True, ("like", 12, "b"))
-    assert around.asked == 3
+    assert around.withdrawals == 3
 
 
 def test_nothing_is_taken_before_it_begins_and_when_it_has_ended() -> None:
@@ -53,7 +53,7 @@ def test_nothing_is_taken_before_it_begins_and_when_it_has_ended() -> None:
     around.chain.begin()
     assert around.chain.end() == (True, None)
     assert not around.take(3, "a")
-    assert around.heard == []
+    assert around.events == []
 
 
 def test_nothing_is_taken_when_the_fetch_has_not_left() -> None:
@@ -62,7 +62,7 @@ def test_nothing_is_taken_when_the_fetch_has_not_left() -> None:
     around.has_left = False
     around.chain.begin()
     assert not around.take(3, "a")
-    assert (around.chain.end(), around.heard, around.asked) == ((False, None), [], 1)
+    assert (around.chain.end(), around.events, around.withdrawals) == ((False, None), [], 1)
 
 
 def test_what_is_not_appended_is_not_taken() -> None:
@@ -71,7 +71,7 @@ def test_what_is_not_appended_is_not_taken() -> None:
     around.chain.begin()
     around.end_offset = -1
     assert not around.take(3, "a")
-    assert (around.chain.end(), around.heard, around.asked) == ((True, None), ["a"], 1)
+    assert (around.chain.end(), around.events, around.withdrawals) == ((True, None), ["a"], 1)
 
 
 def test_what_is_durable_already_is_not_waited_for() -> None:
@@ -79,4 +79,4 @@ def test_what_is_durable_already_is_not_waited_for() -> None:
     around.chain.begin()
     around.end_offset, around.sends = 5, False
     assert around.take(3, "a")
-    assert around.heard[-1] == ("later", False)
+    assert around.events[-1] == ("later", False)

@@ -107,7 +107,7 @@ def test_cold_indexes_are_read_by_the_other_thread(tmp_path: Path) -> None:
         cold.close()
 
 
-def test_a_fetch_asks_six_times_at_most(tmp_path: Path) -> None:
+def test_a_fetch_checks_six_times_at_most(tmp_path: Path) -> None:
     """Each of three partitions is reached when the one before it has left room. Each needs three queries: two
     indexes and the data. Those of the third partition are read on the spot."""
     max_bytes, sizes = 100_000, (60_000, 25_000, 8_000)

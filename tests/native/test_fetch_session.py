@@ -34,7 +34,7 @@ def use_sessions(node: Node, *arguments: int, **settings: int) -> None:
     node.fetch_handler = FetchHandler(node.table, node.sessions)
 
 
-def told(reply: Reply) -> tuple[int, int, dict[str, int]]:
+def outcome(reply: Reply) -> tuple[int, int, dict[str, int]]:
     """Return (error, session id, {topic: size of its records, or minus its error})."""
     response = fetch_response(reply)
     names = {topic_id_of(name): name for name in ("a", "b", "c", "x")}
@@ -47,7 +47,7 @@ def told(reply: Reply) -> tuple[int, int, dict[str, int]]:
 
 
 def begin(node: Node, *partitions: tuple[str, int, int], **fields: Any) -> int:
-    error, session_id, _ = told(node.fetch(*partitions, session_epoch=0, **fields))
+    error, session_id, _ = outcome(node.fetch(*partitions, session_epoch=0, **fields))
     assert error == 0 and session_id > 0
     return session_id
 
@@ -58,14 +58,14 @@ def go_on(node: Node, session_id: int, epoch: int, *partitions: tuple[str, int, 
     forgotten = [ForgottenTopic(topic=name if version < 13 else "", partitions=[0],
                                 topic_id=UUID(bytes=topic_id_of(name)) if version >= 13 else UUID(int=0))
                  for name in forget]
-    return told(node.fetch(*partitions, session_id=session_id, session_epoch=epoch, forgotten_topics_data=forgotten,
+    return outcome(node.fetch(*partitions, session_id=session_id, session_epoch=epoch, forgotten_topics_data=forgotten,
                            **fields))
 
 
 @pytest.mark.parametrize("version", [7, 11, 12, 13, 18])
-def test_only_what_is_new_is_told(node: Node, version: int) -> None:
+def test_only_changes_are_returned(node: Node, version: int) -> None:
     two = len(batch(2))
-    error, session_id, first = told(node.fetch(("a", 0, 0), ("b", 0, 2), session_epoch=0, version=version))
+    error, session_id, first = outcome(node.fetch(("a", 0, 0), ("b", 0, 2), session_epoch=0, version=version))
     assert (error, first) == (0, {"a": two, "b": 0}) and session_id > 0
     assert go_on(node, session_id, 1, ("a", 0, 2), version=version) == (0, session_id, {})
     node.produce(batch(), topic="b")
@@ -81,7 +81,7 @@ def test_only_what_is_new_is_told(node: Node, version: int) -> None:
     assert go_on(node, session_id, 6, version=version) == (0, session_id, {"b": 0})
 
 
-def test_errors_are_told_each_time_and_what_follows_them_too(node: Node) -> None:
+def test_errors_are_returned_each_time_and_the_recovery_once(node: Node) -> None:
     session_id = begin(node, ("a", 0, 2), ("x", 0, 0))
     assert go_on(node, session_id, 1) == (0, session_id, {"x": -100})
     assert go_on(node, session_id, 2) == (0, session_id, {"x": -100})
@@ -126,9 +126,9 @@ def test_wrong_epochs_and_unknown_sessions(node: Node) -> None:
 
 def test_sessions_end_and_are_replaced(node: Node) -> None:
     session_id = begin(node, ("a", 0, 0))
-    error, other, _ = told(node.fetch(("b", 0, 0), session_id=session_id, session_epoch=0))
+    error, other, _ = outcome(node.fetch(("b", 0, 0), session_id=session_id, session_epoch=0))
     assert error == 0 and other not in (0, session_id) and len(node.sessions) == 1
-    assert told(node.fetch(("b", 0, 0), session_id=other, session_epoch=-1)) == (0, 0, {"b": len(batch(2))})
+    assert outcome(node.fetch(("b", 0, 0), session_id=other, session_epoch=-1)) == (0, 0, {"b": len(batch(2))})
     assert len(node.sessions) == 0 and node.sessions.partition_count == 0
     assert go_on(node, other, 1) == (70, 0, {})
 
@@ -137,7 +137,7 @@ def test_a_session_with_nothing_left_ends(node: Node) -> None:
     session_id = begin(node, ("a", 0, 0))
     assert go_on(node, session_id, 1, forget="a") == (0, 0, {})
     assert len(node.sessions) == 0
-    error, none, found = told(node.fetch(session_epoch=0))
+    error, none, found = outcome(node.fetch(session_epoch=0))
     assert (error, none, found) == (0, 0, {})
 
 
@@ -158,13 +158,13 @@ def test_everybody_has_a_turn(node: Node) -> None:
     assert served == ["b", "c", "a", "b", "c", "a"]
 
 
-def test_a_request_that_was_overtaken_is_told_so(node: Node) -> None:
+def test_an_overtaken_request_is_refused(node: Node) -> None:
     session_id = begin(node, ("a", 0, 2))
     waiting = node.fetch(session_id=session_id, session_epoch=1, max_wait_ms=500)
     assert not waiting.answered
     assert go_on(node, session_id, 2)[0] == 0
     node.purgatory.expire(node.purgatory.deadline_ms)
-    assert told(waiting) == (71, 0, {})
+    assert outcome(waiting) == (71, 0, {})
 
 
 def test_long_poll_in_a_session_wakes(node: Node) -> None:
@@ -172,20 +172,20 @@ def test_long_poll_in_a_session_wakes(node: Node) -> None:
     waiting = node.fetch(session_id=session_id, session_epoch=1, max_wait_ms=500)
     node.produce(batch(), topic="b")
     node.purgatory.drain()
-    assert told(waiting) == (0, session_id, {"b": ONE})
+    assert outcome(waiting) == (0, session_id, {"b": ONE})
 
 
 def test_a_session_has_room_or_is_not_begun(node: Node) -> None:
     use_sessions(node, 2, partitions_max=3)
     first = begin(node, ("a", 0, 0), ("b", 0, 0))
     begin(node, ("a", 0, 0))
-    assert told(node.fetch(("c", 0, 0), session_epoch=0))[1] == 0          # partitions
+    assert outcome(node.fetch(("c", 0, 0), session_epoch=0))[1] == 0          # partitions
     assert go_on(node, first, 1, ("c", 0, 0)) == (70, 0, {})
     assert len(node.sessions) == 1 and node.sessions.partition_count == 1
     begin(node, ("b", 0, 0))
-    assert told(node.fetch(("c", 0, 0), session_epoch=0))[1] == 0          # slots; no session is old enough
+    assert outcome(node.fetch(("c", 0, 0), session_epoch=0))[1] == 0          # slots; no session is old enough
     use_sessions(node, 0)
-    assert told(node.fetch(("c", 0, 0), session_epoch=0))[1] == 0
+    assert outcome(node.fetch(("c", 0, 0), session_epoch=0))[1] == 0
 
 
 def test_old_sessions_make_room(node: Node) -> None:
@@ -193,7 +193,7 @@ def test_old_sessions_make_room(node: Node) -> None:
     use_sessions(node, 2, eviction_ms=0)
     partition = node.partition("x", high_watermark="manual", leader=False)
     partition.become_leader(0, node_id=1, replicas=[1, 2], isr=[1])
-    follower = told(node.fetch(("x", 0, 0), session_epoch=0, replica_id=2, version=12))[1]
+    follower = outcome(node.fetch(("x", 0, 0), session_epoch=0, replica_id=2, version=12))[1]
     big = begin(node, ("a", 0, 0), ("b", 0, 0))
     deadline = time.monotonic() + 0.01
     while time.monotonic() < deadline:
@@ -212,7 +212,7 @@ def test_a_consumer_does_not_evict_the_session_of_a_follower(node: Node) -> None
     use_sessions(node, 2, eviction_ms=eviction_ms)
     partition = node.partition("x", high_watermark="manual", leader=False)
     partition.become_leader(0, node_id=1, replicas=[1, 2], isr=[1])
-    follower = told(node.fetch(("x", 0, 0), session_epoch=0, replica_id=2, version=12))[1]
+    follower = outcome(node.fetch(("x", 0, 0), session_epoch=0, replica_id=2, version=12))[1]
     consumer = begin(node, ("a", 0, 0), ("b", 0, 0))
     created = time.monotonic()
     while time.monotonic() <= created + 2 * eviction_ms / 1000:
@@ -242,10 +242,10 @@ def test_forgetting_what_is_not_there_and_naming_twice(node: Node) -> None:
     assert node.sessions.partition_count == 1
     assert go_on(node, session_id, 1, ("a", 0, 2), forget="c") == (0, session_id, {})
     two = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-    assert told(node.fetch(("a", two), session_id=session_id, session_epoch=2))[2] == {"a": len(batch(2))}
+    assert outcome(node.fetch(("a", two), session_id=session_id, session_epoch=2))[2] == {"a": len(batch(2))}
 
 
-def test_connections_of_followers_are_told_when_their_session_begins(node: Node) -> None:
+def test_connections_of_followers_are_reported_when_their_session_begins(node: Node) -> None:
     followers: list[object] = []
     node.fetch_handler = FetchHandler(node.table, node.sessions, on_follower=followers.append)
     begin(node, ("a", 0, 0))

@@ -185,7 +185,7 @@ def test_rename_unlink_and_directories(tmp_path):
 
 # ---- the compiled functions ----
 
-def test_open_tells_what_it_created(tmp_path):
+def test_open_reports_what_it_created(tmp_path):
     path = os.fsencode(tmp_path / "f")
     with Trace(tmp_path) as trace:
         for flags in (os.O_RDWR | os.O_CREAT, os.O_RDWR | os.O_CREAT, os.O_RDONLY):
@@ -298,13 +298,13 @@ def test_lock_conflicts_with_posix_locks_of_another_process(opened, tmp_path):
             "try: fcntl.fcntl(f, fcntl.F_SETLK, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0)); print('got')\n"
             "except OSError: print('held')")
 
-    def ask():
+    def attempt():
         done = subprocess.run([sys.executable, "-c", take], check=True, capture_output=True, text=True, timeout=60)
         return done.stdout.strip()
 
-    assert ask() == "got"
+    assert attempt() == "got"
     assert file_lock(opened, True) == 0
-    assert ask() == "held"
+    assert attempt() == "held"
     lock = fcntl.fcntl(opened, fcntl.F_GETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
     assert struct.unpack("hhqqi4x", lock)[0] == fcntl.F_WRLCK
 
@@ -329,7 +329,7 @@ def test_write_back_changes_nothing_and_needs_a_descriptor(opened):
 # ---- populate ----
 
 @pytest.mark.parametrize("size", [1, 16_384, 16_385, 600_000])
-def test_populate_writes_zeros_and_asks_nobody(opened, tmp_path, size):
+def test_populate_writes_zeros_without_the_hook(opened, tmp_path, size):
     assert file_write(opened, b"x" * 5000, 5000, 0) == 0
     assert file_truncate(opened, 700_000) == 0
     with count_operations(under=tmp_path) as plan:

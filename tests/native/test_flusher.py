@@ -55,7 +55,7 @@ def handles_of(linger_us: int = 0, count: int = 1, **options: int) -> tuple[Flus
     return thread, [thread.register("/logs/t-0") for _ in range(count)]
 
 
-def test_a_submission_becomes_durable_without_being_asked_for(files):
+def test_a_submission_becomes_durable_without_a_request(files):
     with Flusher() as thread:
         handle = thread.register("/logs/t-0", 5)
         assert (handle.durable, handle.submitted, handle.error) == (5, 5, 0)
@@ -71,7 +71,7 @@ def test_a_submission_becomes_durable_without_being_asked_for(files):
         assert totals["busy_ns"] > 0
 
 
-def test_a_descriptor_asked_for_late_tells_what_happened_before(files):
+def test_a_late_descriptor_reports_earlier_events(files):
     with Flusher() as thread:
         moved, idle = thread.register("/logs/t-0"), thread.register("/logs/t-1")
         moved.submit(files[0], 1, 1)
@@ -82,7 +82,7 @@ def test_a_descriptor_asked_for_late_tells_what_happened_before(files):
             assert os.eventfd_read(late) == 1
 
 
-def test_one_descriptor_tells_of_every_log(files):
+def test_one_descriptor_reports_every_log(files):
     with Flusher() as thread:
         ready = thread.eventfd
         assert ready == thread.eventfd
@@ -136,17 +136,17 @@ def test_after_a_slow_flush_the_next_one_is_held_for_a_moment_only(files, gate):
         assert handle.wait(4, SOON)
 
 
-def test_a_hold_does_not_make_what_is_asked_for_gather(files, gate):
+def test_a_hold_does_not_delay_a_requested_flush(files, gate):
     with Flusher(linger_us=60_000_000) as thread:
         handle = thread.register("/logs/t-0")
         handle.submit(files[0], 1, 100)
-        handle.ask(1)
+        handle.request(1)
         gate.arrived()
         handle.submit(files[0], 2, 10)   # gathers for a minute
         assert not handle.wait(1, 0.05)  # a flush of this length indicates a slow disk
         gate.let_go()
         assert handle.wait(1, SOON)
-        handle.ask(2)
+        handle.request(2)
         gate.arrived()
         gate.let_go()
         assert handle.wait(2, SOON)
@@ -182,7 +182,7 @@ def test_after_a_roll_everything_is_flushed_in_order_and_the_mark_follows(files,
         handle.submit(files[1], 20, 1)
         handle.submit(files[0], 25, 1)  # the old file again: it must not move the mark past the new file's bytes
         handle.submit_directory("/")
-        handle.ask(1)
+        handle.request(1)
         seen = []
         for _ in range(3):
             seen.append((gate.arrived(), handle.durable))
@@ -230,7 +230,7 @@ def test_a_failed_directory_stops_what_comes_behind_it(files, gate):
         handle.submit(files[0], 10, 1)
         handle.submit_directory("/logs/t-0")
         handle.submit(files[1], 20, 1)
-        handle.ask(20)
+        handle.request(20)
         assert gate.arrived() == files[0]
         gate.let_go()
         assert gate.arrived() == b"/logs/t-0"
@@ -290,10 +290,10 @@ def slices_ns(name: str) -> list[int]:
     for task in Path("/proc/self/task").iterdir():
         if (task / "comm").read_text().strip() == name:
             text = (task / "sched").read_text() if (task / "sched").exists() else ""
-            told = re.search(r"^se\.slice\s*:\s*(\d+)$", text, re.MULTILINE)
-            if told is None or tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (6, 12):
-                pytest.skip("slices of single threads are not to be seen, or not to be had, here")
-            found.append(int(told[1]))
+            found_slice = re.search(r"^se\.slice\s*:\s*(\d+)$", text, re.MULTILINE)
+            if found_slice is None or tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (6, 12):
+                pytest.skip("slices of single threads are not visible, or not available, here")
+            found.append(int(found_slice[1]))
     return found
 
 
@@ -305,11 +305,11 @@ def test_the_thread_goes_before_its_owner(files):
         assert 100_000 in slices_ns("kraft-flusher")
 
 
-def test_a_log_that_gathers_until_asked_has_no_age(files):
+def test_a_log_that_gathers_until_a_request_has_no_age(files):
     """Later submissions of another log grow old and are flushed; those of the gathering log wait for a request."""
     with Flusher(linger_us=1000) as thread:
         patient, other = thread.register("/logs/t-0"), thread.register("/logs/t-1")
-        patient.gather_until_asked()
+        patient.gather_until_requested()
         patient.submit(files[0], 1, 1)
         ready = other.eventfd
         for end_offset in (1, 2):
@@ -317,29 +317,29 @@ def test_a_log_that_gathers_until_asked_has_no_age(files):
             assert select.select([ready], [], [], SOON)[0]
             os.eventfd_read(ready)
         assert (patient.durable, other.durable) == (0, 2)
-        told = patient.eventfd
-        patient.ask(1)
-        assert select.select([told], [], [], SOON)[0]
+        descriptor = patient.eventfd
+        patient.request(1)
+        assert select.select([descriptor], [], [], SOON)[0]
         assert patient.durable == 1
         patient.submit(files[0], 2, 1)
         assert patient.wait(2, SOON)
 
 
-def test_a_log_that_gathers_until_asked_is_flushed_when_there_is_enough_and_at_the_end(files):
+def test_a_log_that_gathers_until_a_request_is_flushed_at_the_trigger_and_at_the_end(files):
     with Flusher(linger_us=0, bytes_trigger=100) as thread:
         handle = thread.register("/logs/t-0")
-        handle.gather_until_asked()
-        told = handle.eventfd
+        handle.gather_until_requested()
+        descriptor = handle.eventfd
         handle.submit(files[0], 1, 99)
         assert handle.durable == 0
         handle.submit(files[0], 2, 1)
-        assert select.select([told], [], [], SOON)[0]
+        assert select.select([descriptor], [], [], SOON)[0]
         assert handle.durable == 2
         handle.submit(files[0], 3, 1)
         thread.close()
         assert handle.durable == 3
     with pytest.raises(errors.LogClosedError):
-        handle.gather_until_asked()
+        handle.gather_until_requested()
 
 
 def test_a_waiter_ends_lingering_also_for_what_is_submitted_later(files):
@@ -349,7 +349,7 @@ def test_a_waiter_ends_lingering_also_for_what_is_submitted_later(files):
         waiting = threading.Thread(target=lambda: done.append(handle.wait(2, SOON)))
         handle.submit(files[0], 1, 1)
         waiting.start()
-        handle.ask(2)
+        handle.request(2)
         handle.submit(files[0], 2, 1)
         waiting.join(SOON)
         assert done == [True]
@@ -406,7 +406,7 @@ def test_reset_takes_the_mark_and_a_running_flush_back(files, gate):
         assert handle.wait(60, SOON)
 
 
-def test_reset_wakes_those_who_wait_for_what_is_gone(files, gate):
+def test_reset_wakes_waiters_for_truncated_offsets(files, gate):
     with Flusher() as thread:
         handle = thread.register("/logs/t-0")
         handle.submit(files[0], 100, 1)
@@ -436,7 +436,7 @@ def test_forget_waits_for_a_running_flush_of_the_file_only(files, gate):
         handle.submit(files[0], 10, 1)
         handle.submit(files[1], 20, 1)
         handle.submit(files[2], 30, 1)
-        handle.ask(30)
+        handle.request(30)
         assert gate.arrived() == files[0]
         handle.forget(files[1])  # not running: returns at once, and its step is dropped
         forgotten = threading.Thread(target=handle.forget, args=(files[0],))
@@ -480,14 +480,14 @@ def test_close_flushes_what_is_pending_and_refuses_the_rest(files):
     thread.close()
     assert [handle.durable for handle in handles] == [9, 9]
     for refused in (lambda: handles[0].submit(files[0], 10), lambda: handles[0].wait(10),
-                    lambda: handles[0].submit_directory("/"), lambda: handles[0].ask(10),
+                    lambda: handles[0].submit_directory("/"), lambda: handles[0].request(10),
                     lambda: handles[0].reset(1)):
         with pytest.raises(errors.LogClosedError):
             refused()
     assert handles[0].wait(9, 0)
 
 
-def test_close_wakes_who_waits_for_more_than_was_submitted(files):
+def test_close_wakes_waiters_for_more_than_was_submitted(files):
     thread, (handle,) = handles_of()
     caught = []
 
@@ -536,7 +536,7 @@ def test_dropping_the_objects_ends_the_thread(files):
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_fork_is_told_that_it_has_no_thread(files, gate):
+def test_a_fork_is_refused_for_it_has_no_thread(files, gate):
     with Flusher() as thread:
         handle = thread.register("/logs/t-0", 3)
         _ = handle.eventfd
@@ -545,7 +545,7 @@ def test_a_fork_is_told_that_it_has_no_thread(files, gate):
         child = os.fork()
         if child == 0:
             refused = 0
-            for call in (lambda: handle.submit(files[0], 5), lambda: handle.wait(3), lambda: handle.ask(3),
+            for call in (lambda: handle.submit(files[0], 5), lambda: handle.wait(3), lambda: handle.request(3),
                          lambda: handle.forget(files[0]), lambda: handle.reset(3), lambda: handle.submitted,
                          lambda: thread.register("/logs/t-1"), thread.close, thread.statistics,
                          lambda: handle.submit_directory("/"), lambda: handle.eventfd):

@@ -46,10 +46,10 @@ def test_a_message_leaves_when_its_end_is_durable(files, gate, pair):  # noqa: F
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_events_tell_of_what_is_waited_for_and_of_failures(files, gate, fails):  # noqa: F811
+def test_events_report_requested_offsets_and_failures(files, gate, fails):  # noqa: F811
     thread, [handle] = handles_of()
     with thread:
-        assert handle.tell_from(7)
+        assert handle.notify_from(7)
         own, common = handle.eventfd, thread.eventfd
         handle.submit(files[0], 3, 1)
         gate.arrived()
@@ -58,8 +58,8 @@ def test_events_tell_of_what_is_waited_for_and_of_failures(files, gate, fails): 
         if not fails:
             gate.arrived()             # the first flush has ended, with all its events
             assert (handle.durable, select.select([own, common], [], [], 0)[0]) == (3, [])
-            assert handle.tell_from(4)
-            assert not handle.tell_from(3), "that is durable already"
+            assert handle.notify_from(4)
+            assert not handle.notify_from(3), "that is durable already"
             assert select.select([own, common], [], [], 0)[0] == []
             gate.let_go()
         for ready in (own, common):
@@ -67,7 +67,7 @@ def test_events_tell_of_what_is_waited_for_and_of_failures(files, gate, fails): 
             assert os.eventfd_read(ready) == 1
         if fails:
             with pytest.raises(errors.StorageError):
-                handle.tell_from(9)
+                handle.notify_from(9)
 
 
 @pytest.mark.parametrize("drop", ["take_back", "reset", "fail", "replace"])

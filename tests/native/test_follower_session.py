@@ -34,31 +34,31 @@ class Followed:
         node.fetch_handler = FetchHandler(node.table, node.sessions, **handler)
         self.epochs = [0] * COUNT
         self.offsets = [0] * COUNT
-        self.asked = [0] * COUNT
+        self.fetched_from = [0] * COUNT
         self.waiting: Reply | None = None
-        self.told: list[object] = []
+        self.replies: list[object] = []
         for index in range(COUNT):
             self.add(index)
-        response = fetch_response(self.ask(range(COUNT), session_epoch=0))
+        response = fetch_response(self.request(range(COUNT), session_epoch=0))
         self.session_id, self.epoch = response.session_id, 1
 
     def add(self, index: int) -> None:
         partition = self.node.partition("t", index, leader=False, high_watermark="manual")
         partition.become_leader(self.epochs[index], node_id=1, replicas=(1, 2, 3), isr=(1, 2, 3))
 
-    def ask(self, indexes: Iterator[int] | range | list[int], **fields: object) -> Reply:
+    def request(self, indexes: Iterator[int] | range | list[int], **fields: object) -> Reply:
         parts = [("t", FetchPartition(partition=index, fetch_offset=self.offsets[index],
                                       current_leader_epoch=self.epochs[index], partition_max_bytes=100))
                  for index in indexes]
-        self.asked = list(self.offsets)
+        self.fetched_from = list(self.offsets)
         return self.node.fetch(*parts, version=VERSION, replica_id=REPLICA, **fields)  # type: ignore[arg-type]
 
     def fetch(self, max_wait_ms: int, forget: int = -1, max_bytes: int = 1 << 20) -> None:
         """Fetch, naming the partitions that moved since the last request, as a follower does."""
-        named = [index for index in range(COUNT) if self.offsets[index] != self.asked[index]]
+        named = [index for index in range(COUNT) if self.offsets[index] != self.fetched_from[index]]
         forgotten = [] if forget < 0 else [ForgottenTopic(topic_id=UUID(bytes=topic_id_of("t")), partitions=[forget])]
-        self.waiting = self.ask(named, session_id=self.session_id, session_epoch=self.epoch, max_wait_ms=max_wait_ms,
-                                forgotten_topics_data=forgotten, max_bytes=max_bytes)
+        self.waiting = self.request(named, session_id=self.session_id, session_epoch=self.epoch,
+                                    max_wait_ms=max_wait_ms, forgotten_topics_data=forgotten, max_bytes=max_bytes)
         self.epoch += 1
         self.take()
 
@@ -68,7 +68,7 @@ class Followed:
         if self.waiting is None or self.waiting.parts is None:
             return
         response = fetch_response(self.waiting)
-        self.told.append((response.error_code, sorted(
+        self.replies.append((response.error_code, sorted(
             (part.partition_index, part.error_code, part.high_watermark, part.log_start_offset, part.records or b"")
             for topic in response.responses for part in topic.partitions)))
         for topic in response.responses:
@@ -119,7 +119,7 @@ STEPS = st.tuples(st.sampled_from(("append", "append", "append", "other", "other
 
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(steps=st.lists(STEPS, max_size=40), by_rack=st.booleans())
-def test_it_tells_the_same_as_one_that_looks_at_everything(
+def test_it_returns_the_same_as_one_that_reads_everything(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Step], by_rack: bool,
 ) -> None:
     with (followed(tmp_path_factory.mktemp("quick"), FOR_EVER_MS, by_rack=by_rack) as quick,
@@ -128,7 +128,7 @@ def test_it_tells_the_same_as_one_that_looks_at_everything(
             quick.do(what, index)
             plain.do(what, index)
         assert quick.offsets == plain.offsets
-        assert quick.told == plain.told
+        assert quick.replies == plain.replies
 
 
 def epochs_seen(made: Followed) -> list[int]:
@@ -159,7 +159,7 @@ def test_what_does_not_fit_comes_with_the_next_answers(tmp_path: Path) -> None:
 
 def test_nothing_observes_after_the_session(tmp_path: Path) -> None:
     with followed(tmp_path, FOR_EVER_MS) as made:
-        made.ask([], session_id=made.session_id, session_epoch=-1)
+        made.request([], session_id=made.session_id, session_epoch=-1)
         assert len(made.node.sessions) == 0
         made.node.table.get("t", 1).append(batch())  # type: ignore[union-attr]
         made.node.purgatory.drain()

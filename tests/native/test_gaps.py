@@ -89,11 +89,11 @@ def test_a_gap_behind_what_was_compacted_is_a_loss(compacted, stop):
     before = serve(compacted)[0]
     if stop == "killed":
         killed(compacted)
-    gone, following = log_files(compacted)[1:3]
-    gone.unlink()
+    removed, following = log_files(compacted)[1:3]
+    removed.unlink()
     found, refused, report = serve(compacted)
-    assert refused == [(int(gone.stem), int(following.stem))]
-    assert found == [pair for pair in before if not int(gone.stem) <= pair[0] < int(following.stem)]
+    assert refused == [(int(removed.stem), int(following.stem))]
+    assert found == [pair for pair in before if not int(removed.stem) <= pair[0] < int(following.stem)]
     assert not report.intact or stop == "clean"
 
 
@@ -127,7 +127,7 @@ def starts(data: bytes) -> list[int]:
     return found
 
 
-def test_a_compacted_segment_that_is_gone_behind_a_legal_gap(tmp_path):
+def test_a_missing_compacted_segment_behind_a_legal_gap(tmp_path):
     """The read begins in the gap before the segment."""
     directory = tmp_path / "log-0"
     with Log(directory, settings(segment_bytes=1_500)) as log:
@@ -139,12 +139,12 @@ def test_a_compacted_segment_that_is_gone_behind_a_legal_gap(tmp_path):
         compact(log)
         found, _ = readable(log)
     paths = log_files(directory)
-    for gone, following in pairwise(paths[1:]):
-        if int(gone.stem) in noted(directory)[1]:
-            copy = Path(shutil.copytree(directory, tmp_path / gone.stem / "log-0"))
-            (copy / gone.name).unlink()
-            left = [pair for pair in found if not int(gone.stem) <= pair[0] < int(following.stem)]
-            assert serve(copy)[:2] == (left, [(int(gone.stem), int(following.stem))])
+    for removed, following in pairwise(paths[1:]):
+        if int(removed.stem) in noted(directory)[1]:
+            copy = Path(shutil.copytree(directory, tmp_path / removed.stem / "log-0"))
+            (copy / removed.name).unlink()
+            left = [pair for pair in found if not int(removed.stem) <= pair[0] < int(following.stem)]
+            assert serve(copy)[:2] == (left, [(int(removed.stem), int(following.stem))])
 
 
 def test_a_base_offset_that_changed_in_the_newest_segment_after_a_kill(compacted):
@@ -248,8 +248,8 @@ def test_a_follower_notes_gaps_before_it_has_them_and_seldom(tmp_path):
 def test_a_note_of_kafka_s_cleaner_that_is_younger_counts(compacted):
     end = noted(compacted)[0]
     write_offsets(compacted.parent / "cleaner-offset-checkpoint", {("log", 0): end})
-    gone = log_files(compacted)[1]
-    gone.unlink()
+    removed = log_files(compacted)[1]
+    removed.unlink()
     state = os.stat(compacted / "kraft-log-state").st_mtime_ns
     os.utime(compacted.parent / "cleaner-offset-checkpoint", ns=(state - 1, state - 1))
     copy = Path(shutil.copytree(compacted, compacted.parent / "copy" / "log-0"))
@@ -269,8 +269,8 @@ def test_a_state_without_the_note_allows_gaps_anywhere(compacted):
 
 
 def test_the_error_names_what_is_lost(compacted):
-    gone, following = log_files(compacted)[:2]
-    gone.unlink()
+    removed, following = log_files(compacted)[:2]
+    removed.unlink()
     with Log(compacted, settings()) as log, pytest.raises(CorruptLogError) as caught:
         log.read(0)
-    assert (caught.value.offset, caught.value.next_offset) == (int(gone.stem), int(following.stem))
+    assert (caught.value.offset, caught.value.next_offset) == (int(removed.stem), int(following.stem))

@@ -272,7 +272,7 @@ def test_many_look_ups_agree_with_a_sorted_search(kind: str, count: int, tmp_pat
 @pytest.mark.parametrize(
     ("first", "step", "count"), [(2**63 - 600, 1, 192), (2**63 - 600, 3, 192), (-2**63, 2**57, 128)]
 )
-def test_times_that_doubles_cannot_tell_apart_or_int64_cannot_subtract(
+def test_times_that_doubles_cannot_distinguish_or_int64_cannot_subtract(
     first: int, step: int, count: int, tmp_path: Path
 ) -> None:
     entries = np.zeros(count, np.dtype([("timestamp", ">i8"), ("offset", ">i4")]))
@@ -368,7 +368,7 @@ def test_the_first_entry_may_be_zeros(tmp_path: Path) -> None:
     assert list(times) == [(0, 0)]
 
 
-def test_a_truncation_leaves_the_old_file_to_those_who_have_it_open(tmp_path: Path) -> None:
+def test_a_truncation_leaves_the_old_file_to_its_open_readers(tmp_path: Path) -> None:
     """An index file is never cut in place: a mapping in another process would fault on the removed pages."""
     path = tmp_path / "0.index"
     index = OffsetIndex.create(path, 0, 1 << 20)

@@ -51,13 +51,13 @@ class Owner:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
-    def tell(self, statement: str) -> None:
+    def send(self, statement: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(statement + "\n")
         self.process.stdin.flush()
 
     def do(self, statement: str) -> None:
-        self.tell(statement)
+        self.send(statement)
         assert self.line() == "done"
 
     def end(self) -> None:
@@ -319,7 +319,7 @@ def test_wait_is_woken_by_another_process(tmp_path, owner):
     assert not view.wait(4, 0, committed=True)
     assert view.wait(5, 0.01) is False
     for offset in range(5, 205):
-        owner.tell(f"page.publish(1, {offset + 1}, {offset}, {offset + 1}, 0, 99)")
+        owner.send(f"page.publish(1, {offset + 1}, {offset}, {offset + 1}, 0, 99)")
         assert view.wait(offset, SOON)
         assert owner.line() == "done"
     assert not view.wait(204, 0, committed=True)
@@ -366,7 +366,7 @@ def test_wait_ends_when_the_owner_closes_or_dies(tmp_path, owner):
     assert ended == [True, True]
 
 
-def test_wait_notices_a_death_that_nobody_tells(tmp_path, owner):
+def test_wait_notices_an_unreported_death(tmp_path, owner):
     view = LiveView(tmp_path)
     killer = threading.Timer(0, owner.process.kill)
     killer.start()
@@ -426,7 +426,7 @@ def test_a_reader_without_write_permission_waits_too(tmp_path, owner):
         view = LiveView(tmp_path)
     assert not view.writable
     assert not view.wait(5, 0.01)
-    owner.tell("page.publish(1, 6, 6, 6, 0, 99)")
+    owner.send("page.publish(1, 6, 6, 6, 0, 99)")
     assert view.wait(5, SOON)
     assert owner.line() == "done"
     owner.end()

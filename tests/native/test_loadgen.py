@@ -161,7 +161,7 @@ def test_a_fetch_reads_on_and_wraps_at_the_end(serve):
 
 
 @pytest.mark.parametrize(("record_bytes", "cut"), [(10, 0), (60_000, 0), (60_000, 7), (700_000, 300_000)])
-def test_batches_of_a_fetch_are_gone_past_unseen(serve, record_bytes, cut):
+def test_batches_of_a_fetch_are_skipped_unparsed(serve, record_bytes, cut):
     """Three batches in a reply, the last one possibly cut, and bytes behind them: the start of the next reply is
     found."""
     batches = [batch_at(offset, 3, bytes(record_bytes)) for offset in (0, 3, 6)]
@@ -176,8 +176,8 @@ def test_batches_of_a_fetch_are_gone_past_unseen(serve, record_bytes, cut):
     server, filenos = serve(fetch)
     load = Load([LoadSpec(filenos[0], request(bytes(8)), fetch_offset_position=8, records_position=4, wrap=True)])
     result = load.run(10, requests_max=5)
-    asked = [int.from_bytes(frame[8:16], "big") for frame in server.seen]
-    assert asked == ([0, 6, 9, 0, 6] if cut else [0, 9, 0, 9, 0])
+    requested = [int.from_bytes(frame[8:16], "big") for frame in server.seen]
+    assert requested == ([0, 6, 9, 0, 6] if cut else [0, 9, 0, 9, 0])
     assert result.requests == sum(count for _, count in result.latency) == 5
     assert result.records == (2 * whole * 3 + 2 * 3 if cut else 3 * 9)
     assert result.bytes_received == sum(len(fetch(0, frame)) + 4 for frame in server.seen)

@@ -375,10 +375,10 @@ def test_a_failed_flush_is_never_acknowledged(tmp_path, durability):
     log.flush()
     with fail_at(1, error=errno.EIO, kinds=frozenset({"datasync"}), under=tmp_path):
         # The flusher may have failed before `flush` is called; then the log is already read-only, with that cause.
-        with pytest.raises((StorageError, LogReadOnlyError)) as told:
+        with pytest.raises((StorageError, LogReadOnlyError)) as caught:
             log.append(batch())
             log.flush()
-        first = told.value.cause if isinstance(told.value, LogReadOnlyError) else told.value
+        first = caught.value.cause if isinstance(caught.value, LogReadOnlyError) else caught.value
         assert isinstance(first, StorageError)
         assert first.errno == errno.EIO
         for _ in range(2):

@@ -238,7 +238,7 @@ def test_a_log_whose_flusher_was_closed_takes_nothing_more(tmp_path):
         assert log.log_end_offset == end
 
 
-def test_a_failed_flush_is_seen_by_who_only_polls(tmp_path):
+def test_a_failed_flush_reaches_an_owner_that_only_polls(tmp_path):
     log = Log(tmp_path / "log", small(durability="group-commit"))
     ready = log.flush_eventfd
     with fail_at(1, error=errno.EIO, kinds=frozenset({"datasync"}), under=tmp_path):
@@ -261,8 +261,8 @@ def test_a_flush_soon_does_not_gather(tmp_path):
 def test_a_flush_that_was_part_of_the_append_is_not_waited_for(tmp_path):
     with Log(tmp_path / "log", small(durability="per-append")) as log:
         log.append(batch())
-        assert log.tell_flushes_from(log.log_end_offset + 1)
-        assert not log.tell_flushes_from(log.log_end_offset)
+        assert log.notify_flushes_from(log.log_end_offset + 1)
+        assert not log.notify_flushes_from(log.log_end_offset)
 
 
 def test_silent_producers_are_forgotten_with_retention(tmp_path):
@@ -356,7 +356,7 @@ def test_the_second_batch_of_one_call_must_follow_on_the_first(tmp_path):
         assert log.append(first + third).last_offset == 2
 
 
-def test_a_repeat_is_told_the_time_of_its_first_append(tmp_path):
+def test_a_repeat_returns_the_time_of_its_first_append(tmp_path):
     data = batch(2, producer_id=7, producer_epoch=0, base_sequence=0)
     with Log(tmp_path / "log", small(message_timestamp_type="LogAppendTime")) as log:
         first = log.append(data, now_ms=START_MS + 5)

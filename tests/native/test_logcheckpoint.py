@@ -71,7 +71,7 @@ def test_what_the_owner_does_meanwhile_wins(tmp_path, change):
     log.close()
 
 
-def test_a_segment_that_is_gone_is_no_failure(tmp_path):
+def test_a_missing_segment_is_no_failure(tmp_path):
     with Log(tmp_path, config()) as log:
         fill(log)
         checkpoint = log.begin_checkpoint()
@@ -83,7 +83,7 @@ def test_a_segment_that_is_gone_is_no_failure(tmp_path):
         assert read_log_state(tmp_path).log_start == 25
 
 
-def test_a_failed_write_is_told_at_the_end_and_fences_the_log(tmp_path):
+def test_a_failed_write_is_reported_at_the_end_and_fences_the_log(tmp_path):
     log = Log(tmp_path, config())
     fill(log)
     checkpoint = log.begin_checkpoint()

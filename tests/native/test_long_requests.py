@@ -47,11 +47,11 @@ class Sliced:
         self.slices = SliceQueue(self.due.append, self.failures.append, slice_us=1, iteration_us=1)
         node.produce_handler = ProduceHandler(node.table, slices=self.slices)
         node.fetch_handler = FetchHandler(node.table, node.sessions, slices=self.slices)
-        self.asked: list[tuple[bytes, bool]] = []
+        self.lookups: list[tuple[bytes, bool]] = []
         node.table.explain(self.absence)
 
     def absence(self, key: bytes, by_id: bool) -> Absent:
-        self.asked.append((key, by_id))
+        self.lookups.append((key, by_id))
         return 3, "t", {LED_ELSEWHERE: Led(4, 7), FAILED: Led(NODE_ID, 7)}, {("t", FAILED)}, NODE_ID
 
     def produce(self, parts: list[PartitionProduceData], topic: str = "t", acks: int = 1) -> Reply:
@@ -88,10 +88,10 @@ def test_very_many_batches_are_appended_in_slices(node: Node) -> None:
     assert [part.current_leader.leader_id for part in found[:4]] == [-1, 4, -1, -1]
     assert partition.log.log_end_offset == 501
     assert made.slices.used_up == {0: 1}
-    assert len(made.asked) <= 2_000 // 16   # once per slice
+    assert len(made.lookups) <= 2_000 // 16   # once per slice
 
 
-def test_what_a_client_has_sent_is_appended_though_it_is_gone(node: Node) -> None:
+def test_a_sent_request_is_appended_after_its_client_disconnected(node: Node) -> None:
     partition = node.partition()
     made = Sliced(node)
     made.produce([PartitionProduceData(index=0, records=batch())] * 200, acks=0)
@@ -152,7 +152,7 @@ def test_very_many_partitions_are_read_in_slices(node: Node) -> None:
     assert [part.error_code for part in found] == [0, 6, 3, 56] * 1_000
     assert [bool(part.records) for part in found] == [True, False, False, False] * 1_000
     assert made.slices.used_up == {1: 1}
-    assert len(made.asked) <= 4_000 // 128 + 2
+    assert len(made.lookups) <= 4_000 // 128 + 2
 
 
 def test_a_long_fetch_waits_for_what_comes_during_its_slices(node: Node) -> None:
@@ -184,7 +184,7 @@ def test_a_long_fetch_is_woken_and_expires(node: Node) -> None:
     assert fetch_response(replies[0]).responses[0].partitions[0].records
 
 
-def test_a_long_session_tells_what_is_new(node: Node) -> None:
+def test_a_long_session_returns_changes(node: Node) -> None:
     partition = node.partition()
     made = Sliced(node)
     indexes = list(range(1_500))

@@ -87,7 +87,7 @@ def test_the_high_watermark_is_the_slowest_in_sync_replica(node: Node) -> None:
     assert partition.high_watermark == 9
 
 
-def test_a_fetch_of_a_process_that_is_gone_does_not_count(node: Node) -> None:
+def test_a_fetch_of_a_terminated_process_does_not_count(node: Node) -> None:
     """A follower may have lost records when its machine lost power: only its current process counts (KIP-903)."""
     partition = node.partition(high_watermark="manual", leader=False)
     partition.become_leader(0, node_id=1, replicas=[1, 2], isr=[1, 2])
@@ -153,7 +153,7 @@ def test_in_sync_followers_lag_that_did_not_have_everything_for_so_long(node: No
     assert partition.lagging(longer_ms) == []
 
 
-def test_a_follower_was_caught_up_when_it_asked_for_what_it_has_now(node: Node) -> None:
+def test_a_follower_was_caught_up_when_it_requested_its_present_end(node: Node) -> None:
     """While records keep coming a follower never has everything; its lag is measured from the previous fetch, not
     from this one."""
     partition = node.partition(high_watermark="manual", leader=False)
@@ -211,16 +211,16 @@ def test_records_are_deleted(node: Node) -> None:
 
 
 def fetch_as(node: Node, replica: int, offset: int, log_start_offset: int) -> None:
-    asked = FetchPartition(partition=0, fetch_offset=offset, log_start_offset=log_start_offset)
-    node.fetch(("t", asked), replica_id=replica, version=12)
+    requested = FetchPartition(partition=0, fetch_offset=offset, log_start_offset=log_start_offset)
+    node.fetch(("t", requested), replica_id=replica, version=12)
 
 
 class Deletion:
     """Record the callbacks of `call_when_deleted`."""
 
     def __init__(self, partition: Partition, before_offset: int, alive: set[int], timeout_ms: int = 1000) -> None:
-        self.told: list[tuple[int, int]] = []
-        partition.call_when_deleted(before_offset, alive.__contains__, lambda *what: self.told.append(what),
+        self.outcomes: list[tuple[int, int]] = []
+        partition.call_when_deleted(before_offset, alive.__contains__, lambda *what: self.outcomes.append(what),
                                     timeout_ms=timeout_ms)
 
 
@@ -233,24 +233,24 @@ def test_records_are_deleted_when_all_live_replicas_say_so(node: Node) -> None:
     partition.delete_records(3)
     alive = {2, 3}
     deletion = Deletion(partition, 3, alive)
-    assert (deletion.told, partition.low_watermark(alive.__contains__)) == ([], 0)
+    assert (deletion.outcomes, partition.low_watermark(alive.__contains__)) == ([], 0)
     fetch_as(node, 2, 4, log_start_offset=3)
     node.purgatory.drain()
-    assert deletion.told == []
+    assert deletion.outcomes == []
     fetch_as(node, 3, 4, log_start_offset=3)
     node.purgatory.drain()
-    assert deletion.told == [(0, 3)]
-    assert Deletion(partition, 3, alive).told == [(0, 3)]
+    assert deletion.outcomes == [(0, 3)]
+    assert Deletion(partition, 3, alive).outcomes == [(0, 3)]
 
 
-def test_whoever_waits_for_a_deletion_hears_how_it_ends(node: Node) -> None:
+def test_waiters_for_a_deletion_receive_its_outcome(node: Node) -> None:
     partition = node.partition(leader=False, high_watermark="manual")
     partition.become_leader(0, node_id=1, replicas=(1, 2, 3), isr=(1,))
     partition.append(batch(4))
     partition.delete_records(3)
     fetch_as(node, 2, 4, log_start_offset=2)
-    assert Deletion(partition, 3, {2}, timeout_ms=0).told == [(7, 2)]
-    assert Deletion(partition, 3, set()).told == [(0, 3)], "those that are gone need not tell"
+    assert Deletion(partition, 3, {2}, timeout_ms=0).outcomes == [(7, 2)]
+    assert Deletion(partition, 3, set()).outcomes == [(0, 3)], "removed replicas need not report"
     alive = {2, 3}
     deletions = [Deletion(partition, 3, alive)]
     node.purgatory.expire(now_ms() + 2000)
@@ -264,7 +264,7 @@ def test_whoever_waits_for_a_deletion_hears_how_it_ends(node: Node) -> None:
     deletions.append(Deletion(partition, 3, {2}))
     node.table.remove("t", 0)
     node.purgatory.drain()
-    assert [each.told for each in deletions] == [[(7, -1)], [(0, 3)], [(6, -1)], [(3, -1)]]
+    assert [each.outcomes for each in deletions] == [[(7, -1)], [(0, 3)], [(6, -1)], [(3, -1)]]
     partition.log.close()
 
 
@@ -396,13 +396,13 @@ def test_what_waiters_answer_is_sent_before_the_next_turn(tmp_path: Path) -> Non
         partition.append(batch())
         assert len(soon) == 1
         soon.pop()()
-        assert turns == [True] and soon == [], "the loop was not asked"
+        assert turns == [True] and soon == [], "the loop was not used"
         purgatory.call_soon(lambda: turns.append(False))
         assert len(soon) == 1, "outside of a wake it is the loop's next turn"
     soon.clear()
 
 
-def test_who_is_only_proposed_does_not_make_up_the_minimum(node: Node) -> None:
+def test_a_proposed_follower_does_not_count_for_the_minimum(node: Node) -> None:
     """The high watermark waits for a proposed follower. The follower counts for min.insync.replicas once the
     proposal is committed, also where the metadata repeats that this node leads."""
     partition = node.partition(high_watermark="manual", leader=False)

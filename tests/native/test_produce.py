@@ -85,7 +85,7 @@ def test_many_topics_and_partitions_each_have_their_outcome(node: Node) -> None:
     assert node.table.get("a", 2).log.log_end_offset == 3  # type: ignore[union-attr]
 
 
-def test_log_append_time_is_told(node: Node) -> None:
+def test_log_append_time_is_returned(node: Node) -> None:
     node.partition(message_timestamp_type="LogAppendTime")
     assert produced(node.produce(batch())).log_append_time_ms > 1_700_000_000_000
 
@@ -137,7 +137,7 @@ def test_what_is_elsewhere_is_refused_as_the_owner_of_the_metadata_says(node: No
 
 
 @pytest.mark.parametrize("version", [15, 16])
-def test_who_leads_what_is_elsewhere_is_told_to_consumers(node: Node, version: int) -> None:
+def test_consumers_receive_the_leader_of_partitions_elsewhere(node: Node, version: int) -> None:
     node.partition()
     node.table.set_endpoint(4, "host-4", 9092)
     node.table.explain(lambda _key, _by_id: elsewhere({2: Led(4, 7)}))
@@ -208,17 +208,17 @@ def test_named_records_are_bounded_and_the_answer_is_no_larger_than_its_request(
     assert all(each.error_message for each in found)
 
 
-def test_where_the_log_starts_is_told_where_kafka_tells_it(node: Node) -> None:
+def test_the_log_start_is_returned_where_kafka_returns_it(node: Node) -> None:
     """Errors of the batch itself come without the log start."""
     node.partition(max_message_bytes=200)
     right, gap = batch(), batch(producer_id=9, producer_epoch=0, base_sequence=0)
     assert produced(node.produce(gap)).error_code == 0
     gap = batch(producer_id=9, producer_epoch=0, base_sequence=7)
     damaged = right[:-1] + bytes([right[-1] ^ 1])
-    told = {name: produced(node.produce(data)) for name, data in {
+    answered = {name: produced(node.produce(data)) for name, data in {
         "gap": gap, "late": batch(timestamp_ms=9_000_000_000_000), "none": b"", "two": right + right,
         "old": right[:16] + b"\1" + right[17:], "damaged": damaged, "large": batch(100)}.items()}
-    assert {name: (each.error_code, each.log_start_offset) for name, each in told.items()} == {
+    assert {name: (each.error_code, each.log_start_offset) for name, each in answered.items()} == {
         "gap": (45, 0), "late": (32, 0), "none": (87, -1), "two": (87, -1), "old": (87, -1), "damaged": (2, -1),
         "large": (10, -1)}
 
@@ -254,18 +254,18 @@ def test_internal_topics_are_not_for_clients(node: Node) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_who_leads_is_told(node: Node, version: int) -> None:
+def test_the_current_leader_is_returned(node: Node, version: int) -> None:
     node.table.set_endpoint(2, "host-2", 9092, "rack")
     node.table.set_endpoint(3, "host-3", 9093)
     node.partition().become_follower(4, 2)
     response = produce_response(node.produce(batch(), version=version))
     part = response.responses[0].partition_responses[0]
     assert part.error_code == 6
-    told = (part.current_leader.leader_id, part.current_leader.leader_epoch)
-    assert told == ((2, 4) if version >= 10 else (-1, -1))
+    answered = (part.current_leader.leader_id, part.current_leader.leader_epoch)
+    assert answered == ((2, 4) if version >= 10 else (-1, -1))
     nodes = [(one.node_id, one.host, one.port, one.rack) for one in response.node_endpoints]
     assert nodes == ([(2, "host-2", 9092, "rack")] if version >= 10 else [])
-    node.table.tells_endpoints = False      # they belong to another listener than the client's
+    node.table.reports_endpoints = False      # they belong to another listener than the client's
     response = produce_response(node.produce(batch(), version=version))
     assert (response.responses[0].partition_responses[0].error_code, response.node_endpoints) == (6, [])
 
@@ -323,7 +323,7 @@ def test_group_commit_answers_when_the_flush_covers_the_append(node: Node, acks:
     assert node.purgatory.parked_count == 0
 
 
-def test_a_flush_that_fails_is_told_to_those_who_wait(node: Node) -> None:
+def test_a_failed_flush_is_reported_to_its_waiters(node: Node) -> None:
     node.partition(durability="group-commit")
     assert node.flusher is not None and node.flusher.eventfd >= 0
     with fail_at(1, error=errno.EIO, kinds=frozenset({"datasync"})):
@@ -378,7 +378,7 @@ def test_another_leader_ends_the_wait(node: Node) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_who_leads_after_the_wait_is_told(node: Node, version: int) -> None:
+def test_the_leader_after_the_wait_is_returned(node: Node, version: int) -> None:
     """Several partitions in one request: one that this node still leads, one that another node led from the
     beginning, one that another node took over, and two that were removed."""
     for node_id in (2, 3, 4):
@@ -400,9 +400,9 @@ def test_who_leads_after_the_wait_is_told(node: Node, version: int) -> None:
     response = produce_response(reply)
     parts = response.responses[0].partition_responses
     assert [(part.error_code, part.base_offset) for part in parts] == [(0, 0), (6, -1), (6, -1), (6, -1), (6, -1)]
-    told = [(part.current_leader.leader_id, part.current_leader.leader_epoch) for part in parts]
+    answered = [(part.current_leader.leader_id, part.current_leader.leader_epoch) for part in parts]
     nobody = (-1, -1)
-    assert told == ([nobody, (3, 5), (2, 6), (4, 9), nobody] if version >= 10 else [nobody] * 5)
+    assert answered == ([nobody, (3, 5), (2, 6), (4, 9), nobody] if version >= 10 else [nobody] * 5)
     hosts = [each.host for each in response.node_endpoints]
     assert hosts == (["host-2", "host-3", "host-4"] if version >= 10 else [])
     for partition in partitions[3:]:
@@ -509,12 +509,12 @@ def test_requests_and_replies_agree_with_the_schema(tmp_path_factory: pytest.Tem
             response = produce_response(node.produce_body(request.encode(version), version))
             assert [[part.index for part in topic.partition_responses] for topic in response.responses] == [
                 [part.index for part in topic.partition_data] for topic in request.topic_data]
-            for asked, told in zip(request.topic_data, response.responses, strict=True):
-                known = asked.name in ("t", "u") if version < 13 else asked.topic_id.bytes in (
+            for requested, answered in zip(request.topic_data, response.responses, strict=True):
+                known = requested.name in ("t", "u") if version < 13 else requested.topic_id.bytes in (
                     topic_id_of("t"), topic_id_of("u"))
-                for sent, part in zip(asked.partition_data, told.partition_responses, strict=True):
+                for sent, part in zip(requested.partition_data, answered.partition_responses, strict=True):
                     hosted = known and sent.index == (
-                        0 if (asked.name or "") == "t" or asked.topic_id.bytes == topic_id_of("t") else 1)
+                        0 if (requested.name or "") == "t" or requested.topic_id.bytes == topic_id_of("t") else 1)
                     good = sent.records in (batch(), batch(3))
                     expected = (0 if good else 87) if hosted else 100 if version >= 13 and not known else 3
                     assert part.error_code == expected

@@ -562,7 +562,7 @@ def test_reads_and_writes_kafkas_snapshots(partition, tmp_path):
 def test_replaying_the_log_gives_kafkas_snapshots_and_aborted_transactions(partition):
     """Our state at each snapshot's offset equals the snapshot's, unless a batch was deleted or cleaned away."""
     if partition.name.startswith(("compacted", "delrec", "delall")):
-        pytest.skip("batches that made the state are gone")
+        pytest.skip("batches that made the state were removed")
     states = ProducerStates(expiration_ms=2**62)
     aborted = []
     snapshots = {int(name[:20]): entry["entries"] for name, entry in partition.files.items() if ".snapshot" in name}

@@ -356,7 +356,7 @@ def test_open_transactions_bound_what_is_committed_on_disk(tmp_path):
 # --- damage -----------------------------------------------------------------------------------------------------------
 
 
-def test_damage_is_told_and_never_returned(tmp_path):
+def test_damage_is_reported_and_never_returned(tmp_path):
     pieces = [batch(offset, 3) for offset in range(0, 30, 3)]
     sizes = [len(piece) for piece in pieces]
     (tmp_path / f"{30:020d}.log").write_bytes(batch(30))
@@ -430,7 +430,7 @@ def test_time_indexes_skip_segments_and_wrong_ones_do_not_matter(tmp_path):
         assert answers() == right
 
 
-def test_failures_of_the_system_are_told(tmp_path):
+def test_failures_of_the_system_are_reported(tmp_path):
     (tmp_path / f"{0:020d}.log").write_bytes(batch(0, 20))
     def attach_and_read() -> list[int]:
         with LogReader(tmp_path) as reader:

@@ -125,7 +125,7 @@ def test_a_set_that_is_not_complete_does_not_count(tmp_path):
     agree(directory, Log(beside(directory), config(cleanup_policy="compact")))
 
 
-def test_a_lost_sealed_tail_is_told_with_file_and_position(tmp_path):
+def test_a_lost_sealed_tail_is_reported_with_file_and_position(tmp_path):
     directory = killed(tmp_path)
     path, following = segments(directory)[:2]
     data = path.read_bytes()

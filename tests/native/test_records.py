@@ -72,7 +72,7 @@ def test_records_of_many_batches_and_of_a_batch():
     assert list(records(b"")) == []
 
 
-def test_control_batches_are_left_out_unless_asked_for():
+def test_control_batches_are_omitted_unless_requested():
     control = BatchBuilder(control=True)
     control.append(b"\0\0\0\0\0\7", key=b"\0\0\0\1")
     data = built([oracle.OracleRecord(b"a")]) + control.build(1)

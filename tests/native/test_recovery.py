@@ -172,7 +172,7 @@ def test_a_torn_end_is_cut_before_anything_is_appended(tmp_path, tail):
 
 
 @pytest.mark.parametrize("lost_bytes", [1, 61, 200])
-def test_what_was_durable_and_is_gone_stays_reported_and_its_offsets_are_not_used_again(directory, lost_bytes):
+def test_lost_durable_records_stay_reported_and_their_offsets_unused(directory, lost_bytes):
     path, before = segments(directory)[-1], original()
     rewrite(path, lambda data: data[:-lost_bytes])
     left = read_log(directory)
@@ -212,7 +212,7 @@ def test_a_log_cut_at_what_is_lost_is_whole_again(directory):
         assert serve(log).refused == []
 
 
-def test_an_active_segment_that_is_gone(directory):
+def test_a_missing_active_segment(directory):
     path, before = segments(directory)[-1], original()
     path.unlink()
     left = read_log(directory)
@@ -222,7 +222,7 @@ def test_an_active_segment_that_is_gone(directory):
         assert as_served(serve(log).batches) == as_served(left)
 
 
-def test_all_segments_are_gone(directory):
+def test_all_segments_are_missing(directory):
     for path in segments(directory):
         path.unlink()
     end = original()[-1].last_offset + 1
@@ -486,19 +486,19 @@ def test_producer_snapshots_are_replaced_by_older_ones_and_the_log(directory, ch
 
 
 def test_leftovers_go_and_unknown_names_stay(directory):
-    gone = ["00000000000000000000.log.deleted", "00000000000000000900.index.deleted", "leader-epoch-checkpoint.tmp",
+    removed = ["00000000000000000000.log.deleted", "00000000000000000900.index.deleted", "leader-epoch-checkpoint.tmp",
             "00000000000000000000.log.cut", "00000000000000000000.log.cleaned", "00000000000000000000.index.cleaned",
             "00000000000000000005.log.swap"]
     stay = ["notes.txt", "00000000000000000007-0000000001.checkpoint.deleted", "12.log", "x.swap",
             "0000000000000000000a.log", "partition.metadata"]
-    for name in gone + stay:
+    for name in removed + stay:
         (directory / name).write_bytes(b"anything")
     with Log(directory, config()) as log:
-        assert sorted(log.recovery.removed) == sorted(gone)
+        assert sorted(log.recovery.removed) == sorted(removed)
         assert as_served(serve(log).batches) == as_served(original())
     left = set(os.listdir(directory))
     assert set(stay) <= left
-    assert not set(gone) & left
+    assert not set(removed) & left
 
 
 def compacted(directory: Path) -> tuple[list[Found], int, list[Path]]:

@@ -187,7 +187,7 @@ def test_a_request_leaves_at_once_when_nothing_of_an_earlier_one_can_wait(line: 
         assert line.fetcher.responses_total == 2
 
 
-def test_the_leader_is_told_of_a_log_start_that_followed_its_own(line: Line) -> None:
+def test_a_followed_log_start_is_reported_to_the_leader(line: Line) -> None:
     leading, following = pair(line)
     line.connect()
     leading.append(batch(3))
@@ -252,7 +252,7 @@ def test_a_partition_that_is_added_does_not_wait_for_the_held_request(tmp_path: 
     line.fetcher.close()
 
 
-def test_what_is_followed_in_one_turn_is_asked_for_in_one_request(line: Line) -> None:
+def test_partitions_followed_in_one_iteration_share_one_request(line: Line) -> None:
     soon: list[Callable[[], None]] = []
     line.follower.purgatory = Purgatory(soon.append)
     line.follower.table = PartitionTable(line.follower.purgatory)
@@ -306,7 +306,7 @@ def test_a_log_that_differs_is_cut_where_the_leaders_epoch_ended(line: Line) -> 
     assert line.cuts == [(7, 3, "in the leader's log epoch 0 ends at 3")]
 
 
-def test_what_is_not_durable_yet_is_not_told_to_the_next_leader(line: Line) -> None:
+def test_the_next_leader_learns_only_the_durable_end(line: Line) -> None:
     line.follower.flusher = Flusher(linger_us=None, bytes_trigger=1 << 40)     # flushes when a caller waits
     leading, following = pair(line, durability="group-commit")
     following.become_leader(1, node_id=FOLLOWER, replicas=(1, 2), isr=(1, 2))
@@ -351,7 +351,7 @@ def test_what_is_removed_is_forgotten_by_the_leader(line: Line) -> None:
     assert content(other) != b""
 
 
-def test_a_session_that_the_leader_lost_begins_anew(line: Line) -> None:
+def test_a_session_that_the_leader_lost_begins_again(line: Line) -> None:
     leading, following = pair(line)
     line.connect()
     line.round()
@@ -390,7 +390,7 @@ def test_corrupt_records_are_not_taken(line: Line) -> None:
     assert following.log.log_end_offset == 0
 
 
-def test_batches_of_a_later_epoch_than_was_asked_in_are_not_taken(line: Line) -> None:
+def test_batches_of_a_later_epoch_than_requested_are_not_appended(line: Line) -> None:
     """A leader's file holds such batches after it lost its role and was cut, while its old reply was on its way."""
     leading, following = pair(line)
     leading.append(batch(3))
@@ -420,7 +420,7 @@ def test_a_follower_takes_over_the_log_start(line: Line) -> None:
     assert following.log.log_start_offset == 2
 
 
-def test_a_follower_hears_of_a_log_start_at_once_and_tells_that_it_has_it(tmp_path: Path, line: Line) -> None:
+def test_a_follower_learns_a_log_start_at_once_and_confirms_it(tmp_path: Path, line: Line) -> None:
     line.fetcher.close()
     line = Line(line.leader, line.follower, max_wait_ms=10_000)
     leading, following = pair(line)
@@ -431,15 +431,15 @@ def test_a_follower_hears_of_a_log_start_at_once_and_tells_that_it_has_it(tmp_pa
     line.leader.purgatory.expire(now_ms() + 10_000)
     line.take(held)
     held = line.serve()
-    told: list[tuple[int, int]] = []
+    outcomes: list[tuple[int, int]] = []
     leading.delete_records(2)
-    leading.call_when_deleted(2, lambda _node_id: True, lambda *what: told.append(what), timeout_ms=1000)
+    leading.call_when_deleted(2, lambda _node_id: True, lambda *what: outcomes.append(what), timeout_ms=1000)
     line.leader.purgatory.drain()
     line.take(held)
-    assert (following.log.log_start_offset, told) == (2, [])
+    assert (following.log.log_start_offset, outcomes) == (2, [])
     held = line.serve()
     line.leader.purgatory.drain()
-    assert told == [(0, 2)] and not held[1].answered
+    assert outcomes == [(0, 2)] and not held[1].answered
 
 
 def test_an_empty_log_takes_the_batch_that_the_leaders_log_starts_in(line: Line) -> None:

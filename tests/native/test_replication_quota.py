@@ -110,7 +110,7 @@ def test_a_follower_that_is_behind_leaves_the_session_while_the_quota_is_exceede
     assert content(following) == content(leading)
 
 
-def test_with_all_partitions_held_back_nothing_is_asked(line: Line) -> None:
+def test_with_all_partitions_held_back_nothing_is_requested(line: Line) -> None:
     leading, following = pair(line, isr=(1,))
     leading.append(batch())
     quota = spent()

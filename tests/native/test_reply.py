@@ -85,7 +85,7 @@ def test_abstract_classes_say_what_is_missing() -> None:
         RequestHandler().handle_bytes(Reply(ReplySink(), 0, 0, 0), b"")
 
 
-def test_replies_are_made_anew(sink: Collector) -> None:
+def test_replies_are_created_again(sink: Collector) -> None:
     """Replies come from a free list: nothing of an earlier one shows in the next."""
     for _ in range(3):
         reply = a_reply(sink)

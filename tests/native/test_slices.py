@@ -84,7 +84,7 @@ def test_an_iteration_ends_when_its_time_is_used_up() -> None:
     assert len(made.due) == 1          # the loop serves others first
 
 
-def test_work_of_a_connection_that_is_gone_is_closed() -> None:
+def test_work_of_a_removed_connection_is_closed() -> None:
     made = Queue()
     closed: list[str] = []
 

@@ -172,7 +172,7 @@ class TransactionIndexMachine(RuleBasedStateMachine):
 TestTransactionIndexMachine = TransactionIndexMachine.TestCase
 
 
-def test_an_absent_file_is_an_empty_index_and_is_not_created_by_asking(tmp_path: Path) -> None:
+def test_an_absent_file_is_an_empty_index_and_a_query_does_not_create_it(tmp_path: Path) -> None:
     index = TransactionIndex(tmp_path / "0.txnindex", 0)
     found: list[Entry] = []
     assert index.collect(0, 100, found) is False

@@ -168,8 +168,8 @@ def kafka_text(case: Case, valid: list[Found]) -> str:
         parts.append(f"**serves {spans(wrong)} with a wrong CRC**")
     if silent:
         parts.append(f"**skips {spans(silent)} silently**")
-    gone = {name for name in expected["damage"].get("removed_files", ()) if name.endswith(".txnindex")}
-    if gone - set(expected["files_after_restart_and_clean_stop"]):
+    removed = {name for name in expected["damage"].get("removed_files", ()) if name.endswith(".txnindex")}
+    if removed - set(expected["files_after_restart_and_clean_stop"]):
         parts.append("**transaction index stays lost**")
     return ", ".join(parts)
 

@@ -137,7 +137,7 @@ class Bench:
         self.requests: list[tuple[Reply, int, int, bytes]] = []
         self.failures: list[BaseException] = []
         self.refuse: str | None = None
-        self.gone: list[Connection] = []
+        self.closed_connections: list[Connection] = []
         self.turns: list[object] = []
         self.timers: list[tuple[float, Callable[[], None]]] = []
         """Seconds, and the callback that is due after them."""
@@ -165,7 +165,7 @@ class Bench:
         return self.refuse
 
     def left(self, connection: Connection) -> None:
-        self.gone.append(connection)
+        self.closed_connections.append(connection)
 
     def connect(self) -> Wire:
         wire = Wire()
@@ -192,7 +192,7 @@ class Bench:
         self.requests.clear()
         self.turns.clear()
         self.timers.clear()
-        self.gone.clear()
+        self.closed_connections.clear()
         self.raises = None
         assert self.memory.used_bytes == 0
         assert self.memory.waiting_users == 0

@@ -228,7 +228,7 @@ def test_answers_that_are_like_the_one_before_are_taken_by_the_chain() -> None:
             prepared = peers.prepare(first)
             assert prepared is not None
 
-            def told_later(_sends: bool) -> None:
+            def on_accepted(_sends: bool) -> None:
                 if len(taken) == 3:
                     # The fourth brings nothing to append.
                     peers.unfollow(first)
@@ -236,7 +236,7 @@ def test_answers_that_are_like_the_one_before_are_taken_by_the_chain() -> None:
                     peers.has_left(fetch(5, None, 10))
                     came.set()
 
-            chain = FetchChain(Sent(), append, told_later)
+            chain = FetchChain(Sent(), append, on_accepted)
             chain.begin()
             os.write(*prepared)
             peers.follow(first, chain)

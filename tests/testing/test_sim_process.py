@@ -94,14 +94,14 @@ def test_the_loop_hears_of_the_flushes_that_it_waits_for_and_of_failures(fails: 
     thread = Thread()
     thread.append()
     thread.append()
-    assert thread.flusher.tell_flushes_from(2)
+    assert thread.flusher.notify_flushes_from(2)
     thread.disk.fail_flush = fails
     thread.end_flush()
     assert thread.heard == (["flushed"] if fails else [])
     if not fails:
         thread.end_flush()
         assert thread.heard == ["flushed"]
-        assert not thread.flusher.tell_flushes_from(2)
+        assert not thread.flusher.notify_flushes_from(2)
 
 
 def test_timers_go_by_the_clock_of_the_node() -> None:

@@ -99,7 +99,7 @@ class Flusher:
         has_left, self._has_left, self._sends_at = self._has_left, False, None
         return has_left
 
-    def tell_flushes_from(self, end_offset: int) -> bool:
+    def notify_flushes_from(self, end_offset: int) -> bool:
         self._tells_from = end_offset
         return self._log.durable_offset < end_offset
 
