@@ -58,11 +58,12 @@ class Sliced:
         return self.node.produce_body(ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[
             TopicProduceData(name=topic, partition_data=parts)]).encode(12), 12)
 
-    def fetch(self, indexes: list[int], **fields: int) -> Reply:
+    def fetch(self, indexes: list[int], *, first_bytes_max: int = 1 << 20, **fields: int) -> Reply:
         return self.node.fetch_body(FetchRequest(**{
             "max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "topics": [FetchTopic(topic="t", partitions=[
-                FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
-                for index in indexes])], **fields}).encode(12), 12)
+                FetchPartition(partition=index, fetch_offset=0,
+                               partition_max_bytes=1 << 20 if place else first_bytes_max)
+                for place, index in enumerate(indexes)])], **fields}).encode(12), 12)
 
     def settle(self) -> int:
         """Run everything that is due and return the number of iterations."""
@@ -158,14 +159,34 @@ def test_very_many_partitions_are_read_in_slices(node: Node) -> None:
 def test_a_long_fetch_waits_for_what_comes_during_its_slices(node: Node) -> None:
     """The first partition moves after it was read and before the fetch waits."""
     partition = node.partition()
+    node.partition(index=1)
     made = Sliced(node)
-    reply = made.fetch([0] * 2_000, max_wait_ms=60_000)
+    reply = made.fetch([0] + [1] * 1_999, max_wait_ms=60_000)
     made.due.pop(0)()
     partition.append(batch())
     node.purgatory.drain()
-    assert not reply.answered
+    assert not reply.answered and node.purgatory.parked_fetches == 0
     made.settle()
-    assert reply.answered and any(part.records for part in fetched(reply))
+    assert reply.answered and fetched(reply)[0].records
+
+
+def test_a_woken_long_fetch_sees_what_comes_during_its_slices(node: Node) -> None:
+    """The second read finds too few bytes, as the first partition has a limit. The second partition moves meanwhile."""
+    first, second = node.partition(index=1), node.partition()
+    node.partition(index=2)
+    made = Sliced(node)
+    bytes_each = len(batch())
+    reply = made.fetch([1, 0] + [2] * 1_998, first_bytes_max=1, max_wait_ms=60_000, min_bytes=2 * bytes_each)
+    made.settle()
+    first.append(batch())
+    first.append(batch())
+    node.purgatory.drain()
+    made.due.pop(0)()
+    second.append(batch())
+    node.purgatory.drain()
+    assert not reply.answered and node.purgatory.parked_fetches == 1
+    made.settle()
+    assert reply.answered and [len(part.records or b"") for part in fetched(reply)[:2]] == [bytes_each] * 2
 
 
 def test_a_long_fetch_is_woken_and_expires(node: Node) -> None:
