@@ -13,6 +13,8 @@ from kraft.controller.machine import MetadataMachine
 from kraft.controller.sessions import Found
 from kraft.metadata.image import BrokerRegistration, Endpoint
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.raft.types import Endpoint as Address
+from kraft.runtime import dialer
 
 log = logging.getLogger(__name__)
 
@@ -84,20 +86,17 @@ class Probes:
 
 async def probe(endpoints: Sequence[Endpoint]) -> Found:
     """Connect to all endpoints. Returns whether one accepts, all refuse, or neither is known in `PROBE_SECONDS`."""
-    found = await asyncio.gather(*map(_connect, endpoints))
+    found = await asyncio.gather(*map(_probe, endpoints))
     if Found.THERE in found:
         return Found.THERE
     return Found.SILENT if Found.SILENT in found or not found else Found.GONE
 
 
-async def _connect(endpoint: Endpoint) -> Found:
+async def _probe(endpoint: Endpoint) -> Found:
     try:
-        async with asyncio.timeout(PROBE_SECONDS):
-            transport, _ = await asyncio.get_running_loop().create_connection(
-                asyncio.Protocol, endpoint.host, endpoint.port)
+        await dialer.probe(Address(endpoint.name, endpoint.host, endpoint.port), seconds=PROBE_SECONDS)
     except ConnectionRefusedError:
         return Found.GONE
-    except (OSError, TimeoutError, ValueError):  # ValueError: it registered an impossible host name
+    except OSError:
         return Found.SILENT
-    transport.abort()
     return Found.THERE

@@ -25,12 +25,13 @@ from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.raft.types import Endpoint
 from kraft.raft.wire_changes import codec_of
+from kraft.runtime.dialer import Dialer
 from kraft.runtime.peers import PeerConnection, PeerVersions
 from kraft_native.errors import KraftError
 
 log = logging.getLogger(__name__)
 
-CONNECT_SECONDS_MAX: Final = 5.0
+OPEN_SECONDS_MAX: Final = 5.0
 PAUSE_SECONDS: Final = 0.05
 ANONYMOUS: Final = (0).to_bytes(2, "big") + DefaultPrincipalData(type="User", name="ANONYMOUS").encode(0)
 """Principal of a client on a listener without authentication, in Kafka's encoding of principals."""
@@ -50,7 +51,8 @@ class _Waiting(NamedTuple):
 class Line:
     """One open connection with one request at a time, for a coroutine. Raises ConnectionError when it breaks."""
 
-    def __init__(self, client_id: str, on_lost: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, client_id: str, dialer: Dialer, on_lost: Callable[[], None] = lambda: None) -> None:
+        self._dialer = dialer
         self._on_lost = on_lost
         self._answer: asyncio.Future[bytes] | None = None
         self._ready: asyncio.Future[PeerVersions] = asyncio.get_running_loop().create_future()
@@ -63,11 +65,8 @@ class Line:
         return self._ready.result()
 
     async def open(self, address: Endpoint) -> None:
-        async with asyncio.timeout(CONNECT_SECONDS_MAX):
-            try:
-                await asyncio.get_running_loop().create_connection(lambda: self.connection, address.host, address.port)
-            except ValueError as error:  # a peer announced an impossible host
-                raise ConnectionError(f"{address.host!r} is no host: {error}") from error
+        async with asyncio.timeout(OPEN_SECONDS_MAX):
+            await self._dialer.connect(address, lambda: self.connection, seconds=OPEN_SECONDS_MAX)
             await self._ready
 
     async def ask(self, message: Message, version: int, timeout_seconds: float) -> bytes:
@@ -105,8 +104,9 @@ class Line:
 class KeptLine:
     """The line to a node that may move. It is kept while it is intact and the requested address is the same."""
 
-    def __init__(self, client_id: str, on_lost: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, client_id: str, dialer: Dialer, on_lost: Callable[[], None] = lambda: None) -> None:
         self._client_id = client_id
+        self._dialer = dialer
         self._on_lost = on_lost
         self._line: Line | None = None
         self._address: Endpoint | None = None
@@ -117,7 +117,7 @@ class KeptLine:
         line = self._line
         if line is None or line.broken or address != self._address:
             self.close()
-            line = Line(self._client_id, self._on_lost)
+            line = Line(self._client_id, self._dialer, self._on_lost)
             self._line, self._address = line, address
             try:
                 await line.open(address)
@@ -142,7 +142,7 @@ class ControllerChannel:
     - `on_lost` is called when the controller closes a connection that was open.
     """
 
-    def __init__(self, client_id: str, find: Callable[[], Endpoint | None],
+    def __init__(self, client_id: str, dialer: Dialer, find: Callable[[], Endpoint | None],
                  here: Callable[[Message, int, Answer, str | None], bool], timeout_seconds: float,
                  on_lost: Callable[[], None] = lambda: None) -> None:
         self._client_id = client_id
@@ -152,7 +152,7 @@ class ControllerChannel:
         self._queue: deque[_Waiting] = deque()
         self._moved = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
-        self._line = KeptLine(client_id, on_lost)
+        self._line = KeptLine(client_id, dialer, on_lost)
 
     def submit(self, request: Message, version: int, answer: Answer, client_id: str | None = None) -> None:
         """Queue a request. `answer` receives the controller's response, or a refusal. It is not called before this

@@ -23,6 +23,7 @@ from kraft.runtime.api_versions import api_versions_answers
 from kraft.runtime.controller_registration import ControllerRegistrar
 from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_apis
 from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
+from kraft.runtime.dialer import Dialer
 from kraft.runtime.directory_watch import DirectoryWatch
 from kraft.runtime.logger_levels import LoggerLevels
 from kraft.runtime.quorum import Member, Quorum
@@ -106,7 +107,7 @@ class ControllerNode:
             member = Member(self.cluster_id, directory_id, tuple(map(self._advertised, self.config.listeners)))
             self.quorum = Quorum(
                 self.config, member, controller_settings(self.config, self.cluster_id),
-                metadata_log_settings(self.config), self.flusher, self.fail)
+                metadata_log_settings(self.config), self.flusher, Dialer(), self.fail)
             self._alarm = Alarm(self.quorum.clock, self._tick)
             self.registrar = ControllerRegistrar(self.quorum, member.endpoints, self._schedule)
             self.quorum.cluster_id.write = self._write_cluster_id

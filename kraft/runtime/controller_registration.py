@@ -46,7 +46,7 @@ class ControllerRegistrar:
                        for each in endpoints],
             features=[Feature(name=name, min_supported_version=low, max_supported_version=high)
                       for name, (low, high) in SUPPORTED.items()])
-        self._channel = ControllerChannel(CLIENT_ID.format(node_id), self._find, self._here, ASK_SECONDS)
+        self._channel = ControllerChannel(CLIENT_ID.format(node_id), quorum.dialer, self._find, self._here, ASK_SECONDS)
         self._pause = PAUSE_SECONDS
         self._next: asyncio.Handle | None = None
         self._asking = False

@@ -19,6 +19,7 @@ from kraft.raft.types import Endpoint
 from kraft.runtime.alarm import Alarm
 from kraft.runtime.broker_connections import probe
 from kraft.runtime.controller_channel import KeptLine
+from kraft.runtime.dialer import Dialer
 from kraft_native.errors import KraftError
 from kraft_native.purgatory import now_ms as monotonic_ms
 
@@ -35,11 +36,12 @@ class LeaderLines:
     """Checks of other brokers. Loop thread only. `listener` is the listener of brokers among each other; `on_failure`
     receives a fault of our own."""
 
-    def __init__(self, node_id: int, limit_ms: int, listener: str,
+    def __init__(self, node_id: int, limit_ms: int, listener: str, dialer: Dialer,
                  on_failure: Callable[[BaseException], object]) -> None:
         self.checks = LeaderChecks(node_id, limit_ms, monotonic_ms, self._begin)
         self._client_id = f"broker-{node_id}-leader-check"
         self._listener = listener
+        self._dialer = dialer
         self._on_failure = on_failure
         self._lines: dict[int, KeptLine] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -60,7 +62,7 @@ class LeaderLines:
 
     def _begin(self, broker: BrokerRegistration) -> None:
         if broker.broker_id not in self._lines:
-            self._lines[broker.broker_id] = KeptLine(self._client_id)
+            self._lines[broker.broker_id] = KeptLine(self._client_id, self._dialer)
         task = asyncio.get_running_loop().create_task(self._check(broker))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -6,6 +6,7 @@ from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, L
 from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
 from kraft.raft.types import Endpoint
 from kraft.runtime.controller_channel import Line
+from kraft.runtime.dialer import Dialer
 from kraft_native.partition import Partition
 
 VERSION: Final = 9
@@ -13,11 +14,11 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 
 
-async def log_bounds(address: Endpoint, node_id: int, partition: Partition,
+async def log_bounds(dialer: Dialer, address: Endpoint, node_id: int, partition: Partition,
                      timeout_seconds: float) -> tuple[int, int] | None:
     """Start and end of the leader's log; None when it refuses the query. Raises OSError or TimeoutError when the leader
     cannot be reached, or does not answer one of the two queries in time."""
-    line = Line(f"broker-{node_id}-fetcher-0")
+    line = Line(f"broker-{node_id}-fetcher-0", dialer)
     try:
         await line.open(address)
         bounds = []

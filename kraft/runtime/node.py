@@ -41,6 +41,7 @@ from kraft.runtime.api_versions import api_versions_answers
 from kraft.runtime.batch_checks import BatchChecks
 from kraft.runtime.broker_registration import PLAINTEXT, ReplacedError
 from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_apis
+from kraft.runtime.dialer import Dialer
 from kraft.runtime.directories import Directories
 from kraft.runtime.directory_watch import DirectoryWatch
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
@@ -97,6 +98,7 @@ class Node:
         self.cluster_id = ""
         self.failure: BaseException | None = None
         self.listeners: dict[str, Listener] = {}
+        self.dialer = Dialer()
         self._ended = asyncio.Event()
         self._channels: dict[str, RequestChannel] = {}
         self.routers: list[RequestRouter] = []
@@ -192,7 +194,7 @@ class Node:
         metadata_directory = describe(config.metadata_log_dir).directory_id
         assert metadata_directory is not None, f"{config.metadata_log_dir} is not formatted"
         endpoints = tuple(self._advertised(each) for each in config.controller_listeners)
-        return QuorumPlane(config, self.cluster_id, metadata_directory, endpoints, self.flusher, self.fail,
+        return QuorumPlane(config, self.cluster_id, metadata_directory, endpoints, self.flusher, self.dialer, self.fail,
                            log_dir_locked=config.metadata_log_dir in config.log_dirs)
 
     async def _open_metadata(self) -> None:
@@ -211,11 +213,11 @@ class Node:
         self.table.explain(self.broker.absence_by_key)
         self.groups = GroupDriver(groups, appends, now_ms, self.fail, self.cold_reader)
         self._opened.callback(self.groups.close)
-        self.replication = Replication(self.broker, now_ms, self.fail)
+        self.replication = Replication(self.broker, self.dialer, now_ms, self.fail)
         self.broker.recorder = self.replication.recorder
         self.broker.loggers = LoggerLevels()
         lines = LeaderLines(config.node_id, config.integer("kraft.broker.disconnect.grace.ms"),
-                            config.inter_broker_listener, self.fail)
+                            config.inter_broker_listener, self.dialer, self.fail)
         self.broker.leaders = lines.checks
         self._opened.callback(lines.close)
         self._opened.callback(self.replication.close)

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import lru_cache
-from socket import SOCK_STREAM
 from struct import Struct
 from typing import Final, cast
 
@@ -39,6 +38,14 @@ from kraft.raft.voters import NO_RECONFIGURATION, VersionRange
 from kraft.raft.wire import FETCH_CODEC
 from kraft.raft.wire_changes import CODECS
 from kraft.raft.wire_templates import INT64, FetchTemplates, template_of
+from kraft.runtime.dialer import (
+    CONNECT_SECONDS_MAX,
+    RESOLVE_SECONDS_MAX,
+    Backoff,
+    Dialer,
+    backoff_seconds,
+    duplicate_socket,
+)
 from kraft_native.answers import AnswerReceiver
 from kraft_native.errors import MalformedMessageError, UnsupportedVersionError
 from kraft_native.fetch_chain import FetchChain
@@ -58,16 +65,13 @@ RECEIVE_BYTES_KEPT: Final = 2 << 20
 PAUSE_SECONDS: Final = 0.02
 PAUSE_SECONDS_MAX: Final = 0.25
 """Longest pause; below `RaftConfig.patience_ms` of the default election time-out."""
-CONNECT_SECONDS_MAX: Final = 1.0
-"""A lost connection request is repeated by the system after one second, then after two, four and so on."""
-RESOLVE_SECONDS_MAX: Final = 5.0
 KRAFT_VERSION: Final = "kraft.version"
 
 
 def pause_seconds(failures: int) -> float:
     """Pause before the same address is tried again, after so many failures in a row. The simulator's peers wait as
     long."""
-    return min(PAUSE_SECONDS * 2 ** min(failures - 1, 8), PAUSE_SECONDS_MAX) if failures else 0.0
+    return backoff_seconds(failures, PAUSE_SECONDS, PAUSE_SECONDS_MAX)
 
 
 @immutable
@@ -116,7 +120,7 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
         self._waiting: tuple[int, int] | None = None
         self._has_versions = False
         self._socket = -1
-        """A duplicate descriptor, open for as long as native code may send on it."""
+        """A duplicate descriptor, open for as long as native code may send on it; -1: only the transport sends."""
         self._framed: tuple[int, FetchRequest, Template | None] | None = None
         """Version, request and frames of the last Fetch that was followed."""
 
@@ -125,7 +129,7 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
         if self.is_abandoned:
             self._transport.abort()
         else:
-            self._socket = os.dup(transport.get_extra_info("socket").fileno())
+            self._socket = duplicate_socket(transport)
             self._ask_versions(API_BY_KEY[API_VERSIONS].latest_stable)
 
     def abandon(self) -> None:
@@ -158,6 +162,8 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
     def follow_with(self, chain: FetchChain, form: tuple[FetchResponse, Template, bytes], request: FetchRequest,
                     version: int) -> None:
         """Call `follow` with Fetches that differ from this one only in log end and high watermark."""
+        if self._socket < 0:
+            return
         alike = replace(request, fetch_offset=0, high_watermark=0)
         if self._framed is None or self._framed[:2] != (version, alike):
             self._framed = version, alike, self._frames_of(alike, version)
@@ -173,9 +179,10 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
         return template_of({"correlation": INT32, "fetch_offset": INT64, "high_watermark": INT64}, make)
 
     def prepare(self, key: int, version: int, body: bytes) -> tuple[int, bytes] | None:
-        """Descriptor and frame with which another thread can send the next request; None while bytes are unsent."""
+        """Descriptor and frame with which another thread can send the next request; None while bytes are unsent, and
+        on an encrypted connection."""
         assert self._transport is not None
-        if self.is_abandoned or self._transport.get_write_buffer_size():
+        if self.is_abandoned or self._socket < 0 or self._transport.get_write_buffer_size():
             return None
         return self._socket, self._frame(key, version, body, self.next_correlation)
 
@@ -249,8 +256,7 @@ class Peer:
         self._versions: PeerVersions | None = None
         self._pending: Ask | None = None
         self._connecting: asyncio.Task[None] | None = None
-        self._failures = 0
-        self._failed = 0.0
+        self._backoff = Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX)
         self._loop = asyncio.get_running_loop()
         self._began = 0.0
 
@@ -267,7 +273,7 @@ class Peer:
         if is_stuck or address != self._address:
             self.close()
         if address != self._address:
-            self._failures = 0         # those of another address
+            self._backoff.reset()
         self._pending = ask
         self._address = address
         if self._versions is not None:
@@ -321,30 +327,19 @@ class Peer:
         self._connection = self._versions = self._pending = None
 
     async def _connect(self, address: Endpoint) -> None:
-        if self._failures:
-            await asyncio.sleep(max(0.0, self._failed + pause_seconds(self._failures) - self._loop.time()))
+        await self._backoff.wait()
         connection = PeerConnection(self._client_id, self._ready, self._answered, self._lost, self._peers.catch_up)
         self._connection = connection
         try:
-            async with asyncio.timeout(RESOLVE_SECONDS_MAX):
-                found = await self._loop.getaddrinfo(address.host, address.port, type=SOCK_STREAM)
-            for number, (_, _, _, _, resolved) in enumerate(found, 1):
-                try:
-                    async with asyncio.timeout(CONNECT_SECONDS_MAX):
-                        await self._loop.create_connection(lambda: connection, str(resolved[0]), address.port)
-                except (OSError, TimeoutError):
-                    if number == len(found):
-                        raise
-                else:
-                    return
-        except (OSError, TimeoutError, ValueError):  # ValueError: a peer announced an impossible host name
+            await self._peers.dialer.connect(address, lambda: connection)
+        except OSError:
             connection.abandon()
             self._lost()
 
     def _ready(self, versions: PeerVersions) -> None:
         self._versions = versions
         self._connecting = None
-        self._failures = 0
+        self._backoff.reset()
         if self._pending is not None:
             self._send(self._pending, versions)
 
@@ -390,8 +385,7 @@ class Peer:
         self._peers.catch_up()
         ask, self._pending = self._pending, None
         self._connection = self._versions = self._connecting = None
-        self._failures += 1
-        self._failed = self._loop.time()
+        self._backoff.failed()
         if ask is not None:
             self._deliver(self._node_id, ask.correlation, Lost(Loss.DISCONNECTED))
 
@@ -405,9 +399,10 @@ class Peers:
     - `catch_up()` calls `has_left` for each request that was sent ahead.
     """
 
-    def __init__(self, client_id: str, deliver: Callable[[int, int, Message], None]) -> None:
+    def __init__(self, client_id: str, deliver: Callable[[int, int, Message], None], dialer: Dialer) -> None:
         self.client_id = client_id
         self.deliver = deliver
+        self.dialer = dialer
         self.on_answer: Callable[[int, int, Response], None] = lambda _node_id, _correlation, _answer: None
         self.catch_up: Callable[[], None] = lambda: None
         self.templates = FetchTemplates()

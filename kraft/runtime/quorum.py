@@ -40,6 +40,7 @@ from kraft.recorder.ring import Recorder
 from kraft.recorder.state import state_values
 from kraft.runtime.broker_connections import Probes
 from kraft.runtime.cluster_id import ClusterId
+from kraft.runtime.dialer import Dialer
 from kraft.runtime.metadata_directory import DIRECTORY_NAME, TOPIC_ID, MetadataLogSettings
 from kraft.runtime.peers import Peers
 from kraft.runtime.quorum_metadata import VOTE_ANSWERS, QuorumMetadata
@@ -86,10 +87,12 @@ class Quorum:
     Raises what `Log` and the readers of the metadata log's files raise, and `NotAVoterError`. `clock` never goes back.
     """
 
-    def __init__(self, config: NodeConfig, member: Member, settings: ControllerSettings, log_settings:
-                 MetadataLogSettings, flusher: Flusher, on_failure: Callable[[BaseException], object], *,
-                 log_dir_locked: bool = False, clock: Callable[[], int] | None = None) -> None:
+    def __init__(self, config: NodeConfig, member: Member, settings: ControllerSettings,
+                 log_settings: MetadataLogSettings, flusher: Flusher, dialer: Dialer,
+                 on_failure: Callable[[BaseException], object], *, log_dir_locked: bool = False,
+                 clock: Callable[[], int] | None = None) -> None:
         self.config = config
+        self.dialer = dialer
         self.clock = clock or SteadyClock()
         self.directory: Path = config.metadata_log_dir / DIRECTORY_NAME
         self._settings = log_settings
@@ -127,7 +130,7 @@ class Quorum:
                 raise CorruptFileError(f"{error}; committed metadata is missing. {WAYS_OUT}") from error
             raise
         self._recorder_file.state = self.recorded_state
-        self.peers = Peers(CLIENT_ID.format(config.node_id), self._deliver)
+        self.peers = Peers(CLIENT_ID.format(config.node_id), self._deliver, dialer)
         self.driver = RaftDriver(
             self.raft, self.raft_log, self.metadata, write_hard_state=self._write_hard_state, courier=self.peers,
             answer=self._answer, clock=self.clock, on_failure=on_failure)
@@ -135,7 +138,7 @@ class Quorum:
         self.peers.catch_up = self.driver.catch_up
         self.metadata.driver = self.driver
         self.keeper = SnapshotKeeper(log_settings, self.directory, self.raft_log, self.snapshots, self.metadata,
-                                     self.driver, self.clock, on_failure)
+                                     self.driver, self.clock, dialer, on_failure)
         """Keeper of the snapshots."""
         self.probes = Probes(self.metadata)
 

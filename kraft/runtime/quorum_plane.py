@@ -27,6 +27,7 @@ from kraft.runtime.controller_channel import Answer, ControllerChannel, refusal
 from kraft.runtime.controller_registration import ControllerRegistrar
 from kraft.runtime.controller_requests import ask_core
 from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
+from kraft.runtime.dialer import Dialer
 from kraft.runtime.quorum import Member, Quorum
 from kraft.runtime.quorum_metadata import QuorumMetadata
 from kraft_native.flusher import Flusher
@@ -46,11 +47,12 @@ class QuorumPlane:
     """
 
     def __init__(self, config: NodeConfig, cluster_id: str, directory_id: UUID, endpoints: tuple[ConfigEndpoint, ...],
-                 flusher: Flusher, on_failure: Callable[[BaseException], object], *, log_dir_locked: bool) -> None:
+                 flusher: Flusher, dialer: Dialer, on_failure: Callable[[BaseException], object], *,
+                 log_dir_locked: bool) -> None:
         self.config = config
         self.quorum = Quorum(
             config, Member(cluster_id, directory_id, endpoints), controller_settings(config, cluster_id),
-            metadata_log_settings(config), flusher, on_failure, log_dir_locked=log_dir_locked)
+            metadata_log_settings(config), flusher, dialer, on_failure, log_dir_locked=log_dir_locked)
         self.metadata = self.quorum.metadata
         self.clock = self.quorum.clock
         self.broker: LocalBroker | None = None
@@ -60,9 +62,10 @@ class QuorumPlane:
         client_id = CLIENT_ID.format(config.node_id)
         session_seconds = config.integer("broker.session.timeout.ms") / 1000
         socket_seconds = config.integer("controller.socket.timeout.ms") / 1000
-        self._forwarded = ControllerChannel(client_id, self._controller_address, self._here, socket_seconds)
-        self._voters = ControllerChannel(client_id, self._controller_address, self._here, socket_seconds)
-        self._own = ControllerChannel(client_id, self._controller_address, self._here, session_seconds, self._hurry)
+        way = client_id, dialer, self._controller_address, self._here
+        self._forwarded = ControllerChannel(*way, socket_seconds)
+        self._voters = ControllerChannel(*way, socket_seconds)
+        self._own = ControllerChannel(*way, session_seconds, self._hurry)
         self._registrar = (ControllerRegistrar(self.quorum, endpoints, self.schedule) if config.is_controller else None)
 
     @property

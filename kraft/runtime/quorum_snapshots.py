@@ -24,6 +24,7 @@ from kraft.protocol.messages.controller_heartbeat_request import ControllerHeart
 from kraft.protocol.messages.controller_heartbeat_response import ControllerHeartbeatResponse
 from kraft.raft.types import NOBODY, OffsetAndEpoch
 from kraft.runtime.controller_channel import KeptLine
+from kraft.runtime.dialer import Dialer
 from kraft.runtime.metadata_directory import MetadataLogSettings
 from kraft.runtime.quorum_metadata import QuorumMetadata
 from kraft.runtime.raft_driver import RaftDriver
@@ -52,7 +53,7 @@ class SnapshotKeeper:
 
     def __init__(self, settings: MetadataLogSettings, directory: Path, raft_log: RaftLog, snapshots: RaftSnapshots,
                  metadata: QuorumMetadata, driver: RaftDriver, clock: Callable[[], int],
-                 on_failure: Callable[[BaseException], object]) -> None:
+                 dialer: Dialer, on_failure: Callable[[BaseException], object]) -> None:
         self._settings = settings
         self._directory = directory
         self._log = raft_log
@@ -66,7 +67,7 @@ class SnapshotKeeper:
         self._led_epoch = NOBODY
         self._handed_over_at = NOBODY
         self._waits_since_ms: int | None = None
-        self._line = KeptLine(CLIENT_ID.format(driver.raft.replica.config.node_id))
+        self._line = KeptLine(CLIENT_ID.format(driver.raft.replica.config.node_id), dialer)
         self._task: asyncio.Task[None] | None = None
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="kraft-snapshots")
         self._writing: asyncio.Future[int] | None = None

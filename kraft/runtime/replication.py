@@ -23,6 +23,7 @@ from kraft.protocol.messages.alter_partition_request import AlterPartitionReques
 from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse
 from kraft.raft.types import Endpoint
 from kraft.runtime.alarm import Alarm
+from kraft.runtime.dialer import Backoff, Dialer
 from kraft.runtime.leader_queries import log_bounds
 from kraft.runtime.replica_recorder import ReplicaRecorder
 from kraft_native.errors import KraftError
@@ -55,8 +56,7 @@ class _Leader:
         self._followed: dict[Key, Partition] = {}
         self._fetcher: ReplicaFetcher | None = None
         self._task: asyncio.Task[None] | None = None
-        self._pause = 0.0
-        self._failures = 0
+        self._backoff = Backoff(PAUSE_SECONDS, replication.backoff_seconds)
         self._address: Endpoint | None = None
 
     def follow(self, key: Key, partition: Partition) -> None:
@@ -104,32 +104,32 @@ class _Leader:
     def renew(self) -> None:
         """Open another connection, even while one is being opened."""
         self.close()
-        self._pause = 0.0
+        self._backoff.reset()
         if self._followed:
             self.connect()
 
     async def _connect(self) -> None:
         while True:
-            await asyncio.sleep(self._pause)
-            self._pause = min(max(PAUSE_SECONDS, 2 * self._pause), self._replication.backoff_seconds)
+            self._backoff.max_seconds = self._replication.backoff_seconds
+            await self._backoff.wait()
             address = self._replication.address_of(self._node_id)
             if address is None:
                 self._record("cannot connect", because="it is not registered, or not with the listener of brokers")
+                self._backoff.failed()
                 continue
             fetcher = self._replication.new_fetcher(self._lost)
             try:
-                async with asyncio.timeout(self._replication.connect_seconds(self._failures)):
-                    transport, _ = await asyncio.get_running_loop().create_connection(
-                        partial(cast, asyncio.BufferedProtocol, fetcher), address.host, address.port)
+                transport = await self._replication.dialer.connect(
+                    address, partial(cast, asyncio.BufferedProtocol, fetcher),
+                    seconds=self._replication.connect_seconds(self._backoff.failures))
                 self._replication.size_buffer(transport.get_extra_info("socket"))
-            except (OSError, TimeoutError, ValueError) as error:  # ValueError: no host can have that name
+            except OSError as error:
                 log.debug("broker %d at %s:%d cannot be reached: %r", self._node_id, address.host, address.port, error)
                 self._record("cannot connect", address=f"{address.host}:{address.port}", because=repr(error))
-                self._failures += 1
+                self._backoff.failed()
                 continue
             break
         self._task = None
-        self._failures = 0
         self._fetcher, self._address = fetcher, address
         self._record("connects", address=f"{address.host}:{address.port}")
         for partition in self._followed.values():
@@ -140,7 +140,9 @@ class _Leader:
             self._fetcher = None
             self._record("loses connection")
             if fetcher.responses_total:
-                self._pause = 0.0      # the address was right: the leader may only be restarting
+                self._backoff.reset()  # the address was right: the leader may only be restarting
+            else:
+                self._backoff.failed()
             if self._followed:
                 self.connect()
 
@@ -154,8 +156,10 @@ class Replication:
     `clock` is the wall clock in milliseconds; `on_failure` is called with a fault of our own.
     """
 
-    def __init__(self, broker: Broker, clock: Callable[[], int], on_failure: Callable[[BaseException], object]) -> None:
+    def __init__(self, broker: Broker, dialer: Dialer, clock: Callable[[], int],
+                 on_failure: Callable[[BaseException], object]) -> None:
         self.broker = broker
+        self.dialer = dialer
         self.recorder = ReplicaRecorder(broker.node_id, clock, self._recorded_state)
         self.keeper = IsrKeeper(broker.node_id, self._ask, self._epoch_of, self._trace)
         self.roles = ReplicaRoles(broker.node_id, self.keeper, self)
@@ -298,7 +302,7 @@ class Replication:
         address = self.address_of(leader_id)
         try:
             bounds = None if address is None else await log_bounds(
-                address, self.broker.node_id, partition, self.broker.integer("request.timeout.ms") / 1000)
+                self.dialer, address, self.broker.node_id, partition, self.broker.integer("request.timeout.ms") / 1000)
             if self.roles.following.get(key) != (leader_id, partition):
                 return
             if bounds is not None:

@@ -15,6 +15,7 @@ from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.message import Message
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraft.runtime.dialer import Dialer
 from kraft.runtime.metadata_directory import MetadataLogSettings
 from kraft.runtime.quorum import Member, Quorum
 from kraft.runtime.storage import FormatRequest, format_storage, read_bootstrap
@@ -85,7 +86,7 @@ class Node:
             bootstrap=tuple(read_bootstrap(self._directory)), idle_interval_ms=0)
         assert self._flusher is not None
         self._turned = asyncio.Event()
-        quorum = Quorum(config, self._member, decided, settings, self._flusher, self._failed,
+        quorum = Quorum(config, self._member, decided, settings, self._flusher, Dialer(), self._failed,
                         clock=lambda: self.now_ms)
         # Ids that no earlier life of the same log has drawn.
         quorum.metadata._new_id = ids(quorum.log.log_end_offset * 1000 + 1000)

@@ -13,6 +13,7 @@ from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.raft.types import Endpoint
 from kraft.runtime.controller_channel import ControllerChannel, Line
+from kraft.runtime.dialer import Dialer
 
 
 def test_a_fault_of_ours_ends_one_request_and_not_the_channel(caplog: pytest.LogCaptureFixture) -> None:
@@ -22,7 +23,7 @@ def test_a_fault_of_ours_ends_one_request_and_not_the_channel(caplog: pytest.Log
         def find() -> Endpoint | None:
             raise faults.pop(0)
 
-        channel = ControllerChannel("test", find, lambda *_request: False, timeout_seconds=10)
+        channel = ControllerChannel("test", Dialer(), find, lambda *_request: False, timeout_seconds=10)
         answers: list[int] = []
         done = asyncio.Event()
 
@@ -48,7 +49,7 @@ def test_a_fault_of_ours_ends_one_request_and_not_the_channel(caplog: pytest.Log
 def test_a_host_that_is_none_is_a_node_that_cannot_be_reached(host: str) -> None:
     """The node that claims to be the leader also announces this host."""
     async def reach() -> None:
-        line = Line("test")
+        line = Line("test", Dialer())
         with pytest.raises((OSError, TimeoutError)):
             await line.open(Endpoint("CONTROLLER", host, 9093))
         line.close()
@@ -71,7 +72,7 @@ def test_a_line_that_was_closed_since_it_was_opened_is_not_waited_for() -> None:
     """The controller may move between the greeting and the first request."""
     async def reach() -> None:
         async with await asyncio.get_running_loop().create_server(Greeter, "127.0.0.1", 0) as server:
-            line = Line("test")
+            line = Line("test", Dialer())
             await line.open(Endpoint("CONTROLLER", *server.sockets[0].getsockname()))
             line.close()
             with pytest.raises(ConnectionError):

@@ -13,6 +13,7 @@ from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import EMPTY, BrokerRegistration
 from kraft.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from kraft.protocol.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+from kraft.runtime.dialer import Dialer
 from kraft.runtime.leader_lines import LeaderLines
 
 EPOCH = 12
@@ -64,7 +65,7 @@ class Lines:
     def __init__(self, port: int) -> None:
         self.port = port
         self.failures: list[BaseException] = []
-        self.lines = LeaderLines(1, 200, "PLAINTEXT", self.failures.append)
+        self.lines = LeaderLines(1, 200, "PLAINTEXT", Dialer(), self.failures.append)
         self.lines.checks.applied(replace(EMPTY, brokers={2: registered(port)}))
         self.found: list[Checked] = []
         checked = self.lines.checks.checked

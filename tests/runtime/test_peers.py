@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import ssl
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Self
@@ -39,6 +40,7 @@ from kraft.raft.wire import FETCH_CODEC
 from kraft.raft.wire_changes import CODECS
 from kraft.runtime.api_versions import api_versions_answers
 from kraft.runtime.controller_channel import ControllerChannel
+from kraft.runtime.dialer import Dialer
 from kraft.runtime.peers import Peers
 from kraft_native.fetch_chain import FetchChain
 from kraft_native.records import BatchBuilder
@@ -53,8 +55,10 @@ ENVELOPE = API_BY_NAME["Envelope"].key
 class FakePeer:
     """Reports its versions, and answers votes while `answers` is set. `keys` are the APIs that it knows."""
 
-    def __init__(self, keys: tuple[int, ...] = (API_VERSIONS_KEY, VOTE.key)) -> None:
+    def __init__(self, keys: tuple[int, ...] = (API_VERSIONS_KEY, VOTE.key),
+                 context: ssl.SSLContext | None = None) -> None:
         self.keys = keys
+        self.context = context
         self.answers = True
         self.fetched = FETCHED
         self.piece_bytes = 1 << 30
@@ -66,7 +70,7 @@ class FakePeer:
 
     async def __aenter__(self) -> Self:
         self.serving: list[tuple[asyncio.Task[None] | None, asyncio.StreamWriter]] = []
-        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self.context)
         self.address = Endpoint("C", "127.0.0.1", self.server.sockets[0].getsockname()[1])
         return self
 
@@ -127,7 +131,7 @@ def vote(correlation: int, address: Endpoint | None, *, pre_vote: bool = False) 
 def test_asked_answered_and_lost() -> None:
     async def run() -> None:
         told = Told()
-        peers = Peers("test", told)
+        peers = Peers("test", told, Dialer())
         async with FakePeer() as peer:
             peers.ask(vote(1, peer.address))
             assert await told.next() == (2, 1, VoteResponse(granted=True, epoch=3))
@@ -138,7 +142,7 @@ def test_asked_answered_and_lost() -> None:
             assert peer.connections == 1
         gone = peer.address
         peers.close()
-        peers = Peers("test", told)
+        peers = Peers("test", told, Dialer())
         peers.ask(vote(4, gone))
         assert await told.next() == (2, 4, Lost(Loss.DISCONNECTED))
         peers.ask(Ask(9, None, 5, VersionsRequest()))
@@ -152,7 +156,7 @@ def test_who_is_asked_again_is_asked_on_a_new_connection() -> None:
     """Answers come in order: the pending answer to the abandoned request would delay the next one."""
     async def run() -> None:
         told = Told()
-        peers = Peers("test", told)
+        peers = Peers("test", told, Dialer())
         async with FakePeer() as peer:
             peer.answers = False
             peers.ask(vote(1, peer.address))
@@ -176,7 +180,7 @@ def test_what_has_left_ahead_is_answered_as_if_it_was_asked() -> None:
     """The answer may arrive before the request is known to have left."""
     async def run() -> None:
         told = Told()
-        peers = Peers("test", told)
+        peers = Peers("test", told, Dialer())
         async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
             asks: list[Ask] = []
             peers.catch_up = lambda: peers.has_left(asks[-1])
@@ -212,7 +216,7 @@ class Sent:
 def test_answers_that_are_like_the_one_before_are_taken_by_the_chain() -> None:
     async def run() -> None:
         told, taken, came = Told(), list[bytes](), asyncio.Event()
-        peers = Peers("test", told)
+        peers = Peers("test", told, Dialer())
 
         def append(records: object) -> int:
             taken.append(bytes(records))  # type: ignore[call-overload]
@@ -258,7 +262,7 @@ def test_answers_that_are_like_the_one_before_are_taken_by_the_chain() -> None:
 def test_there_is_no_chain_after_another_answer(like: FetchResponse | None) -> None:
     async def run() -> None:
         told = Told()
-        peers = Peers("test", told)
+        peers = Peers("test", told, Dialer())
         async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
             peer.fetched = like or FetchResponse(epoch=3, leader_id=2, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
             peers.ask(fetch(1, peer.address, 7))
@@ -294,7 +298,7 @@ def test_records_of_any_size_in_any_pieces(piece_bytes: int) -> None:
                     kept.append(message.records)
             told(node_id, correlation, message)
 
-        peers = Peers("test", deliver)
+        peers = Peers("test", deliver, Dialer())
         async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
             peer.piece_bytes = piece_bytes
             sizes = [0, 10, 3_000, 0, 100] if piece_bytes == 1 else [10, 65_000, 300_000, 0, 3_000_000, 20, 300_000]
@@ -319,7 +323,7 @@ def test_records_of_any_size_in_any_pieces(piece_bytes: int) -> None:
 def test_who_asks_for_something_else_than_has_left_gets_its_own_answer() -> None:
     async def run() -> None:
         told = Told()
-        peers = Peers("test", told)
+        peers = Peers("test", told, Dialer())
         async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key, VOTE.key)) as peer:
             peers.ask(Ask(2, peer.address, 1, VersionsRequest()))
             await told.next()
@@ -347,7 +351,7 @@ def test_the_pause_counts_from_the_last_failure(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr("kraft.runtime.peers.PAUSE_SECONDS_MAX", 1000.0)
         monkeypatch.setattr("kraft.runtime.peers.asyncio.sleep", sleep)
         told = Told()
-        peers = Peers("test", told)
+        peers = Peers("test", told, Dialer())
         async with FakePeer() as peer:
             gone = peer.address
         for correlation in range(2):
@@ -370,7 +374,7 @@ def test_a_host_that_is_none() -> None:
     """The node that announces itself as the leader also announces its host."""
     async def run() -> None:
         told = Told()
-        peers = Peers("test", told)
+        peers = Peers("test", told, Dialer())
         for correlation in range(2):
             peers.ask(vote(correlation, Endpoint("CONTROLLER", "a..b", 9093)))
             assert await told.next() == (2, correlation, Lost(Loss.DISCONNECTED))
@@ -382,7 +386,7 @@ def test_a_host_that_is_none() -> None:
 def test_peer_that_does_not_know_the_request() -> None:
     async def run() -> None:
         told = Told()
-        peers = Peers("test", told)
+        peers = Peers("test", told, Dialer())
         async with FakePeer(keys=(API_VERSIONS_KEY,)) as peer:
             peers.ask(vote(1, peer.address))
             assert await told.next() == (2, 1, Lost(Loss.UNSUPPORTED))
@@ -395,7 +399,7 @@ def refused(request: WireMessage, version: int) -> WireMessage:
     """Return the answer of a broker if no controller is found in time."""
     async def run() -> WireMessage:
         found: asyncio.Future[WireMessage] = asyncio.get_running_loop().create_future()
-        channel = ControllerChannel("test", lambda: None, lambda *_: False, timeout_seconds=0.01)
+        channel = ControllerChannel("test", Dialer(), lambda: None, lambda *_: False, timeout_seconds=0.01)
         channel.submit(request, version, found.set_result)
         async with asyncio.timeout(SECONDS):
             return await found
@@ -421,7 +425,7 @@ def test_controller_in_the_same_node_is_asked_at_once() -> None:
             asked.append(answer)
             return True
 
-        channel = ControllerChannel("test", lambda: None, here, timeout_seconds=SECONDS)
+        channel = ControllerChannel("test", Dialer(), lambda: None, here, timeout_seconds=SECONDS)
         answered: list[WireMessage] = []
         channel.submit(CreateTopicsRequest(), 7, answered.append)
         asked[0](CreateTopicsResponse())
@@ -436,7 +440,7 @@ def test_who_speaks_to_a_controller_hears_when_that_closes_the_connection() -> N
         lost = asyncio.Event()
         async with FakePeer((API_VERSIONS_KEY, CreateTopicsRequest.API_KEY, ENVELOPE)) as peer:
             peer.answers = False
-            channel = ControllerChannel("test", lambda: peer.address, lambda *_: False, SECONDS, lost.set)
+            channel = ControllerChannel("test", Dialer(), lambda: peer.address, lambda *_: False, SECONDS, lost.set)
             channel.submit(CreateTopicsRequest(), 7, lambda _answer: None)
             async with asyncio.timeout(SECONDS):
                 await peer.asked.wait()

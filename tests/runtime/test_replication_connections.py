@@ -11,6 +11,7 @@ import pytest
 import uvloop
 
 from kraft.config.node import NodeConfig
+from kraft.runtime.dialer import Dialer
 from kraft.runtime.replication import Replication
 from tests.native.serving import Node
 
@@ -62,7 +63,7 @@ def replication(tmp_path: Path, port: int, **settings: str) -> Replication:
     broker: Any = SimpleNamespace(
         node_id=FOLLOWER, epoch=7, config=config, layers=config.layers, integer=config.integer,
         image=SimpleNamespace(brokers={LEADER: SimpleNamespace(endpoints=(endpoint,))}))
-    return Replication(broker, lambda: 0, pytest.fail)
+    return Replication(broker, Dialer(), lambda: 0, pytest.fail)
 
 
 def follow(node: Node, made: Replication) -> None:

@@ -1,0 +1,126 @@
+"""Connections that a node opens to other nodes.
+
+`Dialer.connect` is the only place that opens one, whatever it is for: the quorum, replication, the active controller,
+checks and probes of brokers. It resolves names, limits the time for each step, and applies the security context of the
+listener. `Backoff` paces the attempts.
+"""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from kraft.raft.types import Endpoint
+
+RESOLVE_SECONDS_MAX: Final = 5.0
+CONNECT_SECONDS_MAX: Final = 1.0
+"""Limit for one address. A lost connection request is repeated by the system after one second, then after two, four and
+so on."""
+PLAINTEXT: Final[Mapping[str, ssl.SSLContext]] = MappingProxyType({})
+
+
+def backoff_seconds(failures: int, first_seconds: float, max_seconds: float) -> float:
+    """Return the pause after so many failures in a row: none without one, then the first one, doubled by each more."""
+    return min(first_seconds * 2 ** min(failures - 1, 16), max_seconds) if failures else 0.0
+
+
+class Backoff:
+    """Pause before the same address is tried again, in seconds of the running loop's clock."""
+
+    def __init__(self, first_seconds: float, max_seconds: float) -> None:
+        self.first_seconds = first_seconds
+        self.max_seconds = max_seconds
+        self.failures = 0
+        """Attempts that failed since the last success."""
+        self._failed_at = 0.0
+
+    def reset(self) -> None:
+        """Try at once: the last attempt succeeded, or the address is another one."""
+        self.failures = 0
+
+    def failed(self) -> None:
+        """Count an attempt that failed now, or a connection that broke now."""
+        self.failures += 1
+        self._failed_at = asyncio.get_running_loop().time()
+
+    async def wait(self) -> None:
+        """Wait until the pause after the last failure is over."""
+        if self.failures:
+            pause = backoff_seconds(self.failures, self.first_seconds, self.max_seconds)
+            await asyncio.sleep(max(0.0, self._failed_at + pause - asyncio.get_running_loop().time()))
+
+
+class Dialer:
+    """Opens connections to listeners of other nodes. Loop thread only.
+
+    `contexts`: the TLS context for each listener name that is encrypted; other listeners are plain.
+    """
+
+    def __init__(self, contexts: Mapping[str, ssl.SSLContext] = PLAINTEXT) -> None:
+        self._contexts = contexts
+
+    async def connect(self, endpoint: Endpoint, make: Callable[[], asyncio.BaseProtocol], *,
+                      seconds: float = CONNECT_SECONDS_MAX) -> asyncio.Transport:
+        """Connect the protocol of `make`, and return its transport.
+
+        The addresses of the host are tried in order, each for `seconds`. Raises OSError otherwise: TimeoutError when an
+        answer did not come in time, ConnectionRefusedError when the last address refuses, and others. The protocol has
+        received no callback then.
+        """
+        try:
+            async with asyncio.timeout(RESOLVE_SECONDS_MAX):
+                addresses = await _resolve(endpoint)
+        except ValueError as error:    # a name with an empty or too long label
+            raise OSError(f"{endpoint.host!r} is not a host name: {error}") from error
+        refused = OSError(f"{endpoint.host!r} has no address")
+        for address in addresses:
+            try:
+                return await _open(endpoint, address, make, self._contexts.get(endpoint.name), seconds)
+            except OSError as error:
+                refused = error
+        raise refused
+
+
+async def probe(endpoint: Endpoint, *, seconds: float) -> None:
+    """Open a connection and close it again: a listener that accepts shows a process, so no TLS is needed. Raises what
+    `Dialer.connect` raises."""
+    async with asyncio.timeout(seconds):
+        transport = await Dialer().connect(endpoint, asyncio.Protocol, seconds=seconds)
+    transport.abort()
+
+
+async def _resolve(endpoint: Endpoint) -> list[str]:
+    if is_address(endpoint.host):
+        return [endpoint.host]
+    found = await asyncio.get_running_loop().getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+async def _open(endpoint: Endpoint, address: str, make: Callable[[], asyncio.BaseProtocol],
+                context: ssl.SSLContext | None, seconds: float) -> asyncio.Transport:
+    async with asyncio.timeout(seconds):
+        transport, _ = await asyncio.get_running_loop().create_connection(
+            make, address, endpoint.port, ssl=context, server_hostname=endpoint.host if context else None)
+    return transport
+
+
+def is_address(host: str) -> bool:
+    """Return whether the host is a numeric address, which needs no resolver."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except (OSError, ValueError):
+            continue
+        return True
+    return False
+
+
+def duplicate_socket(transport: asyncio.BaseTransport) -> int:
+    """Return a duplicate descriptor of a plain connection, which another thread may write to; the caller closes it.
+    -1 when the connection is encrypted: only its transport can write then."""
+    if transport.get_extra_info("sslcontext") is not None:
+        return -1
+    return os.dup(transport.get_extra_info("socket").fileno())
