@@ -1,7 +1,7 @@
 """Usage of clients against the cluster's quotas: bytes sent and received, loop time, rate of connections. Sans-IO."""
 
 import ipaddress
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from kraft.metadata.client_quotas import (
@@ -12,7 +12,6 @@ from kraft.metadata.client_quotas import (
     PRODUCER_RATE,
     REQUEST_PERCENTAGE,
     Quotas,
-    by_entity,
     entities_of,
     limit_of,
 )
@@ -52,27 +51,22 @@ class _Meters:
 class ClientRates:
     """Quotas of users and client ids that are in force here."""
 
-    NAMES: Final = (PRODUCER_RATE, CONSUMER_RATE, REQUEST_PERCENTAGE)
-
     def __init__(self, samples: int, sample_ms: int) -> None:
         self.meters = _Meters(samples, sample_ms)
-        self._all: Quotas = {}
-        self._quotas: Quotas | None = {}
+        self._quotas: Quotas = {}
 
     def update(self, quotas: Quotas) -> bool:
-        """Put these quotas in force; the counts stay. Return whether any may exist. Quotas can be many and can change
-        many times in a row, so they are only evaluated at the next `find`."""
-        self._all, self._quotas = quotas, None
+        """Put these quotas in force; the counts stay. Return whether any may exist."""
+        self._quotas = quotas
         return bool(quotas)
 
     def find(self, client_id: bytes) -> tuple[Meter, Meter, Meter]:
         """Return the meters of a client's produced bytes, of its fetched bytes, and of the nanoseconds that its
         requests use. None: no quota limits it."""
-        quotas = self._quotas = by_entity(self._all, self.NAMES) if self._quotas is None else self._quotas
         levels = entities_of(ANONYMOUS, client_id.decode("utf-8", "replace"))
 
         def meter(name: str, unit: int = 1) -> Meter:
-            limit = limit_of(quotas, levels, name)
+            limit = limit_of(self._quotas, levels, name)
             return None if limit is None else self.meters.get(limit.shared, name, limit.value * unit)
 
         return meter(PRODUCER_RATE), meter(CONSUMER_RATE), meter(REQUEST_PERCENTAGE, NANOSECONDS_OF_PERCENT)
@@ -112,15 +106,26 @@ class ConnectionRates:
     def __init__(self, samples: int, sample_ms: int) -> None:
         self.meters = _Meters(samples, sample_ms)
         self._sample_ms = sample_ms
-        self._all: Quotas = {}
-        self._rates: dict[str | None, float] | None = {}
+        self._rates: dict[str | None, dict[str | None, float]] = {}
+        """Rates of an address by its spellings in the quotas; None: of each address without a rate of its own."""
         self._samples = samples
         self._together = _Pace(samples, sample_ms)
         self._by_listener: dict[str, _Pace] = {}
 
-    def update(self, quotas: Quotas) -> None:
-        """Put these quotas in force; the counts stay."""
-        self._all, self._rates = quotas, None
+    def update(self, quotas: Quotas, changed: Iterable[QuotaEntity]) -> None:
+        """Put the quotas of these entities in force; the counts stay."""
+        for entity in changed:
+            if len(entity) != 1 or entity[0][0] != IP:
+                continue
+            name = entity[0][1]
+            address = name if name is None else _address(name)
+            spellings = self._rates.setdefault(address, {})
+            spellings.pop(name, None)
+            rate = quotas.get(entity, {}).get(CONNECTION_RATE)
+            if rate is not None and rate >= 0:
+                spellings[name] = rate
+            if not spellings:
+                del self._rates[address]
 
     def update_all(self, rate_max: int) -> None:
         """Set the limit of all addresses together in connections per second: `max.connection.creation.rate`."""
@@ -145,16 +150,13 @@ class ConnectionRates:
     def throttle_ms(self, host: str, clock_ms: Callable[[], int]) -> int:
         """Count a connection. A positive result means that it is one too many and is not counted: it is to wait that
         long before it is closed, at most one sample."""
-        if self._rates is None:
-            self._rates = {name if name is None else _address(name): limits[CONNECTION_RATE]
-                           for [(_, name), *others], limits in by_entity(self._all, [CONNECTION_RATE]).items()
-                           if not others and CONNECTION_RATE in limits}
         if not self._rates:
             return 0
         address = _address(host)
-        rate = self._rates.get(address, self._rates.get(None))
-        if rate is None:
+        spellings = self._rates.get(address) or self._rates.get(None)
+        if spellings is None:
             return 0
+        rate = next(reversed(spellings.values()))
         meter, now_ms = self.meters.get(((IP, address),), CONNECTION_RATE, rate), clock_ms()
         meter.record(1, now_ms)
         throttle_ms = min(meter.throttle_ms(now_ms), self._sample_ms)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kraft.controller.decision import RefusedError
-from kraft.metadata.client_quotas import ANONYMOUS, MUTATION_RATE, Quotas, by_entity, entities_of, limit_of
+from kraft.metadata.client_quotas import ANONYMOUS, MUTATION_RATE, Quotas, entities_of, limit_of
 from kraft.metadata.image import QuotaEntity
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
@@ -81,8 +81,6 @@ class MutationQuotas:
 
     def __init__(self, samples: int, sample_ms: int) -> None:
         self._window_seconds = samples * sample_ms / 1000
-        self._seen: Quotas | None = None
-        self._quotas: Quotas = {}
         self._buckets: dict[QuotaEntity, _Bucket] = {}
 
     def charge(self, quotas: Quotas, request: Message, version: int, client_id: str | None,
@@ -91,11 +89,9 @@ class MutationQuotas:
         strict_since = STRICT_SINCE.get(type(request))
         if strict_since is None or client_id is None:
             return UNLIMITED
-        if quotas is not self._seen:
-            self._seen, self._quotas = quotas, by_entity(quotas, [MUTATION_RATE])
-        if not self._quotas:
+        if not quotas:
             return UNLIMITED
-        limit = limit_of(self._quotas, entities_of(ANONYMOUS, client_id), MUTATION_RATE)
+        limit = limit_of(quotas, entities_of(ANONYMOUS, client_id), MUTATION_RATE)
         if limit is None or limit.value <= 0:
             return UNLIMITED
         burst = limit.value * self._window_seconds

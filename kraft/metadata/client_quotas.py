@@ -5,7 +5,7 @@ kind. A quota of a user is shared by all clients of the user, one of a client id
 security off every client is the user ANONYMOUS.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kraft.metadata.image import QuotaEntity
@@ -42,17 +42,14 @@ def entities_of(user: str, client_id: str) -> list[tuple[QuotaEntity, QuotaEntit
     return [*levels, *((((CLIENT_ID, name),), alone) for name in (client_id, None))]
 
 
-def by_entity(quotas: Quotas, names: Collection[str]) -> Quotas:
-    """Return the quotas that limit any of `names`; parts of entities are sorted by type. Values that no controller of
-    this version commits (below 0, not a number) limit nothing."""
-    return {tuple(sorted(entity, key=lambda part: part[0])): {key: value for key, value in limits.items() if value >= 0}
-            for entity, limits in quotas.items() if not limits.keys().isdisjoint(names)}
-
-
 def limit_of(quotas: Quotas, levels: list[tuple[QuotaEntity, QuotaEntity]], name: str) -> Limit | None:
-    """Return the quota of `by_entity` that applies to a client with these `entities_of`; None: no limit."""
+    """Return the quota that applies to a client with these `entities_of`; None: no limit. The parts of an entity may be
+    in either order. Values that no controller of this version commits (below 0, not a number) limit nothing.
+
+    The cost does not depend on the number of quotas: any client can make others wait for this, by changing quotas."""
     for entity, shared in levels:
-        value = quotas.get(entity, {}).get(name)
-        if value is not None:
-            return Limit(value, shared)
+        for key in (entity, entity[::-1]):
+            value = quotas.get(key, {}).get(name)
+            if value is not None and value >= 0:
+                return Limit(value, shared)
     return None

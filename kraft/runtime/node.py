@@ -9,7 +9,7 @@ reverse.
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from functools import partial
 from itertools import compress
@@ -32,7 +32,7 @@ from kraft.config.quorum import check_quorum, is_sole_controller, static_voters
 from kraft.controller.local_broker import LocalBroker, State
 from kraft.log_dir import LogDir, TopicPartition, new_cluster_id
 from kraft.metadata.delta import MetadataDelta
-from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, BrokerRegistration, MetadataImage
+from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, BrokerRegistration, MetadataImage, QuotaEntity
 from kraft.metadata.image import Endpoint as ImageEndpoint
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.apis import API_BY_KEY
@@ -251,7 +251,7 @@ class Node:
         self._applied(self.control.image)
         attempt = self.broker.faults.attempt
         attempt("addresses of brokers", partial(self._learn_endpoints, self.broker.image))
-        attempt("client quotas", partial(self._limit_clients, self.broker.image))
+        attempt("client quotas", partial(self._limit_clients, self.broker.image, self.broker.image.quotas))
         self._apply_broker_settings()
         self.moves.recover(self.broker.image)
         self.replicas.sort_out(self.broker.image)
@@ -375,7 +375,7 @@ class Node:
             self.replicas.reconfigure(sorted(each.name for each in touched if each.type == TOPIC_RESOURCE))
         attempt = self.broker.faults.attempt
         if delta.quotas.touched:
-            attempt("client quotas", partial(self._limit_clients, image))
+            attempt("client quotas", partial(self._limit_clients, image, delta.quotas.touched))
         if delta.features.touched:
             attempt("features", self._publish_versions)
             attempt("cordoned log directories", self._cordon)    # none below the metadata.version that has them
@@ -402,10 +402,10 @@ class Node:
             self.fail(cause)
         self.replicas.lose_path(path, cause)
 
-    def _limit_clients(self, image: MetadataImage) -> None:
-        """Apply the client quotas of the image, which may have changed."""
+    def _limit_clients(self, image: MetadataImage, changed: Iterable[QuotaEntity]) -> None:
+        """Apply the client quotas of the image, which may have changed for these entities."""
         self.quotas.look_up_with(self.client_rates.find if self.client_rates.update(image.quotas) else None)
-        self.connection_rates.update(image.quotas)
+        self.connection_rates.update(image.quotas, changed)
 
     def _learn_endpoints(self, image: MetadataImage) -> None:
         """Install the address of each broker, for clients that send a request to the wrong one (KIP-951). The addresses

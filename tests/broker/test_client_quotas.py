@@ -1,10 +1,15 @@
 """Client quotas: which quota applies to a client, and which clients share one."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from kraft.broker.client_quotas import METERS_MAX, ClientRates, ConnectionRates
+from kraft.controller.mutation_quotas import MutationQuotas
 from kraft.metadata.client_quotas import CONNECTION_RATE, CONSUMER_RATE, PRODUCER_RATE, REQUEST_PERCENTAGE
 from kraft.metadata.image import QuotaEntity
+from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
 
 # From the most specific to the least. The client is `app`, of the user that all clients have without security.
 LEVELS: tuple[QuotaEntity, ...] = (
@@ -61,15 +66,57 @@ def test_an_address_may_connect_so_often(host: str) -> None:
     """The rate applies to all samples but one; refused connections do not count. Other addresses have the default."""
     rates = ConnectionRates(samples=3, sample_ms=1000)
     assert rates.throttle_ms(host, lambda: 10_000) == 0
-    rates.update({(("ip", "192.0.2.1"),): {CONNECTION_RATE: 2.0}, (("ip", None),): {CONNECTION_RATE: 1.0},
-                  (("ip", "192.0.2.9"),): {"x": 1.0}})
+    quotas = {(("ip", "192.0.2.1"),): {CONNECTION_RATE: 2.0}, (("ip", None),): {CONNECTION_RATE: 1.0},
+              (("ip", "192.0.2.9"),): {"x": 1.0}}
+    rates.update(quotas, quotas)
     assert [rates.throttle_ms(host, lambda: 10_000) > 0 for _ in range(6)] == [False] * 4 + [True] * 2
     assert [rates.throttle_ms("192.0.2.2", lambda: 10_000) > 0 for _ in range(3)] == [False, False, True]
     assert rates.throttle_ms("no address", lambda: 10_000) == 0
     assert 0 < rates.throttle_ms(host, lambda: 10_000) <= 1000
     assert rates.throttle_ms(host, lambda: 13_000) == 0, "its time is over"
-    rates.update({})
+    rates.update({}, quotas)
     assert rates.throttle_ms(host, lambda: 13_000) == 0
+
+
+def test_an_address_that_quotas_spell_in_two_ways_has_the_last_rate() -> None:
+    rates = ConnectionRates(samples=2, sample_ms=1000)
+    quotas = {(("ip", "::1"),): {CONNECTION_RATE: 1.0}, (("ip", "0:0:0:0:0:0:0:1"),): {CONNECTION_RATE: 3.0}}
+    rates.update(quotas, quotas)
+    assert [rates.throttle_ms("::1", lambda: 10_000) > 0 for _ in range(4)] == [False] * 3 + [True]
+    del quotas[(("ip", "0:0:0:0:0:0:0:1"),)]
+    rates.update(quotas, [(("ip", "0:0:0:0:0:0:0:1"),), (("ip", "::2"), ("user", "u"))])
+    assert [rates.throttle_ms("::1", lambda: 20_000) > 0 for _ in range(2)] == [False, True]
+
+
+class Counted(dict[QuotaEntity, dict[str, float]]):
+    """Quotas that count how many are read, and that nobody iterates over."""
+
+    reads = 0
+
+    def get(self, *found: Any) -> Any:
+        self.reads += 1
+        return super().get(*found)
+
+    def __iter__(self) -> Iterator[QuotaEntity]:
+        raise AssertionError("the time of a request would depend on the number of quotas")
+
+    items = keys = values = __iter__  # type: ignore[assignment]
+
+
+def test_a_client_among_very_many_quotas_is_found_by_its_name() -> None:
+    """Each change of a quota makes the next request of each client find its quotas again."""
+    quotas = Counted({(("user", f"{number}"),): {PRODUCER_RATE: 1.0} for number in range(1_000)})
+    quotas[(("user", "ANONYMOUS"), ("client-id", "app"))] = {PRODUCER_RATE: 7.0, CONSUMER_RATE: float("nan")}
+    rates = ClientRates(samples=2, sample_ms=1000)
+    rates.update(quotas)
+    producing, fetching, _ = rates.find(b"app")
+    assert producing is not None and producing.rate == 7 and fetching is None
+    charge = MutationQuotas(2, 1000).charge(quotas, CreateTopicsRequest(), 7, "app", 0)
+    assert charge.bucket is None
+    addresses = ConnectionRates(samples=2, sample_ms=1000)
+    addresses.update(quotas, [(("ip", "::1"),)])
+    assert addresses.throttle_ms("::1", lambda: 0) == 0
+    assert quotas.reads < 64
 
 
 def test_all_together_may_connect_so_often() -> None:

@@ -465,7 +465,7 @@ async def test_who_connects_too_often_waits_and_is_closed() -> None:
     """The node reads nothing that the client sends; other addresses are served at once."""
     async with node() as it:
         it.server.rates = ConnectionRates(samples=2, sample_ms=20)
-        it.server.rates.update({(("ip", "127.0.0.1"),): {CONNECTION_RATE: 1e-9}})
+        it.server.rates.update({(("ip", "127.0.0.1"),): {CONNECTION_RATE: 1e-9}}, [(("ip", "127.0.0.1"),)])
         first, refused = await it.connect(), await it.connect()
         other = await asyncio.open_connection("127.0.0.1", it.port, local_addr=("127.0.0.2", 0))
         for _, writer in (first, refused, other):
