@@ -16,7 +16,7 @@ this broker: it is logged, and it closes the connection too.
 """
 
 import heapq
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from kraft.protocol.apis import API_BY_NAME
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Steps = Generator[None, None, None]
 Element = TypeVar("Element")
+Hashed = TypeVar("Hashed", bound=Hashable)
 Result = TypeVar("Result")
 
 
@@ -55,6 +56,7 @@ Registered = TypeVar("Registered", bound=Handler)
 
 STEP: Final = 64
 SORTED_AT_ONCE: Final = 1024
+COUNTED_AT_ONCE: Final = 256
 HANDLERS: Final[dict[int, Handler]] = {}
 """Handlers of the files imported so far; `kraft.broker.apis.handler_of` imports a missing one."""
 
@@ -66,6 +68,16 @@ def each_step(make: Callable[[Element], Result], elements: Iterable[Element]) ->
         results.append(make(each))
         yield
     return results
+
+
+def counted_steps(elements: Iterable[Hashed]) -> Generator[None, None, dict[Hashed, int]]:
+    """Return how often each element occurs, in the order of the first ones. In steps."""
+    counts: dict[Hashed, int] = {}
+    for number, each in enumerate(elements):
+        counts[each] = counts.get(each, 0) + 1
+        if number % COUNTED_AT_ONCE == COUNTED_AT_ONCE - 1:
+            yield
+    return counts
 
 
 def sorted_steps(elements: Iterable[Any]) -> Generator[None, None, list[Any]]:

@@ -153,7 +153,7 @@ PLANS: Final[dict[type[Message], Plan]] = {
     AlterClientQuotasRequest: Plan(((Level("entries", "entries"),),), 128, CHANGES_MAX,
                                    lambda entry: max(1, _quota_entries(entry)), _entity, _quota_entries),
     AlterUserScramCredentialsRequest: Plan(
-        ((Level("deletions", "results"),), (Level("upsertions", "results"),)), 128, CHANGES_MAX, same=_name),
+        ((Level("deletions", "results"),), (Level("upsertions", "results"),)), 64, CHANGES_MAX, same=_name),
     ElectLeadersRequest: Plan(((Level("topic_partitions", "replica_election_results", ("topic",)),
                                 Level("partitions", "partition_result")),), 128),
     AlterPartitionReassignmentsRequest: Plan(

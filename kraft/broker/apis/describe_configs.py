@@ -4,12 +4,12 @@ Resources are topics, this broker (its id, or "" for the dynamic defaults of all
 client-metrics subscriptions.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from kraft.broker.api import Answer, RequestContext, Steps, serves
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, serves
 from kraft.broker.broker import Broker
 from kraft.config import tables
 from kraft.config.effective import (
@@ -69,19 +69,20 @@ def describe_configs(broker: Broker, request: DescribeConfigsRequest, _context: 
         named.setdefault((each.resource_type, each.resource_name), each)
         yield
     for resource in named.values():
-        results.append(_result(broker, request, resource))
+        keys = yield from counted_steps(resource.configuration_keys or ())
+        results.append(_result(broker, request, resource, keys))
         yield
     answer(DescribeConfigsResponse(results=results))
 
 
 def _result(broker: Broker, request: DescribeConfigsRequest,
-            resource: DescribeConfigsResource) -> DescribeConfigsResult:
+            resource: DescribeConfigsResource, keys: Collection[str]) -> DescribeConfigsResult:
+    """Return the settings with these `keys`; without any, all."""
     try:
         found = _settings(broker, resource)
         code, message = ErrorCode.NONE, None
     except _RefusedError as refused:
         found, code, message = [], refused.code, str(refused)
-    keys = dict.fromkeys(resource.configuration_keys or ())
     configs = [_told(each, request, resource) for each in found if not keys or each.setting.name in keys]
     return DescribeConfigsResult(
         error_code=code, error_message=message, resource_type=resource.resource_type,

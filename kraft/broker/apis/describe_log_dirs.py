@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Generator, Mapping
 from typing import Final
 
-from kraft.broker.api import Answer, RequestContext, Steps, serves, sorted_steps
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, serves, sorted_steps
 from kraft.broker.broker import Broker
 from kraft.broker.ports import LogDirUsage
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
@@ -27,11 +27,11 @@ def describe_log_dirs(broker: Broker, request: DescribeLogDirsRequest, _context:
     """Answer with all logs when no topics are given; a topic without partitions means all of its partitions here."""
     while broker.table.settle():
         yield
-    wanted: dict[str, dict[int, None]] | None = None
+    wanted: dict[str, dict[int, int]] | None = None
     if request.topics is not None:
         wanted = {}
         for topic in request.topics:
-            wanted[topic.topic] = dict.fromkeys(topic.partitions)
+            wanted[topic.topic] = yield from counted_steps(topic.partitions)
             yield
     response = DescribeLogDirsResponse()
     for each in broker.log_dirs.usage():
@@ -40,7 +40,7 @@ def describe_log_dirs(broker: Broker, request: DescribeLogDirsRequest, _context:
     answer(response)
 
 
-def _directory(usage: LogDirUsage, wanted: Mapping[str, Mapping[int, None]] | None, *,
+def _directory(usage: LogDirUsage, wanted: Mapping[str, Mapping[int, int]] | None, *,
                cordoned: bool) -> Generator[None, None, DescribeLogDirsResult]:
     topics: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
     for each in (yield from sorted_steps(usage.logs)):

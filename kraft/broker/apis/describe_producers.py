@@ -3,7 +3,7 @@ partition knows, whether it leads or follows."""
 
 from functools import partial
 
-from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, each_step, serves
 from kraft.broker.broker import Broker
 from kraft.log_dir import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -23,8 +23,8 @@ def describe_producers(broker: Broker, request: DescribeProducersRequest, _conte
     """Answer with one result and error per partition; one that is named twice is described once."""
     topics = []
     for topic in request.topics:
-        partitions = yield from each_step(partial(_partition, broker, topic.name),
-                                          list(dict.fromkeys(topic.partition_indexes)))
+        indexes = yield from counted_steps(topic.partition_indexes)
+        partitions = yield from each_step(partial(_partition, broker, topic.name), indexes)
         topics.append(TopicResponse(name=topic.name, partitions=partitions))
         yield
     answer(DescribeProducersResponse(topics=topics))

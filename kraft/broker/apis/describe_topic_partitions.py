@@ -1,17 +1,17 @@
 """DescribeTopicPartitions (key 75), version 0: topics in the order of their names, in pages with a cursor (KIP-966)."""
 
 from bisect import bisect_left
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from typing import NamedTuple
 
-from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves, sorted_steps
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, each_step, serves, sorted_steps
 from kraft.broker.authorized import TOPIC_OPERATIONS
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import is_internal
 from kraft.broker.topic_views import absence_of, named_leader, offline_replicas
 from kraft.metadata.image import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
+from kraft.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
 from kraft.protocol.messages.describe_topic_partitions_response import (
     Cursor,
     DescribeTopicPartitionsResponse,
@@ -32,12 +32,10 @@ def describe_topic_partitions(broker: Broker, request: DescribeTopicPartitionsRe
                               answer: Answer) -> Steps:
     """Answer with at most as many partitions as client and broker allow. The cursor names the start of the next page: a
     partition of a requested topic. A leader whose process has ended is not named (`kraft.broker.leader_checks`)."""
-    asked = [topic.name for topic in request.topics]
+    asked = yield from counted_steps(topic.name for topic in request.topics)
     if request.cursor is not None and (
             request.cursor.partition_index < 0 or (asked and request.cursor.topic_name not in asked)):
-        answer(DescribeTopicPartitionsResponse(topics=[
-            DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=name)
-            for name in asked]))
+        answer(DescribeTopicPartitionsResponse(topics=(yield from each_step(_invalid, request.topics))))
         return
     page = yield from _page(broker, request, asked)
     image = broker.image
@@ -50,10 +48,14 @@ def describe_topic_partitions(broker: Broker, request: DescribeTopicPartitionsRe
     broker.leaders.submit(leaders, lambda ended: context.run(_respond(broker, context, page, ended, answer)))
 
 
+def _invalid(topic: TopicRequest) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+
+
 def _page(broker: Broker, request: DescribeTopicPartitionsRequest,
-          asked: list[str]) -> Generator[None, None, _Page]:
+          asked: Collection[str]) -> Generator[None, None, _Page]:
     room = min(max(request.response_partition_limit, 1), broker.integer("max.request.partition.size.limit"))
-    names = yield from sorted_steps(dict.fromkeys(asked) if asked else broker.image.topic_ids)
+    names = yield from sorted_steps(asked or broker.image.topic_ids)
     first = 0
     if request.cursor is not None:
         names = names[bisect_left(names, request.cursor.topic_name):]

@@ -14,12 +14,11 @@ A real time and the largest time require reading records. Data of them that is n
 before any partition is answered.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Final, Literal
 
-from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, each_step, serves
 from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
@@ -63,7 +62,8 @@ def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestCo
                 partition = broker.partition(topic.name, asked.partition_index)
                 if partition is not None and partition.is_leader:
                     waiting += _warm(broker.cold_reader, partition, asked.timestamp, go_on)
-                yield
+            yield
+        yield
     go_on()
 
 
@@ -77,7 +77,7 @@ def _warm(cold_reader: ColdReader, partition: Partition, timestamp: int, done: C
 def _respond(broker: Broker, request: ListOffsetsRequest, context: RequestContext, answer: Answer) -> Steps:
     topics = []
     for topic in request.topics:
-        counts = Counter(each.partition_index for each in topic.partitions)
+        counts = yield from counted_steps(each.partition_index for each in topic.partitions)
         partitions = yield from each_step(partial(_partition, broker, topic.name, counts, request, context),
                                           topic.partitions)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
@@ -85,7 +85,7 @@ def _respond(broker: Broker, request: ListOffsetsRequest, context: RequestContex
     answer(ListOffsetsResponse(topics=topics))
 
 
-def _partition(broker: Broker, topic: str, counts: Counter[int], request: ListOffsetsRequest, context: RequestContext,
+def _partition(broker: Broker, topic: str, counts: dict[int, int], request: ListOffsetsRequest, context: RequestContext,
                asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
     if counts[asked.partition_index] > 1:
         return _refused(asked, ErrorCode.INVALID_REQUEST)
