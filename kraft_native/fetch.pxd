@@ -7,7 +7,7 @@ from kraft_native.client_quotas cimport ClientQuotas
 from kraft_native.coldread cimport ColdReader, Warming
 from kraft_native.fetch_entry cimport FetchEntry, ReadRules
 from kraft_native.fetch_session cimport FetchSession, SessionCache
-from kraft_native.fetch_wire cimport FetchParams
+from kraft_native.fetch_wire cimport FetchCursor, FetchParams
 from kraft_native.purgatory cimport Parked
 from kraft_native.reply cimport Reply, RequestHandler
 from kraft_native.slices cimport SliceQueue
@@ -28,8 +28,11 @@ cdef class FetchHandler(RequestHandler):
     cdef object on_follower        # called with a follower's connection when its session begins; None: nobody
     cdef Scratch out
 
-    # Finds or begins the fetch's session. Kafka's error for the whole request, 0 when it may continue.
-    cdef int open_session(self, ParkedFetch fetch, int version, list forgotten) except -1
+    cdef int limit(self, ParkedFetch fetch) except -1
+    # Finds the session that the fetch continues. Kafka's error for the whole request, 0 when it may continue.
+    cdef int find_session(self, ParkedFetch fetch) except -1
+    # Chooses the entries to read, after the session was updated with the request. The same errors.
+    cdef int continue_session(self, ParkedFetch fetch, bint updated) except -1
 
 
 cdef class ParkedFetch(Parked):
@@ -38,6 +41,10 @@ cdef class ParkedFetch(Parked):
     cdef Reply reply
     cdef FetchParams params
     cdef list entries              # FetchEntry of each partition to read
+    # Of a large request, while it is decoded.
+    cdef FetchCursor cursor
+    cdef object body_owner         # keeps the bytes
+    cdef bint receiving            # the generator that decoded it continues with the round of reads
 
     cdef bytes rack                # of a consumer that may be sent to another replica; else None
     cdef bytes near                # the nodes in that rack, for one round
@@ -59,6 +66,8 @@ cdef class ParkedFetch(Parked):
     cdef list spent                # entries of an answered long request, to be freed in slices
     cdef int64_t bytes_ready       # least size of its reply at the last read, plus what moved since
 
+    cdef int receive_in_steps(self, const uint8_t* body, Py_ssize_t body_bytes) except -1
+    cdef int refuse_session(self, int error) except -1
     cdef int start(self) except -1
     # Reads, and answers if there is enough, or with whatever is available when `final`. True when it waits no longer.
     cdef bint attempt(self, bint final) except -1
@@ -66,6 +75,8 @@ cdef class ParkedFetch(Parked):
     cdef int read_more(self, Py_ssize_t count) except -1
     # All entries were read: answers, if there is enough.
     cdef bint end_round(self) except -1
+    cdef bint has_enough(self) noexcept
+    cdef int wait_for_more(self) except -1
     cdef int park(self) except -1
     # In a follower's session: the entries to read now.
     cdef int take_up(self) except -1
@@ -77,8 +88,14 @@ cdef class ParkedFetch(Parked):
     cdef int answer(self) except -1
     cdef bint charge(self) except -1
     cdef int answer_throttled(self) except -1
-    cdef int begin(self) except -1
-    cdef int16_t choose(self) except -2
+    cdef bint is_throttled(self) except -1
+    cdef int16_t session_error(self) noexcept
+    cdef int32_t session_id(self, int16_t error) noexcept
+    cdef int begin(self, FetchSession session) except -1
+    # Of the entries from `start` on and before `end`.
+    cdef int introduce(self, Py_ssize_t start, Py_ssize_t end) except -1
+    cdef int choose(self, Py_ssize_t start, Py_ssize_t end) except -1
+    cdef int account(self, Py_ssize_t start, Py_ssize_t end) except -1
     cdef int leave(self) except -1
     cdef int forget(self) except -1
 

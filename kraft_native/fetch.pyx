@@ -8,8 +8,8 @@ A fetch is answered at once when it has MinBytes, or an error, or a diverging ep
 waits in the purgatory. A waiting fetch adds up the bytes that its partitions report. Only when the sum could reach
 MinBytes does it read again, which gives the exact number.
 
-A request with very many partitions is read in slices of the loop's time (`slices.pyx`). Nothing further of its
-connection is processed until it is answered.
+A request with very many partitions is decoded, read and answered in slices of the loop's time (`slices.pyx`). Nothing
+further of its connection is processed until it is answered.
 
 Another thread loads data that is not in memory; before that, the index that says where the data is. The fetch reads
 again when all of it has arrived, a few times at most.
@@ -31,11 +31,12 @@ from kraft_native.errors cimport (
 )
 from kraft_native.fetch_entry cimport FetchEntry, ReadRules
 from kraft_native.fetch_wire cimport (
-    FETCH_BY_ID_FROM, FETCH_VERSION_MAX, FETCH_VERSION_MIN, decode_fetch, encode_fetch,
+    FETCH_BY_ID_FROM, FETCH_DECODED, FETCH_DECODES, FETCH_PARTITIONS_MAX, FETCH_VERSION_MAX, FETCH_VERSION_MIN,
+    FetchCursor, FetchEncoding, begin_encoding, decode_fetch, encode_fetch, encode_some, end_encoding, fetch_cursor,
+    no_leaders, partition_bytes_min,
 )
 from kraft_native.logcore cimport ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE, ISOLATION_LOG_END
 from kraft_native.purgatory cimport PARKED_FETCH
-from kraft_native.span cimport Span, span_of
 
 from kraft_native.errors import InvalidArgumentError
 
@@ -46,6 +47,7 @@ cdef enum:
     # compaction has left nothing.
     COLD_LOOKS_MAX = 6
     ENTRIES_AT_ONCE_MAX = 1024     # a fetch with more is read in slices
+    BODY_AT_ONCE_MAX = 16 * 1024   # a larger body, which may name more, is decoded in slices
     STEP_ENTRIES = 128
     STEP_FREED = 1024
     ENTRY_BYTES = 256              # memory of requests charged for an entry of a long request
@@ -88,31 +90,41 @@ cdef class FetchHandler(RequestHandler):
         self.out = Scratch()
 
     cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1:
-        cdef Span span = span_of(body, body_bytes)
         cdef ParkedFetch fetch = ParkedFetch.__new__(ParkedFetch)
         cdef list forgotten = []
-        cdef int version = reply.api_version, error
+        cdef FetchCursor at
+        cdef int error
+        if not FETCH_VERSION_MIN <= reply.api_version <= FETCH_VERSION_MAX:
+            return reply.refuse()
         fetch.kind = PARKED_FETCH
         fetch.handler = self
         fetch.reply = reply
         fetch.entries = []
-        if not FETCH_VERSION_MIN <= version <= FETCH_VERSION_MAX or not decode_fetch(
-            &span, version, &fetch.params, fetch.entries, forgotten
-        ):
+        if self.slices is not None and body_bytes > BODY_AT_ONCE_MAX:
+            return fetch.receive_in_steps(body, body_bytes)
+        at = fetch_cursor(body, body_bytes)
+        if decode_fetch(&at, reply.api_version, &fetch.params, fetch.entries, forgotten, 2 + body_bytes):
             return reply.refuse()
+        self.limit(fetch)
+        error = self.find_session(fetch)
+        if error == ERROR_NONE and fetch.session is not None:
+            error = self.continue_session(
+                fetch, self.sessions.update(fetch.session, fetch.entries, forgotten, monotonic_ms()))
+        return fetch.start() if error == ERROR_NONE else fetch.refuse_session(error)
+
+    cdef int limit(self, ParkedFetch fetch) except -1:
+        """Apply the limits of the node and of the client. The request's bytes are not needed after this."""
         fetch.params.max_bytes = max(0, <int32_t>min(fetch.params.max_bytes, self.bytes_max))
         if self.quotas is not None and fetch.params.replica_id < 0:
-            fetch.params.max_bytes = <int32_t>self.quotas.response_bytes_max(reply.client_id, fetch.params.max_bytes)
+            fetch.params.max_bytes = <int32_t>self.quotas.response_bytes_max(
+                fetch.reply.client_id, fetch.params.max_bytes)
         fetch.params.min_bytes = min(fetch.params.min_bytes, fetch.params.max_bytes)
         if self.by_rack and fetch.params.rack_bytes > 0 and fetch.params.replica_id < 0:
             fetch.rack = PyBytes_FromStringAndSize(<const char*>fetch.params.rack, fetch.params.rack_bytes)
-        error = self.open_session(fetch, version, forgotten)
-        if error != ERROR_NONE:
-            self.count_error(error)
-            return reply.finish(encode_fetch(reply, self.table, <int16_t>error, 0, [], self.out))
-        return fetch.start()
+        fetch.params.rack = NULL
+        return 0
 
-    cdef int open_session(self, ParkedFetch fetch, int version, list forgotten) except -1:
+    cdef int find_session(self, ParkedFetch fetch) except -1:
         cdef FetchParams* params = &fetch.params
         cdef FetchSession session
         cdef Parked waiting
@@ -126,18 +138,23 @@ cdef class FetchHandler(RequestHandler):
             return ERROR_FETCH_SESSION_ID_NOT_FOUND
         if session.epoch != params.session_epoch:
             return ERROR_INVALID_FETCH_SESSION_EPOCH
-        if session.by_id != (version >= FETCH_BY_ID_FROM):
+        if session.by_id != (fetch.reply.api_version >= FETCH_BY_ID_FROM):
             return ERROR_FETCH_SESSION_TOPIC_ID_ERROR
         waiting = session.waiting              # held: it releases the session
         if waiting is not None and session.of_follower:
             # A follower that sends another request has more partitions now: they need not wait for the previous
             # request.
             waiting.expire()
-        if not self.sessions.update(session, fetch.entries, forgotten, monotonic_ms()):
+        fetch.session = session
+        return ERROR_NONE
+
+    cdef int continue_session(self, ParkedFetch fetch, bint updated) except -1:
+        cdef FetchSession session = fetch.session
+        if not updated:
+            fetch.session = None
             # With nothing left to fetch the session ends without an error; without room for more the client must begin
             # again.
             return ERROR_NONE if not session.entries else ERROR_FETCH_SESSION_ID_NOT_FOUND
-        fetch.session = session
         fetch.session_epoch = session.epoch
         fetch.entries = session.due(session.used_ms, self.sessions.upkeep_ms)
         return ERROR_NONE
@@ -145,6 +162,57 @@ cdef class FetchHandler(RequestHandler):
 
 @cython.final
 cdef class ParkedFetch(Parked):
+
+    cdef int receive_in_steps(self, const uint8_t* body, Py_ssize_t body_bytes) except -1:
+        """Decode a large request in slices. Memory is charged for all partitions that it may name."""
+        cdef Reply reply = self.reply
+        self.body_owner = reply.sink.keep_body(&body, body_bytes)
+        self.cursor = fetch_cursor(body, body_bytes)
+        reply.alone = True
+        reply.held_bytes = body_bytes + ENTRY_BYTES * min(
+            body_bytes // partition_bytes_min(reply.api_version), <Py_ssize_t>FETCH_PARTITIONS_MAX)
+        self.in_steps = True
+        return self.handler.slices.later(reply, self.receiving_steps(), True)
+
+    def receiving_steps(self):
+        """Decode the request and find its session, slice by slice. Loop's thread."""
+        cdef list forgotten = [], decoded = self.entries
+        cdef int found = FETCH_DECODES, error = ERROR_NONE
+        while found == FETCH_DECODES and self.reply.sink is not None:
+            found = decode_fetch(&self.cursor, self.reply.api_version, &self.params, decoded, forgotten, STEP_ENTRIES)
+            yield
+        if found == FETCH_DECODED:
+            self.handler.limit(self)
+            error = self.handler.find_session(self)
+            if error == ERROR_NONE and self.session is not None:
+                error = self.handler.continue_session(self, (yield from self.handler.sessions.update_steps(
+                    self.session, decoded, forgotten, STEP_ENTRIES)))
+        self.in_steps = False
+        self.body_owner = None
+        if self.reply.sink is None:        # the client has disconnected
+            self.entries = []
+            self.reply.skip()
+        elif found != FETCH_DECODED:
+            self.reply.refuse()
+        elif error != ERROR_NONE:
+            self.refuse_session(error)
+        else:
+            self.receiving = True
+            self.start()
+            self.receiving = False
+            if self.in_steps:
+                yield from self.steps()
+        if self.entries is decoded:        # it waits
+            decoded = []
+        while decoded or forgotten:
+            del decoded[max(0, len(decoded) - STEP_FREED):]
+            del forgotten[max(0, len(forgotten) - STEP_FREED):]
+            yield
+
+    cdef int refuse_session(self, int error) except -1:
+        self.handler.count_error(error)
+        return self.reply.finish(encode_fetch(
+            self.reply, self.handler.table, <int16_t>error, 0, [], self.handler.out))
 
     cdef int start(self) except -1:
         if not self.attempt(self.params.max_wait_ms <= 0 or (self.session is None and not self.entries)) \
@@ -223,18 +291,33 @@ cdef class ParkedFetch(Parked):
             if self.reply.at.handed_ns == 0:
                 self.reply.alone = True
                 self.reply.held_bytes = ENTRY_BYTES * len(self.entries)
-            self.handler.slices.later(self.reply, self.steps(), False)
+            if not self.receiving:
+                self.handler.slices.later(self.reply, self.steps(), True)
             return False
         self.read_more(len(self.entries))
         return self.end_round()
 
     def steps(self):
-        """Run a round of reads, slice by slice. Loop's thread."""
-        while self.read_count < len(self.entries):
+        """Run a round of reads, and answer, slice by slice. Loop's thread."""
+        while self.read_count < len(self.entries) and self.reply.sink is not None:
             self.read_more(STEP_ENTRIES)
             yield
-        self.in_steps = False
-        if not self.end_round():
+        self.put_back()
+        if self.reply.sink is None:        # the client has disconnected
+            self.in_steps = False
+            self.leave()
+            self.reply.skip()
+            self.spent, self.entries = self.entries, []
+        elif self.cold and self.fetch_cold():
+            self.in_steps = False
+            self.leave()
+        elif self.has_enough():
+            self.leave()
+            yield from self.answering_steps()
+            self.in_steps = False
+        else:
+            self.in_steps = False
+            self.wait_for_more()
             if self.purgatory is None:
                 self.park()
                 if self.purgatory is not None:
@@ -264,13 +347,20 @@ cdef class ParkedFetch(Parked):
         if self.cold and self.fetch_cold():
             self.leave()
             return True
-        if self.at_once or self.bytes_count >= self.params.min_bytes:
+        if self.has_enough():
             self.leave()
             self.answer()
             return True
+        self.wait_for_more()
+        return False
+
+    cdef bint has_enough(self) noexcept:
+        return self.at_once or self.bytes_count >= self.params.min_bytes
+
+    cdef int wait_for_more(self) except -1:
         self.forget()
         self.bytes_ready = self.bytes_count + self.stirred_bytes
-        return False
+        return 0
 
     cdef int take_up(self) except -1:
         if self.session is not None and self.session.unread is not None:
@@ -284,7 +374,7 @@ cdef class ParkedFetch(Parked):
         cdef FetchEntry entry
         if self.session is not None and self.session.unread is not None:
             for entry in self.entries:
-                if not entry.is_settled() and entry.session is self.session:
+                if (self.reply.sink is None or not entry.is_settled()) and entry.session is self.session:
                     self.session.unread[entry] = None
         return 0
 
@@ -343,37 +433,95 @@ cdef class ParkedFetch(Parked):
     # --- answering --------------------------------------------------------------------------------------------------
 
     cdef int answer(self) except -1:
-        cdef FetchEntry entry
+        cdef Py_ssize_t count = len(self.entries)
         cdef int16_t error = ERROR_NONE
-        cdef int32_t session_id = 0
         cdef list parts
-        if self.handler.quotas is not None and self.params.replica_id < 0 and not self.charge():
+        if self.is_throttled():
             return self.answer_throttled()
         if self.session is not None:
-            error = self.choose()
-            session_id = self.session.session_id if error == ERROR_NONE else 0
-        else:
-            for entry in self.entries:
-                entry.goes_out = True
-            if self.begin_session:
-                self.begin()
+            error = self.session_error()
+        if error == ERROR_NONE:
+            self.choose(0, count)
+            self.account(0, count)
+        if self.session is None and self.begin_session:
+            self.begin(self.handler.sessions.create(
+                self.entries, self.reply.api_version >= FETCH_BY_ID_FROM, self.params.replica_id >= 0,
+                self.handler.by_rack, monotonic_ms()))
             if self.session is not None:
-                session_id = self.session.session_id
-        if error != ERROR_NONE:
-            self.handler.count_error(error)
-        for entry in self.entries:
-            if entry.error != ERROR_NONE and entry.goes_out and error == ERROR_NONE:
+                self.introduce(0, count)
+        parts = encode_fetch(self.reply, self.handler.table, error, self.session_id(error),
+                             self.entries if error == ERROR_NONE else [], self.handler.out)
+        self.forget()
+        self.entries = []
+        return self.reply.finish(parts)
+
+    def answering_steps(self):
+        """Answer as `answer` does, slice by slice."""
+        cdef list entries = self.entries, parts = []
+        cdef Py_ssize_t at, count = len(entries)
+        cdef int version = self.reply.api_version
+        cdef SessionCache sessions = self.handler.sessions
+        cdef FetchSession session = None
+        cdef FetchEncoding place
+        cdef Scratch out = Scratch()
+        cdef set leaders = no_leaders(version)
+        cdef int16_t error = ERROR_NONE
+        if self.is_throttled():
+            self.spent = entries
+            self.answer_throttled()
+            return
+        if self.session is not None:
+            error = self.session_error()
+        elif self.begin_session:
+            session = sessions.prepare(count, version >= FETCH_BY_ID_FROM, self.params.replica_id >= 0,
+                                       self.handler.by_rack, monotonic_ms())
+        for at in range(0, count if error == ERROR_NONE else 0, STEP_ENTRIES):
+            self.choose(at, min(at + STEP_ENTRIES, count))
+            self.account(at, min(at + STEP_ENTRIES, count))
+            if session is not None:
+                sessions.fill(session, entries, at, min(at + STEP_ENTRIES, count))
+            yield
+        if session is not None and sessions.enroll(session):
+            self.begin(session)
+            for at in range(0, count, STEP_ENTRIES):
+                self.introduce(at, min(at + STEP_ENTRIES, count))
+                yield
+        place = begin_encoding(self.reply, error, self.session_id(error), entries if error == ERROR_NONE else [], out)
+        while error == ERROR_NONE and encode_some(&place, version, entries, out, leaders, parts, STEP_ENTRIES):
+            yield
+        end_encoding(&place, version, self.handler.table, out, leaders, parts)
+        self.forget()
+        self.entries = []
+        self.spent = entries
+        self.reply.finish(parts)
+
+    cdef int16_t session_error(self) noexcept:
+        """INVALID_FETCH_SESSION_EPOCH, counted, when another request overtook this one."""
+        if self.session.epoch == self.session_epoch:
+            return ERROR_NONE
+        self.handler.count_error(ERROR_INVALID_FETCH_SESSION_EPOCH)
+        return ERROR_INVALID_FETCH_SESSION_EPOCH
+
+    cdef int32_t session_id(self, int16_t error) noexcept:
+        return self.session.session_id if self.session is not None and error == ERROR_NONE else 0
+
+    cdef bint is_throttled(self) except -1:
+        return self.handler.quotas is not None and self.params.replica_id < 0 and not self.charge()
+
+    cdef int account(self, Py_ssize_t start, Py_ssize_t end) except -1:
+        """Count the errors of partitions, and the bytes that are sent."""
+        cdef FetchEntry entry
+        cdef Py_ssize_t at
+        for at in range(start, end):
+            entry = self.entries[at]
+            if not entry.goes_out:
+                continue
+            if entry.error != ERROR_NONE:
                 self.handler.count_error(entry.error)
-            if entry.records is not None and entry.goes_out and entry.partition is not None:
+            if entry.records is not None and entry.partition is not None:
                 entry.partition.fetched_bytes += entry.size()
                 if self.params.replica_id >= 0 and entry.partition.leader_quota is not None:
                     entry.partition.leader_quota.record(entry.size(), monotonic_ms())
-        parts = encode_fetch(self.reply, self.handler.table, error, session_id,
-                             self.entries if error == ERROR_NONE else [], self.handler.out)
-        self.forget()
-        self.spent = self.entries if len(self.entries) > ENTRIES_AT_ONCE_MAX else None
-        self.entries = []
-        self.reply.finish(parts)
         return 0
 
     cdef bint charge(self) except -1:
@@ -386,51 +534,51 @@ cdef class ParkedFetch(Parked):
 
     cdef int answer_throttled(self) except -1:
         """Reply with no partitions. No session state has changed, so the client fetches the same again."""
-        cdef int16_t error = ERROR_NONE
-        cdef int32_t session_id = 0
-        if self.session is not None:
-            if self.session.epoch != self.session_epoch:
-                error = ERROR_INVALID_FETCH_SESSION_EPOCH
-                self.handler.count_error(error)
-            else:
-                session_id = self.session.session_id
+        cdef int16_t error = ERROR_NONE if self.session is None else self.session_error()
         self.forget()
         self.entries = []
-        return self.reply.finish(encode_fetch(self.reply, self.handler.table, error, session_id, [], self.handler.out))
+        return self.reply.finish(encode_fetch(
+            self.reply, self.handler.table, error, self.session_id(error), [], self.handler.out))
 
-    cdef int begin(self) except -1:
-        """Begin a session, if there is room for one. Its client then knows the content of this reply."""
-        cdef FetchEntry entry
-        self.session = self.handler.sessions.create(self.entries, self.reply.api_version >= FETCH_BY_ID_FROM,
-                                                    self.params.replica_id >= 0, self.handler.by_rack, monotonic_ms())
-        if self.session is not None:
-            if self.session.of_follower and self.handler.on_follower is not None and self.reply.sink is not None:
-                self.handler.on_follower(self.reply.sink)
-            for entry in self.entries:
-                note_reported(entry)
-                if entry.size() > 0:
-                    self.session.move_to_end(entry)
+    cdef int begin(self, FetchSession session) except -1:
+        """Begin a session, if there was room for one."""
+        self.session = session
+        if session is not None and session.of_follower and self.handler.on_follower is not None \
+                and self.reply.sink is not None:
+            self.handler.on_follower(self.reply.sink)
         return 0
 
-    cdef int16_t choose(self) except -2:
-        """Select the partitions of the session that go into the reply."""
+    cdef int introduce(self, Py_ssize_t start, Py_ssize_t end) except -1:
+        """Note that the client of a new session knows the content of this reply."""
         cdef FetchEntry entry
-        if self.session.epoch != self.session_epoch:
-            return ERROR_INVALID_FETCH_SESSION_EPOCH       # another request overtook this one
-        for entry in self.entries:
+        cdef Py_ssize_t at
+        for at in range(start, end):
+            entry = self.entries[at]
+            note_reported(entry)
+            if entry.size() > 0:
+                self.session.move_to_end(entry)
+        return 0
+
+    cdef int choose(self, Py_ssize_t start, Py_ssize_t end) except -1:
+        """Select the partitions that go into the reply: of a session those with news."""
+        cdef FetchEntry entry
+        cdef Py_ssize_t at
+        for at in range(start, end):
+            entry = self.entries[at]
             entry.goes_out = (
-                entry.size() > 0
+                self.session is None
+                or entry.size() > 0
                 or entry.error != ERROR_NONE
                 or entry.diverging_epoch >= 0
                 or entry.preferred >= 0
                 or entry.high_watermark != entry.reported_high_watermark
                 or entry.log_start_offset != entry.reported_log_start
             )
-            if entry.goes_out:
+            if entry.goes_out and self.session is not None:
                 note_reported(entry)
                 if entry.size() > 0:
                     self.session.move_to_end(entry)
-        return ERROR_NONE
+        return 0
 
 
 cdef int note_reported(FetchEntry entry) noexcept:

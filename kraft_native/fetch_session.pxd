@@ -17,6 +17,7 @@ cdef class FetchSession(Watched):
     cdef int64_t looked_ms                 # time of the last read of all its partitions
     cdef dict unread                       # a follower's: FetchEntry -> None, those to read; None: all
     cdef bint wakes_for_marks
+    cdef Py_ssize_t reserved               # partitions that are counted for it until it is enrolled
     cdef dict entries                      # (topic as the request names it, index) -> FetchEntry, next to serve first
 
     # Its data was sent: the next time the others come first.
@@ -40,9 +41,18 @@ cdef class SessionCache:
     cdef int remove(self, int32_t session_id) except -1
     # A new session of these entries; None when there is no room for it.
     cdef FetchSession create(self, list entries, bint by_id, bint of_follower, bint wakes_for_marks, int64_t now_ms)
+    # The same in steps: `prepare` reserves the room, `fill` adds entries. `enroll` is False when others took the room.
+    cdef FetchSession prepare(self, Py_ssize_t size, bint by_id, bint of_follower, bint wakes_for_marks,
+                              int64_t now_ms)
+    cdef int fill(self, FetchSession session, list entries, Py_ssize_t start, Py_ssize_t end) except -1
+    cdef bint enroll(self, FetchSession session) except -1
     # Adds, changes and removes partitions, and advances to the next epoch. False: there is no room for new ones, or
     # nothing is left, and the session has ended.
     cdef bint update(self, FetchSession session, list entries, list forgotten, int64_t now_ms) except -1
+    # The same in steps; each is False when the session has ended.
+    cdef bint add(self, FetchSession session, list entries, Py_ssize_t start, Py_ssize_t end) except -1
+    cdef bint drop(self, FetchSession session, list forgotten, Py_ssize_t start, Py_ssize_t end) except -1
+    cdef bint renew(self, FetchSession session, int64_t now_ms) except -1
     cdef bint make_room(self, Py_ssize_t size, bint of_follower, int64_t now_ms) except -1
 
 

@@ -1,5 +1,7 @@
+from collections.abc import Generator
 from typing import final
 
+from kraft_native.fetch_entry import FetchEntry
 from kraft_native.purgatory import Watched
 
 @final
@@ -20,3 +22,6 @@ class SessionCache:
         upkeep_ms: int = 1000
     ) -> None: ...
     def __len__(self) -> int: ...
+    def update_steps(
+        self, session: FetchSession, entries: list[FetchEntry], forgotten: list[tuple[bytes, int]], step: int
+    ) -> Generator[None, None, bool]: ...

@@ -23,6 +23,7 @@ from libc.stdint cimport int32_t, int64_t
 
 cimport cython
 
+from kraft_native.clock cimport monotonic_ms
 from kraft_native.errors import InvalidArgumentError
 
 cdef enum:
@@ -91,26 +92,56 @@ cdef class SessionCache:
         return 0
 
     cdef FetchSession create(self, list entries, bint by_id, bint of_follower, bint wakes_for_marks, int64_t now_ms):
+        cdef FetchSession session = self.prepare(len(entries), by_id, of_follower, wakes_for_marks, now_ms)
+        if session is None:
+            return None
+        self.fill(session, entries, 0, len(entries))
+        return session if self.enroll(session) else None
+
+    cdef FetchSession prepare(self, Py_ssize_t size, bint by_id, bint of_follower, bint wakes_for_marks,
+                              int64_t now_ms):
         cdef FetchSession session
-        cdef FetchEntry entry
-        if not entries or not self.make_room(len(entries), of_follower, now_ms):
+        if size == 0 or not self.make_room(size, of_follower, now_ms):
             return None
         session = FetchSession.__new__(FetchSession)
-        while session.session_id == 0 or session.session_id in self.sessions:
-            # Hard to guess, like numbers of `secrets`, which is Python itself.
-            session.session_id = int.from_bytes(urandom(4), "big") & 0x7FFFFFFF
         session.epoch = 1
         session.by_id = by_id
         session.of_follower = of_follower
         session.created_ms = session.used_ms = session.looked_ms = now_ms
         session.unread = {} if of_follower else None
         session.wakes_for_marks = wakes_for_marks
-        session.entries = {(entry.topic, entry.spec.index): entry for entry in entries}
-        for entry in session.entries.values():
+        session.entries = {}
+        session.reserved = size
+        self.partition_count += size
+        return session
+
+    cdef int fill(self, FetchSession session, list entries, Py_ssize_t start, Py_ssize_t end) except -1:
+        cdef FetchEntry entry, known
+        cdef Py_ssize_t place
+        cdef tuple key
+        for place in range(start, end):
+            entry = entries[place]
+            key = (entry.topic, entry.spec.index)
+            known = session.entries.get(key)           # the last mention of a partition has its place
+            if known is not None:
+                known.exit()
+            session.entries[key] = entry
             session.admit(entry)
+        return 0
+
+    cdef bint enroll(self, FetchSession session) except -1:
+        cdef FetchEntry entry
+        self.partition_count -= session.reserved
+        if not self.make_room(len(session.entries), session.of_follower, session.created_ms):
+            for entry in session.entries.values():     # others took the room meanwhile
+                entry.exit()
+            return False
+        while session.session_id == 0 or session.session_id in self.sessions:
+            # Hard to guess, like numbers of `secrets`, which is Python itself.
+            session.session_id = int.from_bytes(urandom(4), "big") & 0x7FFFFFFF
         self.sessions[session.session_id] = session
         self.partition_count += len(session.entries)
-        return session
+        return True
 
     cdef bint make_room(self, Py_ssize_t size, bint of_follower, int64_t now_ms) except -1:
         cdef FetchSession session, victim = None
@@ -136,9 +167,31 @@ cdef class SessionCache:
         return True
 
     cdef bint update(self, FetchSession session, list entries, list forgotten, int64_t now_ms) except -1:
+        return (self.add(session, entries, 0, len(entries)) and self.drop(session, forgotten, 0, len(forgotten))
+                and self.renew(session, now_ms))
+
+    def update_steps(self, FetchSession session not None, list entries not None, list forgotten not None,
+                     Py_ssize_t step):
+        """Run `update` in steps."""
+        cdef Py_ssize_t at
+        for at in range(0, len(entries), step):
+            if not self.add(session, entries, at, min(at + step, len(entries))):
+                return False
+            yield
+        for at in range(0, len(forgotten), step):
+            if not self.drop(session, forgotten, at, min(at + step, len(forgotten))):
+                return False
+            yield
+        return self.renew(session, monotonic_ms())
+
+    cdef bint add(self, FetchSession session, list entries, Py_ssize_t start, Py_ssize_t end) except -1:
         cdef FetchEntry entry, known
+        cdef Py_ssize_t place
         cdef tuple key
-        for entry in entries:
+        if self.sessions.get(session.session_id) is not session:
+            return False
+        for place in range(start, end):
+            entry = entries[place]
             key = (entry.topic, entry.spec.index)
             known = session.entries.get(key)
             if known is not None:
@@ -152,13 +205,22 @@ cdef class SessionCache:
             session.entries[key] = entry
             session.admit(entry)
             self.partition_count += 1
-        for key in forgotten:
-            known = session.entries.pop(key, None)
+        return True
+
+    cdef bint drop(self, FetchSession session, list forgotten, Py_ssize_t start, Py_ssize_t end) except -1:
+        cdef FetchEntry known
+        cdef Py_ssize_t place
+        if self.sessions.get(session.session_id) is not session:
+            return False
+        for place in range(start, end):
+            known = session.entries.pop(forgotten[place], None)
             if known is not None:
                 known.exit()
                 self.partition_count -= 1
-        del self.sessions[session.session_id]
-        if not session.entries:
+        return True
+
+    cdef bint renew(self, FetchSession session, int64_t now_ms) except -1:
+        if self.sessions.pop(session.session_id, None) is not session or not session.entries:
             return False
         self.sessions[session.session_id] = session            # the most recently used
         session.used_ms = now_ms

@@ -29,10 +29,51 @@ cdef struct FetchParams:
     Py_ssize_t rack_bytes
 
 
-# Fills `params`, `entries` with a FetchEntry each, and `forgotten` with (topic, index). False when the body is no such
-# request.
-cdef bint decode_fetch(Span* body, int version, FetchParams* params, list entries, list forgotten) except -1
+# Place in a body that is decoded in steps.
+cdef struct FetchCursor:
+    Span body
+    int part                       # of the request; begins with 0
+    int32_t topics_left
+    int32_t partitions_left        # of the topic; -1: before the next topic
+
+
+cdef enum:
+    FETCH_DECODED = 0
+    FETCH_DECODES = 1              # the next call continues
+    FETCH_MALFORMED = 2
+
+
+cdef FetchCursor fetch_cursor(const uint8_t* body, Py_ssize_t body_bytes) noexcept
+
+# Decodes about `count_max` further topics and partitions. Fills `params`, `entries` with a FetchEntry each, and
+# `forgotten` with (topic, index).
+cdef int decode_fetch(FetchCursor* at, int version, FetchParams* params, list entries, list forgotten,
+                      Py_ssize_t count_max) except -1
+
+# Bytes of the shortest partition in a request.
+cdef Py_ssize_t partition_bytes_min(int version) noexcept
 
 # The reply as a list of parts: bytes, and the records' slices between them. It has those of `entries` that are to be
 # included; `out` is working space.
 cdef list encode_fetch(Reply reply, PartitionTable table, int16_t error, int32_t session_id, list entries, Scratch out)
+
+
+# Reply that is encoded in steps.
+cdef struct FetchEncoding:
+    Py_ssize_t at                  # the next entry
+    Py_ssize_t run_end             # of the entries of its topic, when its head is encoded; else `at`
+    Py_ssize_t cut                 # of the working space: bytes before it are in the parts
+
+
+# Begins the reply; `entries` and `out` stay the same until its end.
+cdef FetchEncoding begin_encoding(Reply reply, int16_t error, int32_t session_id, list entries, Scratch out) except *
+
+# Encodes about `count_max` entries. False when none is left.
+cdef bint encode_some(FetchEncoding* place, int version, list entries, Scratch out, set leaders, list parts,
+                      Py_ssize_t count_max) except -1
+
+# The versions that name leaders have a set of `leaders`.
+cdef set no_leaders(int version)
+
+cdef int end_encoding(FetchEncoding* place, int version, PartitionTable table, Scratch out, set leaders,
+                      list parts) except -1

@@ -21,7 +21,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from kraft_native.errors cimport ERROR_FENCED_LEADER_EPOCH, ERROR_NOT_LEADER_OR_FOLLOWER
 from kraft_native.fetch_entry cimport FetchEntry, FetchSpec, new_entry
 from kraft_native.reply cimport put_reply_header
-from kraft_native.span cimport span_bytes, span_i8, span_i32, span_i64, span_uvarint
+from kraft_native.span cimport Span, span_bytes, span_i8, span_i32, span_i64, span_of, span_uvarint
 from kraft_native.fields cimport (
     UUID_BYTES, UVARINT_BYTES_MAX, put_bytes, put_count, put_i8, put_i16, put_i32, put_i64, put_string,
     read_count, read_string, read_tag, skip_tags,
@@ -30,6 +30,11 @@ from kraft_native.varint cimport put_uvarint
 
 cdef enum:
     FLEXIBLE_FROM = 12
+    # Parts of a request, in their order.
+    PART_HEAD = 0
+    PART_TOPICS = 1
+    PART_FORGOTTEN = 2
+    PART_END = 3
     LEADER_REPORTED_FROM = 16
     # Bytes of a partition in a reply besides records and aborted transactions, and bytes of one such transaction.
     PART_REPLY_BYTES_MAX = 96
@@ -39,9 +44,50 @@ cdef enum:
 # --- the request
 
 
-cdef bint decode_fetch(Span* body, int version, FetchParams* params, list entries, list forgotten) except -1:
+cdef FetchCursor fetch_cursor(const uint8_t* body, Py_ssize_t body_bytes) noexcept:
+    cdef FetchCursor at
+    at.body = span_of(body, body_bytes)
+    at.part = PART_HEAD
+    at.topics_left = 0
+    at.partitions_left = -1
+    return at
+
+
+cdef Py_ssize_t partition_bytes_min(int version) noexcept:
+    return 16 + 8 * (version >= 5) + 4 * (version >= 9) + 5 * (version >= FLEXIBLE_FROM)
+
+
+cdef int decode_fetch(FetchCursor* at, int version, FetchParams* params, list entries, list forgotten,
+                      Py_ssize_t count_max) except -1:
     cdef bint flexible = version >= FLEXIBLE_FROM
-    cdef int32_t topic_count
+    if at.part == PART_HEAD:
+        if not decode_head(&at.body, version, params) or not begin_topics(at, flexible, PART_TOPICS):
+            return FETCH_MALFORMED
+    while at.part == PART_TOPICS:
+        if count_max <= 0:
+            return FETCH_DECODES
+        if at.topics_left == 0 and at.partitions_left < 0:
+            if version < 7:
+                at.part = PART_END
+            elif not begin_topics(at, flexible, PART_FORGOTTEN):
+                return FETCH_MALFORMED
+        elif not decode_topic(at, version, entries, &count_max):
+            return FETCH_MALFORMED
+    while at.part == PART_FORGOTTEN:
+        if count_max <= 0:
+            return FETCH_DECODES
+        if at.topics_left == 0 and at.partitions_left < 0:
+            at.part = PART_END
+        elif not decode_forgotten(at, version, forgotten, &count_max):
+            return FETCH_MALFORMED
+    if version >= 11 and (
+        read_string(&at.body, flexible, &params.rack, &params.rack_bytes) < 0 or params.rack_bytes < 0
+    ):
+        return FETCH_MALFORMED
+    return FETCH_DECODED if not flexible or decode_tags(&at.body, version, params) else FETCH_MALFORMED
+
+
+cdef bint decode_head(Span* body, int version, FetchParams* params) noexcept:
     params.replica_id = -1
     params.broker_epoch = -1
     params.session_id = 0
@@ -57,21 +103,12 @@ cdef bint decode_fetch(Span* body, int version, FetchParams* params, list entrie
         or not 0 <= params.isolation <= 1
     ):
         return False
-    if version >= 7 and (span_i32(body, &params.session_id) < 0 or span_i32(body, &params.session_epoch) < 0):
-        return False
-    if read_count(body, flexible, 2, &topic_count) < 0 or topic_count < 0:
-        return False
-    while topic_count > 0:
-        if not decode_topic(body, version, entries):
-            return False
-        topic_count -= 1
-    if version >= 7 and not decode_forgotten(body, version, forgotten):
-        return False
-    if version >= 11 and (
-        read_string(body, flexible, &params.rack, &params.rack_bytes) < 0 or params.rack_bytes < 0
-    ):
-        return False
-    return not flexible or decode_tags(body, version, params)
+    return version < 7 or (span_i32(body, &params.session_id) == 0 and span_i32(body, &params.session_epoch) == 0)
+
+
+cdef bint begin_topics(FetchCursor* at, bint flexible, int part) noexcept:
+    at.part = part
+    return (read_count(&at.body, flexible, 2, &at.topics_left) == 0 and 0 <= at.topics_left <= FETCH_PARTITIONS_MAX)
 
 
 cdef bytes decode_topic_key(Span* body, int version):
@@ -86,21 +123,36 @@ cdef bytes decode_topic_key(Span* body, int version):
     return PyBytes_FromStringAndSize(<const char*>key, key_bytes)
 
 
-cdef bint decode_topic(Span* body, int version, list entries) except -1:
+cdef bint begin_partitions(FetchCursor* at, bint flexible, Py_ssize_t bytes_min, Py_ssize_t known) noexcept:
+    at.topics_left -= 1
+    return (read_count(&at.body, flexible, bytes_min, &at.partitions_left) == 0 and at.partitions_left >= 0
+            and known + at.partitions_left <= FETCH_PARTITIONS_MAX)
+
+
+cdef bint end_topic(FetchCursor* at, bint flexible) noexcept:
+    if at.partitions_left > 0:
+        return True
+    at.partitions_left = -1
+    return skip_tags(&at.body, flexible) == 0
+
+
+cdef bint decode_topic(FetchCursor* at, int version, list entries, Py_ssize_t* count_max) except -1:
+    """Decode the next topic, or continue with its partitions. Of a topic with partitions at least one is decoded: the
+    last entry has the topic's key for the next call."""
     cdef bint flexible = version >= FLEXIBLE_FROM
-    cdef bytes topic = decode_topic_key(body, version)
+    cdef Span* body = &at.body
     cdef FetchSpec spec
-    cdef int32_t count
-    if (
-        topic is None
-        or read_count(body, flexible, 16, &count) < 0
-        or count < 0
-        or len(entries) + count > FETCH_PARTITIONS_MAX
-    ):
-        return False
+    cdef bytes topic
+    count_max[0] -= 1
+    if at.partitions_left < 0:
+        topic = decode_topic_key(body, version)
+        if topic is None or not begin_partitions(at, flexible, 16, len(entries)):
+            return False
+    else:
+        topic = (<FetchEntry>entries[len(entries) - 1]).topic
     spec.current_leader_epoch = spec.last_fetched_epoch = -1
     spec.log_start_offset = -1
-    while count > 0:
+    while at.partitions_left > 0:
         if (
             span_i32(body, &spec.index) < 0
             or (version >= 9 and span_i32(body, &spec.current_leader_epoch) < 0)
@@ -112,34 +164,34 @@ cdef bint decode_topic(Span* body, int version, list entries) except -1:
         ):
             return False
         entries.append(new_entry(topic, version >= FETCH_BY_ID_FROM, &spec))
-        count -= 1
-    return skip_tags(body, flexible) == 0
+        at.partitions_left -= 1
+        count_max[0] -= 1
+        if count_max[0] <= 0:
+            break
+    return end_topic(at, flexible)
 
 
-cdef bint decode_forgotten(Span* body, int version, list forgotten) except -1:
+cdef bint decode_forgotten(FetchCursor* at, int version, list forgotten, Py_ssize_t* count_max) except -1:
+    """Decode the next forgotten topic, or continue with its partitions, as `decode_topic` does."""
     cdef bint flexible = version >= FLEXIBLE_FROM
+    cdef int32_t index
     cdef bytes topic
-    cdef int32_t topic_count, count, index
-    if read_count(body, flexible, 2, &topic_count) < 0 or topic_count < 0:
-        return False
-    while topic_count > 0:
-        topic = decode_topic_key(body, version)
-        if (
-            topic is None
-            or read_count(body, flexible, 4, &count) < 0
-            or count < 0
-            or len(forgotten) + count > FETCH_PARTITIONS_MAX
-        ):
+    count_max[0] -= 1
+    if at.partitions_left < 0:
+        topic = decode_topic_key(&at.body, version)
+        if topic is None or not begin_partitions(at, flexible, 4, len(forgotten)):
             return False
-        while count > 0:
-            if span_i32(body, &index) < 0:
-                return False
-            forgotten.append((topic, index))
-            count -= 1
-        if skip_tags(body, flexible) < 0:
+    else:
+        topic = forgotten[len(forgotten) - 1][0]
+    while at.partitions_left > 0:
+        if span_i32(&at.body, &index) < 0:
             return False
-        topic_count -= 1
-    return True
+        forgotten.append((topic, index))
+        at.partitions_left -= 1
+        count_max[0] -= 1
+        if count_max[0] <= 0:
+            break
+    return end_topic(at, flexible)
 
 
 cdef bint decode_tags(Span* body, int version, FetchParams* params) except -1:
@@ -165,13 +217,24 @@ cdef bint decode_tags(Span* body, int version, FetchParams* params) except -1:
 
 cdef list encode_fetch(Reply reply, PartitionTable table, int16_t error, int32_t session_id, list entries,
                        Scratch out):
+    cdef FetchEncoding place = begin_encoding(reply, error, session_id, entries, out)
+    cdef set leaders = no_leaders(reply.api_version)
+    cdef list parts = []
+    encode_some(&place, reply.api_version, entries, out, leaders, parts, len(entries))
+    end_encoding(&place, reply.api_version, table, out, leaders, parts)
+    return parts
+
+
+cdef set no_leaders(int version):
+    return set() if version >= LEADER_REPORTED_FROM else None
+
+
+cdef FetchEncoding begin_encoding(Reply reply, int16_t error, int32_t session_id, list entries, Scratch out) except *:
     cdef int version = reply.api_version
     cdef bint flexible = version >= FLEXIBLE_FROM
-    cdef list parts = []
-    cdef Py_ssize_t cut = 0, at = 0, end, count
-    cdef set leaders = set() if version >= LEADER_REPORTED_FROM else None
-    cdef bytes tags
+    cdef FetchEncoding place
     cdef uint8_t* p
+    place.at = place.run_end = place.cut = 0
     out.size = 0
     out.reserve(64)
     p = out.data
@@ -182,19 +245,41 @@ cdef list encode_fetch(Reply reply, PartitionTable table, int16_t error, int32_t
         p = put_i32(p, session_id)
     p = put_count(p, flexible, count_runs(entries))
     out.size = p - out.data
-    while at < len(entries):
-        end = run_end(entries, at, &count)
-        if count > 0:
-            cut = encode_run(out, version, entries, at, end, count, leaders, parts, cut)
-        at = end
-    if flexible:
+    return place
+
+
+cdef bint encode_some(FetchEncoding* place, int version, list entries, Scratch out, set leaders, list parts,
+                      Py_ssize_t count_max) except -1:
+    cdef Py_ssize_t end, count
+    while place.at < len(entries) and count_max > 0:
+        if place.at == place.run_end:
+            place.run_end = run_end(entries, place.at, &count)
+            if count == 0:
+                count_max -= place.run_end - place.at
+                place.at = place.run_end
+                continue
+            encode_topic(out, version, entries[place.at], count)
+        end = min(place.run_end, place.at + count_max)
+        count_max -= end - place.at
+        encode_entries(place, end, version, entries, out, leaders, parts)
+        if place.at == place.run_end and version >= FLEXIBLE_FROM:
+            out.reserve(out.size + 1)
+            out.size = put_i8(out.data + out.size, 0) - out.data
+    return place.at < len(entries)
+
+
+cdef int end_encoding(FetchEncoding* place, int version, PartitionTable table, Scratch out, set leaders,
+                      list parts) except -1:
+    cdef bytes tags
+    cdef uint8_t* p
+    if version >= FLEXIBLE_FROM:
         tags = table.endpoint_tags(leaders) if leaders else b"\0"
         out.reserve(out.size + PyBytes_GET_SIZE(tags))
         p = put_bytes(out.data + out.size, <const uint8_t*>PyBytes_AS_STRING(tags), PyBytes_GET_SIZE(tags))
         out.size = p - out.data
-    if out.size > cut:
-        parts.append(PyBytes_FromStringAndSize(<const char*>out.data + cut, out.size - cut))
-    return parts
+    if out.size > place.cut:
+        parts.append(PyBytes_FromStringAndSize(<const char*>out.data + place.cut, out.size - place.cut))
+    return 0
 
 
 cdef Py_ssize_t run_end(list entries, Py_ssize_t start, Py_ssize_t* included) noexcept:
@@ -221,13 +306,11 @@ cdef int32_t count_runs(list entries) noexcept:
     return runs
 
 
-cdef Py_ssize_t encode_run(Scratch out, int version, list entries, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count,
-                           set leaders, list parts, Py_ssize_t cut) except -1:
-    """Encode one topic. Return the place in `out` up to which everything is in `parts`."""
+cdef int encode_topic(Scratch out, int version, FetchEntry entry, Py_ssize_t count) except -1:
+    """Encode a topic up to its partitions, their count included."""
     cdef bint flexible = version >= FLEXIBLE_FROM
-    cdef FetchEntry entry = entries[start]
     cdef bytes topic = entry.topic
-    cdef Py_ssize_t topic_bytes = PyBytes_GET_SIZE(topic), at
+    cdef Py_ssize_t topic_bytes = PyBytes_GET_SIZE(topic)
     cdef uint8_t* p
     out.reserve(out.size + topic_bytes + 2 * UVARINT_BYTES_MAX)
     p = out.data + out.size
@@ -237,21 +320,26 @@ cdef Py_ssize_t encode_run(Scratch out, int version, list entries, Py_ssize_t st
         p = put_string(p, flexible, <const uint8_t*>PyBytes_AS_STRING(topic), topic_bytes)
     p = put_count(p, flexible, <int32_t>count)
     out.size = p - out.data
-    for at in range(start, end):
-        entry = entries[at]
+    return 0
+
+
+cdef int encode_entries(FetchEncoding* place, Py_ssize_t end, int version, list entries, Scratch out, set leaders,
+                        list parts) except -1:
+    """Encode the entries before `end` of the current topic."""
+    cdef FetchEntry entry
+    while place.at < end:
+        entry = entries[place.at]
+        place.at += 1
         if not entry.goes_out:
             continue
         encode_head(out, version, entry)
         if entry.records is not None:
-            parts.append(PyBytes_FromStringAndSize(<const char*>out.data + cut, out.size - cut))
+            parts.append(PyBytes_FromStringAndSize(<const char*>out.data + place.cut, out.size - place.cut))
             parts.append(entry.records)
-            cut = out.size
-        if flexible:
+            place.cut = out.size
+        if version >= FLEXIBLE_FROM:
             encode_partition_tags(out, version, entry, leaders)
-    if flexible:
-        out.reserve(out.size + 1)
-        out.size = put_i8(out.data + out.size, 0) - out.data
-    return cut
+    return 0
 
 
 cdef int encode_head(Scratch out, int version, FetchEntry entry) except -1:

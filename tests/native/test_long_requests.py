@@ -2,22 +2,33 @@
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import pytest
 
-from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft_native.buffer import release_idle
 from kraft_native.fetch import FetchHandler
+from kraft_native.fetch_session import SessionCache
 from kraft_native.produce import ProduceHandler
 from kraft_native.purgatory import now_ms
 from kraft_native.records import BatchBuilder
 from kraft_native.reply import Reply
 from kraft_native.slices import SliceQueue
 from tests.native.logs import batch
-from tests.native.serving import NODE_ID, Node, fetch_response, fetched, produce_response, produced, serving
+from tests.native.serving import (
+    NODE_ID,
+    Node,
+    fetch_response,
+    fetched,
+    produce_response,
+    produced,
+    serving,
+    topic_id_of,
+)
 from tests.native.wires import Bench, replies, request
 
 LED_ELSEWHERE, NOT_THERE, FAILED = 7, 8, 9
@@ -58,7 +69,7 @@ class Sliced:
         return self.node.produce_body(ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[
             TopicProduceData(name=topic, partition_data=parts)]).encode(12), 12)
 
-    def fetch(self, indexes: list[int], *, first_bytes_max: int = 1 << 20, **fields: int) -> Reply:
+    def fetch(self, indexes: list[int], *, first_bytes_max: int = 1 << 20, **fields: Any) -> Reply:
         return self.node.fetch_body(FetchRequest(**{
             "max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "topics": [FetchTopic(topic="t", partitions=[
                 FetchPartition(partition=index, fetch_offset=0,
@@ -217,3 +228,132 @@ def test_a_long_session_returns_changes(node: Node) -> None:
     second = made.fetch([], session_id=session_id, session_epoch=1)
     made.settle()
     assert [part.partition_index for part in fetched(second) if part.records] == [0]
+
+
+def fetch_bodies(version: int) -> Iterator[bytes]:
+    """Large requests: partitions of one topic, of many topics, topics without partitions, and forgotten ones."""
+    def name(number: int) -> dict[str, Any]:
+        if version < 13:
+            return {"topic": f"t{number}" if number else "t"}
+        return {"topic_id": UUID(bytes=topic_id_of(f"t{number}" if number else "t"))}
+
+    def topics(count: int, indexes: list[int]) -> list[FetchTopic]:
+        return [FetchTopic(**name(number), partitions=[
+            FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=100) for index in indexes])
+            for number in range(count)]
+
+    for found in (topics(1, [0, LED_ELSEWHERE, NOT_THERE, FAILED] * 700), topics(1_500, [0, LED_ELSEWHERE]),
+                  [*topics(3_000, []), *topics(1, [0] * 1_100)]):
+        forgotten = [ForgottenTopic(**name(number), partitions=list(range(200))) for number in range(5)]
+        yield FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, session_epoch=0 if version >= 7 else -1,
+                           topics=found, forgotten_topics_data=forgotten if version >= 7 else []).encode(version)
+
+
+@pytest.mark.parametrize("version", [4, 7, 11, 12, 13, 17])
+def test_a_fetch_in_slices_is_answered_as_in_one_go(node: Node, version: int) -> None:
+    node.partition().append(batch())
+    made = Sliced(node)
+    for body in fetch_bodies(version):
+        assert len(body) > 16 * 1024
+        sliced = node.fetch_body(body, version)
+        made.settle()
+        node.fetch_handler = FetchHandler(node.table, node.sessions)
+        whole = node.fetch_body(body, version)
+        expected, found = fetch_response(whole), fetch_response(sliced)
+        assert (found.session_id != 0) is (expected.session_id != 0) is (version >= 7)
+        assert sum(len(topic.partitions) for topic in found.responses) > 1_000
+        assert found.replace(session_id=0) == expected.replace(session_id=0)
+        node.fetch_handler = FetchHandler(node.table, node.sessions, slices=made.slices)
+
+
+def test_each_part_of_a_long_fetch_takes_steps(node: Node) -> None:
+    """It is decoded, read, gets its session and is encoded 128 partitions at a time."""
+    node.partition()
+    made = Sliced(node)
+    count = 6_400
+    reply = made.fetch(list(range(count)), session_epoch=0)
+    assert len(made.due) == 1
+    assert made.settle() >= 5 * count // 128
+    assert len(fetched(reply)) == count
+    assert node.sessions.partition_count == count
+
+
+def test_a_long_request_changes_a_session_in_steps(node: Node) -> None:
+    node.partition()
+    made = Sliced(node)
+    begun = made.fetch(list(range(3_000)), session_epoch=0)
+    made.settle()
+    session_id = fetch_response(begun).session_id
+    changed = made.fetch(list(range(2_000, 5_000)), session_id=session_id, session_epoch=1, forgotten_topics_data=[
+        ForgottenTopic(topic="t", partitions=list(range(1_000)))])
+    made.settle()
+    assert fetch_response(changed).session_id == session_id
+    assert node.sessions.partition_count == 4_000
+    ended = made.fetch([], session_id=session_id, session_epoch=2, forgotten_topics_data=[
+        ForgottenTopic(topic="t", partitions=list(range(5_000)))])
+    made.settle()
+    assert fetch_response(ended).session_id == 0 and len(node.sessions) == 0
+    assert node.sessions.partition_count == 0
+
+
+def test_a_session_that_ends_while_a_long_request_changes_it(node: Node) -> None:
+    node.partition()
+    made = Sliced(node)
+    begun = made.fetch(list(range(2_000)), session_epoch=0)
+    made.settle()
+    session_id = fetch_response(begun).session_id
+    changed = made.fetch(list(range(2_000, 5_000)), session_id=session_id, session_epoch=1)
+    for _ in range(3_000 // 128 + 3):
+        made.due.pop(0)()
+    assert node.sessions.partition_count > 2_000
+    node.fetch(session_id=session_id, session_epoch=-1)        # another connection ends it
+    assert len(node.sessions) == 0
+    made.settle()
+    assert fetch_response(changed).error_code == 70
+    assert node.sessions.partition_count == 0
+
+
+def test_a_session_for_which_others_took_the_room(node: Node) -> None:
+    node.partition()
+    node.sessions = SessionCache(1)
+    made = Sliced(node)
+    first = made.fetch(list(range(2_000)), session_epoch=0, replica_id=2)
+    while node.sessions.partition_count == 0:
+        made.due.pop(0)()
+    second = node.fetch(("t", 0, 0), session_epoch=0, replica_id=3, version=12)
+    made.settle()
+    assert fetch_response(second).session_id != 0
+    assert fetch_response(first).session_id == 0 and len(fetched(first)) == 2_000
+    assert node.sessions.partition_count == 1
+
+
+def test_a_long_fetch_that_is_malformed_is_refused(node: Node) -> None:
+    made = Sliced(node)
+    body = FetchRequest(max_wait_ms=0, topics=[FetchTopic(topic="t", partitions=[
+        FetchPartition(partition=index) for index in range(3_000)])]).encode(12)
+    for wrong in (body[:-20], body[:60] + b"\xff" * 50 + body[110:]):
+        reply = node.fetch_body(wrong, 12)
+        assert not reply.refused
+        made.settle()
+        assert reply.refused
+
+
+@pytest.mark.parametrize(("replica_id", "steps"), [(-1, 1), (-1, 30), (2, 30), (2, 60), (2, 80)])
+def test_a_long_fetch_of_a_client_that_has_disconnected_ends(node: Node, replica_id: int, steps: int) -> None:
+    """The client leaves while its request is decoded, read, or begins a session. The session may outlive it."""
+    made = Sliced(node)
+    bench = Bench()
+    bench.channel.serve(1, 4, 18, 12, made.node.fetch_handler)
+    body = FetchRequest(max_wait_ms=60_000, min_bytes=1, session_epoch=0, replica_id=replica_id, topics=[
+        FetchTopic(topic="t", partitions=[FetchPartition(partition=index) for index in range(3_000)])]).encode(12)
+    wire = bench.connect()
+    wire.feed(request(1, 12, 1, body, tags=b"\0"))
+    assert bench.memory.used_bytes > 3_000 * 256, "its partitions are charged before they are decoded"
+    for _ in range(steps):
+        made.due.pop(0)()
+    wire.connection.connection_lost(None)
+    assert bench.memory.used_bytes == 0
+    made.settle()
+    assert node.purgatory.parked_fetches == 0
+    assert node.sessions.partition_count == 3_000 * len(node.sessions)
+    bench.end()
