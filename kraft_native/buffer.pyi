@@ -11,6 +11,9 @@ def counters() -> dict[str, int]:
 def idle_bytes() -> int:
     """Bytes of unused scratch memory that is kept for the next user; at most 64 MiB."""
 
+def trim_heap() -> None: ...
+
+
 def release_idle() -> None:
     """Return idle scratch memory to the system."""
 

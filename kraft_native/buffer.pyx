@@ -39,6 +39,17 @@ cdef extern from "<sys/mman.h>" nogil:
 
 cdef extern from *:
     """
+    #ifdef __GLIBC__
+    #include <malloc.h>
+    #define kn_trim() malloc_trim(0)
+    #else
+    #define kn_trim() 0
+    #endif
+    """
+    int kn_trim() nogil
+
+cdef extern from *:
+    """
     #if defined(__SANITIZE_ADDRESS__)
     #define kn_sanitized 1
     #else
@@ -147,6 +158,12 @@ def release_idle() -> None:
         idle_count -= 1
         idle_total -= idle_blocks[idle_count].size
         free(idle_blocks[idle_count].data)
+
+
+def trim_heap() -> None:
+    """Return to the system what the C library keeps of freed memory. Other allocations wait meanwhile."""
+    with nogil:
+        kn_trim()
 
 
 @cython.final

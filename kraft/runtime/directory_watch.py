@@ -11,11 +11,11 @@ Each check of a directory has its own thread. A device that hangs thus stops nei
 other directories, nor the end of the process.
 """
 
+import _thread
 import asyncio
 import errno
 import logging
 import os
-import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -87,7 +87,8 @@ class DirectoryWatch:
             with suppress(RuntimeError):           # the check outlasted the loop, which is closed
                 self._loop.call_soon_threadsafe(_settle, found, cause)
 
-        threading.Thread(target=work, name="kraft-directories", daemon=True).start()
+        # `Thread.start` would make the loop wait until the system runs the thread.
+        _thread.start_new_thread(work, ())
         return found
 
 

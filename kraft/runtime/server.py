@@ -10,7 +10,6 @@ is "no limit"; the defaults here are what the machine can carry.
 
 import asyncio
 import errno
-import gc
 import logging
 import os
 import socket
@@ -24,6 +23,8 @@ from typing import Any, cast
 from kraft.broker.client_quotas import ConnectionRates
 from kraft.immutable import immutable
 from kraft.runtime.descriptors import UNLIMITED, default_connections_max
+from kraft.runtime.garbage import GarbageSchedule
+from kraft.runtime.unused_memory import UnusedMemory
 from kraft_native.channel import RequestChannel
 from kraft_native.connection import Connection
 from kraft_native.errors import InvalidArgumentError
@@ -34,8 +35,6 @@ from kraft_native.slices import SliceQueue
 log = logging.getLogger(__name__)
 
 SWEEP_MS_MAX = 500
-# Between full garbage collections: the interpreter would start its own while large requests are being served.
-GARBAGE_MS = 300_000
 EVERY_IPV6_ADDRESS = "::"
 SYSTEM_BUFFER = -1
 # From <linux/socket.h>, since 5.14: marks the buffers whose size was set. The system enlarges the others as needed.
@@ -153,7 +152,8 @@ class Server:
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
         self._closing = False
-        self._collect_ms = int(clock() * 1000) + GARBAGE_MS
+        self._garbage = GarbageSchedule(int(clock() * 1000))
+        self._unused_memory = UnusedMemory()
         self._watched: dict[ReplySink, Callable[[], None]] = {}
 
     def channel(self, name: str, on_request: Callable[[Reply, int, int, bytes], object]) -> RequestChannel:
@@ -344,9 +344,9 @@ class Server:
         now_ms = int(self._clock() * 1000)
         for channel in self.channels:
             channel.sweep(now_ms)
-        if now_ms >= self._collect_ms and self.slices.waiting_count == 0:
-            self._collect_ms = now_ms + GARBAGE_MS
-            gc.collect()
+        idle = self.slices.waiting_count == 0
+        self._garbage.run(now_ms, idle=idle)
+        self._unused_memory.run(idle=idle)
 
     def _failed(self, cause: BaseException) -> None:
         log.critical("a fault of our own while serving requests; the node stops", exc_info=cause)

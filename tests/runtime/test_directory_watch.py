@@ -282,3 +282,17 @@ def test_a_watch_closes_while_a_check_ends(tmp_path: Path, monkeypatch: pytest.M
         assert len(checks) == 1
 
     asyncio.run(run())
+
+
+def test_the_loop_does_not_wait_until_the_thread_of_a_check_runs(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`Thread.start` waits for that. On busy processors it takes as long as a large request's slices."""
+    (tmp_path / META_PROPERTIES).touch()
+    monkeypatch.setattr(threading.Thread, "start", pytest.fail)
+
+    async def run() -> None:
+        watch = DirectoryWatch([tmp_path], pytest.fail)
+        await watch.look()
+        await watch.close()
+
+    asyncio.run(run())
