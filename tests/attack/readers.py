@@ -6,7 +6,8 @@ import time
 from typing import Final
 
 from tests.attack.requests import Hostile, attacks
-from tests.attack.run import Row, Watched, kept, second
+from tests.attack.run import SAMPLES_WANTED, Row, Watched, kept, second, yield_processor
+from tests.attack.second import Second
 from tests.integration.process import NodeProcess
 
 BUFFER_BYTES: Final = 4096
@@ -15,6 +16,7 @@ SLOW_BYTES: Final = 2048
 SLOW_SECONDS: Final = 0.01
 IDLE_SECONDS: Final = 0.5
 """Interval over which the node's processor time is compared."""
+SLOW_OBSERVED_SECONDS: Final = 5.0
 BUSY_SECONDS_MAX: Final = 120.0
 ASKED: Final = ("DescribeUserScramCredentials: users", "FindCoordinator: keys", "DescribeConfigs: pipelined")
 
@@ -33,6 +35,7 @@ class Reader(threading.Thread):
         self.was_closed = False
 
     def run(self) -> None:
+        yield_processor()
         sender = threading.Thread(target=self._send, daemon=True)
         sender.start()
         try:
@@ -66,7 +69,7 @@ def unread(node: NodeProcess, hostile: Hostile, connections: int, *, slow: bool)
     for each in readers:
         each.start()
     if slow:
-        time.sleep(4 * IDLE_SECONDS)
+        await_samples(beside)
     else:
         await_idle(watched)
     row.latencies_ms = beside.end()
@@ -80,6 +83,13 @@ def unread(node: NodeProcess, hostile: Hostile, connections: int, *, slow: bool)
     row.cpu_seconds = watched.cpu_seconds() - cpu
     row.end = f"{sum(each.was_closed for each in readers)} closed"
     return row
+
+
+def await_samples(beside: Second) -> None:
+    """Wait until the second client has enough samples, for a bounded time."""
+    deadline = time.monotonic() + SLOW_OBSERVED_SECONDS
+    while time.monotonic() < deadline and beside.count() < SAMPLES_WANTED:
+        time.sleep(SLOW_SECONDS)
 
 
 def await_idle(watched: Watched) -> None:

@@ -1,6 +1,7 @@
 """Attack a node and measure it: the second client's latencies, the node's memory and its processor time."""
 
 import contextlib
+import os
 import re
 import socket
 import threading
@@ -31,6 +32,12 @@ BASE_BYTES: Final = 96 << 20
 KEPT_BYTES: Final = 64 << 20
 """Memory that a node may keep for a while after refused records or unread replies, for the next requests."""
 P999_MS_MAX: Final = 25.0
+SAMPLES_WANTED: Final = 1_001
+"""Requests of the second client beside an attack: the 99.9th percentile of fewer is their maximum, one unlucky wait."""
+OBSERVED_SECONDS: Final = 2.5
+"""Time for which an attack is repeated at least, while the second client has fewer samples."""
+ATTACKER_NICE: Final = 5
+"""Priority of the attackers' threads: real ones do not share the node's processors."""
 MEMORY_BYTES: Final = 64 << 20
 """Value of kraft.request.memory.max.bytes of the attacked node."""
 LONGEST: Final = re.compile(r'^kraft_slice_longest_seconds\{request="(\w*)"\} (\S+)$', re.MULTILINE)
@@ -111,6 +118,7 @@ class Attacker(threading.Thread):
         self.end = "answered"
 
     def run(self) -> None:
+        yield_processor()
         sender = threading.Thread(target=self._send, daemon=True)
         sender.start()
         try:
@@ -127,6 +135,11 @@ class Attacker(threading.Thread):
         with contextlib.suppress(OSError):
             for _ in range(self._copies):
                 self._connection.sendall(self._frame)
+
+
+def yield_processor() -> None:
+    """Lower the priority of this thread, and of the threads that it starts."""
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), ATTACKER_NICE)
 
 
 class Watched:
@@ -157,8 +170,9 @@ def kept(watched: Watched, base: int) -> int:
     return max(0, left)
 
 
-def attack(node: NodeProcess, hostile: Hostile, connections: int = 1) -> Row:
-    """Run one attack over `connections` connections at once, with a second client beside it."""
+def attack(node: NodeProcess, hostile: Hostile, connections: int = 1, seconds: float = OBSERVED_SECONDS) -> Row:
+    """Run one attack over `connections` connections at once, with a second client beside it. Repeat it until that
+    client has `SAMPLES_WANTED`, for at most `seconds`."""
     frame = hostile.frame()
     row = Row(hostile.name + (" (controller)" if hostile.controller else ""), connections,
               len(frame) * hostile.copies * connections)
@@ -169,11 +183,13 @@ def attack(node: NodeProcess, hostile: Hostile, connections: int = 1) -> Row:
     began = time.monotonic()
     attackers = send(node, hostile, frame, connections)
     row.seconds = time.monotonic() - began
+    row.cpu_seconds = watched.cpu_seconds() - cpu
+    row.end = attackers[0].end
+    while time.monotonic() - began < seconds and row.end != "no answer" and beside.count() < SAMPLES_WANTED:
+        row.end = send(node, hostile, frame, connections)[0].end
     row.latencies_ms = beside.end()
     row.answer_bytes = sum(each.answer_bytes for each in attackers)
-    row.end = attackers[0].end
     row.memory_bytes = max(0, watched.memory("VmHWM") - base)
-    row.cpu_seconds = watched.cpu_seconds() - cpu
     row.kept_bytes = kept(watched, base)
     return row
 

@@ -1,10 +1,11 @@
 """Client beside an attack: it sends one small request after the other and measures each.
 
 It is a process of its own (`python second.py PORT FRAME...`, frames in hexadecimal), so that it does not wait for the
-attackers' threads. It prints a line when it is connected and stops at a line on its standard input. Then it prints
-its latencies in milliseconds as JSON, sorted.
+attackers' threads. It prints a line when it is connected. For each line on its standard input it prints the number of
+its requests until now. At the end of its input it stops and prints its latencies in milliseconds as JSON, sorted.
 """
 
+import gc
 import json
 import socket
 import subprocess
@@ -33,9 +34,19 @@ class Second:
             self._process.communicate()
             raise ConnectionError("the second client cannot connect")
 
+    def count(self) -> int:
+        """Return the number of requests that were answered until now."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write("count\n")
+            self._process.stdin.flush()
+            return int(self._process.stdout.readline())
+        except (OSError, ValueError) as error:
+            raise ConnectionError("the second client got no answer") from error
+
     def end(self) -> list[float]:
         """Stop it and return its latencies, sorted. Raises `ConnectionError` when the node closed its connection."""
-        output, _ = self._process.communicate("\n", timeout=END_SECONDS_MAX)
+        output, _ = self._process.communicate(timeout=END_SECONDS_MAX)
         if self._process.returncode != 0:
             raise ConnectionError("the second client got no answer")
         latencies_ms: list[float] = json.loads(output)
@@ -56,12 +67,14 @@ def main() -> None:
     ended = threading.Event()
 
     def wait() -> None:
-        sys.stdin.readline()
+        for _ in sys.stdin:
+            print(len(latencies_ms), flush=True)
         ended.set()
 
-    threading.Thread(target=wait, daemon=True).start()
-    print("connected", flush=True)
     latencies_ms: list[float] = []
+    gc.disable()                       # a pause of its own is none of the node's
+    print("connected", flush=True)
+    threading.Thread(target=wait, daemon=True).start()
     while not ended.is_set() or len(latencies_ms) < SAMPLES_MIN:
         began = time.perf_counter()
         connection.sendall(frames[len(latencies_ms) % len(frames)])

@@ -30,7 +30,8 @@ def test_no_request_holds_the_loop_for_long(tmp_path: Path) -> None:
             ends = {each.end for each in send(node, hostile, hostile.frame())}
             if ends != {"closed" if "no acks" in hostile.name else "answered"}:
                 wrong.append((hostile.name, ends))
-        second = attack(node, next(each for each in attacks(1, 500) if each.name == "Metadata: all, pipelined"), 10)
+        second = attack(node, next(each for each in attacks(1, 500) if each.name == "Metadata: all, pipelined"), 10,
+                        seconds=0)
         steps = longest_steps(node, metrics_port)
         assert node.alarms() == []
     assert wrong == []
