@@ -31,7 +31,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster cycles simulate simulate-brokers explore attack kip-mutants fault-mutants pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster cycles simulate simulate-brokers explore attack kip-mutants fault-mutants pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -62,6 +62,15 @@ build: $(VENV)/.locked ## the package and the `kraft` command into .venv; only w
 		{ KRAFT_BUILT=1 $(PIP) install --no-deps --no-build-isolation --editable . && touch $(VENV)/.installed; }
 	@$(BIN)/python -m compileall -q kraft
 	@$(BIN)/kraft --version
+
+$(VENV)/.docs: $(VENV)/.locked requirements-docs.lock
+	@$(PIP) install --require-hashes -r requirements.lock -r requirements-docs.lock
+	@touch $@
+
+# Every warning is an error: a broken link, a heading that does not exist, a page that the navigation lacks.
+docs: $(VENV)/.docs ## the documentation site, from README, CONTRIBUTING, CHANGELOG and docs, into build/site
+	@$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html -c docs/site -d build/site-cache . build/site
+	@echo "site: build/site/index.html"
 
 # Clients of others keep threads and descriptors of their own, which tests that count theirs must not share a process with.
 test: build ## all tests, on two cores
@@ -225,7 +234,7 @@ check: build ## ruff, mypy, cython-lint, generated code, house rules, layers, ty
 			$$step || { failed=1; echo "failed: $$step"; }; \
 		done; exit $$failed
 
-lock: ## rewrite both lock files: the newest versions that pyproject.toml allows, and the digests of their files
+lock: ## rewrite all lock files: the newest versions that pyproject.toml allows, and the digests of their files
 	@$(PYTHON) tools/lock.py
 
 clean: ## remove everything that was made

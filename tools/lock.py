@@ -2,10 +2,10 @@
 
 The newest release of each dependency that `pyproject.toml` allows, with the SHA-256 of each file of that release: pip
 refuses any other file (`--require-hashes`). No index is named, so a lock fits every index that serves the same files,
-every supported Python and both kinds of processors. What only `make test-spark` needs has a lock of its own, which adds
-to the first one and changes nothing of it.
+every supported Python and both kinds of processors. What only `make test-spark` or `make docs` needs has a lock of its
+own, which adds to the first one and changes nothing of it.
 
-    python tools/lock.py                write both locks
+    python tools/lock.py                write all locks
 
     python tools/lock.py --keep         the same, with the versions that the locks name now
 
@@ -26,8 +26,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = ROOT / "pyproject.toml"
 LOCK = "requirements.lock"
 SPARK_LOCK = "requirements-spark.lock"
-# Extras with large libraries of their own, which only `make test-spark` installs.
+DOCS_LOCK = "requirements-docs.lock"
+LOCKS = (LOCK, SPARK_LOCK, DOCS_LOCK)
+# Extras with large libraries of their own, which only `make test-spark` installs; the generator of the site.
 SPARK_ONLY = ("delta", "iceberg")
+DOCS_ONLY = ("docs",)
 PYTHON_MIN = "3.11"
 RESOLVER = "uv>=0.9"
 NOT_LINUX = re.compile(r"sys_platform == '(?!linux')")
@@ -37,12 +40,18 @@ Entries = dict[str, str]
 
 
 def requirements() -> list[str]:
-    """Requirements of the build, the package and its extras, without those that only the tests of Spark need."""
+    """Requirements of the build, the package and its extras, without those that have a lock of their own."""
     declared = tomllib.loads(PROJECT.read_text())
     wanted = [*declared["build-system"]["requires"], *declared["project"]["dependencies"]]
     for name, extra in declared["project"]["optional-dependencies"].items():
-        wanted += extra if name not in SPARK_ONLY else []
+        wanted += extra if name not in (*SPARK_ONLY, *DOCS_ONLY) else []
     return wanted
+
+
+def docs_requirements() -> list[str]:
+    """Requirements of `make docs`."""
+    extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
+    return [requirement for name in DOCS_ONLY for requirement in extras[name]]
 
 
 def spark_requirements() -> list[str]:
@@ -73,7 +82,7 @@ def resolve(resolver: Path, names: list[str], constraints: list[str]) -> Entries
             environment.setdefault("UV_DEFAULT_INDEX", environment["PIP_INDEX_URL"])
         done = subprocess.run([
             resolver, "pip", "compile", "--quiet", "--universal", "--python-version", PYTHON_MIN, "--generate-hashes",
-            "--no-annotate", "--no-header", "--constraint", limits, wanted,
+            "--fork-strategy", "fewest", "--no-annotate", "--no-header", "--constraint", limits, wanted,
         ], check=True, stdout=subprocess.PIPE, text=True, env=environment)
     return {name: entry for name, entry in parse(done.stdout).items()
             if not NOT_LINUX.search(entry.partition("\n")[0])}
@@ -93,7 +102,7 @@ def build_requirements() -> Entries:
 
 
 def write_locks(keep: bool) -> None:
-    kept = [pin for name in (LOCK, SPARK_LOCK) for pin in pins(parse((ROOT / name).read_text()))] if keep else []
+    kept = [pin for name in LOCKS for pin in pins(parse((ROOT / name).read_text()))] if keep else []
     with tempfile.TemporaryDirectory() as directory:
         venv.create(directory, with_pip=True)
         subprocess.run([f"{directory}/bin/python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet",
@@ -101,9 +110,12 @@ def write_locks(keep: bool) -> None:
         resolver = Path(directory, "bin", "uv")
         base = resolve(resolver, requirements(), kept)
         whole = resolve(resolver, [*requirements(), *spark_requirements()], [*pins(base), *kept])
+        site = resolve(resolver, [*requirements(), *docs_requirements()], [*pins(base), *kept])
     write(LOCK, "pyproject.toml requires", base)
     write(SPARK_LOCK, "`make test-spark` adds to requirements.lock",
           {name: entry for name, entry in whole.items() if name not in base})
+    write(DOCS_LOCK, "`make docs` adds to requirements.lock",
+          {name: entry for name, entry in site.items() if name not in base})
 
 
 def main() -> None:
