@@ -1,0 +1,1 @@
+"""The code blocks of the documents, run as they stand."""
