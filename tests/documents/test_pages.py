@@ -14,11 +14,11 @@ import pytest
 from kraft.cli.client_config import read_client_config
 from kraft.config.properties import parse_properties, read_properties
 from tests.documents import check, run
-from tools.documents import Block, blocks, pages
+from tools.documents import FENCED, Block, blocks, pages
 from tools.tree import ROOT
 
 LANGUAGES: Final = frozenset(("sh", "python", "properties", "mermaid", "text"))
-NOT_RUN_MAX: Final = 13
+NOT_RUN_MAX: Final = 14
 """Blocks that need hours, another machine, or what a test must not do."""
 SECONDS: Final = 200
 RUN_IN_PROCESS: Final = frozenset((ROOT / "docs" / "engine.md",))
@@ -65,6 +65,12 @@ def test_languages_and_marks() -> None:
              for what in wrong_in(block)]
     assert not wrong, "\n".join(wrong)
     assert sum(text.count("\n```") for text in map(Path.read_text, ALL)) == 2 * sum(map(len, ALL.values()))
+
+
+def test_no_code_hides_in_indentation() -> None:
+    indented = [f"{page.relative_to(ROOT)}: {line}" for page in ALL
+                for line in re.findall(r"\n\n    (\S.*)", FENCED.sub("", page.read_text()))]
+    assert not indented, "\n".join(indented)
 
 
 def wrong_in(block: Block) -> list[str]:
