@@ -1,8 +1,9 @@
 """Runs the code blocks of one page, in their order, as a reader would: `python -m tests.documents.run PAGE HOME`.
 
 It runs inside a sandbox that `command` starts: new network, process and mount namespaces. So the page's addresses (such
-as 127.0.0.1:9092) and directories (below /srv and /var/lib) are free, and nothing outlives the run. All shell blocks of a page are one script, and all Python blocks one program, so that a block may use what an earlier one
-has left. Line numbers in errors are those of the page.
+as 127.0.0.1:9092) and directories (below /srv and /var/lib) are free, and nothing outlives the run. All shell blocks of
+a page are one script, and all Python blocks one program, so that a block may use what an earlier one has left. Line
+numbers in errors are those of the page.
 """
 
 import fcntl
