@@ -4,6 +4,8 @@
                                              ^--------------- lost, or timed out ---------|
 """
 
+from typing import Final
+
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft import leading
 from kraft.raft.messages import (
@@ -15,10 +17,13 @@ from kraft.raft.messages import (
     VoteResponse,
 )
 from kraft.raft.replica import Replica
-from kraft.raft.roles import Candidate, Follower, Prospective, Resigned, Unattached
+from kraft.raft.roles import Candidate, Follower, Prospective, Refusal, Resigned, Unattached
 from kraft.raft.searching import search
 from kraft.raft.transitions import Cause
-from kraft.raft.types import NOBODY
+from kraft.raft.types import NEVER_MS, NOBODY
+
+PRE_VOTES_MAX: Final = 4
+"""Maximum number of pre-vote requests, within one campaign, to a voter that refuses."""
 
 # --- campaigning ------------------------------------------------------------------------------------------------------
 
@@ -54,13 +59,13 @@ def _step_back(replica: Replica, cause: Cause) -> None:
 
 def drive_candidate(replica: Replica, role: Candidate) -> None:
     """Count the votes. A candidate that cannot win any more waits a random time only, not for its time-out (KIP-595,
-    gridlocked elections). Either way it requests pre-votes before it raises the epoch again."""
+    gridlocked elections). Nor does it wait for a voter that cannot be reached, because that may be the leader that
+    died. Either way it requests pre-votes before it raises the epoch again."""
     if role.tally.is_won:
         leading.begin(replica, role.tally)
-    elif role.tally.is_lost and not role.lost:
+    elif (role.tally.is_lost or role.tally.is_gridlocked) and not role.lost:
         role.lost = True
-        backoff_ms = 1 + replica.random_ms(replica.config.election_backoff_max_ms)
-        role.election_ms = min(role.election_ms, replica.now_ms + backoff_ms)
+        role.election_ms = min(role.election_ms, replica.lost_deadline_ms(role.tally))
     elif replica.now_ms >= role.election_ms:
         replica.become_prospective(Cause.LOST if role.lost else Cause.ELECTION_TIMEOUT)
     else:
@@ -70,10 +75,14 @@ def drive_candidate(replica: Replica, role: Candidate) -> None:
 
 
 def _request_votes(replica: Replica, role: Prospective | Candidate) -> None:
-    """Request the vote of every voter that has not answered yet."""
+    """Request the vote of every voter that has not answered yet, and a refused pre-vote again when that is due. A vote
+    that was refused stays refused in its epoch."""
     for voter in role.tally.voters.voters:
-        if voter.key.node_id in role.tally.unanswered and replica.may_ask(voter.key.node_id):
-            replica.ask(voter.key.node_id, VoteRequest(
+        node_id = voter.key.node_id
+        is_due = node_id in role.tally.unanswered or (
+            isinstance(role, Prospective) and role.repeat_ms(node_id) <= replica.now_ms)
+        if is_due and replica.may_ask(node_id):
+            replica.ask(node_id, VoteRequest(
                 cluster_id=replica.cluster_id, candidate=replica.config.key, epoch=replica.epoch,
                 log_end=replica.log.end, voter=voter.key, pre_vote=isinstance(role, Prospective)))
 
@@ -90,10 +99,28 @@ def handle_vote_answer(replica: Replica, node_id: int, request: VoteRequest, ans
             replica.become_candidate(Cause.NO_PRE_VOTE, node_id)
         else:
             role.tally.record(node_id, answer.granted)
+            if isinstance(role, Prospective) and role.refusals is not None:
+                _note_refusal(replica, role.refusals, node_id, granted=answer.granted)
     elif is_pre_vote and answer == Lost(Loss.UNSUPPORTED):
         replica.become_candidate(Cause.NO_PRE_VOTE, node_id)
     else:
+        if answer == Lost(Loss.DISCONNECTED):
+            role.tally.unreachable[node_id] = None
         replica.requests.back_off(node_id, replica.now_ms)
+
+
+def _note_refusal(replica: Replica, refusals: dict[int, Refusal], node_id: int, *, granted: bool) -> None:
+    """Plan when a voter that refused the pre-vote is queried again.
+
+    When the leader's process ends, one of its followers notices first. The others still refuse then, and may have
+    shorter logs. If the pre-vote were requested only once, no replica could be elected before the time-out. The pauses
+    double, each with a random part, and the requests are counted: the voters do not drown in pre-votes.
+    """
+    count = 1 + (refusals[node_id].count if node_id in refusals else 0)
+    pause_ms = replica.config.disconnect_grace_ms << count - 1
+    is_over = granted or count >= PRE_VOTES_MAX
+    refusals[node_id] = Refusal(
+        count, NEVER_MS if is_over else replica.now_ms + pause_ms + replica.random_ms(1 + pause_ms // 4))
 
 
 # --- voting -----------------------------------------------------------------------------------------------------------

@@ -216,8 +216,8 @@ def handle_end_epoch(replica: Replica, source: int, correlation: int, request: E
     longer, by its position in the list.
 
     The preferred one learns of the end first. A replica that has just refused its pre-vote campaigns in its place,
-    because that one does not repeat its request. It waits long enough for a vote request, in case the other voters were
-    enough; otherwise the vote would be split.
+    because a controller of Kafka does not repeat its request. It waits long enough for a repeated one and for the vote
+    request after it; otherwise the vote would be split.
     """
     error = _announcement_error(replica, request)
     if error is ErrorCode.NONE:
@@ -227,7 +227,7 @@ def handle_end_epoch(replica: Replica, source: int, correlation: int, request: E
         if isinstance(role, Follower):
             wait_ms = _succession_ms(replica, request.preferred)
             if role.refused_ms is not None and replica.now_ms - role.refused_ms < replica.config.election_timeout_ms:
-                wait_ms = min(wait_ms, replica.config.disconnect_grace_ms)
+                wait_ms = min(wait_ms, 3 * replica.config.disconnect_grace_ms)
             replica.leader_has_ended = True
             role.fetch_ms = replica.now_ms + wait_ms
             role.has_fetched = False

@@ -47,7 +47,7 @@ from kraft.raft.ready import Ask, HardState, Leadership, Ready
 from kraft.raft.replica import Ports, Replica
 from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, RoleState, Unattached
 from kraft.raft.transitions import Role
-from kraft.raft.types import NEVER_MS, UNKNOWN_OFFSET, Endpoints, OffsetAndEpoch, ReplicaKey
+from kraft.raft.types import NEVER_MS, NOBODY, UNKNOWN_OFFSET, Endpoints, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import Assignment
 
 CHANGES_OF_ROLE_MAX: Final = 8
@@ -384,8 +384,10 @@ class Raft:
         targets = None if voters.targets is None else tuple(
             view(target if (voter := voters.find(target.node_id)) is None else voter.key, ())
             for target in voters.targets)
+        # A replica that has resigned leads no longer, and no other replica leads its epoch.
+        leader_id = NOBODY if isinstance(role, Resigned) else replica.leader_id
         return QuorumView(
-            replica.leader_id, replica.epoch, replica.high_watermark,
+            leader_id, replica.epoch, replica.high_watermark,
             tuple(view(voter.key, voter.endpoints) for voter in voters.voters), targets,
             tuple(view(key, replica.directory.endpoints(key.node_id)) for key in observers))
 
@@ -428,6 +430,8 @@ def _deadline_ms(replica: Replica) -> int:
         case Unattached() as role:
             passes_ms = role.passes_ms if role.passes_ms > replica.now_ms else NEVER_MS
             return min(role.election_ms, passes_ms) if replica.may_stand else passes_ms
-        case Prospective() | Candidate() | Resigned() as role:
+        case Prospective() as role:
+            return role.deadline_ms(replica.now_ms)
+        case Candidate() | Resigned() as role:
             return role.election_ms
     raise AssertionError(f"unknown role {replica.role}")

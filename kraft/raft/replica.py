@@ -31,6 +31,7 @@ from kraft.raft.roles import (
     Follower,
     Leader,
     Prospective,
+    Refusal,
     Resigned,
     RoleState,
     Unattached,
@@ -46,6 +47,8 @@ FIRST_BOOTSTRAP_ID = -2
 # epoch after that.
 EPOCH_EXPECTED_MAX = 1 << 30
 EPOCH_STEP_MAX = 1 << 10
+LOST_ELECTIONS_MAX = 16
+"""Number of lost elections after which the back-off of a candidate grows no longer."""
 PROMPT = (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, DiscoverRequest, FetchRequest)
 """Requests that are answered at once, except for the time that a Fetch allows its leader to wait."""
 
@@ -94,6 +97,8 @@ class Replica:
         if self.is_only_voter and self.leader_id == config.node_id:
             self.leader_id = NOBODY             # it led, and leads no more
         self.leader_endpoints: Endpoints = ()
+        self.elections_lost = 0
+        """Number of elections that this replica has lost in succession, since a leader last answered it."""
         self.leader_has_ended = False
         """True if the leader of this epoch announced that it has resigned: it never leads that epoch again."""
         self.role: RoleState = self._first_role()
@@ -489,10 +494,26 @@ class Replica:
         before = [voter for voter in self.voters.ids if voter < self.config.node_id and voter != self.leader_id]
         return self.now_ms + grace_ms * (1 + 2 * len(before)) + self.random_ms(1 + grace_ms // 4)
 
+    def lost_deadline_ms(self, tally: Tally) -> int:
+        """Return when a candidate that lost campaigns again: binary exponential back-off, up to
+        `election_backoff_max_ms`.
+
+        As long as that is long enough, the voters that can be reached campaign one after the other, by their ids.
+        """
+        config = self.config
+        limit_ms = 2 * config.disconnect_grace_ms << min(self.elections_lost, LOST_ELECTIONS_MAX)
+        self.elections_lost += 1
+        reachable = [voter for voter in tally.voters.ids if voter not in tally.unreachable]
+        if limit_ms * len(reachable) > config.election_backoff_max_ms:
+            return self.now_ms + 1 + self.random_ms(config.election_backoff_max_ms)
+        before = sum(voter < config.node_id for voter in reachable)
+        return self.now_ms + 1 + before * limit_ms + self.random_ms(limit_ms)
+
     def heard_leader(self, role: Follower) -> None:
         """Restart the fetch time-out, because the leader has answered. An answer sent before the leader ended its epoch
         is not a sign that it leads."""
         if not self.leader_has_ended:
+            self.elections_lost = 0
             role.fetch_ms = self.now_ms + self.config.fetch_timeout_ms
             role.has_fetched = True
             role.losses = 0
@@ -501,17 +522,24 @@ class Replica:
         assert self.may_stand, "observers do not stand for election"
         tally = Tally(self.voters)
         tally.record(self.config.node_id, granted=True)
-        self._become(cause, Prospective(self.election_deadline_ms(), tally))
+        refusals: dict[int, Refusal] | None = None
+        if isinstance(self.role, Follower) and (self.role.losses or self.leader_has_ended):
+            refusals = {}
+            if self.role.losses:
+                tally.unreachable[self.leader_id] = None
+        self._become(cause, Prospective(self.election_deadline_ms(), tally, refusals))
 
     def become_candidate(self, cause: Cause, source: int = NOBODY) -> None:
         assert self.may_stand, "observers do not stand for election"
         self.enter_epoch(self.epoch + 1)
         self.vote_for(self.config.key)
-        tally = Tally(self.voters)
+        unreachable = self.role.tally.unreachable if isinstance(self.role, Prospective) else {}
+        tally = Tally(self.voters, unreachable=dict(unreachable))
         tally.record(self.config.node_id, granted=True)
         self._become(cause, Candidate(self.election_deadline_ms(), tally), source)
 
     def become_leader(self) -> Leader:
+        self.elections_lost = 0
         leader = Leader(epoch_start=self.log.end.offset, since_ms=self.now_ms)
         self.set_leader(self.config.node_id, self.config.endpoints)
         self._become(Cause.WON, leader)

@@ -7,11 +7,12 @@ The modules `elections`, `following` and `leading` hold what a role does; `trans
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from kraft.immutable import immutable
 from kraft.raft.messages import FetchRequest, FetchResponse
 from kraft.raft.progress import Progress
 from kraft.raft.tally import Tally
 from kraft.raft.transitions import Role
-from kraft.raft.types import NOBODY, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
+from kraft.raft.types import NEVER_MS, NOBODY, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import Assignment, Voter, VoterSet
 
 
@@ -31,13 +32,38 @@ class Unattached:
     passes_ms: int = 0
 
 
+@immutable
+class Refusal:
+    """Refusals of a pre-vote by one voter: how many, and when the request is repeated (NEVER_MS: not again)."""
+
+    count: int
+    repeat_ms: int
+
+
 @dataclass(slots=True)
 class Prospective:
-    """Role of a voter that finds out whether it could win (KIP-996's pre-vote); its epoch is not raised."""
+    """Role of a voter that finds out whether it could win (KIP-996's pre-vote); its epoch is not raised.
+
+    `refusals`: the refusals by voter, if this replica knows that its leader leads no longer. None if it campaigns for
+    another reason: then each voter is queried once.
+    """
 
     role: ClassVar[Role] = Role.PROSPECTIVE
     election_ms: int
     tally: Tally
+    refusals: dict[int, Refusal] | None = None
+
+    def repeat_ms(self, node_id: int) -> int:
+        """Return when the pre-vote that a voter refused is requested again."""
+        if self.refusals is None or node_id not in self.refusals:
+            return NEVER_MS
+        return self.refusals[node_id].repeat_ms
+
+    def deadline_ms(self, now_ms: int) -> int:
+        """Return the next time at which something is due. A request that is due already, and waits for the answer to
+        another one, needs no clock."""
+        repeats = [each.repeat_ms for each in (self.refusals or {}).values() if each.repeat_ms > now_ms]
+        return min(self.election_ms, *repeats, NEVER_MS)
 
 
 @dataclass(slots=True)

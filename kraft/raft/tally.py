@@ -12,9 +12,12 @@ class Tally:
 
     voters: VoterSet
     answers: dict[int, bool] = field(default_factory=dict)
+    unreachable: dict[int, None] = field(default_factory=dict)
+    """Voters whose connection broke, or could not be opened, at the last request."""
 
     def record(self, node_id: int, granted: bool) -> None:
         """Count a voter's answer; that of another node is ignored. A granted vote stays granted."""
+        self.unreachable.pop(node_id, None)
         if node_id in self.voters.ids:
             self.answers[node_id] = granted or self.answers.get(node_id, False)
 
@@ -34,3 +37,10 @@ class Tally:
     def is_lost(self) -> bool:
         """Return whether it cannot be won any more (KIP-595's note on gridlocked elections)."""
         return len(self.granting) + len(self.unanswered) < self.voters.majority
+
+    @property
+    def is_gridlocked(self) -> bool:
+        """Return whether only a voter that cannot be reached could still decide it: the others have split their
+        votes."""
+        reachable = [node_id for node_id in self.unanswered if node_id not in self.unreachable]
+        return False in self.answers.values() and len(self.granting) + len(reachable) < self.voters.majority

@@ -49,6 +49,24 @@ def test_a_tally_is_won_or_lost_as_soon_as_it_must_be(size: int) -> None:
             assert len(tally.unanswered) == size - granted - refused
 
 
+def test_a_split_vote_does_not_wait_for_a_voter_that_cannot_be_reached() -> None:
+    tally = Tally(VoterSet.of(*(voter(node_id) for node_id in range(1, 6))))
+    tally.record(1, granted=True)
+    tally.unreachable.update({4: None, 5: None})
+    assert not tally.is_gridlocked, "2 and 3 may still vote for it"
+    tally.record(2, granted=False)
+    assert tally.is_gridlocked
+    assert not tally.is_lost
+    tally.record(4, granted=True)
+    assert not tally.is_gridlocked, "4 was reached, and 3 may still vote for it"
+
+
+def test_unreachable_voters_alone_are_no_split_vote() -> None:
+    tally = Tally(VoterSet.of(voter(1), voter(2), voter(3)), unreachable={2: None, 3: None})
+    tally.record(1, granted=True)
+    assert not tally.is_gridlocked, "nobody else campaigns: it waits for a voter until its time-out"
+
+
 def test_a_tally_knows_its_voters() -> None:
     tally = Tally(VoterSet.of(voter(1), voter(2), voter(3)))
     tally.record(9, granted=True)

@@ -1,6 +1,7 @@
 """Contract of `Raft`: the order in a `Ready`, group commit, time, refusals, and assertions that stop a node."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -25,11 +26,12 @@ from kraft.raft.ready import Answer, Ask, HardState, Leadership
 from kraft.raft.records import Voters
 from kraft.raft.replica import Ports
 from kraft.raft.roles import Follower, Leader
+from kraft.raft.tally import Tally
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS, Endpoint, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import VoterSet
 from kraft.testing.memory_log import formatted
-from tests.raft.world import CLUSTER, NoChance, World, address, key, voter
+from tests.raft.world import CLUSTER, NoChance, Packet, World, address, key, voter
 
 THREE = VoterSet.of(voter(1), voter(2), voter(3))
 
@@ -338,6 +340,42 @@ def test_java_does_not_tell_and_is_counted() -> None:
     for asked in pre_votes(raft):
         raft.step(asked.node_id, asked.correlation, VoteResponse(granted=False), 1001)
     assert raft.replica.role.role is Role.UNATTACHED, "both refused"
+
+
+def test_a_refused_pre_vote_is_repeated_a_few_times_with_pauses_that_double() -> None:
+    world = World()
+    world.elect(1)
+    world.pass_time(100)
+    sent_ms: list[int] = []
+
+    def watch(packet: Packet) -> None:
+        if (packet.sender, packet.receiver) == (2, 3) and isinstance(packet.message, VoteRequest):
+            sent_ms.append(world.now_ms)
+
+    world.watch = watch
+    world.cut += [(2, 1), (1, 2)]
+    world.disconnect(2, 1)
+    grace_ms = world.raft(2).replica.config.disconnect_grace_ms
+    for _ in range(900):
+        world.pass_time(1)
+    pauses_ms = [later - earlier for earlier, later in pairwise(sent_ms)]
+    assert len(pauses_ms) == 3
+    for number, pause_ms in enumerate(pauses_ms):
+        assert grace_ms << number <= pause_ms <= (grace_ms << number) * 5 // 4 + 1
+    assert world.role(3) is Role.FOLLOWER
+    assert world.raft(3).replica.epoch == 1, "no epoch grows"
+
+
+def test_the_back_off_of_a_candidate_that_loses_grows_to_the_longest_and_ends_with_a_leader() -> None:
+    replica = core(3).replica
+    tally = Tally(THREE, unreachable={1: None})
+    assert [replica.lost_deadline_ms(tally) for _ in range(4)] == [101, 201, 401, 1], \
+        "twice the grace, doubled, the second of two voters each time; then anywhere up to the longest back-off"
+    for _ in range(100):
+        assert replica.lost_deadline_ms(tally) <= replica.config.election_backoff_max_ms
+    replica.role = Follower(fetch_ms=2000, update_voter_ms=2000)
+    replica.heard_leader(replica.role)
+    assert replica.lost_deadline_ms(tally) == 101
 
 
 def test_an_answer_under_another_number_is_not_an_answer() -> None:
