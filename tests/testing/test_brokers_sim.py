@@ -151,6 +151,12 @@ def test_a_wrong_answer_to_a_consumer_is_named(name: str, kind: str) -> None:
     assert found.violations == (kind,)
 
 
+@pytest.mark.parametrize("name", ["replica-in-a-failed-directory-may-lead", "who-left-stays-eligible"])
+def test_a_wrong_choice_of_the_controller_is_named(name: str) -> None:
+    found = hunt([BROKER_MUTANTS[name]], range(10), finds=1, draw=broker_options_of)[0]
+    assert found.violations == ("ValidControllerState",)
+
+
 def test_what_no_consumer_saw_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A consumer that begins at the log's end has not seen what precedes it."""
     monkeypatch.setattr(Consumer, "_place", lambda self, bounds: self.reads.begin(bounds.end))

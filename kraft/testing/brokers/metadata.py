@@ -2,12 +2,22 @@
 the log in such small steps."""
 
 from collections.abc import Callable, Sequence
+from uuid import UUID
 
 from kraft.broker.isr import Key
 from kraft.controller.config_rules import TableRules
 from kraft.controller.decision import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
 from kraft.metadata.delta import PartitionChange
-from kraft.metadata.image import CLUSTER_DEFAULT, NO_LEADER, RECOVERING, MetadataImage, PartitionRegistration
+from kraft.metadata.image import (
+    CLUSTER_DEFAULT,
+    MIGRATING_DIRECTORY,
+    NO_LEADER,
+    RECOVERING,
+    UNASSIGNED_DIRECTORY,
+    BrokerRegistration,
+    MetadataImage,
+    PartitionRegistration,
+)
 from kraft.metadata.replay import Replayer
 from kraft.testing.brokers.machine import committed_records
 from kraft.testing.sim.batches import Batch
@@ -133,13 +143,15 @@ class MetadataTruth:
     # --- the whole state ----------------------------------------------------------------------------------------------
 
     def valid_controller_state(self) -> None:
-        """Check ValidControllerState: a broker that is fenced, or shutting down, neither leads nor is in sync. Without
-        ELR the last replica in sync stays in the ISR, alive or not. The replica sets fit together."""
+        """Check ValidControllerState: a broker that is fenced, or shutting down, neither leads nor is in sync, nor does
+        a replica in a directory that failed. Without ELR the last replica in sync stays in the ISR, alive or not. The
+        replica sets fit together."""
         image = self.image
         for topic, index, partition in image.partitions():
             isr, elr = partition.isr, partition.elr
             active = [replica for replica in partition.replicas
-                      if (broker := image.brokers.get(replica)) is not None and broker.active]
+                      if (broker := image.brokers.get(replica)) is not None and broker.active
+                      and not _has_failed(broker, partition.directory_of(replica))]
             wrong = None
             if partition.leader != NO_LEADER and partition.leader not in isr:
                 wrong = "the leader is not in sync"
@@ -170,3 +182,10 @@ class MetadataTruth:
         configured = int(self._rules.topic_value(MIN_INSYNC_REPLICAS, self.image.topic_config(topic), {},
                                                  self.image.config(CLUSTER_DEFAULT)))
         return min(configured, len(partition.replicas))
+
+
+def _has_failed(broker: BrokerRegistration, directory: UUID) -> bool:
+    """Return whether the directory is not among those that the broker has. This does not use the controller's own
+    rule, which is what is checked."""
+    placeholders = (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
+    return bool(broker.log_dirs) and directory not in placeholders and directory not in broker.log_dirs
