@@ -1,6 +1,6 @@
 """State of one broker that its handlers read: the cluster's metadata, its partitions, its coordinators."""
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -17,7 +17,7 @@ from kraft.broker.request_parts import serve_in_parts
 from kraft.config.effective import BrokerLayers, Source, broker_integer, broker_value, topic_value
 from kraft.config.node import CORDONED, EVERY_DIRECTORY, Endpoint, NodeConfig
 from kraft.config.setting import Value
-from kraft.metadata.delta import MetadataDelta
+from kraft.metadata.delta import MetadataDelta, PartitionChange
 from kraft.metadata.image import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
@@ -93,9 +93,10 @@ class Broker:
     def node_id(self) -> int:
         return self.config.node_id
 
-    def note_led(self, delta: MetadataDelta, now_ms: int) -> None:
-        """Remember the brokers that lead fewer partitions after one committed change."""
-        for change in delta.partition_changes():
+    def note_led(self, delta: MetadataDelta, now_ms: int, changes: Iterable[PartitionChange] | None = None) -> None:
+        """Remember the brokers that lead fewer partitions after one committed change. `changes`: some of the delta's
+        changes; None: all."""
+        for change in delta.partition_changes() if changes is None else changes:
             before, after = change.before, change.after
             if before is not None and after is not None and before.leader not in (NO_LEADER, after.leader):
                 leader = delta.image.brokers.get(before.leader)

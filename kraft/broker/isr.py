@@ -6,11 +6,12 @@ both. So a shrinking set takes effect only when the controller has accepted it, 
 
 A proposal carries the partition epoch that it is based on. The next one follows when the outcome is known, by the
 controller's answer or by the metadata, whichever comes first. Meanwhile the proposals for other partitions accumulate
-and go into one request.
+and go into one request, up to `PROPOSALS_MAX`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -26,6 +27,10 @@ from kraft.protocol.messages.alter_partition_request import (
 from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse
 from kraft.protocol.messages.alter_partition_response import PartitionData as Outcome
 
+PROPOSALS_MAX: Final = 500
+"""Proposals of one request. The others follow when it is answered."""
+CHECKED_STEP: Final = 64
+"""Partitions whose followers one step checks."""
 RETRY_MS: Final = 50
 NEVER_MS: Final = (1 << 63) - 1
 
@@ -148,8 +153,15 @@ class IsrKeeper:
 
     def drop_lagging(self, lag_max_ms: int) -> None:
         """Propose sets without the followers that lag for longer than `lag_max_ms`."""
-        for led in list(self._led.values()):
-            if led.proposed is None and len(led.isr) > 1:
+        for _ in self.drop_lagging_steps(lag_max_ms):
+            pass
+
+    def drop_lagging_steps(self, lag_max_ms: int) -> Generator[None]:
+        """Do the same, with a pause after some partitions. Partitions may be resigned meanwhile."""
+        for number, led in enumerate(list(self._led.values()), 1):
+            if number % CHECKED_STEP == 0:
+                yield
+            if self._led.get(led.key) is led and led.proposed is None and len(led.isr) > 1:
                 lagging = led.partition.lagging(lag_max_ms)
                 if lagging:
                     self._propose(led, tuple(replica for replica in led.isr if replica not in lagging),
@@ -228,7 +240,9 @@ class IsrKeeper:
         if self._asked is not None or not self._due:
             return
         own_epoch = self._epoch_of(self._node_id)
-        asked, self._due = self._due, {}
+        asked = dict(islice(self._due.items(), PROPOSALS_MAX))
+        for key in asked:
+            del self._due[key]
         topics: dict[UUID, list[PartitionData]] = {}
         for (topic_id, index), led in asked.items():
             topics.setdefault(topic_id, []).append(PartitionData(

@@ -1,12 +1,15 @@
 """Plan of what a metadata change means for this broker's replicas; another module carries it out. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Sequence
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from kraft.metadata.delta import MetadataDelta, PartitionChange
 from kraft.metadata.image import MetadataImage, PartitionRegistration
+
+PLANNED_STEP: Final = 256
+"""Partitions that one step plans."""
 
 
 class Action(Enum):
@@ -40,6 +43,20 @@ def plan_change(delta: MetadataDelta, node_id: int) -> list[Step]:
     topic and create another one of the same name."""
     changes = list(delta.partition_changes())
     return [*_removed(changes, delta, node_id), *_kept(changes, node_id)]
+
+
+def plan_steps(changes: Sequence[PartitionChange], delta: MetadataDelta, node_id: int
+               ) -> Generator[None, None, list[Step]]:
+    """Do the same as `plan_change` in steps, for the changes of the delta."""
+    plan: list[Step] = []
+    parts = [changes[start:start + PLANNED_STEP] for start in range(0, len(changes), PLANNED_STEP)]
+    for part in parts:
+        plan += _removed(part, delta, node_id)
+        yield
+    for part in parts:
+        plan += _kept(part, node_id)
+        yield
+    return plan
 
 
 def recorded_removals(delta: MetadataDelta, node_id: int) -> list[Step]:

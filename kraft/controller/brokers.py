@@ -8,9 +8,11 @@ memberships of its old incarnation are removed. Unless that one stopped cleanly,
 So the only replica of a partition comes back as leader two leader epochs later, however it stopped.
 """
 
+from collections.abc import Generator
+from itertools import chain
 from typing import Final
 
-from kraft.controller.decision import RECORDS_PER_DECISION_MAX, Context, Decision, Fencing, RefusedError, text_of
+from kraft.controller.decision import Context, Decision, Fencing, RefusedError, Stream, text_of
 from kraft.controller.leaderships import leads, leaves, lost, returns
 from kraft.controller.sessions import Found
 from kraft.metadata.image import RESERVED_IDS, BrokerRegistration, MetadataImage
@@ -59,8 +61,8 @@ def register_broker(
     """Register a broker process.
 
     - The same incarnation keeps its epoch.
-    - Another incarnation gets as its epoch the base offset of the batch with its registration. That is where this
-      decision begins, unless it needs several batches.
+    - Another incarnation gets as its epoch the base offset of the batch with its registration: the last batch of this
+      decision.
     - While the session of the old incarnation lasts, fenced or not, another is refused (DUPLICATE_BROKER_REGISTRATION).
     """
     image = context.image
@@ -68,14 +70,14 @@ def register_broker(
     existing = image.brokers.get(broker_id)
     _check_registration(context, request, existing)
     record = RegisterBrokerRecord(
-        broker_id=broker_id, incarnation_id=request.incarnation_id, rack=request.rack,
+        broker_id=broker_id, incarnation_id=request.incarnation_id, rack=request.rack, broker_epoch=-1,
         end_points=[BrokerEndpoint(name=each.name, host=each.host, port=each.port,
                                    security_protocol=each.security_protocol) for each in request.listeners],
         features=_checked_features(image, request),
     )
     if image.metadata_version.directories:
         record.log_dirs = list(request.log_dirs)
-    records: list[Record] = []
+    removals: Stream = iter(())
     if existing is not None and existing.incarnation_id == request.incarnation_id:
         record.fenced = existing.fenced
         record.broker_epoch = existing.epoch
@@ -87,14 +89,25 @@ def register_broker(
             # The broker sends the epoch in which it stopped cleanly: then it lost nothing.
             clean = request.previous_broker_epoch == existing.epoch
             goes = leaves if clean or not image.metadata_version.elr else lost
-            records = goes(context, broker_id)
-        # Removing the old incarnation may need more than one batch. A part of that may be committed alone, but a broker
-        # that has replayed up to its epoch must have its registration.
-        whole_batches = len(records) // RECORDS_PER_DECISION_MAX
-        record.broker_epoch = context.next_offset + whole_batches * RECORDS_PER_DECISION_MAX
+            removals = goes(context, broker_id)
         context.sessions.restart(broker_id, context.now_ms)
-    records.append(Record(record, image.metadata_version.register_broker_record))
-    return Decision(BrokerRegistrationResponse(broker_epoch=record.broker_epoch), records, atomic=False)
+    response = BrokerRegistrationResponse(broker_epoch=record.broker_epoch)
+    return Decision(response, _registered(context, record, response, removals), atomic=False)
+
+
+def _registered(
+    context: Context, record: RegisterBrokerRecord, response: BrokerRegistrationResponse, removals: Stream
+) -> Stream:
+    """Yield the removal of the old incarnation, then the registration.
+
+    Removals may need several batches, and a part of them may be committed alone. But a broker that has replayed up to
+    its epoch must have its registration. So the epoch is drawn when the last batch, which has the registration, is
+    about to be appended.
+    """
+    yield from removals
+    if record.broker_epoch < 0:
+        record.broker_epoch = response.broker_epoch = context.end_offset()
+    yield Record(record, context.image.metadata_version.register_broker_record)
 
 
 def _check_registration(
@@ -154,25 +167,24 @@ def broker_registration_refused(
 # --- fencing --------------------------------------------------------------------------------------------------------
 
 
-def fence(context: Context, broker: BrokerRegistration) -> list[Record]:
+def fence(context: Context, broker: BrokerRegistration) -> Stream:
     """Remove the broker's leaderships and ISR memberships, then record that it is fenced."""
-    return [*leaves(context, broker.broker_id), Record(BrokerRegistrationChangeRecord(
-        broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=FENCE))]
+    yield from leaves(context, broker.broker_id)
+    yield Record(BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=FENCE))
 
 
-def unfence(context: Context, broker: BrokerRegistration) -> list[Record]:
+def unfence(context: Context, broker: BrokerRegistration) -> Stream:
     """Record that the broker takes part, then give leaderless partitions to it."""
-    return [Record(BrokerRegistrationChangeRecord(
-        broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=UNFENCE)), *returns(context, broker.broker_id)]
+    yield Record(BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=UNFENCE))
+    yield from returns(context, broker.broker_id)
 
 
-def begin_shutdown(context: Context, broker: BrokerRegistration) -> list[Record]:
+def begin_shutdown(context: Context, broker: BrokerRegistration) -> Stream:
     """Record that the broker is in controlled shutdown, then move its leaderships."""
-    records = []
     if context.image.metadata_version.in_controlled_shutdown and not broker.in_controlled_shutdown:
-        records.append(Record(BrokerRegistrationChangeRecord(
-            broker_id=broker.broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=ENTER_SHUTDOWN), 1))
-    return records + leaves(context, broker.broker_id)
+        yield Record(BrokerRegistrationChangeRecord(
+            broker_id=broker.broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=ENTER_SHUTDOWN), 1)
+    yield from leaves(context, broker.broker_id)
 
 
 def fence_stale(context: Context) -> Decision[None]:
@@ -204,14 +216,17 @@ def fence_gone(context: Context, broker_id: int, broker_epoch: int, found: Found
 # --- heartbeats -----------------------------------------------------------------------------------------------------
 
 
-def broker_heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Decision[BrokerHeartbeatResponse]:
+def broker_heartbeat(
+    context: Context, request: BrokerHeartbeatRequest
+) -> Generator[None, None, Decision[BrokerHeartbeatResponse]]:
     """Process a heartbeat: the broker is alive, and reports its replay progress and its wanted state. The answer has
-    its actual state."""
+    its actual state. Works in steps."""
     image = context.image
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     caught_up = request.current_metadata_offset >= broker.epoch
     session = context.sessions.contact(broker.broker_id, context.now_ms, request.current_metadata_offset)
-    records: list[Record] = []
+    records: list[Stream] = []
+    begins_shutdown = False
     fenced, may_stop = broker.fenced, False
     if broker.fenced:
         session.shutdown_offset = -1
@@ -219,32 +234,36 @@ def broker_heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Decis
         may_stop = request.want_shut_down or broker.in_controlled_shutdown
         if not may_stop and not request.want_fence and caught_up:
             fenced = False
-            records = unfence(context, broker)
+            records.append(unfence(context, broker))
     elif broker.in_controlled_shutdown or session.shutdown_offset >= 0:
-        fenced = may_stop = _may_stop(context, broker.broker_id)
-    elif request.want_fence or (request.want_shut_down and not leads(image, broker.broker_id)):
+        fenced = may_stop = yield from _may_stop(context, broker.broker_id)
+    elif request.want_fence or (request.want_shut_down and not (yield from leads(context, broker.broker_id))):
         fenced, may_stop = True, request.want_shut_down
     elif request.want_shut_down:
-        records = begin_shutdown(context, broker)
-        session.shutdown_offset = context.next_offset + len(records) - 1
+        records.append(begin_shutdown(context, broker))
+        begins_shutdown = True
     if fenced and not broker.fenced:
-        records = fence(context, broker)
+        records.append(fence(context, broker))
         session.shutdown_offset = -1
     if may_stop:
         context.sessions.forget(broker.broker_id)      # the next process need not wait until the session ends
     records += _directory_changes(context, broker, request)
+
+    def appended(last_offset: int) -> None:
+        if begins_shutdown:
+            session.shutdown_offset = last_offset
+
     lease_start_ms = context.now_ms if request.lease_start_time_ms < 0 else request.lease_start_time_ms
     return Decision(BrokerHeartbeatResponse(
         is_caught_up=caught_up, is_fenced=fenced, should_shut_down=may_stop,
         active_controller_id=context.settings.node_id,
         lease_end_time_ms=lease_start_ms + context.settings.broker_session_timeout_ms,
-    ), records, atomic=False)
+    ), chain.from_iterable(records) if records else (), atomic=False, appended=appended)
 
 
-def _may_stop(context: Context, broker_id: int) -> bool:
-    """Return whether all other active brokers know that the broker leads nothing any more."""
-    image = context.image
-    if leads(image, broker_id):
+def _may_stop(context: Context, broker_id: int) -> Generator[None, None, bool]:
+    """Return whether all other active brokers know that the broker leads nothing any more. Works in steps."""
+    if (yield from leads(context, broker_id)):
         return False
     others = [session.metadata_offset for other, session in context.sessions.by_id.items()
               if other != broker_id and context.is_active(other)]
@@ -253,20 +272,20 @@ def _may_stop(context: Context, broker_id: int) -> bool:
 
 def _directory_changes(
     context: Context, broker: BrokerRegistration, request: BrokerHeartbeatRequest
-) -> list[Record]:
+) -> list[Stream]:
     """Return records for log directories that failed or may get no new replicas."""
     version: MetadataVersion = context.image.metadata_version
-    records: list[Record] = []
+    records: list[Stream] = []
     failed = [directory for directory in request.offline_log_dirs if directory in broker.log_dirs]
     if version.directories and failed:
-        records += leaves(context, broker.broker_id, directories=failed)
-        records.append(Record(BrokerRegistrationChangeRecord(
+        records.append(leaves(context, broker.broker_id, directories=failed))
+        records.append(iter((Record(BrokerRegistrationChangeRecord(
             broker_id=broker.broker_id, broker_epoch=broker.epoch,
-            log_dirs=[directory for directory in broker.log_dirs if directory not in failed]), 2))
+            log_dirs=[directory for directory in broker.log_dirs if directory not in failed]), 2),)))
     cordoned = request.cordoned_log_dirs
     if version.cordoned_log_dirs and cordoned is not None and tuple(cordoned) != broker.cordoned_log_dirs:
-        records.append(Record(BrokerRegistrationChangeRecord(
-            broker_id=broker.broker_id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned)), 3))
+        records.append(iter((Record(BrokerRegistrationChangeRecord(
+            broker_id=broker.broker_id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned)), 3),)))
     return records
 
 
@@ -285,9 +304,9 @@ def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> Dec
     if broker is None:
         raise RefusedError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {request.broker_id} is not registered")
     context.sessions.forget(request.broker_id)
-    records = lost(context, request.broker_id)
-    records.append(Record(UnregisterBrokerRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch)))
-    return Decision(UnregisterBrokerResponse(error_message=None), records, atomic=False)
+    removed = Record(UnregisterBrokerRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch))
+    return Decision(UnregisterBrokerResponse(error_message=None), chain(lost(context, request.broker_id), (removed,)),
+                    atomic=False)
 
 
 def unregister_broker_refused(

@@ -13,12 +13,14 @@ visible outside, as answer and as image, only once it is committed, in order.
 Deterministic: time, ids and commits come from outside. Single-threaded. An exception from a call, except for bad
 arguments, is fatal: the node must stop.
 
-A request for very many partitions is decided in steps, but its records are still appended in one batch. Other appends
-wait until it is done, so a decision sees the same state from its first step to its last.
+A decision about very many partitions is made in steps: for a request, and when the controller fences a broker or holds
+elections. Other appends wait until it is done, so a decision sees the same state from its first step to its last.
+Records that must take effect together are still appended in one batch. The others are appended in batches of
+`RECORDS_PER_BATCH_MAX`, each while the next one is decided.
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -42,8 +44,8 @@ from kraft.controller import (
 from kraft.controller.activation import activation_records
 from kraft.controller.commit import CommitPort
 from kraft.controller.decision import (
+    RECORDS_PER_BATCH_MAX,
     RECORDS_PER_DECISION_MAX,
-    STEP,
     ConfigRules,
     Context,
     ControllerSettings,
@@ -51,6 +53,7 @@ from kraft.controller.decision import (
     Fencing,
     RefusedError,
     Steps,
+    parts,
 )
 from kraft.controller.mutation_quotas import UNLIMITED, MutationCharge, MutationQuotas
 from kraft.controller.rounds import Rounds
@@ -87,6 +90,8 @@ from kraft.protocol.record_frames import encode_record
 from kraft_native.errors import InvalidArgumentError
 
 LEADER_CHANGED: Final = "the leader of the metadata log changed"
+OWN_WORK: Final = BrokerHeartbeatRequest.API_KEY
+"""API key of work that no request caused."""
 
 Answer = Callable[[Message], None]
 ImageListener = Callable[[MetadataDelta, MetadataImage], None]
@@ -154,10 +159,12 @@ def at_once(_key: int, steps: Iterable[None]) -> None:
 
 def check_size(decision: Decision[Message]) -> None:
     """Refuse with POLICY_VIOLATION a request that creates more atomic records than one batch should have."""
-    count = len(decision.records)
-    if decision.atomic and count > RECORDS_PER_DECISION_MAX:
-        raise RefusedError(ErrorCode.POLICY_VIOLATION,
-                           f"the request makes {count} records, {RECORDS_PER_DECISION_MAX} are allowed")
+    if decision.atomic:
+        assert not isinstance(decision.records, Iterator), "a stream of records is not atomic"
+        count = len(decision.records)
+        if count > RECORDS_PER_DECISION_MAX:
+            raise RefusedError(ErrorCode.POLICY_VIOLATION,
+                               f"the request makes {count} records, {RECORDS_PER_DECISION_MAX} are allowed")
 
 
 class Controller:
@@ -190,6 +197,7 @@ class Controller:
         self.on_deadline: Callable[[], None] = lambda: None
         """Called when work in steps is done: `deadline_ms` may have moved."""
         self._working = False
+        """True while a decision is made or appended in steps."""
         self._queued: deque[Callable[[], None]] = deque()
         self._committed = 0
         self._rounds = Rounds(settings)
@@ -213,6 +221,11 @@ class Controller:
         """Call `listener(delta, image)` for every committed change, in order; `delta.image` is the image before. The
         state at the time of this call is `image`; it is not reported."""
         self._listeners.append(listener)
+
+    @property
+    def is_working(self) -> bool:
+        """Return whether a decision is under way: the committed image may be older than what is committed."""
+        return self._working
 
     # --- requests ---------------------------------------------------------------------------------------------------
 
@@ -241,7 +254,7 @@ class Controller:
         self._start(request.API_KEY, self._decide(
             handler, request, version, now_ms, answer, client_id, forwarded=forwarded), lambda: answer(refuse()))
 
-    def _start(self, key: int, steps: Steps, lose: Callable[[], None]) -> None:
+    def _start(self, key: int, steps: Steps, lose: Callable[[], None] = lambda: None) -> None:
         """Do the work at once if it is short, else in steps; `lose` answers when this node stops leading meanwhile."""
         self._working = True
         try:
@@ -264,8 +277,9 @@ class Controller:
         while self._queued and not self._working:
             self._queued.popleft()()
             yield
-        self._schedule()
-        self.on_deadline()
+        if not self._working:
+            self._schedule()
+            self.on_deadline()
 
     def _decide(self, handler: Handler, request: Message, version: int, now_ms: int, answer: Answer,
                 client_id: str | None, *, forwarded: bool) -> Steps:
@@ -305,59 +319,73 @@ class Controller:
                  forwarded: bool = True) -> Context:
         return Context(
             image=self._replayer.image, settings=self.settings, rules=self.rules, sessions=self.sessions,
-            now_ms=now_ms, next_offset=self.port.end_offset, api_version=version, new_id=self._new_id,
-            quorum=partial(self.port.describe_quorum, now_ms), charge=charge.take, forwarded=forwarded)
+            now_ms=now_ms, next_offset=self.port.end_offset, end_offset=lambda: self.port.end_offset,
+            api_version=version, new_id=self._new_id, quorum=partial(self.port.describe_quorum, now_ms),
+            charge=charge.take, forwarded=forwarded)
 
     def _carry_out(self, decision: Decision[Message], now_ms: int, waiting: _Waiting) -> Steps:
         """Append and replay the records. Even without records the answer may have to wait: it may rely on earlier
         decisions that are not committed."""
-        if decision.records:
-            yield from self._append_steps(decision.records, now_ms, atomic=decision.atomic)
+        yield from self._append_steps(decision, now_ms)
         if self._pending:
             self._pending[-1].waiting.append(waiting)
             self._tell_committed()
         else:
             waiting.answer(decision.response)
 
-    def _append(self, records: Sequence[Record], now_ms: int, *, atomic: bool) -> None:
-        """Append the records and replay them, so that the next decision sees them."""
+    def _append(self, records: Sequence[Record], now_ms: int) -> None:
+        """Append few records as one batch, and replay them, so that the next decision sees them."""
         assert not self._working, "records between those of a decision in steps"
-        for _ in self._append_steps(records, now_ms, atomic=atomic):
+        for _ in self._append_steps(Decision(None, records), now_ms):
             pass
 
-    def _append_steps(self, records: Sequence[Record], now_ms: int, *, atomic: bool) -> Steps:
-        self._notice_unclean(records)
-        self._rounds.look(records, now_ms)
-        size = len(records) if atomic else RECORDS_PER_DECISION_MAX
-        for start in range(0, len(records), size):
-            part = records[start:start + size]
-            payloads: list[bytes] = []
-            for record in part:
-                payloads.append(encode_record(record.message, record.version))
-                if len(payloads) % STEP == 0:
-                    yield
-            last = self.port.append(payloads, now_ms)
-            first = last + 1 - len(part)
-            epoch = self.port.leader_epoch
-            for number, record in enumerate(part):
-                if number % STEP == STEP - 1:
-                    yield
-                self._replayer.replay(record.message, first + number, epoch, now_ms)
-            self._pending.append(_Pending(last + 1, self._replayer.take(), []))
-        self._append_ms = now_ms
+    def _append_steps(self, decision: Decision[Any], now_ms: int) -> Steps:
+        """Append the records and replay them, so that the next decision sees them. After the last record of a stream
+        nothing comes between its decision and its append."""
+        if not decision.records:
+            return
+        source = decision.records
+        part: list[Record] = []
+        payloads: list[bytes] = []
+        for record in source if isinstance(source, Iterator) else parts(source, self.settings.step):
+            if record is None:
+                yield
+                continue
+            self._inspect(record, now_ms)
+            part.append(record)
+            payloads.append(encode_record(record.message, record.version))
+            if len(part) >= RECORDS_PER_BATCH_MAX and not decision.atomic:
+                yield from self._append_part(part, payloads, now_ms)
+                part, payloads = [], []
+        if part:
+            yield from self._append_part(part, payloads, now_ms)
+        decision.appended(self.port.end_offset - 1)
         self._schedule()
 
-    def _notice_unclean(self, records: Sequence[Record]) -> None:
-        """Report prominently each leader that may have lost records. A last leader that is the only one known is not
-        reported: it has what its disk kept, which is not a decision of this controller."""
-        for each in records:
-            change = each.message
-            if isinstance(change, PartitionChangeRecord) and change.leader_recovery_state == RECOVERING:
-                topic = self.decided.topics[change.topic_id]
-                if change.leader not in topic.partitions[change.partition_id].last_known_elr:
-                    self.on_notice(f"UNCLEAN ELECTION: broker {change.leader} leads {topic.name}-{change.partition_id} "
-                                   f"without having been in sync: acknowledged records may be lost")
-                    self.on_unclean()
+    def _append_part(self, part: Sequence[Record], payloads: Sequence[bytes], now_ms: int) -> Steps:
+        last = self.port.append(payloads, now_ms)
+        self._append_ms = now_ms
+        first = last + 1 - len(part)
+        epoch = self.port.leader_epoch
+        for number, record in enumerate(part):
+            if number % self.settings.step == self.settings.step - 1:
+                yield
+            self._replayer.replay(record.message, first + number, epoch, now_ms)
+        self._pending.append(_Pending(last + 1, self._replayer.take(), []))
+        self._tell_committed()         # its commit may have come before its last step
+
+    def _inspect(self, record: Record, now_ms: int) -> None:
+        """Note what a decided record means for later elections. Report prominently a leader that may have lost records.
+        A last leader that is the only one known is not reported: it has what its disk kept, which is not a decision of
+        this controller."""
+        self._rounds.look(record, now_ms)
+        change = record.message
+        if isinstance(change, PartitionChangeRecord) and change.leader_recovery_state == RECOVERING:
+            topic = self.decided.topics[change.topic_id]
+            if change.leader not in topic.partitions[change.partition_id].last_known_elr:
+                self.on_notice(f"UNCLEAN ELECTION: broker {change.leader} leads {topic.name}-{change.partition_id} "
+                               f"without having been in sync: acknowledged records may be lost")
+                self.on_unclean()
 
     # --- the log ----------------------------------------------------------------------------------------------------
 
@@ -378,7 +406,7 @@ class Controller:
             self.settings.bootstrap, self.settings.min_insync_replicas,
             empty=not self.image.features, in_transaction=self._replayer.in_transaction)
         if records:
-            self._append(records, now_ms, atomic=True)
+            self._append(records, now_ms)
         self._schedule()
 
     def committed(self, end_offset: int, _now_ms: int) -> None:
@@ -424,15 +452,16 @@ class Controller:
         if self._working:
             self._queued.append(partial(self.broker_probed, broker_id, broker_epoch, found, now_ms))
         elif self.active:
-            self._fence(brokers.fence_gone(self._context(0, now_ms), broker_id, broker_epoch, found), now_ms)
+            self._start(OWN_WORK, self._fence(brokers.fence_gone(
+                self._context(0, now_ms), broker_id, broker_epoch, found), now_ms))
             self._schedule()
 
-    def _fence(self, decision: Decision[None], now_ms: int) -> None:
+    def _fence(self, decision: Decision[None], now_ms: int) -> Steps:
         """Carry out a fencing that no request caused, if any, and report the reason."""
         if decision.fencing is not None:
             self.on_notice(f"broker {decision.fencing.broker_id} is fenced: {decision.fencing.because}")
             self.on_fencing(decision.fencing, now_ms)
-            self._append(decision.records, now_ms, atomic=decision.atomic)
+            yield from self._append_steps(decision, now_ms)
 
     # --- time -------------------------------------------------------------------------------------------------------
 
@@ -451,15 +480,22 @@ class Controller:
             broker = self.decided.brokers.get(broker_id)
             if broker is not None and not broker.fenced:
                 self.on_probe(broker)
-        self._fence(brokers.fence_stale(self._context(0, now_ms)), now_ms)
+        self._start(OWN_WORK, self._do_due(now_ms))
+        if self.is_working:
+            self.deadline_ms = NEVER_MS
+        else:
+            self._schedule()
+
+    def _do_due(self, now_ms: int) -> Steps:
+        """Fence, elect and append what is due at this time."""
+        yield from self._fence(brokers.fence_stale(self._context(0, now_ms)), now_ms)
         for each in self._rounds.all:
-            records = each.hold(self._context(0, now_ms))
-            if records:
-                self._append(records, now_ms, atomic=False)
+            if now_ms >= each.due_ms:
+                decision = yield from each.hold(self._context(0, now_ms))
+                yield from self._append_steps(decision, now_ms)
         idle = self.settings.idle_interval_ms
         if idle and now_ms - self._append_ms >= idle:
-            self._append([Record(NoOpRecord())], now_ms, atomic=True)
-        self._schedule()
+            yield from self._append_steps(Decision(None, [Record(NoOpRecord())]), now_ms)
 
     def _schedule(self) -> None:
         """Set the time of the next `tick`."""

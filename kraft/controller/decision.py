@@ -1,6 +1,6 @@
 """Building blocks of decisions: their inputs, their results, their refusals."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
@@ -15,6 +15,9 @@ from kraft_native.errors import OperationError
 
 # Maximum of records, and of partitions, that one request may create (Kafka has the same two limits).
 RECORDS_PER_DECISION_MAX: Final = 10_000
+RECORDS_PER_BATCH_MAX: Final = 2_000
+"""Records of one batch where a decision needs no more of them to be atomic. A part that was decided is appended and
+replicated while the next one is decided."""
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 
 MESSAGE_MAX: Final = 2_000
@@ -44,27 +47,45 @@ class Fencing(NamedTuple):
     because: str
 
 
-@immutable
-class Decision(Generic[Response_co]):
-    """Records to append, and the response once they are committed.
-
-    `atomic`: the records take effect together or not at all, so they go into one batch. `kraft_version`: that level is
-    written before them, in the quorum's own records. `fencing`: the broker that the records fence without a request for
-    it.
-    """
-
-    response: Response_co
-    records: Sequence[Record] = ()
-    atomic: bool = True
-    kraft_version: int | None = None
-    fencing: Fencing | None = None
-
-
 Steps = Generator[None]
 """Work that yields after each part of well below a millisecond."""
 
 STEP: Final = 32
 """Partitions or records of one such part."""
+
+VISITS_OF_A_STEP: Final = 32
+"""Partitions that can be inspected in the time in which one is decided."""
+
+Stream = Iterator[Record | None]
+"""Records of a decision about any number of partitions, one after the other. They are appended in batches, each while
+the next one is decided, so every prefix of them must leave a valid state. None ends a part of the work (see `Steps`)
+and is no record."""
+
+
+@immutable
+class Decision(Generic[Response_co]):
+    """Records to append, and the response once they are committed.
+
+    - `atomic`: the records take effect together or not at all, so they go into one batch. A stream never is.
+    - `kraft_version`: that level is written before them, in the quorum's own records.
+    - `fencing`: the broker that the records fence without a request for it.
+    - `appended`: receives the offset of the last record.
+    """
+
+    response: Response_co
+    records: Sequence[Record] | Stream = ()
+    atomic: bool = True
+    kraft_version: int | None = None
+    fencing: Fencing | None = None
+    appended: Callable[[int], None] = lambda _offset: None
+
+
+def parts(records: Iterable[Record], step: int) -> Stream:
+    """Return records that are at hand as a stream."""
+    for number, record in enumerate(records, 1):
+        yield record
+        if number % step == 0:
+            yield None
 
 
 class EffectiveConfig(NamedTuple):
@@ -113,6 +134,7 @@ class ControllerSettings:
     - `unclean.leader.election.interval.ms`.
     - `controller.quota.window.num` and `.size.seconds` are `mutation_samples` and `mutation_sample_ms`.
 
+    `step`: partitions or records of one part of work in steps.
     `bootstrap`: the records that an empty log begins with. `features`: lowest and highest level of each feature that
     this node supports.
     """
@@ -132,6 +154,12 @@ class ControllerSettings:
     mutation_samples: int = 11
     mutation_sample_ms: int = 1_000
     features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    step: int = STEP
+
+    @property
+    def visited_step(self) -> int:
+        """Partitions of one part of work that are only inspected."""
+        return self.step * VISITS_OF_A_STEP
 
 
 @immutable
@@ -139,7 +167,9 @@ class Context:
     """Everything that a decision may read besides the request.
 
     - `image` holds all decisions, committed or not.
-    - `next_offset` is the offset of the decision's first record.
+    - `next_offset` is the offset of the decision's first record, unless the quorum appends records of its own while it
+      is decided in steps.
+    - `end_offset` returns the end of the log now.
     - `sessions` is soft state; decisions about brokers write to it.
     - `new_id` draws a random id.
     - `quorum` returns the state of the quorum.
@@ -155,6 +185,7 @@ class Context:
     sessions: BrokerSessions
     now_ms: int
     next_offset: int
+    end_offset: Callable[[], int]
     api_version: int
     new_id: Callable[[], UUID]
     quorum: Callable[[], QuorumState]

@@ -88,26 +88,32 @@ def elect_leaders_refused(
 # --- periodic elections -----------------------------------------------------------------------------------------------
 
 
-def elect_preferred(context: Context) -> Decision[bool]:
+def elect_preferred(context: Context) -> Generator[None, None, Decision[bool]]:
     """Move partitions back to the first of their replicas where that can lead. The response is True when more may
-    follow."""
+    follow. Works in steps."""
     return _elect_where(context, Election.PREFERRED, lambda _, partition: partition.leader not in (
         NO_LEADER, partition.replicas[0]))
 
 
-def elect_unclean(context: Context) -> Decision[bool]:
+def elect_unclean(context: Context) -> Generator[None, None, Decision[bool]]:
     """Give leaderless partitions a leader that may have lost records, where their topic allows that. The response is
-    True when more may follow."""
+    True when more may follow. Works in steps."""
     return _elect_where(context, Election.UNCLEAN, lambda topic, partition: (
         partition.leader == NO_LEADER and allows_unclean(context, topic)))
 
 
 def _elect_where(
     context: Context, election: Election, wanted: Callable[[str, PartitionRegistration], bool]
-) -> Decision[bool]:
+) -> Generator[None, None, Decision[bool]]:
     records: list[Record] = []
-    for topic, index, partition in context.image.partitions():
+    tried = 0
+    for visited, (topic, index, partition) in enumerate(context.image.partitions(), 1):
+        if visited % context.settings.visited_step == 0:
+            yield
         if wanted(topic.name, partition):
+            tried += 1
+            if tried % context.settings.step == 0:
+                yield
             record = change_of(context, topic, index, election=election)
             if record is not None:
                 records.append(record)

@@ -1,13 +1,16 @@
-"""Partition changes when a broker, or one of its directories, leaves or comes back."""
+"""Partition changes when a broker, or one of its directories, leaves or comes back.
 
-from collections.abc import Callable, Collection, Sequence
+They concern any number of partitions, so they are streams of records (see `decision.Stream`).
+"""
+
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
-from kraft.controller.decision import UNCLEAN_LEADER_ELECTION, Context
+from kraft.controller.decision import UNCLEAN_LEADER_ELECTION, Context, Stream
 from kraft.controller.partition_change import Assignment, Election, change
-from kraft.metadata.image import NO_LEADER, MetadataImage, PartitionRegistration, TopicImage
+from kraft.metadata.image import NO_LEADER, PartitionRegistration, TopicImage
 from kraft.metadata.snapshot import Record
 
 
@@ -25,9 +28,14 @@ def topic_rules(context: Context, topic: TopicImage) -> TopicRules:
                       context.min_isr(topic.name, len(topic.partitions[0].replicas)))
 
 
-def leads(image: MetadataImage, broker_id: int) -> bool:
-    """Return whether the broker leads any partition."""
-    return any(partition.leader == broker_id for _, _, partition in image.partitions())
+def leads(context: Context, broker_id: int) -> Generator[None, None, bool]:
+    """Return whether the broker leads any partition. Works in steps."""
+    for number, (_, _, partition) in enumerate(context.image.partitions(), 1):
+        if partition.leader == broker_id:
+            return True
+        if number % context.settings.visited_step == 0:
+            yield
+    return False
 
 
 def can_lead(context: Context, partition: PartitionRegistration, broker_id: int, *, counts: bool = False) -> bool:
@@ -42,12 +50,12 @@ def can_lead(context: Context, partition: PartitionRegistration, broker_id: int,
 def changes(
     context: Context, affected: Callable[[PartitionRegistration], bool], *, without: int = NO_LEADER,
     counting: int = NO_LEADER, lost_by: Sequence[int] = (),
-) -> list[Record]:
-    """Return change records for the affected partitions. Replica `without` leaves the ISR and cannot lead, `counting`
+) -> Stream:
+    """Yield change records for the affected partitions. Replica `without` leaves the ISR and cannot lead, `counting`
     is treated as active, and replicas `lost_by` may have lost records."""
-    records = []
+    count = 0
     rules, rules_of = None, None
-    for topic, index, partition in context.image.partitions():
+    for visited, (topic, index, partition) in enumerate(context.image.partitions(), 1):
         if affected(partition):
             if rules_of is not topic:
                 rules, rules_of = topic_rules(context, topic), topic
@@ -55,8 +63,12 @@ def changes(
                 context, topic, index, rules=rules, without=without, counting=counting, lost_by=lost_by,
                 isr=[replica for replica in partition.isr if replica != without and replica not in lost_by])
             if record is not None:
-                records.append(record)
-    return records
+                yield record
+            count += 1
+            if count % context.settings.step == 0:
+                yield None
+        if visited % context.settings.visited_step == 0:
+            yield None
 
 
 def change_of(
@@ -86,20 +98,20 @@ def allows_unclean(context: Context, topic: str) -> bool:
     return context.topic_value(topic, UNCLEAN_LEADER_ELECTION).lower() == "true"
 
 
-def leaves(context: Context, broker_id: int, directories: Collection[UUID] | None = None) -> list[Record]:
-    """Return records for a broker that stops taking part cleanly: it leaves each ISR and keeps its records. With
+def leaves(context: Context, broker_id: int, directories: Collection[UUID] | None = None) -> Stream:
+    """Yield records for a broker that stops taking part cleanly: it leaves each ISR and keeps its records. With
     `directories` only its replicas in those."""
     return changes(context, lambda partition: broker_id in partition.isr and (
         directories is None or partition.directory_of(broker_id) in directories), without=broker_id)
 
 
-def lost(context: Context, broker_id: int) -> list[Record]:
-    """Return records for a broker that may have lost records: it leaves ISR and ELR, and leads nothing."""
+def lost(context: Context, broker_id: int) -> Stream:
+    """Yield records for a broker that may have lost records: it leaves ISR and ELR, and leads nothing."""
     return changes(context, lambda partition: broker_id in partition.isr or broker_id in partition.elr,
                    without=broker_id, lost_by=(broker_id,))
 
 
-def returns(context: Context, broker_id: int) -> list[Record]:
-    """Return records for a broker that takes part again: partitions without a leader may get one."""
+def returns(context: Context, broker_id: int) -> Stream:
+    """Yield records for a broker that takes part again: partitions without a leader may get one."""
     return changes(context, lambda partition: partition.leader == NO_LEADER and broker_id in partition.replicas,
                    counting=broker_id)

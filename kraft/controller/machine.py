@@ -9,12 +9,15 @@ leads, a controller decides.
 A follower replays committed records from its log into an image. When it leads and everything before its epoch is
 committed, a `Controller` continues with that image. When it stops leading, replay of the log continues from the last
 committed image. Uncommitted decisions are discarded with the controller that made them.
+
+Replay works in steps, because one commit may hold any number of records. The image changes between two batches of the
+log only, so a reader sees all records of a batch or none.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from kraft.controller.commit import QuorumState
@@ -22,19 +25,25 @@ from kraft.controller.controller import Controller, ImageListener, at_once
 from kraft.controller.decision import ConfigRules, ControllerSettings, Fencing, RefusedError, Steps
 from kraft.controller.sessions import NEVER_MS, Found
 from kraft.metadata.delta import MetadataDelta
-from kraft.metadata.image import BrokerRegistration, MetadataImage
+from kraft.metadata.image import EMPTY, BrokerRegistration, MetadataImage
 from kraft.metadata.replay import Replayer
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 
+RECORDS_PER_IMAGE_MIN: Final = 1_000
+"""Records after which the end of a batch gives a new image, although more are committed. Each image copies the table of
+topics once."""
+
 
 class CommittedRecord(NamedTuple):
-    """A committed record. `message` is None for one that is not part of the state: the quorum's own."""
+    """A committed record. `message` is None for one that is not part of the state: the quorum's own. `ends_batch`: it
+    is the last one of its batch."""
 
     offset: int
     epoch: int
     timestamp_ms: int
     message: Message | None
+    ends_batch: bool
 
 
 class _Leading(NamedTuple):
@@ -66,14 +75,20 @@ class MetadataMachine(ABC):
         """See `Controller.on_fencing`."""
         self.run_steps: Callable[[int, Steps], None] = at_once
         """See `Controller.run_steps`."""
+        self.run_replay: Callable[[Steps], None] = lambda steps: at_once(0, steps)
+        """Does the work of replay, now or in later iterations of the loop, one work after the other."""
         self.unclean_elections = 0
         """Number of unclean elections decided here since this process began."""
         self._leading: _Leading | None = None
         self._high_watermark = 0
+        self._replaying: Steps | None = None
         self._begin(image)
 
     def _begin(self, image: MetadataImage | None) -> None:
         """Follow the log from the image on, with a controller that refuses all requests."""
+        if self._replaying is not None:
+            self._replaying.close()
+            self._replaying = None
         self._replayer = Replayer() if image is None else Replayer(image)
         self.controller = Controller(self._settings, self._rules, self, Replayer(self._replayer.image), self._new_id)
 
@@ -86,6 +101,11 @@ class MetadataMachine(ABC):
         """Use the cluster's id, which the first leader created: brokers register with it from now on."""
         self._settings = replace(self._settings, cluster_id=cluster_id)
         self.controller.settings = self._settings
+
+    @property
+    def is_behind(self) -> bool:
+        """Return whether committed records may not be in the image yet."""
+        return self._replaying is not None or self.controller.is_working
 
     @property
     def in_transaction(self) -> bool:
@@ -122,19 +142,31 @@ class MetadataMachine(ABC):
         """Begin from a snapshot that has replaced the log: listeners receive all differences at once."""
         before = self.image
         self._begin(image)
-        delta = MetadataDelta.between(before, self.image)
-        for listener in self._listeners:
-            listener(delta, self.image)
+        self._publish(MetadataDelta.between(before, self.image), self.image)
+
+    def load(self, snapshot: Generator[None, None, MetadataImage | None]) -> None:
+        """Do the same with a snapshot that is read in steps. Until then the image stays what it was, and what is
+        committed after the snapshot waits."""
+        if self._replaying is not None:
+            self._replaying.close()
+        self._replaying = self._load(snapshot)
+        self.run_replay(self._replaying)
+
+    def _load(self, snapshot: Generator[None, None, MetadataImage | None]) -> Steps:
+        image = yield from snapshot
+        delta = yield from MetadataDelta.between_steps(self.image, image or EMPTY)
+        self._replaying = None
+        self._begin(image)
+        self._publish(delta, self.image)
+        self._catch_up()
 
     def committed(self, end_offset: int) -> None:
         """Process the commit of everything below `end_offset`."""
         self._high_watermark = end_offset
         if self.controller.active:
             self.controller.committed(end_offset, self._clock())
-            return
-        self._replay()
-        if self._leading is not None and end_offset > self._leading.epoch_start:
-            self._activate(self._leading.epoch)
+        else:
+            self._catch_up()
 
     def led(self, epoch: int, epoch_start: int, *, leads: bool) -> None:
         """Note whether this node leads `epoch`, whose first record is at `epoch_start`."""
@@ -142,8 +174,7 @@ class MetadataMachine(ABC):
         if self._leading is not None and (leading is None or leading.epoch != self._leading.epoch):
             self._deactivate()
         self._leading = leading
-        if leading is not None and not self.controller.active and self._high_watermark > epoch_start:
-            self._activate(epoch)
+        self._catch_up()
         self.on_change()
 
     def tick(self) -> None:
@@ -152,8 +183,13 @@ class MetadataMachine(ABC):
 
     # --- internals --------------------------------------------------------------------------------------------------
 
+    def _activate_if_due(self) -> None:
+        """Start a controller if this node leads, and everything before its epoch is committed and replayed."""
+        leading = self._leading
+        if leading is not None and not self.controller.active and self._high_watermark > leading.epoch_start:
+            self._activate(leading.epoch)
+
     def _activate(self, epoch: int) -> None:
-        """Start a controller: everything before this epoch is committed and replayed."""
         self.controller = Controller(self._settings, self._rules, self, self._replayer, self._new_id)
         for listener in self._listeners:
             self.controller.subscribe(listener)
@@ -172,20 +208,45 @@ class MetadataMachine(ABC):
             return
         controller.resigned(self._clock())
         self._begin(controller.image)
-        self._replay()
         self.on_change()
 
-    def _replay(self) -> None:
-        """Continue up to the high watermark."""
-        replayer = self._replayer
-        for record in self.read(replayer.offset + 1, self._high_watermark):
-            if record.message is None:
-                replayer.advance(record.offset, record.epoch, record.timestamp_ms)
-            else:
-                replayer.replay(record.message, record.offset, record.epoch, record.timestamp_ms)
-        for delta, image in replayer.take():
-            for listener in self._listeners:
-                listener(delta, image)
+    def _catch_up(self) -> None:
+        """Replay what is committed, unless that is under way. Then the controller starts if this node leads."""
+        if self.controller.active or self._replaying is not None:
+            return
+        if self._replayer.offset + 1 >= self._high_watermark:
+            self._activate_if_due()
+            return
+        self._replaying = self._replay()
+        self.run_replay(self._replaying)
+
+    def _replay(self) -> Steps:
+        """Continue up to the high watermark, which may rise meanwhile."""
+        replayer, step = self._replayer, self._settings.step
+        while replayer.offset + 1 < self._high_watermark:
+            count = 0
+            for record in self.read(replayer.offset + 1, self._high_watermark):
+                if record.message is None:
+                    replayer.advance(record.offset, record.epoch, record.timestamp_ms)
+                else:
+                    replayer.replay(record.message, record.offset, record.epoch, record.timestamp_ms)
+                count += 1
+                if record.ends_batch and count >= RECORDS_PER_IMAGE_MIN:
+                    count = 0
+                    self._take()
+                if count % step == step - 1:
+                    yield
+            self._take()
+        self._replaying = None
+        self._activate_if_due()
+
+    def _take(self) -> None:
+        for delta, image in self._replayer.take():
+            self._publish(delta, image)
+
+    def _publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        for listener in self._listeners:
+            listener(delta, image)
 
     @abstractmethod
     def read(self, offset: int, end_offset: int) -> Iterable[CommittedRecord]:

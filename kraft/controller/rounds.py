@@ -1,6 +1,6 @@
 """Periodic elections of the active controller: preferred ones, and unclean ones where a topic allows them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator
 from typing import Final
 
 from kraft.controller.decision import UNCLEAN_LEADER_ELECTION, Context, ControllerSettings, Decision
@@ -13,7 +13,7 @@ from kraft.protocol.messages.config_record import ConfigRecord
 class Round:
     """One kind of election. `interval_ms` 0: never."""
 
-    def __init__(self, decide: Callable[[Context], Decision[bool]], interval_ms: int):
+    def __init__(self, decide: Callable[[Context], Generator[None, None, Decision[bool]]], interval_ms: int):
         self.decide = decide
         self.interval_ms = interval_ms
         self.due_ms = NEVER_MS
@@ -22,15 +22,13 @@ class Round:
         """Schedule the next election an interval from now."""
         self.due_ms = now_ms + self.interval_ms if self.interval_ms else NEVER_MS
 
-    def hold(self, context: Context) -> Sequence[Record]:
-        """Return the records of due elections. Their number is limited; when more remain, they are due at once."""
-        if context.now_ms < self.due_ms:
-            return ()
-        decision = self.decide(context)
+    def hold(self, context: Context) -> Generator[None, None, Decision[bool]]:
+        """Decide due elections, in steps. Their number is limited; when more remain, they are due at once."""
+        decision = yield from self.decide(context)
         self.begin(context.now_ms)
         if decision.response and decision.records:
             self.due_ms = context.now_ms
-        return decision.records
+        return decision
 
 
 class Rounds:
@@ -50,9 +48,8 @@ class Rounds:
         for each in self.all:
             each.begin(now_ms)
 
-    def look(self, records: Sequence[Record], now_ms: int) -> None:
-        """Inspect decided records: one that changes the permission of unclean elections makes the unclean round due at
+    def look(self, record: Record, now_ms: int) -> None:
+        """Inspect a decided record: one that changes the permission of unclean elections makes the unclean round due at
         once."""
-        for record in records:
-            if isinstance(record.message, ConfigRecord) and record.message.name == UNCLEAN_LEADER_ELECTION:
-                self._unclean.due_ms = now_ms
+        if isinstance(record.message, ConfigRecord) and record.message.name == UNCLEAN_LEADER_ELECTION:
+            self._unclean.due_ms = now_ms

@@ -7,7 +7,7 @@
 `replay` of a record that contradicts the state raises `MetadataLogError`; then the delta must be discarded.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
@@ -55,6 +55,8 @@ from kraft.protocol.messages.zk_migration_state_record import ZkMigrationStateRe
 
 _SECTIONS: Final = ("features", "brokers", "controllers", "topics", "topic_ids", "colliding", "configs", "quotas",
                     "acls", "scram", "delegation_tokens")
+COMPARED_STEP: Final = 256
+"""Entries that one step of a comparison has, a topic as many as its partitions and one more."""
 LEADER_UNCHANGED: Final = -2
 RECOVERY_UNCHANGED: Final = -1
 
@@ -138,12 +140,28 @@ class MetadataDelta:
     @classmethod
     def between(cls, before: MetadataImage, after: MetadataImage) -> "MetadataDelta":
         """Return the difference between two images whose intermediate records are no longer in the log."""
+        steps = cls.between_steps(before, after)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                delta: MetadataDelta = end.value
+                return delta
+
+    @classmethod
+    def between_steps(cls, before: MetadataImage, after: MetadataImage) -> Generator[None, None, "MetadataDelta"]:
+        """Do the same as `between`, with a pause after some entries."""
         delta = cls(before)
         for name in _SECTIONS:
             section, wanted = getattr(delta, name), getattr(after, name)
             for key in [key for key in section.now if key not in wanted]:
                 section.remove(key)
+            weight = 0
             for key, value in wanted.items():
+                weight += 1 + (len(value.partitions) if isinstance(value, TopicImage) else 0)
+                if weight >= COMPARED_STEP:
+                    weight = 0
+                    yield
                 if section.get(key) != value:
                     section.put(key, delta._with_unchanged(value) if isinstance(value, TopicImage) else value)
         delta.zk_migration_state = after.zk_migration_state

@@ -11,7 +11,7 @@ A file is a run of record batches with offsets that count from 0 and the snapsho
 A file without footer is unfinished and ignored.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -50,6 +50,8 @@ from kraft_native.records import BatchBuilder, records
 
 BATCH_RECORDS_MAX: Final = 1024
 BATCH_BYTES_MAX: Final = 1 << 20
+REPLAYED_STEP: Final = 64
+"""Records that one step of `SnapshotContent.image_steps` replays."""
 
 
 class Record(NamedTuple):
@@ -205,8 +207,20 @@ class SnapshotContent:
 
     def image(self, end_offset: int, epoch: int) -> MetadataImage:
         """Return the image that the records give; it includes the log up to `end_offset`, exclusive."""
+        steps = self.image_steps(end_offset, epoch)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                found: MetadataImage = end.value
+                return found
+
+    def image_steps(self, end_offset: int, epoch: int) -> Generator[None, None, MetadataImage]:
+        """Do the same as `image`, with a pause after some records."""
         replayer = Replayer()
         for offset, record in enumerate(self.messages):
+            if offset % REPLAYED_STEP == REPLAYED_STEP - 1:
+                yield
             replayer.replay(record.message, offset, epoch, self.last_timestamp_ms)
         replayer.take()
         image = replayer.image

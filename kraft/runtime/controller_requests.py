@@ -22,7 +22,9 @@ from kraft.protocol.headers import decode_request, encode_response_header
 from kraft.protocol.message import Message, MessageSizeError
 from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest
 from kraft.protocol.messages.controller_heartbeat_request import ControllerHeartbeatRequest
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker
@@ -62,6 +64,9 @@ DECIDED: Final = tuple(sorted(
 SERVED: Final = (DESCRIBE_CLUSTER, ENVELOPE, DescribeRecorderRequest.API_KEY, ControllerHeartbeatRequest.API_KEY,
                  *DECIDED, *CODEC_BY_KEY)
 
+OF_BROKERS: Final = (BrokerHeartbeatRequest.API_KEY, BrokerRegistrationRequest.API_KEY, AlterPartitionRequest.API_KEY)
+"""Requests on which fail-over depends: their decisions do not share the time of clients' requests."""
+
 Respond = Callable[[Message], None]
 
 
@@ -83,7 +88,7 @@ class ControllerRouter:
         self.server = server
         self._brokers = BrokerConnections(quorum.metadata, server)
         self.served = served
-        quorum.metadata.run_steps = server.slices.work
+        quorum.metadata.run_steps = self._run_decision
         self._templates = FetchTemplates()
 
     def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
@@ -115,6 +120,12 @@ class ControllerRouter:
             client_id = (reply.client_id or b"").decode("utf-8", "replace")
             yield from self._serve(version, request, source, respond, client_id, run, forwarded=False)
         self.served()
+
+    def _run_decision(self, key: int, steps: Steps) -> None:
+        if key in OF_BROKERS:
+            self.quorum.work.add(steps)
+        else:
+            self.server.slices.work(key, steps)
 
     def _send(self, reply: Reply, response: Message) -> Steps:
         api = API_BY_KEY[reply.api_key]

@@ -9,10 +9,10 @@ reverse.
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AsyncExitStack
 from functools import partial
-from itertools import compress
+from itertools import compress, islice
 from pathlib import Path
 from typing import Final
 
@@ -25,13 +25,13 @@ from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.metadata_view import ImageTopics
-from kraft.broker.replica_plan import plan_all, plan_change, recorded_removals
+from kraft.broker.replica_plan import PLANNED_STEP, plan_all, plan_steps, recorded_removals
 from kraft.config.effective import broker_faults
 from kraft.config.node import Endpoint, NodeConfig, parse_socket
 from kraft.config.quorum import check_quorum, is_sole_controller, static_voters
 from kraft.controller.local_broker import LocalBroker, State
 from kraft.log_dir import LogDir, TopicPartition, new_cluster_id
-from kraft.metadata.delta import MetadataDelta
+from kraft.metadata.delta import MetadataDelta, PartitionChange
 from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, BrokerRegistration, MetadataImage, QuotaEntity
 from kraft.metadata.image import Endpoint as ImageEndpoint
 from kraft.metadata.versions import SUPPORTED
@@ -68,6 +68,7 @@ from kraft.runtime.storage import (
     unusable,
     write_cluster_id,
 )
+from kraft.runtime.turns import WorkQueue
 from kraft_native.channel import RequestChannel
 from kraft_native.client_quotas import ClientQuotas
 from kraft_native.coldread import ColdReader
@@ -229,6 +230,9 @@ class Node:
         self.replicas = Replicas(self.broker, self.logs, self.groups, self.replication, directories, self.moves)
         self.turns = ReplicaTurns(self.replicas, self.fail)
         self._opened.callback(self.turns.close)
+        self._changes = WorkQueue(self.fail)
+        self._opened.callback(self._changes.close)
+        self.replicas.run_work = self._changes.add
         # Requests of other controllers are served from the start: without an election no broker can be registered.
         await self._accept([each.listener for each in config.controller_listeners])
         self.control.subscribe(self._note_removals)
@@ -255,16 +259,30 @@ class Node:
         self._apply_broker_settings()
         self.moves.recover(self.broker.image)
         self.replicas.sort_out(self.broker.image)
-        steps = plan_all(self.broker.image, config.node_id)
-        slow = [self.logs.takes_long(step.topic, step.number) for step in steps]
-        self.replicas.carry_out(compress(steps, slow))
-        self.turns.take(step for step, is_slow in zip(steps, slow, strict=True) if not is_slow)
-        self.broker.leaders.applied(self.broker.image)
         self._replays = False
-        self.control.subscribe(self._changed)
+        self._changes.add(self._open_logs(self.broker.image))
+        self.control.subscribe(self._changed)      # changes wait until the logs are opened
+        while self._changes and self.failure is None:  # noqa: ASYNC110 - each iteration of the loop does a slice
+            await asyncio.sleep(0)
         await self.control.serve(lambda: self.failure is not None)
         if self.failure is not None:
             raise self.failure
+
+    def _open_logs(self, image: MetadataImage) -> Generator[None]:
+        """Open the logs that take long, and queue the others."""
+        steps = plan_all(image, self.config.node_id)
+        yield
+        slow: list[bool] = []
+        for step in steps:
+            slow.append(self.logs.takes_long(step.topic, step.number))
+            yield
+        for step in compress(steps, slow):
+            self.replicas.carry_out((step,))
+            yield
+        yield from self.turns.take_steps(
+            [step for step, is_slow in zip(steps, slow, strict=True) if not is_slow])
+        self.broker.leaders.applied(image)
+        self.control.applied(MetadataDelta(image), image)
 
     async def _accept(self, names: list[str]) -> None:
         # Replies that clients await are sent before the parts that produce them are closed.
@@ -351,23 +369,39 @@ class Node:
                 self.logs.removals.record(name, step.topic_id)
 
     def _changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Apply one committed change."""
+        """Apply one committed change, after those before it. One of few partitions is applied at once."""
         local = self.control.broker
         assert local is not None
         if local.state is not State.REPLACED and (successor := local.successor(image)) is not None:
             self._give_way(local, successor)
-        if local.state is State.REPLACED:
-            return
-        self.broker.note_led(delta, now_ms())
+        if local.state is not State.REPLACED:
+            self._changes.add(self._apply(delta, image))
+
+    def _apply(self, delta: MetadataDelta, image: MetadataImage) -> Generator[None]:
+        """Apply one change in steps, replica by replica. What the brokers know of each other and what clients receive
+        changes at once, before the first replica does. So a request may meet a replica whose change is still to come,
+        as on a broker that learns of it a moment later."""
+        found = delta.partition_changes()
+        changes: list[PartitionChange] = []
+        while part := list(islice(found, PLANNED_STEP)):
+            self.broker.note_led(delta, now_ms(), part)
+            changes += part
+            yield
         self._applied(image)
-        steps = plan_change(delta, self.config.node_id)
-        self.turns.take(steps)
+        steps = yield from plan_steps(changes, delta, self.config.node_id)
+        yield from self.turns.take_steps(steps)
         if any(step.topic == OFFSETS_TOPIC for step in steps):
             self.groups.schedule()
         deleted = [(topic.name, index) for topic in delta.removed_topics() for index in sorted(topic.partitions)]
         if deleted:
             self.broker.groups.partitions_deleted(deleted, now_ms())
             self.groups.schedule()
+        self._apply_settings(delta, image)
+        # Last: a client that learns of a new leader finds it leading.
+        self.broker.leaders.applied(image)
+        self.control.applied(delta, image)
+
+    def _apply_settings(self, delta: MetadataDelta, image: MetadataImage) -> None:
         touched = list(delta.configs.touched)
         if any(resource.type == BROKER_RESOURCE for resource in touched):
             self._reconfigure_broker()
@@ -381,13 +415,12 @@ class Node:
             attempt("cordoned log directories", self._cordon)    # none below the metadata.version that has them
         if delta.brokers.touched:
             attempt("addresses of brokers", partial(self._learn_endpoints, image))
-        # Last: a client that learns of a new leader finds it leading.
-        self.broker.leaders.applied(image)
 
     def _give_way(self, local: LocalBroker, successor: BrokerRegistration) -> None:
         """Stop, because another process is this broker now. It leads and follows the replicas; this process
         acknowledges nothing more."""
         local.give_up()
+        self._changes.close()
         self.turns.close()
         self.replicas.give_up_all()
         self.fail(ReplacedError(

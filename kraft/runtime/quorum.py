@@ -53,6 +53,7 @@ from kraft.runtime.recorder_file import RecorderFile
 from kraft.runtime.snapshot_files import remove_leftovers
 from kraft.runtime.start_mark import WAYS_OUT, check_metadata_log
 from kraft.runtime.storage import random_id
+from kraft.runtime.turns import WorkQueue
 from kraft_native import checkpoints
 from kraft_native.errors import CorruptFileError, CorruptLogError, OperationError
 from kraft_native.flusher import Flusher
@@ -119,6 +120,9 @@ class Quorum:
             self.raft = Raft(
                 raft_config(config, member), hard_state,
                 Ports(self.raft_log, self.snapshots, random.SystemRandom(), self._trace), self.clock())
+            self.work = WorkQueue(self._work_failed, self._worked)
+            """Work of replay and of the controller that requests of clients must not delay."""
+            self.metadata.run_replay = self.work.add
             self.metadata.on_fencing = self._fenced
             self.metadata.on_assignment = self._check_cluster
             self.metadata.subscribe(self._note_records)
@@ -195,6 +199,7 @@ class Quorum:
             self._takes_part = False
             await self.driver.resign(RESIGN_SECONDS)
         self.driver.close()
+        self.work.close()
         self.probes.close()
         self.peers.close()
         await self.keeper.ended()
@@ -206,6 +211,14 @@ class Quorum:
             self._recorder_file.write(self.recorded_state())
             self._recorder_file.close()
         self.log.close()
+
+    def _worked(self) -> None:
+        self.driver.on_turn()
+
+    def _work_failed(self, error: BaseException) -> None:
+        """Stop as the driver does: nothing is sent after a state machine that failed half-way."""
+        self.driver.close()
+        self._on_failure(error)
 
     # --- incoming requests
 

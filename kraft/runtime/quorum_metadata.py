@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -72,6 +72,12 @@ class QuorumMetadata(MetadataMachine):
         self.snapshot_end = image.offset + 1 if image else 0
         return image
 
+    def _snapshot_steps(self) -> Generator[None, None, MetadataImage | None]:
+        latest = self._snapshots.latest()
+        if latest is None or latest.offset <= 0:
+            return None
+        return (yield from self._snapshots.content(latest).image_steps(latest.offset, latest.epoch))
+
     @property
     def raft(self) -> Raft:
         return self.driver.raft
@@ -79,11 +85,12 @@ class QuorumMetadata(MetadataMachine):
     # --- StateMachine
 
     def installed(self, snapshot: OffsetAndEpoch) -> None:
-        """Begin again from a snapshot that was fetched; see `begin_anew`."""
+        """Begin again from a snapshot that was fetched; see `load`."""
         log.info("metadata snapshot %s was fetched from the leader", snapshot)
         self._note_voters(snapshot.offset)
         self.unsnapshot_bytes = 0
-        self.begin_anew(self._newest_snapshot())
+        self.snapshot_end = snapshot.offset
+        self.load(self._snapshot_steps())
 
     def committed(self, end_offset: int) -> None:
         while self._uncommitted and self._uncommitted[0][0] <= end_offset:
@@ -112,9 +119,11 @@ class QuorumMetadata(MetadataMachine):
                 for record in records(batch):
                     if record.offset >= offset:
                         message, _ = decode_record(record.value or b"")
-                        yield CommittedRecord(record.offset, batch.leader_epoch, record.timestamp_ms, message)
+                        yield CommittedRecord(record.offset, batch.leader_epoch, record.timestamp_ms, message,
+                                              record.offset == batch.last_offset)
             elif batch.last_offset >= offset:
-                yield CommittedRecord(batch.last_offset, batch.leader_epoch, batch.max_timestamp_ms, None)
+                yield CommittedRecord(batch.last_offset, batch.leader_epoch, batch.max_timestamp_ms, None,
+                                      ends_batch=True)
 
     # --- CommitPort
 

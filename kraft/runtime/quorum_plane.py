@@ -59,6 +59,7 @@ class QuorumPlane:
         self._on_failure = on_failure
         self._alarm = Alarm(self.clock, self._tick)
         self._advanced = asyncio.Event()
+        self._applied: MetadataImage | None = None
         client_id = CLIENT_ID.format(config.node_id)
         session_seconds = config.integer("broker.session.timeout.ms") / 1000
         socket_seconds = config.integer("controller.socket.timeout.ms") / 1000
@@ -88,6 +89,11 @@ class QuorumPlane:
         """See `ControllerPort`."""
         return None if self.broker is None else self.broker.lease.left_ms(self.clock())
 
+    @property
+    def applied_image(self) -> MetadataImage:
+        """The committed metadata that this node's broker acts on; see `applied`."""
+        return self.image if self._applied is None else self._applied
+
     def subscribe(self, listener: Callable[[MetadataDelta, MetadataImage], None]) -> None:
         """Call `listener(delta, image)` with every committed change."""
         self.metadata.subscribe(listener)
@@ -96,7 +102,6 @@ class QuorumPlane:
         """Take part in the quorum."""
         self.metadata.on_change = self._changed
         self.metadata.on_deadline = self.schedule
-        self.metadata.subscribe(self._told)
         self.quorum.driver.on_turn = self._advanced.set
         self.quorum.start()
 
@@ -223,12 +228,17 @@ class QuorumPlane:
             self._registrar.changed()
         self._hurry()
 
-    def _told(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Send a heartbeat at once when another broker is in controlled shutdown. That broker waits until the others
-        report that they know that it leads nothing."""
+    def applied(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Note that this node's broker has applied a change completely; its heartbeats report that.
+
+        Send one at once when another broker is in controlled shutdown. That broker waits until the others report that
+        they know that it leads nothing.
+        """
+        self._applied = image
         node_id = self.config.node_id
-        if any(broker_id != node_id and broker_id in image.brokers and image.brokers[broker_id].in_controlled_shutdown
-               for broker_id in delta.brokers.touched):
+        if (delta.brokers.touched or delta.topics.touched) and any(
+                each.in_controlled_shutdown and not each.fenced and each.broker_id != node_id
+                for each in image.brokers.values()):
             asyncio.get_running_loop().call_soon(self._hurry)
 
     def _hurry(self) -> None:
@@ -277,7 +287,7 @@ class _OwnRequests:
 
     @property
     def image(self) -> MetadataImage:
-        return self._plane.image
+        return self._plane.applied_image
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Answer) -> None:  # noqa: ARG002 - own clock
         self._plane.submit_own(request, version, answer)

@@ -9,7 +9,7 @@ partition missing that the metadata has only in a topic of very many partitions.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Final
 
 from kraft.broker.internal_topics import OFFSETS_TOPIC
@@ -22,6 +22,8 @@ QUIET_SECONDS: Final = 0.005
 # Longest wait of the first slice altogether.
 LATE_SECONDS: Final = 0.25
 TURN_SECONDS: Final = 0.001
+QUEUED_STEP: Final = 128
+"""Replicas that one step of `take_steps` queues."""
 BROUGHT_MAX: Final = 32
 """Replicas that one look-up creates at most: about ten milliseconds."""
 
@@ -44,19 +46,28 @@ class ReplicaTurns:
 
     def take(self, steps: Iterable[Step]) -> None:
         """Carry out the steps of existing replicas now; create the others soon."""
-        now: list[Step] = []
+        for _ in self.take_steps(steps):
+            pass
+
+    def take_steps(self, steps: Iterable[Step]) -> Generator[None]:
+        """Do the same, with a pause after each replica that changes, and after some that are queued. The caller
+        finishes it before it takes later steps."""
         waiting = len(self._due)
-        for step in steps:
+        for number, step in enumerate(steps, 1):
+            is_queued = True
             if step.topic in self._due:
                 self._due[step.topic].append(step)
-            elif self._is_new(step):
-                if self._closed:
-                    continue
+            elif not self._is_new(step):
+                self._replicas.carry_out((step,))
+                is_queued = False
+            elif not self._closed:
                 self._due[step.topic] = deque((step,))
                 self._names[step.topic_id.bytes] = step.topic
-            else:
-                now.append(step)
-        self._replicas.carry_out(now)
+            if not is_queued or number % QUEUED_STEP == 0:
+                if len(self._due) > waiting:
+                    self._wait(more=waiting > 0)
+                yield
+                waiting = len(self._due)
         if len(self._due) > waiting:
             self._wait(more=waiting > 0)
 

@@ -5,7 +5,7 @@ import errno
 import logging
 import os
 import time
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,7 +23,7 @@ from kraft.runtime.log_manager import LogManager
 from kraft.runtime.replica_moves import ReplicaMoves, failure_in
 from kraft.runtime.replication import Replication
 from kraft.runtime.retries import Retries
-from kraft.runtime.turns import TURN_SECONDS
+from kraft.runtime.turns import TURN_SECONDS, at_once
 from kraft_native.errors import KraftError, StorageError
 from kraft_native.partition import Partition
 from kraft_native.replication_quota import ReplicationQuota
@@ -69,6 +69,8 @@ class Replicas:
         self.follower_quota = ReplicationQuota(**window)
         self.failed: dict[tuple[str, int], Exception] = {}
         """Replicas whose log cannot be opened or whose role cannot be installed, and the cause. Others are served."""
+        self.run_work: Callable[[Generator[None]], None] = at_once
+        """Does work in steps, now or in later iterations of the loop."""
         self._retries = Retries()
         broker.unserved = self.failed
         broker.storage = self
@@ -287,11 +289,15 @@ class Replicas:
     def lose_directory(self, directory: LogDir, cause: KraftError) -> None:
         """Take a log directory offline and stop serving its replicas."""
         self.moves.directory_failed(directory)
-        for topic, index in self.directories.failed(directory, cause):
+        self.run_work(self._lose(self.directories.failed(directory, cause), cause))
+
+    def _lose(self, names: Iterable[tuple[str, int]], cause: KraftError) -> Generator[None]:
+        for topic, index in names:
             lost = self.broker.table.get(topic, index)
             if lost is not None:
                 self._give_up(lost)
                 self.failed[topic, index] = cause
+                yield
 
     def give_up_all(self) -> None:
         """Stop leading and following everything; requests that wait for a replica are answered. The logs stay as they

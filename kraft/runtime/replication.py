@@ -26,6 +26,7 @@ from kraft.runtime.alarm import Alarm
 from kraft.runtime.dialer import Backoff, Dialer
 from kraft.runtime.leader_queries import log_bounds
 from kraft.runtime.replica_recorder import ReplicaRecorder
+from kraft.runtime.turns import WorkQueue
 from kraft_native.errors import KraftError
 from kraft_native.partition import Partition
 from kraft_native.purgatory import now_ms as monotonic_ms
@@ -171,6 +172,7 @@ class Replication:
         self._retries: dict[Key, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._alarm = Alarm(monotonic_ms, self._tick)
+        self._checks = WorkQueue(on_failure)
         self._lag_timer: asyncio.TimerHandle | None = None
         self._silence_timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -184,6 +186,7 @@ class Replication:
         """Follow nothing from here on. May be called again."""
         self._closed = True
         self._alarm.cancel()
+        self._checks.close()
         for timer in (self._lag_timer, self._silence_timer, *self._retries.values()):
             if timer is not None:
                 timer.cancel()
@@ -369,7 +372,8 @@ class Replication:
     # --- timers
 
     def _look_for_lag(self) -> None:
-        self.keeper.drop_lagging(self.broker.integer("replica.lag.time.max.ms"))
+        if not self._checks:
+            self._checks.add(self.keeper.drop_lagging_steps(self.broker.integer("replica.lag.time.max.ms")))
         self._look_for_lag_later()
 
     def _look_for_lag_later(self) -> None:

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from kraft.broker.isr import NEVER_MS, IsrKeeper, Key
+from kraft.broker.isr import CHECKED_STEP, NEVER_MS, PROPOSALS_MAX, IsrKeeper, Key
 from kraft.metadata.image import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
@@ -216,3 +216,40 @@ def test_the_metadata_may_tell_first_what_became_of_a_proposal() -> None:
     bench.keeper.lead(KEY, bench.led, registration((1, 2, 3), partition_epoch=6))
     bench.keeper.lead(KEY, bench.led, registration((1, 2), partition_epoch=7))
     assert bench.told[1:] == [("isr decided", {"epoch": 3, "isr": [1, 2, 3]})], "the second was decided by others"
+
+
+def with_many(count: int) -> tuple[Bench, list[Led]]:
+    """A keeper of that many partitions, with one follower each."""
+    bench = Bench(isr=(1,))
+    led = [Led() for _ in range(count)]
+    for index, each in enumerate(led):
+        bench.keeper.lead((TOPIC, 1 + index), each, registration((1, 2)))
+    return bench, led
+
+
+def test_a_request_has_a_bounded_number_of_proposals() -> None:
+    bench, led = with_many(2 * PROPOSALS_MAX + 10)
+    for each in led:
+        each.lags = [2]
+    bench.keeper.drop_lagging(500)
+    sizes = []
+    while len(bench.asked) > len(sizes):
+        parts = bench.asked[-1].topics[0].partitions
+        sizes.append(len(parts))
+        bench.keeper.answered(AlterPartitionResponse(topics=[TopicData(topic_id=TOPIC, partitions=[PartitionData(
+            partition_index=part.partition_index, isr=(1,), leader_epoch=3, partition_epoch=6) for part in parts])]), 0)
+    assert sizes == [1, PROPOSALS_MAX, PROPOSALS_MAX, 9]
+    assert all(each.isr == each.maximal == (1,) for each in led)
+
+
+def test_followers_are_checked_in_bounded_steps() -> None:
+    bench, led = with_many(5 * CHECKED_STEP)
+    checked: list[int] = []
+    for number, each in enumerate(led):
+        each.lagging = lambda _lag_ms, number=number: checked.append(number) or []  # type: ignore[method-assign, misc]
+    seen = 0
+    for _ in bench.keeper.drop_lagging_steps(500):
+        assert len(checked) - seen <= CHECKED_STEP
+        seen = len(checked)
+        bench.keeper.resign((TOPIC, 5 * CHECKED_STEP))         # the last one, which is not checked any more
+    assert checked == list(range(5 * CHECKED_STEP - 1))

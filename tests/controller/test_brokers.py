@@ -154,8 +154,7 @@ def test_the_same_incarnation_keeps_its_epoch() -> None:
 
 def test_a_killed_broker_comes_back_whatever_it_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """One record for each partition, in several batches. A controller that dies between them leaves nothing wrong."""
-    for module in ("brokers", "controller"):
-        monkeypatch.setattr(f"kraft.controller.{module}.RECORDS_PER_DECISION_MAX", 4)
+    monkeypatch.setattr("kraft.controller.controller.RECORDS_PER_BATCH_MAX", 4)
     world = World()
     world.join(1)
     for name in "ab":

@@ -3,19 +3,23 @@
 import os
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from kraft.controller.decision import STEP
+from kraft.controller import controller, elections, leaderships
+from kraft.controller.decision import RECORDS_PER_BATCH_MAX, STEP
 from kraft.controller.sessions import NEVER_MS, Found
+from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.replay import Replayer
 from kraft.metadata.snapshot import encode_snapshot, image_records
+from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
@@ -27,9 +31,10 @@ from kraft.protocol.messages.list_partition_reassignments_request import (
 )
 from kraft.protocol.messages.no_op_record import NoOpRecord
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
+from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.record_frames import encode_record
 from kraft_native.errors import InvalidArgumentError
-from tests.controller.world import LATEST_VERSION, World
+from tests.controller.world import CLUSTER, LATEST_VERSION, World
 from tools.tree import ROOT
 
 
@@ -280,6 +285,7 @@ def test_what_would_append_waits_for_a_decision_in_steps() -> None:
     assert world.controller.deadline_ms == NEVER_MS
     world.controller.broker_probed(2, world.image.brokers[2].epoch, Found.GONE, world.now_ms)
     made.finish()
+    made.finish()                      # the fencing takes steps of its own
     assert world.log.batches[-3:] == [1_001, 2, 1_002]      # the last fences a broker: each partition changes
     assert made.deadlines == 1 and world.controller.deadline_ms < NEVER_MS
     world.commit()
@@ -327,3 +333,160 @@ def test_requests_for_all_partitions_work_in_steps(request_: Message) -> None:
     made.finish()
     made.world.commit()
     assert len(made.answers) == 2
+
+
+def shuts_down(world: World) -> Message:
+    return BrokerHeartbeatRequest(broker_id=1, broker_epoch=world.image.brokers[1].epoch, want_shut_down=True,
+                                  current_metadata_offset=world.image.offset)
+
+
+def loses_its_directory(world: World) -> Message:
+    broker = world.image.brokers[1]
+    return BrokerHeartbeatRequest(broker_id=1, broker_epoch=broker.epoch, offline_log_dirs=list(broker.log_dirs),
+                                  current_metadata_offset=world.image.offset)
+
+
+def is_fenced(world: World) -> Message:
+    return BrokerHeartbeatRequest(broker_id=1, broker_epoch=world.image.brokers[1].epoch, want_fence=True)
+
+
+def is_unregistered(_world: World) -> Message:
+    return UnregisterBrokerRequest(broker_id=1)
+
+
+def registers_again(world: World) -> Message:
+    world.now_ms += 9_000
+    return BrokerRegistrationRequest(
+        broker_id=1, cluster_id=CLUSTER, incarnation_id=UUID(int=77), log_dirs=[UUID(int=9_001)],
+        listeners=[Listener(name="PLAINTEXT", host="localhost", port=9092)],
+        features=[Feature(name=name, min_supported_version=low, max_supported_version=high)
+                  for name, (low, high) in SUPPORTED.items()])
+
+
+def with_large_topic(partitions: int, replicas: int = 3) -> Stepwise:
+    made = Stepwise()
+    for broker_id in range(1, replicas + 1):
+        made.world.beat(broker_id)
+    made.submit(CreateTopicsRequest(topics=[CreatableTopic(
+        name="large", num_partitions=partitions, replication_factor=replicas)]))
+    made.finish()
+    made.world.commit()
+    made.answers.clear()
+    return made
+
+
+class Pace:
+    """Counts the partitions decided and the records encoded and replayed between two steps."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = self.largest = 0
+        for owner, name in ((leaderships, "change_of"), (elections, "change_of"), (controller, "encode_record"),
+                            (MetadataDelta, "replay")):
+            monkeypatch.setattr(owner, name, self.counted(getattr(owner, name)))
+
+    def counted(self, function: Any) -> Any:
+        def counts(*arguments: Any, **named: Any) -> Any:
+            self.count += 1
+            self.largest = max(self.largest, self.count)
+            return function(*arguments, **named)
+        return counts
+
+    def step(self, made: Stepwise) -> None:
+        self.count = 0
+        made.step()
+
+    def run(self, made: Stepwise) -> None:
+        """Run all work; a step has at most `STEP` partitions, each decided, encoded and replayed."""
+        while made.work:
+            self.step(made)
+        assert 0 < self.largest <= 3 * STEP + 4
+
+
+@pytest.mark.parametrize("cause", [
+    shuts_down, loses_its_directory, is_fenced, is_unregistered, registers_again])
+def test_a_broker_of_many_partitions_leaves_in_bounded_steps(
+        cause: Callable[[World], Message], monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_large_topic(4_500)
+    world, before = made.world, len(made.world.log.batches)
+    pace = Pace(monkeypatch)
+    made.submit(cause(world))
+    assert not made.answers and pace.largest <= 3 * STEP + 4
+    pace.run(made)
+    assert world.log.batches[before:before + 2] == [RECORDS_PER_BATCH_MAX] * 2 and len(world.log.batches) == before + 3
+    world.commit()
+    assert [answer.error_code for answer in made.answers] == [0]
+    topic = world.image.topic("large")
+    assert topic is not None and all(1 not in (each.leader, *each.isr) for each in topic.partitions.values())
+
+
+def test_the_controller_fences_in_bounded_steps_and_the_first_leaders_come_first(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_large_topic(4_500)
+    world, before = made.world, len(made.world.log.batches)
+    pace = Pace(monkeypatch)
+    world.now_ms += 8_000
+    for broker_id in (2, 3):
+        made.submit(BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=world.image.brokers[broker_id].epoch))
+    world.now_ms += 1_000
+    world.controller.tick(world.now_ms)
+    assert world.controller.deadline_ms == NEVER_MS and len(made.work) == 1
+    while len(world.log.batches) == before:
+        pace.step(made)
+    world.commit()                     # the others are not decided yet
+    while not (moved := world.partition("large").leader != 1) and made.work:
+        pace.step(made)
+    assert moved and world.partition("large", 4_499).isr == world.partition("large", 4_499).replicas
+    assert not world.image.brokers[1].fenced
+    made.submit(shuts_down(world))     # waits: it meets a broker that is fenced
+    pace.run(made)
+    world.commit()
+    assert world.image.brokers[1].fenced and world.controller.deadline_ms < NEVER_MS
+    assert made.answers[-1].should_shut_down
+
+
+def test_a_broker_returns_to_many_partitions_in_bounded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_large_topic(3_000, replicas=1)
+    world = made.world
+    topic = world.image.topic("large")
+    assert topic is not None
+    own = [index for index, each in topic.partitions.items() if each.leader == 1]
+    assert len(own) == 1_000
+    for wants_fence in (True, False):
+        pace = Pace(monkeypatch)
+        made.submit(BrokerHeartbeatRequest(
+            broker_id=1, broker_epoch=world.image.brokers[1].epoch, current_metadata_offset=world.image.offset,
+            want_fence=wants_fence))
+        pace.run(made)
+        world.commit()
+        assert {world.partition("large", index).leader for index in own} == {-1 if wants_fence else 1}
+
+
+def test_periodic_elections_work_in_bounded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_large_topic(2_000)
+    world = made.world
+    for wants_fence in (True, False):
+        made.submit(BrokerHeartbeatRequest(
+            broker_id=1, broker_epoch=world.image.brokers[1].epoch, current_metadata_offset=world.image.offset,
+            want_fence=wants_fence))
+        while made.work:
+            made.step()
+        world.commit()
+    pace = Pace(monkeypatch)
+    for _ in range(3):
+        made.world.controller._rounds._preferred.due_ms = world.now_ms
+        world.controller.tick(world.now_ms)
+        assert made.work
+        pace.run(made)
+        world.commit()
+
+
+def test_a_leader_that_resigns_while_it_fences_appends_no_more() -> None:
+    made = with_large_topic(4_500)
+    world, before = made.world, len(made.world.log.batches)
+    made.submit(is_unregistered(world))
+    while len(world.log.batches) == before:
+        made.step()
+    world.controller.resigned(world.now_ms)
+    made.finish()
+    assert len(world.log.batches) == before + 1
+    assert [answer.error_code for answer in made.answers] == [41]

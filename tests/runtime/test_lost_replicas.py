@@ -5,6 +5,7 @@ import errno
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -19,8 +20,10 @@ from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.runtime import descriptors, housekeeping, retries
 from kraft.runtime.log_manager import LogManager
 from kraft.runtime.node import Node
+from kraft.runtime.replicas import Replicas
 from kraft_native import faults
 from kraft_native.checkpoints import write_partition_metadata
+from kraft_native.errors import StorageError
 from kraft_native.flusher import Flusher
 from tests.integration.admin import wait_until
 from tests.runtime.metadata_nodes import CLUSTER
@@ -225,3 +228,13 @@ def test_without_a_word_of_the_metadata_the_log_of_the_topic_and_of_a_clean_stop
     logs.close()
     flusher.close()
     caplog.clear()
+
+
+def test_replicas_of_a_failed_directory_are_given_up_one_by_one() -> None:
+    names = [("t", index) for index in range(5)]
+    given_up: list[str] = []
+    table = SimpleNamespace(get=lambda *name: None if name == names[0] else str(name))
+    replicas = SimpleNamespace(broker=SimpleNamespace(table=table), failed={}, _give_up=given_up.append)
+    cause = StorageError("t-0", errno.EIO, "no disk")
+    seen = [len(given_up) for _ in Replicas._lose(replicas, names, cause)]  # type: ignore[arg-type]
+    assert seen == [1, 2, 3, 4] and list(replicas.failed) == names[1:]

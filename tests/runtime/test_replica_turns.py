@@ -2,17 +2,23 @@
 
 import asyncio
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
+import uvloop
 
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.replica_plan import Action, Step
 from kraft.log_dir import CLEAN_SHUTDOWN
+from kraft.metadata.delta import MetadataDelta
+from kraft.metadata.image import MetadataImage
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.runtime import log_manager, replica_turns
-from kraft.runtime.replica_turns import BROUGHT_MAX, ReplicaTurns
+from kraft.runtime.node import Node
+from kraft.runtime.replica_turns import BROUGHT_MAX, QUEUED_STEP, ReplicaTurns
 from kraft_native.purgatory import Purgatory
 from kraft_native.table import PartitionTable
 from tests.runtime.nodes import config, with_node
@@ -207,3 +213,63 @@ def test_a_start_does_not_wait_for_its_logs(tmp_path: Any, monkeypatch: pytest.M
     monkeypatch.undo()
     with_node(settings, third)
     assert mark.exists()
+
+
+def test_a_pause_comes_after_each_replica_that_changes() -> None:
+    async def run() -> None:
+        recorder = Recorder()
+        turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
+        seen = [len(recorder.steps) for _ in turns.take_steps(
+            [step for number in range(5) for step in remove(f"{number}")] + lead("a", *range(3 * QUEUED_STEP)))]
+        assert seen == [1, 2, 3, 4, 5, 5, 5, 5]
+        assert recorder.broker.table.get("a", 0) is None       # the look-up creates the first of them
+        assert names(recorder)[5] == "a-0"
+        turns.close()
+    asyncio.run(run())
+
+
+def test_a_look_up_between_two_steps_finds_what_is_queued() -> None:
+    async def run() -> None:
+        recorder = Recorder()
+        turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
+        work = turns.take_steps(lead("a", *range(QUEUED_STEP)) + remove("b"))
+        next(work)
+        recorder.broker.table.get("a", 0)
+        assert names(recorder) == [f"a-{number}" for number in range(BROUGHT_MAX)]
+        next(work)
+        assert recorder.steps[-1] == (Action.REMOVE, "b", 0)
+        turns.close()
+    asyncio.run(run())
+
+
+def test_a_node_applies_a_change_replica_by_replica(tmp_path: Path) -> None:
+    """The change counts as applied, for the heartbeats of the broker, after the last replica."""
+    async def run() -> None:
+        node = Node(config(tmp_path))
+        await node.start()
+        try:
+            received: list[tuple[MetadataDelta, MetadataImage]] = []
+            node.control.subscribe(lambda delta, image: received.append((delta, image)))
+            answers: list[Any] = []
+            node.broker.submit(CreateTopicsRequest(topics=[
+                CreatableTopic(name="many", num_partitions=300, replication_factor=1)]), 7, 0, answers.append)
+            await until(lambda: answers and node.table.get("many", 299) is not None)
+            delta, image = next(each for each in received if each[0].topics.touched)
+            assert node.control.applied_image is node.control.image
+            carried, original = [0], node.replicas.carry_out
+
+            def carry_out(steps: Any) -> None:
+                carried[0] += 1
+                original(steps)
+
+            node.replicas.carry_out = carry_out  # type: ignore[method-assign]
+            node.control._applied = None
+            work, most = node._apply(delta, image), 0
+            for _ in work:
+                assert node.control._applied is None
+                most, carried[0] = max(most, carried[0]), 0
+            assert most == 1 and node.control.applied_image is image
+        finally:
+            node.stop()
+            await node.run()
+    uvloop.run(run())

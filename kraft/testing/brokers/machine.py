@@ -39,9 +39,9 @@ def committed_records(batch: Batch) -> Iterator[CommittedRecord]:
     content = batch.content
     if isinstance(content, MetadataPayloads):
         for offset, message in enumerate(content.messages, batch.base_offset):
-            yield CommittedRecord(offset, batch.epoch, content.timestamp_ms, message)
+            yield CommittedRecord(offset, batch.epoch, content.timestamp_ms, message, offset == batch.end_offset - 1)
     else:
-        yield CommittedRecord(batch.end_offset - 1, batch.epoch, 0, None)
+        yield CommittedRecord(batch.end_offset - 1, batch.epoch, 0, None, ends_batch=True)
 
 
 def image_of_snapshot(image: MetadataImage, snapshot: OffsetAndEpoch) -> MetadataImage:

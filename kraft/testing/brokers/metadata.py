@@ -56,7 +56,7 @@ class MetadataTruth:
         """Replay newly committed batches, and judge each change."""
         for batch in batches:
             before = self.image
-            for offset, epoch, timestamp_ms, message in committed_records(batch):
+            for offset, epoch, timestamp_ms, message, _ in committed_records(batch):
                 if message is None:
                     self._replayer.advance(offset, epoch, timestamp_ms)
                 else:

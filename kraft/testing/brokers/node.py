@@ -1,5 +1,6 @@
 """A process of the cluster: a voter or observer of the quorum, the metadata machine on it, and perhaps a broker."""
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from kraft.controller.config_rules import TableRules
-from kraft.controller.decision import ControllerSettings, Fencing
+from kraft.controller.decision import STEP, ControllerSettings, Fencing, Steps
 from kraft.controller.sessions import NEVER_MS, Doubt, Found
 from kraft.metadata.image import BrokerRegistration, MetadataImage
 from kraft.metadata.snapshot import Record
@@ -79,13 +80,14 @@ class BrokerNode(Node):
             bootstrap=tuple(Record(FeatureLevelRecord(name=name, feature_level=level))
                             for name, level in features.items()),
             broker_session_timeout_ms=options.session_ms, disconnect_grace_ms=options.grace_ms,
-            idle_interval_ms=options.idle_ms,
+            idle_interval_ms=options.idle_ms, step=1 if options.step_us else STEP,
             min_insync_replicas=str(options.min_insync), features=SUPPORTED)
         super().__init__(config, surroundings, random, clock)
 
     def _clear(self) -> None:
         super()._clear()
         self._machine: SimMachine | None = None
+        self._work: deque[Steps] = deque()
         self._loaded: MetadataImage | None = None
         self._connections: BrokerConnections[Connection] | None = None
         self.broker: Broker | None = None
@@ -112,6 +114,9 @@ class BrokerNode(Node):
             self._machine = SimMachine(self, self._loaded)
             self._machine.on_change = self._leader_changed
             self._machine.on_fencing = self._fences
+            if self.options.step_us:
+                self._machine.run_steps = lambda _key, steps: self._in_steps(steps)
+                self._machine.run_replay = self._in_steps
             if self.options.grace_ms:
                 self._machine.on_probe = self._probe
                 self._connections = BrokerConnections(self._machine, self._around.wire)
@@ -254,6 +259,23 @@ class BrokerNode(Node):
         except NotLeaderError as error:
             raise ViolationError("ProposesAsLeader", f"{self} proposes in epoch {epoch}: {error}") from error
 
+    def _in_steps(self, steps: Steps) -> None:
+        """Model of `runtime.turns.WorkQueue` on a slow processor: anything may happen between two steps."""
+        self._work.append(steps)
+        if len(self._work) == 1:
+            self._step_later()
+
+    def _step_later(self) -> None:
+        self.later_us(self._random.randrange(1, 1 + self.options.step_us), self._step)
+
+    def _step(self) -> None:
+        if next(self._work[0], True) is True:
+            self._work.popleft()
+        if self._work:
+            self._step_later()
+        else:
+            self._maybe_snapshot()
+
     def leadership(self, leadership: Leadership) -> None:
         super().leadership(leadership)
         self.machine.told(leadership)
@@ -281,7 +303,7 @@ class BrokerNode(Node):
 
     @property
     def owes_snapshot(self) -> bool:
-        return super().owes_snapshot and not self.machine.in_transaction
+        return super().owes_snapshot and not self.machine.in_transaction and not self.machine.is_behind
 
     # --- brokers that may be offline ----------------------------------------------------------------------------------
 

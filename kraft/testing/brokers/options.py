@@ -17,7 +17,8 @@ def draw(random: Random) -> Options:
         **_partitions(random, brokers), **_times(random), **_network(random), **_deaths(random), **_operators(random))
     options = options.where(**random.choice((_calm, _calm, _shuffles, _reboots, _overtakes))(random, options))
     return options.where(turn_us=random.choice(TURNS_US), **_producers(random), **_doubts(random),
-                         **_directories(random), resize=random.random() < 0.5, **_leader_checks(random))
+                         **_directories(random), resize=random.random() < 0.5, **_leader_checks(random),
+                         step_us=random.choice((0, 0, 100, 20_000)))
 
 
 def _partitions(random: Random, brokers: int) -> dict[str, int | bool]:

@@ -200,7 +200,7 @@ def shutdown_offset_moves(patches: Patches) -> None:
     """Each heartbeat of a broker that is shutting down raises the offset that the others must reach before it may
     stop."""
     def heartbeat(context: Any, request: Any) -> Any:
-        decision = handler.decide(context, request)
+        decision = yield from handler.decide(context, request)  # type: ignore[misc]
         session = context.sessions.by_id.get(request.broker_id)
         if session is not None and session.shutdown_offset >= 0:
             session.shutdown_offset = context.next_offset

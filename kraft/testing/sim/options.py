@@ -122,6 +122,7 @@ class Options:
     stall_every_ms: int = 0             # a producer's requests are held back until it uses another connection
     leader_checks: bool = False         # a producer that failed requests Metadata, which checks leaders
     refusal_every_ms: int = 0           # a live broker refuses connections of one node, or one of them hangs
+    step_us: int = 0                    # longest pause between two steps of the metadata machine; 0: there is none
     swap_ms: int = 200                  # between two leaders of a rotating leadership, about
     hold_ms: int = 600                  # how long answers or requests are held back, about
 
