@@ -487,7 +487,8 @@ cdef class ParkedFetch(Parked):
                 self.introduce(at, min(at + STEP_ENTRIES, count))
                 yield
         place = begin_encoding(self.reply, error, self.session_id(error), entries if error == ERROR_NONE else [], out)
-        while error == ERROR_NONE and encode_some(&place, version, entries, out, leaders, parts, STEP_ENTRIES):
+        while error == ERROR_NONE and encode_some(&place, version, self.handler.table, entries, out, leaders, parts,
+                                                  STEP_ENTRIES):
             yield
         end_encoding(&place, version, self.handler.table, out, leaders, parts)
         self.forget()

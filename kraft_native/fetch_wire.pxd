@@ -69,8 +69,8 @@ cdef struct FetchEncoding:
 cdef FetchEncoding begin_encoding(Reply reply, int16_t error, int32_t session_id, list entries, Scratch out) except *
 
 # Encodes about `count_max` entries. False when none is left.
-cdef bint encode_some(FetchEncoding* place, int version, list entries, Scratch out, set leaders, list parts,
-                      Py_ssize_t count_max) except -1
+cdef bint encode_some(FetchEncoding* place, int version, PartitionTable table, list entries, Scratch out, set leaders,
+                      list parts, Py_ssize_t count_max) except -1
 
 # The versions that name leaders have a set of `leaders`.
 cdef set no_leaders(int version)

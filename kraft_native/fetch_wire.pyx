@@ -220,7 +220,7 @@ cdef list encode_fetch(Reply reply, PartitionTable table, int16_t error, int32_t
     cdef FetchEncoding place = begin_encoding(reply, error, session_id, entries, out)
     cdef set leaders = no_leaders(reply.api_version)
     cdef list parts = []
-    encode_some(&place, reply.api_version, entries, out, leaders, parts, len(entries))
+    encode_some(&place, reply.api_version, table, entries, out, leaders, parts, len(entries))
     end_encoding(&place, reply.api_version, table, out, leaders, parts)
     return parts
 
@@ -248,8 +248,8 @@ cdef FetchEncoding begin_encoding(Reply reply, int16_t error, int32_t session_id
     return place
 
 
-cdef bint encode_some(FetchEncoding* place, int version, list entries, Scratch out, set leaders, list parts,
-                      Py_ssize_t count_max) except -1:
+cdef bint encode_some(FetchEncoding* place, int version, PartitionTable table, list entries, Scratch out, set leaders,
+                      list parts, Py_ssize_t count_max) except -1:
     cdef Py_ssize_t end, count
     while place.at < len(entries) and count_max > 0:
         if place.at == place.run_end:
@@ -261,7 +261,7 @@ cdef bint encode_some(FetchEncoding* place, int version, list entries, Scratch o
             encode_topic(out, version, entries[place.at], count)
         end = min(place.run_end, place.at + count_max)
         count_max -= end - place.at
-        encode_entries(place, end, version, entries, out, leaders, parts)
+        encode_entries(place, end, version, table, entries, out, leaders, parts)
         if place.at == place.run_end and version >= FLEXIBLE_FROM:
             out.reserve(out.size + 1)
             out.size = put_i8(out.data + out.size, 0) - out.data
@@ -323,8 +323,8 @@ cdef int encode_topic(Scratch out, int version, FetchEntry entry, Py_ssize_t cou
     return 0
 
 
-cdef int encode_entries(FetchEncoding* place, Py_ssize_t end, int version, list entries, Scratch out, set leaders,
-                        list parts) except -1:
+cdef int encode_entries(FetchEncoding* place, Py_ssize_t end, int version, PartitionTable table, list entries,
+                        Scratch out, set leaders, list parts) except -1:
     """Encode the entries before `end` of the current topic."""
     cdef FetchEntry entry
     while place.at < end:
@@ -338,7 +338,7 @@ cdef int encode_entries(FetchEncoding* place, Py_ssize_t end, int version, list 
             parts.append(entry.records)
             place.cut = out.size
         if version >= FLEXIBLE_FROM:
-            encode_partition_tags(out, version, entry, leaders)
+            encode_partition_tags(out, table, entry, leaders)
     return 0
 
 
@@ -369,7 +369,7 @@ cdef int encode_head(Scratch out, int version, FetchEntry entry) except -1:
     return 0
 
 
-cdef int encode_partition_tags(Scratch out, int version, FetchEntry entry, set leaders) except -1:
+cdef int encode_partition_tags(Scratch out, PartitionTable table, FetchEntry entry, set leaders) except -1:
     cdef int32_t leader_id = entry.leader_id if entry.partition is None else entry.partition.leader_id
     cdef int32_t leader_epoch = entry.leader_epoch if entry.partition is None else entry.partition.leader_epoch
     cdef bint with_leader = leaders is not None and (entry.partition is not None or leader_epoch >= 0) and (
@@ -384,6 +384,7 @@ cdef int encode_partition_tags(Scratch out, int version, FetchEntry entry, set l
         p = put_i64(p, entry.diverging_end)
         p = put_i8(p, 0)
     if with_leader:
+        leader_id = table.named(leader_id)
         p = put_i8(put_i8(p, 1), 9)
         p = put_i32(p, leader_id)
         p = put_i32(p, leader_epoch)

@@ -426,6 +426,7 @@ cdef class ProduceHandler(RequestHandler):
             if not flexible:
                 continue
             if self.leaders is not None and part.error == ERROR_NOT_LEADER_OR_FOLLOWER and part.leader_epoch >= 0:
+                part.leader_id = self.table.named(part.leader_id)
                 p = put_leader(p, part.leader_id, part.leader_epoch)
                 if part.leader_id >= 0:
                     self.leaders.add(part.leader_id)

@@ -84,6 +84,7 @@ cdef class ParkedProduce(Parked):
             absence = self.table.absent(partition.topic_name, False).at(partition.index)
             append.leader_id = absence.leader_id
             append.leader_epoch = absence.leader_epoch
+        append.leader_id = self.table.named(append.leader_id)
         append.moved = append.leader_epoch >= 0
         if append.leader_id >= 0:
             self.leaders.add(append.leader_id)

@@ -57,6 +57,7 @@ cdef class PartitionTable:
     cdef object bring                      # see `expect`; None when all partitions are here
     cdef object absence                    # see `explain`
     cdef AbsentTopic latest_absent         # the last explanation of this round
+    cdef dict refusing                     # see `hide`
 
     # `size` bytes of a name, or of an id when `by_id`; None when unknown.
     cdef Topic find(self, const uint8_t* key, Py_ssize_t size, bint by_id)
@@ -65,6 +66,8 @@ cdef class PartitionTable:
     # next `begin_round`.
     cdef int begin_round(self) noexcept
     cdef AbsentTopic absent(self, bytes key, bint by_id)
+    # The leader as a reply names it: -1 when its process has ended, as far as is known here (see `hide`).
+    cdef int32_t named(self, int32_t leader_id) except -2
     # The tagged fields of a reply that names leaders: the addresses of those nodes, as far as they are known.
     cdef bytes endpoint_tags(self, set node_ids)
     # The ids of the nodes in a rack, an int32_t each.

@@ -51,6 +51,12 @@ class PartitionTable:
         - the (topic, index) pairs with a replica here whose log failed,
         - this node's id.
         """
+    def hide(self, refusing: dict[int, int]) -> None:
+        """Set the leaders that replies with a refusal do not name: a client that is sent to a dead leader loses time.
+
+        `refusing`: node id -> time until which it is not named, on the clock of `purgatory.now_ms`. The caller keeps
+        the dict and changes it.
+        """
     def add(self, partition: Partition) -> None: ...
     def remove(self, topic_name: str, index: int) -> Partition: ...
     def get(self, topic_name: str, index: int) -> Partition | None: ...

@@ -4,13 +4,14 @@ One dict each finds topics by name and by id; their partitions are in a list by 
 (`expect`), each look-up of a topic first has the topic's partitions created.
 """
 
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 cimport cython
 
 from kraft_native.buffer cimport Scratch
+from kraft_native.clock cimport monotonic_ms
 from kraft_native.errors cimport (
     ERROR_KAFKA_STORAGE_ERROR, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION,
 )
@@ -65,6 +66,7 @@ cdef class PartitionTable:
         self.reports_endpoints = True
         self.racks = {}
         self.bring = self.absence = None
+        self.refusing = {}
 
     def __len__(self) -> int:
         return self.partition_count
@@ -111,6 +113,17 @@ cdef class PartitionTable:
         unknown."""
         self.absence = absence
         self.latest_absent = None
+
+    def hide(self, dict refusing not None) -> None:
+        """Do not name some leaders in refusals. See the stub. Without it each leader is named."""
+        self.refusing = refusing
+
+    cdef int32_t named(self, int32_t leader_id) except -2:
+        cdef object until_ms
+        if not self.refusing:
+            return leader_id
+        until_ms = self.refusing.get(leader_id)
+        return leader_id if until_ms is None or <int64_t>until_ms <= monotonic_ms() else -1
 
     cdef int begin_round(self) noexcept:
         self.latest_absent = None

@@ -83,6 +83,9 @@ class LeaderChecks:
         self._image: MetadataImage = EMPTY
         self._leaders: dict[int, _Leader] = {}
         self._held: dict[_Held, None] = {}
+        self.refusing: dict[int, int] = {}
+        """Leaders whose last check was refused, each with the time until which answers leave it out. Answers that
+        cannot wait for a check go by this: the leaders in refusals of Produce and Fetch (KIP-951)."""
         self.on_deadline: Callable[[int], None] = lambda _deadline_ms: None
         """Receives the time at which `tick` is due, after each answer that is held."""
 
@@ -105,9 +108,7 @@ class LeaderChecks:
 
     def _check(self, held: _Held, broker: BrokerRegistration, now_ms: int) -> None:
         leader = self._leaders.get(broker.broker_id)
-        if leader is None or leader.epoch != broker.epoch:
-            if leader is not None:
-                self._release(leader)
+        if leader is None:
             leader = self._leaders[broker.broker_id] = _Leader(broker.epoch)
         if not leader.is_unresponsive:
             (leader.queued if leader.is_asked else leader.held).append(held)
@@ -115,6 +116,13 @@ class LeaderChecks:
         if not leader.is_asked:
             leader.asked_ms = now_ms
             self._ask(broker)
+
+    def connection_lost(self, broker_id: int) -> None:
+        """Check a leader that closed the connection of its checks: answers that cannot wait for a check should not name
+        it if it has ended. A check under way finds that by itself."""
+        leader = self._leaders.get(broker_id)
+        if leader is None or not leader.is_asked:
+            self.submit((broker_id,), lambda _ended: None)
 
     def checked(self, broker_id: int, broker_epoch: int, found: Checked) -> None:
         """Process the result of the check of that incarnation."""
@@ -125,6 +133,10 @@ class LeaderChecks:
         leader.is_unresponsive = found is Checked.UNANSWERED
         leader.refused_ms = min(leader.refused_ms, now_ms) if found is Checked.REFUSED else NEVER_MS
         hides = found is Checked.REFUSED and now_ms - leader.refused_ms < DISPUTED_MS
+        if hides:
+            self.refusing[broker_id] = leader.refused_ms + DISPUTED_MS
+        else:
+            self.refusing.pop(broker_id, None)
         held, leader.held, leader.queued = leader.held, leader.queued, []
         leader.asked_ms = NEVER_MS
         broker = self._image.brokers.get(broker_id)
@@ -146,9 +158,10 @@ class LeaderChecks:
     def applied(self, image: MetadataImage) -> None:
         """Note the metadata that the broker has applied."""
         before, self._image = self._image, image
-        if image.brokers is before.brokers or not self._held:
+        if image.brokers is before.brokers:
             return
         for broker_id in [each for each, leader in self._leaders.items() if not self._takes_part(each, leader.epoch)]:
+            self.refusing.pop(broker_id, None)
             self._release(self._leaders.pop(broker_id))
         for held in list(self._held):
             self._settle(held)

@@ -1,12 +1,14 @@
 """Connections on which a broker checks whether the processes of other brokers run, for `kraft.broker.leader_checks`.
 
 Each broker has one connection, opened at its first check, and opened again after it closed. A check is an ApiVersions
-request, which compiled code answers on the other side.
+request, which compiled code answers on the other side. When a broker closes its connection it is checked at once, so
+that refusals do not name it if it has ended.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from kraft._version import __version__
@@ -44,6 +46,8 @@ class LeaderLines:
         self._dialer = dialer
         self._on_failure = on_failure
         self._lines: dict[int, KeptLine] = {}
+        self._lost_at: dict[int, float] = {}
+        """Time of the last check that a closed connection caused, by broker."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._alarm = Alarm(monotonic_ms, self._tick)
         self.checks.on_deadline = self._alarm.set
@@ -62,10 +66,19 @@ class LeaderLines:
 
     def _begin(self, broker: BrokerRegistration) -> None:
         if broker.broker_id not in self._lines:
-            self._lines[broker.broker_id] = KeptLine(self._client_id, self._dialer)
+            self._lines[broker.broker_id] = KeptLine(
+                self._client_id, self._dialer, partial(self._lost, broker.broker_id))
         task = asyncio.get_running_loop().create_task(self._check(broker))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _lost(self, broker_id: int) -> None:
+        """Check a broker that closed its connection, at most once a second: one that answers and closes each time must
+        not keep this broker busy."""
+        now = asyncio.get_running_loop().time()
+        if now - self._lost_at.get(broker_id, -CHECK_SECONDS) >= CHECK_SECONDS:
+            self._lost_at[broker_id] = now
+            self.checks.connection_lost(broker_id)
 
     async def _check(self, broker: BrokerRegistration) -> None:
         try:

@@ -220,6 +220,7 @@ class Node:
         lines = LeaderLines(config.node_id, config.integer("kraft.broker.disconnect.grace.ms"),
                             config.inter_broker_listener, self.dialer, self.fail)
         self.broker.leaders = lines.checks
+        self.table.hide(lines.checks.refusing)
         self._opened.callback(lines.close)
         self._opened.callback(self.replication.close)
         directories = Directories(self.broker, self.logs, now_ms, self.control.lose_directory, self.fail)

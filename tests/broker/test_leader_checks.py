@@ -160,6 +160,51 @@ def test_a_leader_that_the_controller_hears_is_named_again(world: World) -> None
     assert world.answers["e"] == (2,), "it was reached meanwhile"
 
 
+def test_answers_that_cannot_wait_go_by_the_last_check(world: World) -> None:
+    refusing = world.checks.refusing
+    world.request("a", 2, 3)
+    assert refusing == {}, "nothing is known yet"
+    world.checked(2, Checked.REFUSED)
+    world.checked(3, Checked.UNANSWERED)
+    assert refusing == {2: world.now_ms + DISPUTED_MS}, "a leader that hangs is named"
+    began_ms = world.now_ms
+    world.wait(LIMIT_MS)
+    world.request("b", 2)
+    world.checked(2, Checked.REFUSED)
+    assert refusing == {2: began_ms + DISPUTED_MS}, "no longer than that without proof by the controller"
+    world.wait(DISPUTED_MS)
+    world.request("c", 2)
+    world.checked(2, Checked.REFUSED)
+    assert refusing == {}, "the controller receives its heartbeats"
+    world.request("d", 3)
+    world.checked(3, Checked.REFUSED)
+    assert list(refusing) == [3]
+    world.request("e", 3)
+    world.checked(3, Checked.ANSWERED)
+    assert refusing == {}, "it was reached"
+
+
+def test_a_leader_that_is_fenced_or_registered_again_refuses_no_longer(world: World) -> None:
+    """Also while no answer waits: the next incarnation must not be left out for what the last one did."""
+    for broker_id in (2, 3):
+        world.checks.connection_lost(broker_id)
+        world.checked(broker_id, Checked.REFUSED)
+    world.wait(LIMIT_MS)
+    assert sorted(world.checks.refusing) == [2, 3]
+    world.register(2, 30)
+    assert list(world.checks.refusing) == [3]
+    world.fence(3)
+    assert world.checks.refusing == {}
+
+
+def test_a_closed_connection_starts_a_check_unless_one_is_under_way(world: World) -> None:
+    world.checks.connection_lost(2)
+    assert world.asked == [2]
+    world.checks.connection_lost(2)
+    world.checked(2, Checked.REFUSED)
+    assert (world.asked, list(world.checks.refusing)) == ([2], [2])
+
+
 def test_one_that_is_no_longer_registered_is_not_awaited(world: World) -> None:
     world.request("a", 2)
     world.checks.applied(replace(world.image, brokers={

@@ -3,10 +3,13 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kraft.protocol.messages.fetch_request import FetchPartition, ReplicaState
+from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft_native.config import LogConfig
 from kraft_native.errors import (
     FencedLeaderEpochError,
@@ -20,7 +23,16 @@ from kraft_native.partition import Partition
 from kraft_native.purgatory import Purgatory, now_ms
 from kraft_native.table import PartitionTable
 from tests.native.logs import START_MS, batch
-from tests.native.serving import NODE_ID, Node, fetched, produced, serving, topic_id_of
+from tests.native.serving import (
+    NODE_ID,
+    Node,
+    fetch_response,
+    fetched,
+    produce_response,
+    produced,
+    serving,
+    topic_id_of,
+)
 
 
 @pytest.fixture
@@ -414,3 +426,35 @@ def test_a_proposed_follower_does_not_count_for_the_minimum(node: Node) -> None:
     assert partition.high_watermark == 0
     partition.set_isr([1, 2])
     assert partition.high_watermark == 5
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_a_leader_whose_process_has_ended_is_not_named(node: Node, version: int) -> None:
+    """The rule holds in refusals of Produce and Fetch, for partitions that are here and others, at once and after a
+    wait. The leader is named again when its time is over."""
+    waiting = node.partition(high_watermark="manual", leader=False)
+    waiting.become_leader(0, node_id=NODE_ID, replicas=[1, 2], isr=[1, 2])
+    reply = node.produce(batch(), version=version, acks=-1)
+    refusing = {4: now_ms() + 60_000, 5: now_ms() + 60_000}
+    node.table.hide(refusing)
+    node.table.set_endpoint(4, "host-4", 9092)
+    elsewhere = {1: SimpleNamespace(leader=4, leader_epoch=7)}
+    node.table.explain(lambda _key, _by_id: (3, "t", elsewhere, (), NODE_ID))
+    waiting.become_follower(7, 4)
+    node.purgatory.drain()
+
+    def named(response: Any) -> tuple[int, int, int, int]:
+        [part] = [part for topic in response.responses for part in (
+            topic.partition_responses if isinstance(response, ProduceResponse) else topic.partitions)]
+        return (part.error_code, part.current_leader.leader_id, part.current_leader.leader_epoch,
+                len(response.node_endpoints))
+
+    assert named(produce_response(reply)) == (6, -1, 7, 0)
+    for until_ms, leader, endpoints in ((refusing[4], -1, 0), (now_ms(), 4, 1)):
+        refusing[4] = until_ms
+        assert named(produce_response(node.produce(batch(), version=version))) == (6, leader, 7, endpoints)
+        assert named(produce_response(node.produce(batch(), version=version, index=1))) == (6, leader, 7, endpoints)
+        assert named(fetch_response(node.fetch(("t", 1, 0), version=16))) == (6, leader, 7, endpoints)
+        # Consumers may read from a follower, but not from one of an earlier epoch.
+        fetch = ("t", FetchPartition(partition=0, current_leader_epoch=6))
+        assert named(fetch_response(node.fetch(fetch, version=16))) == (74, leader, 7, endpoints)

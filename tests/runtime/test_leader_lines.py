@@ -27,10 +27,11 @@ class Leader(asyncio.Protocol):
     opened = 0
     all_closed: asyncio.Event
     """Set while no connection is open."""
+    latest: asyncio.Transport
     _open = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
+        self.transport = Leader.latest = cast("asyncio.Transport", transport)
         Leader.opened += 1
         Leader._open += 1
         Leader.all_closed.clear()
@@ -68,11 +69,13 @@ class Lines:
         self.lines = LeaderLines(1, 200, "PLAINTEXT", Dialer(), self.failures.append)
         self.lines.checks.applied(replace(EMPTY, brokers={2: registered(port)}))
         self.found: list[Checked] = []
+        self.news = asyncio.Event()
         checked = self.lines.checks.checked
 
         def noted(broker_id: int, epoch: int, found: Checked) -> None:
             self.found.append(found)
             checked(broker_id, epoch, found)
+            self.news.set()
 
         self.lines.checks.checked = noted  # type: ignore[method-assign]
 
@@ -80,6 +83,13 @@ class Lines:
         tasks = list(self.lines._tasks)
         self.lines.close()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def checks_again(self) -> Checked:
+        """Wait for the result of a check that no answer waits for."""
+        self.news.clear()
+        async with asyncio.timeout(SECONDS):
+            await self.news.wait()
+        return self.found[-1]
 
     async def ended(self) -> tuple[int, ...]:
         answered: asyncio.Future[tuple[int, ...]] = asyncio.get_running_loop().create_future()
@@ -135,6 +145,31 @@ def test_a_leader_that_ended_is_left_out() -> None:
         restarted = await asyncio.get_running_loop().create_server(Leader, "127.0.0.1", lines.port)
         assert await lines.ended() == ()
         restarted.close()
+
+    with_leader(work)
+
+
+def test_a_leader_that_closes_its_connection_is_checked_without_a_request() -> None:
+    async def work(lines: Lines, server: asyncio.Server) -> None:
+        assert await lines.ended() == ()
+        server.close()
+        await server.wait_closed()
+        Leader.latest.abort()
+        assert await lines.checks_again() is Checked.REFUSED
+        assert list(lines.lines.checks.refusing) == [2]
+
+    with_leader(work)
+
+
+def test_a_leader_that_answers_and_closes_each_time_is_not_checked_without_pause() -> None:
+    async def work(lines: Lines, _server: asyncio.Server) -> None:
+        assert await lines.ended() == ()
+        Leader.latest.abort()
+        assert await lines.checks_again() is Checked.ANSWERED
+        Leader.latest.abort()
+        await Leader.all_closed.wait()
+        assert await lines.ended() == ()
+        assert lines.found == [Checked.ANSWERED] * 3, "the second closed connection caused no check of its own"
 
     with_leader(work)
 
