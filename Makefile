@@ -95,7 +95,7 @@ compare: build ## thousands of generated requests to our node and to Kafka's, ev
 	@$(BIN)/python -m tests.compare --rows $(COMPARE_ROWS)
 
 # A machine that does nothing else: the bounds are milliseconds.
-attack: build ## the largest requests of every API, refused records and slow readers, and what others wait meanwhile; about four minutes
+attack: build ## the largest requests of every API, refused records and slow readers, and what others wait meanwhile; about five minutes
 	@$(BIN)/python -m tests.attack --elements $(ATTACK_ELEMENTS)
 
 # Every failing call, flip and length, and each third crash point; then a log that is being compacted.

@@ -45,11 +45,12 @@ from kraft.raft.wire_templates import FetchTemplates
 from kraft.runtime.broker_connections import BrokerConnections
 from kraft.runtime.logger_levels import LoggerLevels
 from kraft.runtime.quorum import Quorum
-from kraft.runtime.requests import NEVER_FLEXIBLE, decoded
+from kraft.runtime.requests import NEVER_FLEXIBLE, SMALL_BYTES, decoded, freed
 from kraft.runtime.server import Server
 from kraft_native.channel import RequestChannel
 from kraft_native.errors import KraftError, ProtocolError
 from kraft_native.reply import Reply
+from kraft_native.wire_steps import free_steps
 
 log = logging.getLogger(__name__)
 
@@ -101,17 +102,20 @@ class ControllerRouter:
         if api_key == FETCH_CODEC.key:
             self._fetch(reply, source, version, body)
             return
-        self._run(reply, self._steps(reply, API_BY_KEY[api_key], source, body))
+        held: list[object] = []
+        self._run(reply, held, self._steps(reply, API_BY_KEY[api_key], source, body, held))
 
-    def _steps(self, reply: Reply, api: Api, source: int, body: bytes) -> Steps:
+    def _steps(self, reply: Reply, api: Api, source: int, body: bytes, held: list[object]) -> Steps:
         version = reply.api_version
         request = yield from decoded(api, version, body)
+        if len(body) > SMALL_BYTES:
+            held.append(request)
 
         def respond(response: Message) -> None:
             reply.throttle_ms = getattr(response, "throttle_time_ms", 0)
-            self._run(reply, self._send(reply, response))
+            self._run(reply, held, self._send(reply, response))
 
-        run = partial(self._run, reply)
+        run = partial(self._run, reply, held)
         if isinstance(request, BrokerHeartbeatRequest) and reply.sink is not None:
             self._brokers.heard(reply.sink, request)
         if isinstance(request, EnvelopeRequest):
@@ -139,9 +143,13 @@ class ControllerRouter:
             reply.refuse("failure")
         else:
             reply.answer_parts(parts, api.response_header_version(reply.api_version))
+            if sum(map(len, parts)) > SMALL_BYTES:
+                held: list[object] = [response]
+                del parts, response
+                yield from free_steps(held)
 
-    def _run(self, reply: Reply, steps: Steps) -> None:
-        self.server.slices.start(reply, _guarded(reply, steps))
+    def _run(self, reply: Reply, held: list[object], steps: Steps) -> None:
+        self.server.slices.start(reply, freed(self.server.slices, reply.api_key, held, _guarded(reply, steps)))
 
     def _fetch(self, reply: Reply, source: int, version: int, body: bytes) -> None:
         """Serve a Fetch, which replicas send all the time."""

@@ -1,6 +1,7 @@
 """Path of a request from its bytes to the handler of its API, and of the answer back to bytes."""
 
 import logging
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator
@@ -29,6 +30,8 @@ ELEMENTS_MAX: Final = 131_072
 """Array elements and tags, at all levels together, of a request that is served in steps. One with more is malformed."""
 ELEMENTS_AT_ONCE_MAX: Final = 2_000
 """The same limit for a request that is served in one step."""
+REFERENCES_OF_HELD: Final = 2
+"""Count of references to a request that only a list refers to, with that of the call that counts."""
 SMALL_BYTES: Final = 2 * 1024
 """Size up to which a body is decoded in one step: that takes less than a millisecond, whatever the body holds."""
 
@@ -80,29 +83,28 @@ class RequestRouter:
     def on_request(self, reply: Reply, api_key: int, _version: int, body: bytes) -> None:
         """Decode the request, call its handler, and answer when the handler does. A malformed body closes the
         connection."""
-        self._run(reply, self._serve(reply, API_BY_KEY[api_key], body))
+        held: list[object] = []
+        self._run(reply, held, self._serve(reply, API_BY_KEY[api_key], body, held))
 
-    def _serve(self, reply: Reply, api: Api, body: bytes) -> Steps:
+    def _serve(self, reply: Reply, api: Api, body: bytes, held: list[object]) -> Steps:
+        """Serve the request, and add it to `held`: what is to be freed in steps when nothing else refers to it."""
         version = reply.api_version
         handler = handler_of(api.key)
         request = yield from decoded(api, version, body, in_steps=isgeneratorfunction(handler))
+        if len(body) > SMALL_BYTES:
+            held.append(request)
         context = RequestContext(version, _client_id(reply), getattr(reply.sink, "peer_host", ""), self.listener,
-                                 self.clock(), partial(self._run, reply))
+                                 self.clock(), partial(self._run, reply, held))
         try:
-            work = handler(self.broker, request, context, partial(self._answer, reply))
+            work = handler(self.broker, request, context, partial(self._answer, reply, held))
             if work is not None:
                 yield from work
         finally:
             self.served()
-        if len(body) > SMALL_BYTES:
-            work = None
-            held: list[object] = [request]
-            del request
-            yield from free_steps(held)
 
-    def _answer(self, reply: Reply, response: Message) -> None:
+    def _answer(self, reply: Reply, held: list[object], response: Message) -> None:
         self._throttle(reply, response)
-        self._run(reply, self._send(reply, response))
+        self._run(reply, held, self._send(reply, response))
 
     def _send(self, reply: Reply, response: Message) -> Steps:
         api = API_BY_KEY[reply.api_key]
@@ -122,8 +124,8 @@ class RequestRouter:
             del parts, response
             yield from free_steps(held)
 
-    def _run(self, reply: Reply, steps: Steps) -> None:
-        self.slices.start(reply, self._guarded(reply, steps))
+    def _run(self, reply: Reply, held: list[object], steps: Steps) -> None:
+        self.slices.start(reply, freed(self.slices, reply.api_key, held, self._guarded(reply, steps)))
 
     def _guarded(self, reply: Reply, steps: Steps) -> Steps:
         """Run `steps` so that an error in them ends this one request."""
@@ -154,6 +156,23 @@ class RequestRouter:
         log.error("%s version %d of client %s failed by a fault of our own", API_BY_KEY[reply.api_key].name,
                   reply.api_version, _client_id(reply), exc_info=error)
         reply.refuse("failure")
+
+
+def freed(slices: SliceQueue, api_key: int, held: list[object], steps: Steps) -> Steps:
+    """Run `steps`, a part of the work on a request, then free the request in `held` in steps, unless another part is
+    suspended: the last one frees it. All at once takes tens of milliseconds, also when the client has disconnected."""
+    try:
+        yield from steps
+    except GeneratorExit:
+        slices.work(api_key, _free(held))
+        raise
+    del steps
+    yield from _free(held)
+
+
+def _free(held: list[object]) -> Steps:
+    if held and sys.getrefcount(held[0]) <= REFERENCES_OF_HELD:
+        yield from free_steps(held)
 
 
 def _client_id(reply: Reply) -> str:
