@@ -153,7 +153,7 @@ def test_a_wrong_answer_to_a_consumer_is_named(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["replica-in-a-failed-directory-may-lead", "who-left-stays-eligible"])
 def test_a_wrong_choice_of_the_controller_is_named(name: str) -> None:
-    found = hunt([BROKER_MUTANTS[name]], range(10), finds=1, draw=broker_options_of)[0]
+    found = hunt([BROKER_MUTANTS[name]], range(40), finds=1, draw=broker_options_of)[0]
     assert found.violations == ("ValidControllerState",)
 
 
