@@ -181,6 +181,7 @@ def _workload(kind: str, options: dict[str, Any]) -> Workload:
 
 def _prepare(workload: Workload, cluster: Cluster, options: dict[str, Any]) -> None:
     if workload.kind == "ping":
+        cluster.check_access()
         return
     if workload.kind == "fetch" and not options["fill_bytes"]:
         cluster.topic(workload.topic)       # raises for a missing topic

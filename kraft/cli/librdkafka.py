@@ -60,7 +60,7 @@ def client_settings(bootstrap: str, given: Mapping[str, str], ours: Mapping[str,
     with secured(security or PLAINTEXT):
         if security is not None:
             with Cluster(settings["bootstrap.servers"], timeout=timeout) as cluster:
-                cluster.any()
+                cluster.check_access()
         yield settings
 
 

@@ -116,6 +116,12 @@ class Cluster:
         check(f"topic {name}", found.error_code)
         return found
 
+    def check_access(self) -> None:
+        """Check that the cluster serves this client. A listener with SASL accepts a connection without SASL,
+        and refuses its first request."""
+        if MetadataRequest.API_KEY in self.any().versions:      # a controller of Kafka does not have it
+            self.metadata([])
+
     def nodes(self) -> list[Node]:
         """Return the brokers, sorted by id."""
         brokers = self.metadata([]).brokers

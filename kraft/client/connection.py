@@ -26,6 +26,8 @@ RECEIVE_STEP_BYTES: Final = 8 << 20
 TIMEOUT_SECONDS_DEFAULT: Final = 30.0
 # An address that does not answer by then counts as dead; the same limit holds for the other side's part of TLS.
 CONNECT_SECONDS: Final = 4.0
+# A server refuses it and lists those that it has.
+NO_MECHANISM: Final = "NONE"
 
 Response = TypeVar("Response", bound=Message)
 
@@ -38,8 +40,13 @@ class UnreachableError(ConnectionFailedError):
     """No process accepts connections at the address."""
 
 
+class ClosedError(ConnectionFailedError):
+    """The node closed the connection."""
+
+
 class AuthenticationError(ConnectionFailedError):
-    """The server's certificate is not trusted, or the server does not accept the user; a retry does not help."""
+    """The server's certificate is not trusted, the server does not accept the user, or its listener has another
+    security protocol; a retry does not help."""
 
 
 class Connection:
@@ -62,6 +69,9 @@ class Connection:
         """Memory of the previous answer, reused because new pages for each answer cost as much as receiving it.
         Messages copy what they keep."""
         self._correlation_id = 0
+        self._security = security
+        self._served = bool(security.mechanism)
+        """Set once a request was answered that a listener with SASL refuses to unknown clients."""
         try:
             self.socket = socket.create_connection((host, port), min(timeout, connect_timeout))
         except OSError as error:
@@ -70,7 +80,7 @@ class Connection:
         try:
             if security.tls:
                 self.socket = self._encrypted(security, host)
-            self.versions = self._ask_versions()
+            self.versions = self._first_answer()
             if security.mechanism:
                 self._authenticate(security)
         except BaseException:
@@ -127,7 +137,15 @@ class Connection:
     def answer(self, request: Message, response: type[Response], version: int, *,
                timeout: float | None = None) -> Response:
         """Wait for the answer to the posted request. Raises as `send`."""
-        return response.decode(self._answer(request, version, self.timeout if timeout is None else timeout), version)
+        try:
+            body = self._answer(request, version, self.timeout if timeout is None else timeout)
+        except ClosedError as error:
+            if not self._served and (mechanisms := self._offered()):
+                raise AuthenticationError(f"{self.address}: the listener requires SASL ({', '.join(mechanisms)}), and "
+                                          f"security.protocol is {self._security.protocol}") from error
+            raise
+        self._served = self._served or request.API_KEY != ApiVersionsRequest.API_KEY
+        return response.decode(body, version)
 
     def frame(self, request: Message, version: int, correlation_id: int = 0) -> bytes:
         """Encode `request` for the wire, with its length in front."""
@@ -156,6 +174,10 @@ class Connection:
         self.close()
         if isinstance(error, ConnectionFailedError):
             return error
+        if is_alert(error):
+            return AuthenticationError(f"{self.address}: the server ended TLS: {error}")
+        if isinstance(error, ConnectionResetError | BrokenPipeError | ssl.SSLEOFError):
+            return ClosedError(f"{self.address}: {type(request).__name__}: {error}")
         return ConnectionFailedError(f"{self.address}: {type(request).__name__}: {error}")
 
     def _receive(self, size: int, deadline: float) -> memoryview:
@@ -168,7 +190,7 @@ class Connection:
             with memoryview(frame) as view:
                 count = self.socket.recv_into(view[received:size])
             if not count:
-                raise ConnectionFailedError(f"{self.address}: closed the connection")
+                raise ClosedError(f"{self.address}: closed the connection")
             received += count
         if len(frame) <= RECEIVE_STEP_BYTES:
             self._frame = frame
@@ -187,9 +209,12 @@ class Connection:
 
     def _authenticate(self, security: Security) -> None:
         what = f"{self.address}: user {security.username!r} by {security.mechanism}"
+        if SaslHandshakeRequest.API_KEY not in self.versions:
+            raise AuthenticationError(f"{what}: the listener has no SASL")
         answer = self.send(SaslHandshakeRequest(mechanism=security.mechanism), SaslHandshakeResponse)
         if answer.error_code:
-            raise AuthenticationError(f"{what}: the server has {', '.join(answer.mechanisms) or 'no mechanism'}")
+            offered = f"only {', '.join(answer.mechanisms)}" if answer.mechanisms else "no SASL"
+            raise AuthenticationError(f"{what}: the listener has {offered}")
 
         def exchange(message: bytes) -> bytes:
             found = self.send(SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse)
@@ -201,6 +226,29 @@ class Connection:
             authenticate(security.mechanism, security.username, security.password, exchange)
         except SaslError as error:
             raise AuthenticationError(f"{what}: {error}") from error
+
+    def _first_answer(self) -> dict[int, tuple[int, int]]:
+        """Query the server's versions. A listener with TLS ends the connection when it receives a plain request, or
+        misses the client's certificate. The alert that explains it may be lost."""
+        try:
+            return self._ask_versions()
+        except ClosedError as error:
+            if self._security.tls and not self._security.has_certificate:
+                raise AuthenticationError(f"{error}; does the listener require a client certificate "
+                                          "(ssl.keystore.location)?") from error
+            if not self._security.tls and speaks_tls(self.host, self.port):
+                raise AuthenticationError(f"{self.address}: the listener requires TLS, and security.protocol is "
+                                          f"{self._security.protocol}") from error
+            raise
+
+    def _offered(self) -> list[str]:
+        """Return the SASL mechanisms of the listener, queried on another connection; none when it has no SASL."""
+        try:
+            with Connection(self.host, self.port, client_id=self.client_id, timeout=min(self.timeout, CONNECT_SECONDS),
+                            security=self._security) as other:
+                return other.send(SaslHandshakeRequest(mechanism=NO_MECHANISM), SaslHandshakeResponse).mechanisms
+        except KraftError:
+            return []
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         """Query the server's versions in our newest version, then in the oldest if the server does not know that one.
@@ -214,3 +262,20 @@ class Connection:
             answer = ApiVersionsResponse.decode(body, version)
             return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
         raise ConnectionFailedError(f"{self.address}: does not tell its versions")
+
+
+def is_alert(error: OSError) -> bool:
+    """Return whether the error is an alert of TLS: a message of the other side, not the loss of the connection."""
+    return isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or "")
+
+
+def speaks_tls(host: str, port: int) -> bool:
+    """Return whether the address answers in TLS. Neither side is authenticated, and nothing is sent afterwards."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection((host, port), CONNECT_SECONDS) as plain, \
+                context.wrap_socket(plain, server_hostname=host):
+            return True
+    except OSError as error:
+        return is_alert(error)

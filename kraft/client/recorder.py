@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kraft.client.cluster import Cluster
-from kraft.client.connection import Connection, ConnectionFailedError
+from kraft.client.connection import AuthenticationError, Connection
 from kraft.client.quorum import CONTROLLERS, QuorumClient
-from kraft.client.refusals import RefusedError
 from kraft.protocol.apis import API_BY_NAME
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
@@ -37,6 +36,8 @@ class Recordings:
 
 def collect(cluster: Cluster, count: int) -> Recordings:
     """Collect the last `count` entries of every controller among the bootstrap addresses and of those that they name.
+
+    Raises `AuthenticationError` when a bootstrap address refuses the client: no other answer explains as much.
     """
     found = Recordings()
     known: dict[Address, int] = {}
@@ -60,6 +61,8 @@ def collect(cluster: Cluster, count: int) -> Recordings:
                 else:
                     found.unknown[_text(address)] = NO_RECORDER
         except KraftError as error:
+            if isinstance(error, AuthenticationError) and address in cluster.bootstrap:
+                raise
             found.unknown[_text(address)] = str(error)
     for address, node_id in known.items():
         why = found.unknown.pop(_text(address), None)
@@ -90,14 +93,11 @@ def _asked(connection: Connection, count: int) -> DescribeRecorderResponse:
 
 
 def _controllers(cluster: Cluster, connection: Connection) -> dict[Address, int]:
-    """Return the controllers that a node knows, with their ids."""
+    """Return the controllers that a node knows, with their ids. Raises what `QuorumClient.describe` raises."""
     if CONTROLLER_KEY in connection.versions:
         told = connection.send(DescribeClusterRequest(endpoint_type=CONTROLLERS), DescribeClusterResponse)
         return {(each.host, each.port): each.broker_id for each in told.brokers}
-    try:
-        voters = QuorumClient(cluster).describe().voters
-    except (RefusedError, ConnectionFailedError):
-        return {}
+    voters = QuorumClient(cluster).describe().voters
     return {(host, int(port)): voter.node_id for voter in voters for address in voter.addresses[:1]
             for host, _, port in [address.partition("://")[2].rpartition(":")]}
 

@@ -62,6 +62,11 @@ class Security:
         """Kafka's name of the protocol."""
         return ("SASL_" if self.mechanism else "") + ("SSL" if self.tls else "PLAINTEXT")
 
+    @property
+    def has_certificate(self) -> bool:
+        """Return whether the client can prove its own identity in TLS."""
+        return bool(self.certificate_file or self.certificate_text)
+
     def context(self) -> ssl.SSLContext:
         """Create the TLS context. Raises `InvalidArgumentError` for unusable files. `ca_file` may be a directory of
         certificates as in librdkafka: files named by the hash of their subject."""

@@ -55,7 +55,7 @@ def check_reachable(client: Mapping[str, str], timeout: float) -> None:
     with Cluster(client["bootstrap.servers"], timeout=timeout, security=security) as cluster:
         while True:
             try:
-                cluster.any()
+                cluster.check_access()
             except AuthenticationError:
                 raise
             except ConnectionFailedError:

@@ -155,11 +155,18 @@ def test_every_command_that_connects_takes_the_file() -> None:
     assert len(named) > 40
 
 
+def is_plain(command: str, shown: str, cause: str) -> bool:
+    """Return whether the output is one line with the cause. `kraft why` explains in more lines that nobody answers."""
+    return cause in shown and (shown.count("\n") == 1 or (command == "why" and "cannot connect" in cause))
+
+
 @pytest.mark.parametrize(("text", "cause"), [
     (f"security.protocol=SASL_SSL\nssl.ca.location=ca\n{sasl('SCRAM-SHA-256', 'wrong')}", "Authentication failed"),
     (f"security.protocol=SASL_SSL\nssl.ca.location=other\n{sasl('PLAIN')}", "certificate is not trusted"),
     ("bootstrap.servers=localhost:DEAD", "cannot connect: "),
-], ids=["wrong password", "untrusted certificate", "dead address"])
+    ("security.protocol=PLAINTEXT", "the listener requires TLS, and security.protocol is PLAINTEXT"),
+    ("security.protocol=SSL\nssl.ca.location=ca\n", "the listener requires SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512)"),
+], ids=["wrong password", "untrusted certificate", "dead address", "no TLS", "no SASL"])
 def test_every_command_says_the_cause(node: NodeProcess, certificates: Path, tmp_path: Path, text: str, cause: str,
                                       capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (quorum, cluster):           # the second in which addresses are tried again
@@ -183,6 +190,6 @@ def test_every_command_says_the_cause(node: NodeProcess, certificates: Path, tmp
             code = run([*name.split(), *given, "--client-config", file])
             seconds = time.monotonic() - began
             told = capsys.readouterr()
-            if code != 1 or cause not in told.out + told.err or seconds > CAUSE_SECONDS * 4:
+            if code != 1 or not is_plain(name, told.out + told.err, cause) or seconds > CAUSE_SECONDS * 4:
                 failures.append((name, code, seconds, told.out + told.err))
     assert failures == []

@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -69,23 +69,25 @@ def secure_door(port: int, behind: int, *, certificates: Path | None = None, sas
 
     def serve(plain: socket.socket) -> None:
         sockets.append(plain)
-        try:
-            client = context.wrap_socket(plain, server_side=True) if context else plain
-            sockets.append(client)
-            node = socket.create_connection(("127.0.0.1", behind))
-            sockets.append(node)
-            if not sasl or Gate(client, node).passed():
-                run(pump, node, client)
-                pump(client, node)
-        except OSError:
-            pass      # the client has disconnected, or its TLS does not fit
-        finally:
-            plain.close()
+        with ExitStack() as opened:
+            opened.callback(plain.close)
+            try:
+                client = opened.enter_context(context.wrap_socket(plain, server_side=True)) if context else plain
+                sockets.append(client)
+                node = opened.enter_context(socket.create_connection(("127.0.0.1", behind)))
+                sockets.append(node)
+                if not sasl or Gate(client, node).passed():
+                    back = run(pump, node, client)
+                    pump(client, node)
+                    back.join()
+            except OSError:
+                pass      # the client has disconnected, or its TLS does not fit
 
-    def run(function: object, *arguments: object) -> None:
+    def run(function: object, *arguments: object) -> threading.Thread:
         thread = threading.Thread(target=function, args=arguments)  # type: ignore[arg-type]
         threads.append(thread)
         thread.start()
+        return thread
 
     def accept() -> None:
         while True:
@@ -119,16 +121,18 @@ def pump(source: socket.socket, target: socket.socket) -> None:
 
 
 class Gate:
-    """Serve one connection until its user is known: requests for versions pass, any other ends it."""
+    """Serve one connection until its user is known: one request for versions passes, any other ends it."""
 
     def __init__(self, client: socket.socket, node: socket.socket) -> None:
         self.client, self.node = client, node
 
     def passed(self) -> bool:
         exchange: ServerExchange | None = None
+        queried = False
         while True:
             frame = receive(self.client)
-            if int.from_bytes(frame[:2], "big") == ApiVersionsRequest.API_KEY:
+            if int.from_bytes(frame[:2], "big") == ApiVersionsRequest.API_KEY and not queried:
+                queried = True
                 self.node.sendall(len(frame).to_bytes(4, "big") + frame)
                 answer = receive(self.node)
                 self.client.sendall(len(answer).to_bytes(4, "big") + answer)
