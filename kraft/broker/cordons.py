@@ -4,8 +4,9 @@ The settings must be the broker's own, and `cordoned.log.dirs` must name directo
 
 from typing import TYPE_CHECKING, Final
 
-from kraft.config.node import CORDONED, cordon_fault
+from kraft.config.node import CORDONED, cordon_fault, node_id_of
 from kraft.metadata.image import BROKER_RESOURCE
+from kraft.protocol.error_names import bounded
 from kraft.protocol.messages.alter_configs_request import AlterConfigsResource as LegacyResource
 from kraft.protocol.messages.incremental_alter_configs_request import AlterConfigsResource
 
@@ -22,8 +23,8 @@ def broker_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyReso
     if resource.resource_type != BROKER_RESOURCE or not resource.resource_name:
         return None
     name = resource.resource_name
-    if name.isascii() and name.isdigit() and int(name) != broker.node_id:
-        return f"Unexpected broker id, expected {broker.node_id}, but received {name}"
+    if node_id_of(name) not in (None, broker.node_id):
+        return bounded(f"Unexpected broker id, expected {broker.node_id}, but received {name}")
     return _cordon_refusal(broker, resource)
 
 
@@ -33,5 +34,5 @@ def _cordon_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyRes
         if each.name == CORDONED and getattr(each, "config_operation", 0) not in (DELETE, SUBTRACT):
             names = [part.strip() for part in each.value.split(",")] if each.value else []
             if (why := cordon_fault(names, broker.config.log_dirs)) is not None:
-                return why
+                return bounded(why)
     return None

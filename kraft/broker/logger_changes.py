@@ -6,6 +6,7 @@ from typing import Final
 
 from kraft.broker.ports import LOG_LEVELS, ROOT_LOGGER, LoggerPort
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import bounded
 from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from kraft.protocol.messages.incremental_alter_configs_response import AlterConfigsResourceResponse
 
@@ -38,7 +39,7 @@ def _alter(loggers: LoggerPort, node_id: int, resource: AlterConfigsResource, *,
         if not validate_only:
             _apply(loggers, resource.configs)
     except _RefusedError as refusal:
-        code, message = refusal.code, str(refusal)
+        code, message = refusal.code, bounded(str(refusal))
     return AlterConfigsResourceResponse(resource_type=resource.resource_type, resource_name=resource.resource_name,
                                         error_code=code, error_message=message)
 

@@ -29,6 +29,7 @@ LISTENERS_DEFAULT: Final = {
     ("controller",): "CONTROLLER://:9093",
     ("broker", "controller"): "PLAINTEXT://:9092,CONTROLLER://127.0.0.1:9093",
 }
+NODE_ID_DIGITS_MAX: Final = 10
 CORDONED: Final = "cordoned.log.dirs"
 EVERY_DIRECTORY: Final = "*"
 EVERY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - looked for, not bound
@@ -271,6 +272,15 @@ class NodeConfig:
         if name and name not in (RACK_AWARE_SELECTOR, LEADER_SELECTOR):
             raise InvalidConfigError(f"replica.selector.class: {name!r} is not one of {RACK_AWARE_SELECTOR}, "
                                      f"{LEADER_SELECTOR}")
+
+
+def node_id_of(name: str) -> int | None:
+    """Return the node id in the name of a broker's settings; None for another name. A number that no node can have is
+    2147483648. Python converts at most 4,300 digits."""
+    if not (name.isascii() and name.isdigit()):
+        return None
+    digits = name.lstrip("0") or "0"
+    return int(digits) if len(digits) <= NODE_ID_DIGITS_MAX else 1 << 31
 
 
 def cordon_fault(names: Iterable[str], log_dirs: Iterable[Path]) -> str | None:

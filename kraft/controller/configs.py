@@ -6,6 +6,7 @@ Each resource of a request is decided on its own. `ConfigRules` defines the allo
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from kraft.config.node import node_id_of
 from kraft.controller.decision import MIN_INSYNC_REPLICAS, Context, Decision, RefusedError, text_of
 from kraft.metadata.image import (
     BROKER_RESOURCE,
@@ -92,9 +93,10 @@ def check_exists(image: MetadataImage, resource: Resource) -> None:
     if resource.type == TOPIC_RESOURCE and resource.name not in image.topic_ids:
         raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
     if resource.type == BROKER_RESOURCE and resource.name:
-        if not (resource.name.isascii() and resource.name.isdigit()):
+        node_id = node_id_of(resource.name)
+        if node_id is None:
             raise RefusedError(ErrorCode.INVALID_REQUEST, f"node id {resource.name!r} is not a number of 0 or more")
-        if int(resource.name) not in image.brokers and int(resource.name) not in image.controllers:
+        if node_id not in image.brokers and node_id not in image.controllers:
             raise RefusedError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"node {resource.name} is not registered")
 
 

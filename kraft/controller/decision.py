@@ -11,6 +11,7 @@ from kraft.immutable import immutable
 from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import bounded
 from kraft_native.errors import OperationError
 
 # Maximum of records, and of partitions, that one request may create (Kafka has the same two limits).
@@ -19,9 +20,6 @@ RECORDS_PER_BATCH_MAX: Final = 2_000
 """Records of one batch where a decision needs no more of them to be atomic. A part that was decided is appended and
 replicated while the next one is decided."""
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
-
-MESSAGE_MAX: Final = 2_000
-"""Maximum of characters in a message: it may contain client data, and older responses hold at most 32,767."""
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
@@ -215,5 +213,4 @@ def text_of(code: ErrorCode, message: str | None) -> str | None:
     """Return the message for a code in an answer: none with success."""
     if code == ErrorCode.NONE:
         return None
-    text = message or code.message
-    return text if len(text) <= MESSAGE_MAX else f"{text[:MESSAGE_MAX]}..."
+    return bounded(message or code.message)

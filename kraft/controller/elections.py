@@ -12,6 +12,7 @@ from kraft.controller.partition_change import Election
 from kraft.metadata.image import NO_LEADER, PartitionRegistration
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import bounded
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kraft.protocol.messages.elect_leaders_response import (
     ElectLeadersResponse,
@@ -81,7 +82,8 @@ def elect_leaders_refused(
 ) -> ElectLeadersResponse:
     return ElectLeadersResponse(error_code=code, replica_election_results=[
         ReplicaElectionResult(topic=topic.topic, partition_result=[
-            PartitionResult(partition_id=index, error_code=code, error_message=message) for index in topic.partitions])
+            PartitionResult(partition_id=index, error_code=code, error_message=message and bounded(message))
+            for index in topic.partitions])
         for topic in request.topic_partitions or ()])
 
 

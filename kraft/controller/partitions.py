@@ -7,6 +7,7 @@ from kraft.controller.placement import place, ring_of
 from kraft.metadata.image import BrokerRegistration, PartitionRegistration, TopicImage
 from kraft.metadata.snapshot import Record, partition_record
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import bounded
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 
@@ -90,7 +91,7 @@ def create_partitions(
 
 
 def _result(name: str, code: ErrorCode, message: str | None) -> CreatePartitionsTopicResult:
-    return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
+    return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message and bounded(message))
 
 
 def _more_partitions(

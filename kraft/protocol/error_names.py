@@ -1,8 +1,13 @@
-"""Names and texts of error codes for people, including codes that this version does not know."""
+"""Texts for people in answers that are errors, and names of error codes, including those that this version does not
+know."""
 
 from typing import Final
 
 from kraft.protocol.error_codes import ErrorCode
+
+MESSAGE_MAX: Final = 2_000
+"""Maximum of characters in a message: it may repeat names and values of the request, and a text of the protocol has at
+most 32,767 bytes."""
 
 _BY_CODE: Final = {int(each): each for each in ErrorCode}
 
@@ -15,3 +20,8 @@ def name_of(code: int) -> str:
 def text_of(code: int) -> str:
     """Return the meaning of the code."""
     return _BY_CODE[code].message if code in _BY_CODE else "a code that this version does not know"
+
+
+def bounded(message: str) -> str:
+    """Return the message, or its beginning where it is too long for an answer."""
+    return message if len(message) <= MESSAGE_MAX else f"{message[:MESSAGE_MAX]}..."

@@ -133,6 +133,13 @@ def test_what_a_broker_cannot_have_is_refused(world: World, name: str, value: st
     assert Resource(BROKER_RESOURCE, "1") not in world.image.configs
 
 
+@pytest.mark.parametrize(("name", "code"), [
+    ("0001", 0), ("2", 102), (str(1 << 31), 102), ("9" * 5_000, 102), ("-1", 42), ("1_0", 42), ("\u0661", 42)])
+def test_names_of_brokers_are_their_ids(world: World, name: str, code: int) -> None:
+    """5,000 digits are more than Python converts to a number."""
+    assert alter(world, Resource(BROKER_RESOURCE, name), ("log.retention.ms", SET, "1000")) == code
+
+
 @pytest.mark.parametrize(("name", "value", "code"), [
     ("interval.ms", "bbb", ErrorCode.INVALID_CONFIG),
     ("interval.ms", "99", ErrorCode.INVALID_REQUEST),

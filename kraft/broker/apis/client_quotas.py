@@ -6,6 +6,7 @@ from kraft.broker.api import Answer, RequestContext, Steps, serves
 from kraft.broker.broker import Broker
 from kraft.metadata.image import QuotaEntity
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import bounded
 from kraft.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from kraft.protocol.messages.describe_client_quotas_response import (
     DescribeClientQuotasResponse,
@@ -30,7 +31,8 @@ def describe_client_quotas(broker: Broker, request: DescribeClientQuotasRequest,
     """Answer with the matching entities. `strict` excludes entities that have types outside the filter."""
     refused = _refusal(request.components)
     if refused is not None:
-        answer(DescribeClientQuotasResponse(error_code=refused.code, error_message=refused.message, entries=None))
+        answer(DescribeClientQuotasResponse(error_code=refused.code, error_message=bounded(refused.message),
+                                            entries=None))
         return
     entries = []
     for entity, limits in broker.image.quotas.items():

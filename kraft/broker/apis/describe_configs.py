@@ -38,6 +38,7 @@ from kraft.metadata.image import (
     Resource,
 )
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import bounded
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraft.protocol.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
@@ -82,7 +83,7 @@ def _result(broker: Broker, request: DescribeConfigsRequest,
         found = _settings(broker, resource)
         code, message = ErrorCode.NONE, None
     except _RefusedError as refused:
-        found, code, message = [], refused.code, str(refused)
+        found, code, message = [], refused.code, bounded(str(refused))
     configs = [_told(each, request, resource) for each in found if not keys or each.setting.name in keys]
     return DescribeConfigsResult(
         error_code=code, error_message=message, resource_type=resource.resource_type,

@@ -7,6 +7,7 @@ from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, each_
 from kraft.broker.broker import Broker
 from kraft.log_dir import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import bounded
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest
 from kraft.protocol.messages.describe_producers_response import (
     DescribeProducersResponse,
@@ -35,7 +36,7 @@ def _partition(broker: Broker, topic: str, index: int) -> PartitionResponse:
         TopicPartition.checked(topic, max(index, 0))
     except InvalidArgumentError as error:
         return PartitionResponse(partition_index=index, error_code=ErrorCode.INVALID_TOPIC_EXCEPTION,
-                                 error_message=str(error))
+                                 error_message=bounded(str(error)))
     partition = broker.partition(topic, index)
     code = ErrorCode.NONE
     if broker.image.partition(topic, index) is None:

@@ -5,6 +5,7 @@ from typing import Final
 from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, serves, sorted_steps
 from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import bounded
 from kraft.protocol.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
 from kraft.protocol.messages.describe_user_scram_credentials_response import (
     CredentialInfo,
@@ -38,8 +39,8 @@ def describe_user_scram_credentials(broker: Broker, request: DescribeUserScramCr
 def _result(name: str, infos: list[CredentialInfo], *, twice: bool) -> DescribeUserScramCredentialsResult:
     if twice:
         return DescribeUserScramCredentialsResult(user=name, error_code=ErrorCode.DUPLICATE_RESOURCE,
-                                                  error_message=f"user {name!r} is asked for more than once")
+                                                  error_message=bounded(f"user {name!r} is named more than once"))
     if not infos:
         return DescribeUserScramCredentialsResult(user=name, error_code=ErrorCode.RESOURCE_NOT_FOUND,
-                                                  error_message=f"user {name!r} has no SCRAM credentials")
+                                                  error_message=bounded(f"user {name!r} has no SCRAM credentials"))
     return DescribeUserScramCredentialsResult(user=name, error_message=None, credential_infos=infos)

@@ -13,6 +13,7 @@ from kraft.broker.groups.member import Member
 from kraft.broker.groups.shard import GroupShard
 from kraft.broker.groups.steps import Unit, new_key, units_of, visit
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import bounded
 from kraft.protocol.messages.delete_groups_response import DeletableGroupResult
 from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
 from kraft.protocol.messages.list_groups_response import ListedGroup
@@ -45,7 +46,7 @@ def describe(state: GroupShard, group_id: str, api_version: int) -> DescribedGro
         what = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
         told = api_version >= FIRST_DESCRIBE_VERSION_THAT_TELLS_NOT_FOUND
         return DescribedGroup(error_code=ErrorCode.GROUP_ID_NOT_FOUND if told else ErrorCode.NONE,
-                              error_message=what if told else None, group_id=group_id,
+                              error_message=bounded(what) if told else None, group_id=group_id,
                               group_state=GroupState.DEAD.value, protocol_type="", protocol_data="", members=[])
     stable = group.state is GroupState.STABLE
     return DescribedGroup(
