@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kraft.broker.api import Steps, run_through
-from kraft.broker.request_parts import CHANGES_MAX, ENTRIES_MAX, PLANS, serve_in_parts
+from kraft.broker.request_parts import CHANGES_MAX, ENTRIES_MAX, PLANS, STEP, Level, Plan, _leaves, serve_in_parts
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages import (
@@ -25,6 +25,7 @@ from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplic
 from kraft.protocol.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
@@ -203,3 +204,32 @@ def test_every_plan_names_what_its_messages_have() -> None:
             whole = getattr(response, kind.__name__.replace("Request", "Response"))
             assert path[0].response in whole.__slots__
     assert create_topics_request.CreateTopicsRequest in PLANS
+
+
+class Key:
+    """Identity of an element that counts its instances."""
+
+    alive = 0
+
+    def __init__(self) -> None:
+        Key.alive += 1
+
+    def __del__(self) -> None:
+        Key.alive -= 1
+
+
+def test_the_groups_of_elements_are_freed_in_steps() -> None:
+    count = 2_000
+    plan = Plan(((Level("groups_names", "results"),),), 4, same=lambda _around, _element: Key())
+    steps = _leaves(plan, DeleteGroupsRequest(groups_names=[f"g{number}" for number in range(count)]))
+    most = alive = 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            leaves = end.value
+            break
+        finally:
+            most, alive = max(most, alive - Key.alive), Key.alive
+    assert [leaf.element for leaf in leaves] == [f"g{number}" for number in range(count)]
+    assert most <= STEP
