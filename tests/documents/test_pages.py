@@ -20,7 +20,7 @@ from tools.tree import ROOT
 LANGUAGES: Final = frozenset(("sh", "python", "properties", "mermaid", "text"))
 NOT_RUN_MAX: Final = 14
 """Blocks that need hours, another machine, or what a test must not do."""
-SECONDS: Final = 200
+SECONDS: Final = 280
 RUN_IN_PROCESS: Final = frozenset((ROOT / "docs" / "engine.md",))
 """Pages whose examples `tests/kraft/test_examples.py` runs, which counts the objects that they leave."""
 MARK: Final = re.compile(
