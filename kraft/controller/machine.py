@@ -138,7 +138,7 @@ class MetadataMachine(ABC):
 
     # --- events of the quorum ---------------------------------------------------------------------------------------
 
-    def begin_anew(self, image: MetadataImage | None) -> None:
+    def restart_from(self, image: MetadataImage | None) -> None:
         """Begin from a snapshot that has replaced the log: listeners receive all differences at once."""
         before = self.image
         self._begin(image)

@@ -52,8 +52,8 @@ def handle_discover_answer(
     such as Apache Kafka's controllers, is queried with a Fetch from then on."""
     if answer == Lost(Loss.UNSUPPORTED):
         replica.cannot_discover[node_id] = None
-        if isinstance(replica.role, Unattached | Follower) and replica.role.asked == node_id:
-            replica.role.asked = NOBODY
+        if isinstance(replica.role, Unattached | Follower) and replica.role.queried == node_id:
+            replica.role.queried = NOBODY
         return
     if isinstance(answer, DiscoverResponse) and answer.error is ErrorCode.NONE:
         replica.directory.voters = tuple(dict.fromkeys(

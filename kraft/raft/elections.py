@@ -30,7 +30,7 @@ PRE_VOTES_MAX: Final = 4
 
 def drive_unattached(replica: Replica, role: Unattached) -> None:
     """Wait for the election time-out, and search for a leader meanwhile."""
-    if replica.may_stand and replica.now_ms >= role.election_ms:
+    if replica.may_campaign and replica.now_ms >= role.election_ms:
         replica.become_prospective(Cause.ELECTION_TIMEOUT)
     else:
         search(replica)
@@ -205,9 +205,9 @@ def drive_resigned(replica: Replica, role: Resigned) -> None:
     if replica.now_ms >= role.election_ms:
         replica.become_unattached(Cause.ELECTION_TIMEOUT, replica.epoch + 1)
         return
-    for node_id in role.untold:
-        if replica.may_ask(node_id):
-            replica.ask(node_id, EndQuorumEpochRequest(
+    for node_id in role.unnotified:
+        if replica.may_send(node_id):
+            replica.send(node_id, EndQuorumEpochRequest(
                 cluster_id=replica.cluster_id, epoch=replica.epoch, leader_id=replica.config.node_id,
                 preferred=role.preferred, leader_endpoints=replica.config.endpoints))
     search(replica)
@@ -223,5 +223,5 @@ def handle_end_answer(
         if answer.reason is Loss.DISCONNECTED:
             role.unreachable.append(node_id)
         replica.requests.back_off(node_id, replica.now_ms)
-    elif node_id in role.untold:
-        role.untold.remove(node_id)
+    elif node_id in role.unnotified:
+        role.unnotified.remove(node_id)

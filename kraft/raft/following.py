@@ -23,12 +23,12 @@ from kraft.raft.replica import Replica
 from kraft.raft.roles import Download, Follower
 from kraft.raft.searching import (
     announce,
-    ask_bootstrap_servers,
-    ask_next_voter,
+    campaigns,
     inquiry_answered,
     next_fetch,
+    query_bootstrap_servers,
+    query_next_voter,
     searches,
-    stands,
 )
 from kraft.raft.snapshots import request_part
 from kraft.raft.transitions import Cause
@@ -43,26 +43,26 @@ def drive(replica: Replica, role: Follower) -> None:
     While the leader does not answer, the follower also searches: every address that it knows may be outdated. A voter
     that will campaign queries the bootstrap servers only; it sends the voters its pre-vote requests.
     """
-    if replica.now_ms >= role.fetch_ms and stands(replica, role):
+    if replica.now_ms >= role.fetch_ms and campaigns(replica, role):
         replica.become_prospective(Cause.FETCH_TIMEOUT)
         return
     if searches(replica):
-        ask_bootstrap_servers(replica)
-        if not stands(replica, role):
-            ask_next_voter(replica, role)
-    if not replica.is_durable or not replica.may_ask(replica.leader_id):
+        query_bootstrap_servers(replica)
+        if not campaigns(replica, role):
+            query_next_voter(replica, role)
+    if not replica.is_durable or not replica.may_send(replica.leader_id):
         return
     if role.download is not None:
         request_part(replica, role.download)
-    elif replica.now_ms < role.update_voter_ms or not _tell_address(replica, role):
-        replica.ask(replica.leader_id, next_fetch(replica, replica.config.fetch_max_wait_ms))
+    elif replica.now_ms < role.update_voter_ms or not _announce_address(replica, role):
+        replica.send(replica.leader_id, next_fetch(replica, replica.config.fetch_max_wait_ms))
 
 
 def fetch_ahead(replica: Replica, role: Follower) -> FetchRequest | None:
     """Return the Fetch that `drive` would send to the leader if the log were durable to its end; None if it would send
     another request."""
     if (replica.now_ms >= role.fetch_ms or replica.now_ms >= role.update_voter_ms or role.download is not None
-            or not replica.may_ask(replica.leader_id)):
+            or not replica.may_send(replica.leader_id)):
         return None
     return next_fetch(replica, replica.config.fetch_max_wait_ms)
 
@@ -77,7 +77,7 @@ def takes_records(replica: Replica, node_id: int, correlation: int, answer: Fetc
             and answer.snapshot is None and answer.diverging is None and answer.records is not None)
 
 
-def _tell_address(replica: Replica, role: Follower) -> bool:
+def _announce_address(replica: Replica, role: Follower) -> bool:
     """Send the request by which this replica announces itself to the leader, if one is due. Return whether it sent one.
 
     - A voter requests that the leader writes its address and versions into the voters, if the log has others.
@@ -97,7 +97,7 @@ def _tell_address(replica: Replica, role: Follower) -> bool:
     mine = Voter(config.key, config.endpoints, config.kraft_versions)
     if role.announced if is_static else replica.voters.find(config.node_id) == mine:
         return False
-    replica.ask(replica.leader_id, UpdateVoterRequest(cluster_id=replica.cluster_id, epoch=replica.epoch, voter=mine))
+    replica.send(replica.leader_id, UpdateVoterRequest(cluster_id=replica.cluster_id, epoch=replica.epoch, voter=mine))
     return True
 
 
@@ -121,7 +121,7 @@ def _join(replica: Replica) -> bool:
     config = replica.config
     former = replica.voters.find(config.node_id)
     mine = Voter(config.key, config.endpoints, config.kraft_versions)
-    replica.ask(replica.leader_id, AddVoterRequest(
+    replica.send(replica.leader_id, AddVoterRequest(
         cluster_id=replica.cluster_id, voter=mine, timeout_ms=config.election_timeout_ms, ack_when_committed=False)
         if former is None else RemoveVoterRequest(cluster_id=replica.cluster_id, voter=former.key))
     return True
@@ -137,7 +137,7 @@ def handle_fetch_answer(replica: Replica, node_id: int, request: FetchRequest, a
     if not isinstance(role, Follower) or request.epoch != replica.epoch or node_id != replica.leader_id:
         inquiry_answered(replica, node_id, answer)
     elif isinstance(answer, FetchResponse) and answer.error is ErrorCode.NONE:
-        replica.heard_leader(role)
+        replica.note_leader_contact(role)
         role.dismissed = answer.not_follower
         _take(replica, role, answer)
     else:

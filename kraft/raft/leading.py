@@ -13,7 +13,7 @@ from typing import Final
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft import membership
 from kraft.raft.messages import (
-    HIGH_WATERMARK_NOT_TOLD,
+    HIGH_WATERMARK_UNREPORTED,
     BeginQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
@@ -65,7 +65,7 @@ def progress_of(replica: Replica, leader: Leader, key: ReplicaKey) -> Progress:
         key = voter.key
     progress = leader.progress.get(key)
     if progress is None:
-        _forget_the_silent(replica, leader)
+        _drop_unresponsive(replica, leader)
         progress = leader.progress[key] = Progress(begin_due_ms=replica.now_ms)
     return progress
 
@@ -80,11 +80,11 @@ def others(replica: Replica, leader: Leader) -> tuple[tuple[Voter, Progress], ..
         leader.votes_itself = mine is not None and replica.config.key.is_same(mine.key)
         leader.is_replaced = mine is not None and not leader.votes_itself
         leader.others_of = voters
-        leader.heard_until_ms = 0
+        leader.majority_until_ms = 0
     return leader.others
 
 
-def _forget_the_silent(replica: Replica, leader: Leader) -> None:
+def _drop_unresponsive(replica: Replica, leader: Leader) -> None:
     """Remove observers that have not fetched for long: observers come and go, each with a directory id of its own."""
     here = observers(replica, leader)
     for key in [each for each in leader.progress if each not in here and not replica.voters.has(each)]:
@@ -106,16 +106,16 @@ def drive(replica: Replica, leader: Leader) -> None:
     if membership.drive(replica, leader):
         resign(replica, leader)
         return
-    if replica.now_ms >= leader.heard_until_ms:
-        leader.heard_until_ms = _check_quorum_ms(replica, leader)
-    if replica.now_ms >= leader.heard_until_ms:
+    if replica.now_ms >= leader.majority_until_ms:
+        leader.majority_until_ms = _check_quorum_ms(replica, leader)
+    if replica.now_ms >= leader.majority_until_ms:
         replica.note("hears no majority", epoch=replica.epoch)
         resign(replica, leader)
         return
     for voter, progress in others(replica, leader):
-        if replica.now_ms >= progress.begin_due_ms and replica.may_ask(voter.key.node_id):
+        if replica.now_ms >= progress.begin_due_ms and replica.may_send(voter.key.node_id):
             progress.begin_due_ms = replica.now_ms + replica.config.begin_epoch_interval_ms
-            replica.ask(voter.key.node_id, BeginQuorumEpochRequest(
+            replica.send(voter.key.node_id, BeginQuorumEpochRequest(
                 cluster_id=replica.cluster_id, epoch=replica.epoch, leader_id=replica.config.node_id, voter=voter.key,
                 leader_endpoints=replica.config.endpoints))
 
@@ -153,9 +153,9 @@ def _check_quorum_ms(replica: Replica, leader: Leader) -> int:
 
     A leader that votes counts itself; one that was removed needs a majority of the others (KAFKA-16531).
     """
-    heard = [progress.fetch_ms for _, progress in others(replica, leader)]
-    heard_ms = majority_value(_with_own(leader, heard, NEVER_MS))
-    return min(max(leader.since_ms, heard_ms) + replica.config.check_quorum_timeout_ms, NEVER_MS)
+    contacts = [progress.fetch_ms for _, progress in others(replica, leader)]
+    contact_ms = majority_value(_with_own(leader, contacts, NEVER_MS))
+    return min(max(leader.since_ms, contact_ms) + replica.config.check_quorum_timeout_ms, NEVER_MS)
 
 
 def _with_own(leader: Leader, numbers: list[int], own: int) -> list[int]:
@@ -223,7 +223,7 @@ def handle_fetch(replica: Replica, source: int, correlation: int, request: Fetch
             progress.fetched(request.fetch_offset, replica.log.end.offset, replica.now_ms)
             leader.acknowledged_by = request.replica.node_id
         else:
-            progress.heard(replica.now_ms)
+            progress.note_contact(replica.now_ms)
     _release_earlier(replica, leader, source)
     leader.parked.append(ParkedFetch(source, correlation, request, replica.now_ms + request.max_wait_ms))
 
@@ -269,7 +269,7 @@ def answer_parked(replica: Replica, leader: Leader) -> None:
 
 
 def _has_news(replica: Replica, leader: Leader, request: FetchRequest) -> bool:
-    knows_less = (leader.is_established and request.high_watermark != HIGH_WATERMARK_NOT_TOLD
+    knows_less = (leader.is_established and request.high_watermark != HIGH_WATERMARK_UNREPORTED
                   and request.high_watermark < min(replica.high_watermark, request.fetch_offset))
     return (knows_less or request.fetch_offset != replica.log.end.offset
             or _disagreement(replica, request) is not None)
@@ -281,20 +281,20 @@ def _answer(replica: Replica, leader: Leader, request: FetchRequest) -> FetchRes
     if response is not None:
         return response
     not_follower = request.is_follower and _votes_no_more(replica, request.replica)
-    high_watermark, start_offset = _told_high_watermark(replica, leader), replica.log.start_offset
-    asked = (request.fetch_offset, request.max_bytes, replica.log.end.offset, high_watermark, start_offset,
-             int(not_follower))
-    if leader.answered is not None and leader.answered[0] == asked:
+    high_watermark, start_offset = _reported_high_watermark(replica, leader), replica.log.start_offset
+    key = (request.fetch_offset, request.max_bytes, replica.log.end.offset, high_watermark, start_offset,
+           int(not_follower))
+    if leader.answered is not None and leader.answered[0] == key:
         return leader.answered[1]
     response = FetchResponse(
         epoch=replica.epoch, leader_id=replica.leader_id, leader_endpoints=replica.endpoints_of_leader(),
         high_watermark=high_watermark, log_start_offset=start_offset, not_follower=not_follower,
         records=replica.log.read(request.fetch_offset, request.max_bytes))
-    leader.answered = asked, response
+    leader.answered = key, response
     return response
 
 
-def _told_high_watermark(replica: Replica, leader: Leader) -> int:
+def _reported_high_watermark(replica: Replica, leader: Leader) -> int:
     """Return the high watermark, unknown until a record of this epoch is committed: before that it might be below one
     that was exposed earlier (KAFKA-12619)."""
     return replica.high_watermark if leader.is_established else UNKNOWN_OFFSET
@@ -333,7 +333,7 @@ def handle_fetch_snapshot(replica: Replica, source: int, correlation: int, reque
     leader = replica.role
     if error is ErrorCode.NONE and isinstance(leader, Leader):
         if request.replica.node_id not in (NOBODY, replica.config.node_id):
-            progress_of(replica, leader, request.replica).heard(replica.now_ms)
+            progress_of(replica, leader, request.replica).note_contact(replica.now_ms)
         response: QuorumResponse = part_for(replica, request)
     else:
         response = FetchSnapshotResponse(error=error, snapshot=request.snapshot)

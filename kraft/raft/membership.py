@@ -226,8 +226,8 @@ def _admit(replica: Replica, leader: Leader, change: VoterChange) -> None:
     if voter is None or change.offset != UNKNOWN_OFFSET:
         return
     if not change.versions_known:
-        if replica.may_ask(voter.key.node_id):
-            replica.ask(voter.key.node_id, VersionsRequest(cluster_id=replica.cluster_id), voter.endpoints[0])
+        if replica.may_send(voter.key.node_id):
+            replica.send(voter.key.node_id, VersionsRequest(cluster_id=replica.cluster_id), voter.endpoints[0])
         return
     if is_caught_up(replica, leader, voter.key):
         change.offset = _write(replica, replica.voters.with_voter(voter),
@@ -302,7 +302,7 @@ def _reassign(replica: Replica, leader: Leader) -> bool:
     match step:
         case Add(key):
             _write(replica, replica.voters.with_voter(Voter(key, replica.directory.endpoints(key.node_id))), because)
-        case Remove(key) if can_go_on(replica, leader, replica.voters.without(key)):
+        case Remove(key) if can_continue(replica, leader, replica.voters.without(key)):
             _write(replica, replica.voters.without(key), because)
         case Remove():
             pass                       # wait for the voters that are to stay, or for other targets
@@ -329,7 +329,7 @@ def is_reachable(replica: Replica, key: ReplicaKey) -> bool:
     return not replica.config.endpoints or bool(replica.directory.endpoints(key.node_id))
 
 
-def can_go_on(replica: Replica, leader: Leader, voters: VoterSet) -> bool:
+def can_continue(replica: Replica, leader: Leader, voters: VoterSet) -> bool:
     """Return whether a majority of these voters is reachable and caught up. KIP-642 does not require that. But to
     remove a voter that answers and keep those that do not would end the quorum for good if their disks are lost."""
     return len(voters.voters) - len(behind(replica, leader, voters)) >= voters.majority

@@ -13,7 +13,7 @@ from kraft.raft.directory import Known
 from kraft.raft.types import ANYBODY, NOBODY, START, UNKNOWN_OFFSET, Endpoints, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import NO_RECONFIGURATION, VersionRange, Voter
 
-HIGH_WATERMARK_NOT_TOLD: Final = (1 << 63) - 1
+HIGH_WATERMARK_UNREPORTED: Final = (1 << 63) - 1
 
 
 @immutable(kw_only=True)
@@ -121,7 +121,7 @@ class FetchRequest(Request):
     last_fetched_epoch: int
     max_bytes: int = 8 << 20
     max_wait_ms: int = 0
-    high_watermark: int = HIGH_WATERMARK_NOT_TOLD
+    high_watermark: int = HIGH_WATERMARK_UNREPORTED
     is_follower: bool = False
 
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kraft.raft.membership import behind, can_go_on, is_caught_up, is_reachable, is_settled, step_now
+from kraft.raft.membership import behind, can_continue, is_caught_up, is_reachable, is_settled, step_now
 from kraft.raft.reassignment import Add, Done, HandOver, Remove, Wait
 from kraft.raft.replica import Replica
 from kraft.raft.roles import Leader, VoterChange
@@ -101,7 +101,7 @@ def _reassignment(replica: Replica, leader: Leader) -> str:
     match step_now(replica, leader):
         case Wait(missing):
             return "; ".join(_catching_up(replica, leader, key) for key in missing)
-        case Remove(key) if not can_go_on(replica, leader, stay := replica.voters.without(key)):
+        case Remove(key) if not can_continue(replica, leader, stay := replica.voters.without(key)):
             return (f"a majority of those who are to vote without {key} to be here and caught up: {stay.majority} of "
                     f"{len(stay.voters)} are needed, not yet {_listed(behind(replica, leader, stay))}")
         case Add() | Remove() | HandOver() | Done() as step:

@@ -34,6 +34,6 @@ class Progress:
         self.fetch_end_offset = leader_end_offset
         self.fetch_ms = now_ms
 
-    def heard(self, now_ms: int) -> None:
+    def note_contact(self, now_ms: int) -> None:
         """Record any other sign that it can reach the leader: a Fetch that diverges, or one for a snapshot."""
         self.fetch_ms = now_ms

@@ -43,7 +43,7 @@ from kraft.raft.messages import (
     VersionsResponse,
     VoteRequest,
 )
-from kraft.raft.ready import Ask, HardState, Leadership, Ready
+from kraft.raft.ready import HardState, Leadership, OutgoingRequest, Ready
 from kraft.raft.replica import Ports, Replica
 from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, RoleState, Unattached
 from kraft.raft.transitions import Role
@@ -53,7 +53,7 @@ from kraft.raft.voters import Assignment
 CHANGES_OF_ROLE_MAX: Final = 8
 
 
-def _tell_versions(replica: Replica, source: int, correlation: int, _request: VersionsRequest) -> None:
+def _answer_versions(replica: Replica, source: int, correlation: int, _request: VersionsRequest) -> None:
     replica.answer(source, correlation, VersionsResponse(kraft_versions=replica.config.kraft_versions))
 
 
@@ -73,7 +73,7 @@ REQUEST_HANDLERS: Final[Mapping[type[Request], Handler]] = {
     FetchRequest: leading.handle_fetch,
     FetchSnapshotRequest: leading.handle_fetch_snapshot,
     DiscoverRequest: discovery.handle_discover,
-    VersionsRequest: _tell_versions,
+    VersionsRequest: _answer_versions,
     AddVoterRequest: membership.handle_add,
     RemoveVoterRequest: membership.handle_remove,
     UpdateVoterRequest: upgrading.handle_update,
@@ -135,7 +135,7 @@ class Raft:
         self.replica = Replica(config, hard_state, ports, now_ms)
         """State of the replica, readable by tools, tests and metrics."""
         self._saved = hard_state
-        self._told: tuple[int, Leadership | None] = (0, None)
+        self._reported: tuple[int, Leadership | None] = (0, None)
         self._flushing: int | None = None
         self._settle()
 
@@ -143,12 +143,12 @@ class Raft:
 
     def step(self, source: int, correlation: int, message: Message, now_ms: int) -> None:
         """Process a message. A request is answered with the same `source` and `correlation`, which have no meaning
-        here. For a response, or `Lost`, they are the `node_id` and `correlation` of the `Ask`."""
+        here. For a response, or `Lost`, they are the `node_id` and `correlation` of the `OutgoingRequest`."""
         replica = self.replica
         replica.now_ms = max(replica.now_ms, now_ms)
         before = replica.role
         if isinstance(message, Request):
-            searching.heard_from(replica, message)
+            searching.note_sender_is_up(replica, message)
             REQUEST_HANDLERS[type(message)](replica, source, correlation, message)
         else:
             request = replica.requests.finish(source, correlation)
@@ -239,10 +239,10 @@ class Raft:
         if isinstance(role, Leader):
             leading.answer_parked(replica, role)
         hard_state = self._unsaved()
-        high_watermark = replica.high_watermark if replica.high_watermark > self._told[0] else None
+        high_watermark = replica.high_watermark if replica.high_watermark > self._reported[0] else None
         now = self.leadership
-        leadership = None if now is self._told[1] else now
-        self._told = (replica.high_watermark, now)
+        leadership = None if now is self._reported[1] else now
+        self._reported = (replica.high_watermark, now)
         messages, replica.outbox = tuple(replica.outbox), []
         installed, replica.installed = replica.installed, None
         return Ready(hard_state, messages, self._next_flush(), installed, high_watermark, leadership)
@@ -267,13 +267,13 @@ class Raft:
         replica's leadership is known.
         """
         replica = self.replica
-        if (replica.high_watermark <= self._told[0] or replica.installed is not None
-                or not self._is_saved or self.leadership is not self._told[1]):
+        if (replica.high_watermark <= self._reported[0] or replica.installed is not None
+                or not self._is_saved or self.leadership is not self._reported[1]):
             return None
-        self._told = (replica.high_watermark, self._told[1])
+        self._reported = (replica.high_watermark, self._reported[1])
         return replica.high_watermark
 
-    def fetch_ahead(self) -> Ask | None:
+    def fetch_ahead(self) -> OutgoingRequest | None:
         """Return the Fetch that is due as soon as the flush in progress has ended; None when there is no such Fetch.
 
         The driver has it sent at the very end of the flush, and from here on the core waits for its answer.
@@ -286,24 +286,24 @@ class Raft:
         request = following.fetch_ahead(replica, role)
         return None if request is None else self._fetches(request)
 
-    def fetch_has_left(self) -> Ask:
+    def fetch_has_left(self) -> OutgoingRequest:
         """Register the Fetch that follows the last event: the driver has sent it already, since it knew what it would
         be. So the log is durable to its end. From here on the core waits for its answer. No flush may be in
         progress."""
         replica, role = self.replica, self.replica.role
         assert isinstance(role, Follower), f"a {role.role} fetches"
-        assert replica.may_ask(replica.leader_id), "another request is under way"
+        assert replica.may_send(replica.leader_id), "another request is under way"
         assert self._flushing is None, f"a flush to {self._flushing} is waited for"
         replica.flushed = replica.log.end.offset
         return self._fetches(searching.next_fetch(replica, replica.config.fetch_max_wait_ms))
 
-    def _fetches(self, request: FetchRequest) -> Ask:
+    def _fetches(self, request: FetchRequest) -> OutgoingRequest:
         replica = self.replica
         node_id = replica.leader_id
         correlation = replica.requests.sent(node_id, request, replica.now_ms)
-        return Ask(node_id, replica.address_of(node_id), correlation, request)
+        return OutgoingRequest(node_id, replica.address_of(node_id), correlation, request)
 
-    def withdraw(self, ahead: Ask) -> None:
+    def withdraw(self, ahead: OutgoingRequest) -> None:
         """Cancel the Fetch of `fetch_ahead`, which was not sent and will not be."""
         self.replica.requests.finish(ahead.node_id, ahead.correlation)
 
@@ -340,10 +340,10 @@ class Raft:
     def leadership(self) -> Leadership:
         """Current leadership; the same object as last reported as long as it is equal, because it is read all the
         time."""
-        replica, role, told = self.replica, self.replica.role, self._told[1]
-        if (told is not None and told.role is role.role and told.epoch == replica.epoch
-                and told.leader_id == replica.leader_id):
-            return told
+        replica, role, reported = self.replica, self.replica.role, self._reported[1]
+        if (reported is not None and reported.role is role.role and reported.epoch == replica.epoch
+                and reported.leader_id == replica.leader_id):
+            return reported
         epoch_start = role.epoch_start if isinstance(role, Leader) else UNKNOWN_OFFSET
         return Leadership(role.role, replica.epoch, replica.leader_id, epoch_start)
 
@@ -354,7 +354,7 @@ class Raft:
         offline."""
         role = self.replica.role
         if isinstance(role, Resigned):
-            return all(node_id in role.unreachable for node_id in role.untold)
+            return all(node_id in role.unreachable for node_id in role.unnotified)
         return not isinstance(role, Leader)
 
     @property

@@ -17,7 +17,7 @@ class HardState(NamedTuple):
     leader_id: int = NOBODY
 
 
-class Ask(NamedTuple):
+class OutgoingRequest(NamedTuple):
     """Request for a node; `address` is the best one known, None where the driver may know better. The driver passes the
     answer to `Raft.step` with the same `node_id` and `correlation`, or a `Lost` when no answer comes."""
 
@@ -60,7 +60,7 @@ class Ready:
     """
 
     hard_state: HardState | None = None
-    messages: tuple[Ask | Answer, ...] = ()
+    messages: tuple[OutgoingRequest | Answer, ...] = ()
     flush: int | None = None
     installed: OffsetAndEpoch | None = None
     high_watermark: int | None = None

@@ -23,7 +23,7 @@ from kraft.raft.messages import (
     VoteRequest,
 )
 from kraft.raft.ports import AppendedControl, Event, LogPort, Random, SnapshotPort, Trace
-from kraft.raft.ready import Answer, Ask, HardState
+from kraft.raft.ready import Answer, HardState, OutgoingRequest
 from kraft.raft.records import ControlRecord, KRaftVersion, Voters
 from kraft.raft.requests import Requests
 from kraft.raft.roles import (
@@ -77,7 +77,7 @@ class Replica:
         self._random = ports.random
         self._trace = ports.trace
         self.requests = Requests(config.request_timeout_ms, config.retry_backoff_ms)
-        self.outbox: list[Ask | Answer] = []
+        self.outbox: list[OutgoingRequest | Answer] = []
         self.own_entry = Known(config.key, now_ms, config.endpoints)
         self.directory = Directory()
         self.cannot_discover: dict[int, None] = {}
@@ -159,7 +159,7 @@ class Replica:
         return self.is_voter and self.voters.ids == (self.config.node_id,)
 
     @property
-    def may_stand(self) -> bool:
+    def may_campaign(self) -> bool:
         """Return whether it campaigns when there is no leader: as a voter, and also while its removal is in its log and
         perhaps not committed.
 
@@ -260,15 +260,15 @@ class Replica:
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
-    def ask(self, node_id: int, request: Request, address: Endpoint | None = None, *,
-            timeout_ms: int | None = None) -> None:
-        """Send a request, to `address` where that is given. If `may_ask` is false, an earlier request is given up.
+    def send(self, node_id: int, request: Request, address: Endpoint | None = None, *,
+             timeout_ms: int | None = None) -> None:
+        """Send a request, to `address` where that is given. If `may_send` is false, an earlier request is given up.
         `timeout_ms`: shorter than that of other requests."""
         if node_id in self.requests.unanswered(self.now_ms, self.config.patience_ms):
             self._unanswered(node_id)
         limits = [each for each in (timeout_ms, self._patience_ms(node_id, request)) if each is not None]
         correlation = self.requests.sent(node_id, request, self.now_ms, min(limits, default=None))
-        self.outbox.append(Ask(node_id, address or self.address_of(node_id), correlation, request))
+        self.outbox.append(OutgoingRequest(node_id, address or self.address_of(node_id), correlation, request))
 
     def _unanswered(self, node_id: int) -> None:
         self.address_failed(node_id)
@@ -288,17 +288,17 @@ class Replica:
         held_ms = request.max_wait_ms if isinstance(request, FetchRequest) else 0
         return held_ms + (self.config.patience_ms << self.requests.slowness(node_id))
 
-    def may_ask(self, node_id: int) -> bool:
+    def may_send(self, node_id: int) -> bool:
         return self.requests.ready_ms(node_id, self.now_ms) <= self.now_ms
 
     def answer(self, source: int, correlation: int, response: Response) -> None:
         """Send a response. An answer of the quorum names the leader, unless the sender of the request belongs to
         another cluster."""
         if isinstance(response, QuorumResponse) and response.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:
-            response = self.told(response)
+            response = self.with_leader(response)
         self.outbox.append(Answer(source, correlation, response))
 
-    def told(self, response: QR) -> QR:
+    def with_leader(self, response: QR) -> QR:
         """Return the response with the leader in it; the same object if it has that already."""
         endpoints = self.endpoints_of_leader()
         if response.epoch == self.epoch and response.leader_id == self.leader_id and (
@@ -420,8 +420,8 @@ class Replica:
         self.role = role
         self.requests.reset()
         leader = {} if self.leader_id == NOBODY else {"leader": self.leader_id}
-        told = {} if source == NOBODY else {"source": source}
-        self.note("becomes", role=role.role, epoch=self.epoch, **leader, because=cause.value, **told)
+        from_source = {} if source == NOBODY else {"source": source}
+        self.note("becomes", role=role.role, epoch=self.epoch, **leader, because=cause.value, **from_source)
 
     def become_unattached(self, cause: Cause, epoch: int | None = None, source: int = NOBODY) -> None:
         """Become Unattached. After pre-votes that too few voters answered the wait is short: no voter refused this
@@ -519,7 +519,7 @@ class Replica:
             role.losses = 0
 
     def become_prospective(self, cause: Cause) -> None:
-        assert self.may_stand, "observers do not stand for election"
+        assert self.may_campaign, "observers do not stand for election"
         tally = Tally(self.voters)
         tally.record(self.config.node_id, granted=True)
         refusals: dict[int, Refusal] | None = None
@@ -530,7 +530,7 @@ class Replica:
         self._become(cause, Prospective(self.election_deadline_ms(), tally, refusals))
 
     def become_candidate(self, cause: Cause, source: int = NOBODY) -> None:
-        assert self.may_stand, "observers do not stand for election"
+        assert self.may_campaign, "observers do not stand for election"
         self.enter_epoch(self.epoch + 1)
         self.vote_for(self.config.key)
         unreachable = self.role.tally.unreachable if isinstance(self.role, Prospective) else {}
@@ -546,8 +546,8 @@ class Replica:
         return leader
 
     def become_resigned(self, preferred: tuple[ReplicaKey, ...]) -> None:
-        untold = [node_id for node_id in self.voters.ids if node_id != self.config.node_id]
-        self._become(Cause.GAVE_UP, Resigned(self.election_deadline_ms(), preferred, untold))
+        unnotified = [node_id for node_id in self.voters.ids if node_id != self.config.node_id]
+        self._become(Cause.GAVE_UP, Resigned(self.election_deadline_ms(), preferred, unnotified))
 
     # --- what messages say about the leader --------------------------------------------------------------------------
 

@@ -21,14 +21,14 @@ class Unattached:
     """Role of a replica that knows no leader it could follow. A voter campaigns at `election_ms`; until then, and an
     observer always, it searches for a leader.
 
-    `inquiries` counts the voters that answered or were passed over. `asked` is the voter queried last, which is passed
-    over at `passes_ms`.
+    `inquiries` counts the voters that answered or were passed over. `queried` is the voter queried last, which is
+    passed over at `passes_ms`.
     """
 
     role: ClassVar[Role] = Role.UNATTACHED
     election_ms: int
     inquiries: int = 0
-    asked: int = NOBODY
+    queried: int = NOBODY
     passes_ms: int = 0
 
 
@@ -94,7 +94,7 @@ class Follower:
     - `has_fetched`: the leader has answered at least once, so this replica refuses pre-votes.
     - `losses`: how often in succession the connection to the leader broke or could not be opened.
     - `dismissed`: the leader says that this replica is no longer a voter.
-    - `inquiries`, `asked`, `passes_ms`: as in `Unattached`. The search is for another leader (by an observer whose
+    - `inquiries`, `queried`, `passes_ms`: as in `Unattached`. The search is for another leader (by an observer whose
       leader is unresponsive) or for the leader's address.
     - `announced`: the leader knows where this replica listens.
     - `refused_ms`: when it last refused a pre-vote only because its leader answers it.
@@ -108,7 +108,7 @@ class Follower:
     dismissed: bool = False
     download: Download | None = None
     inquiries: int = 0
-    asked: int = NOBODY
+    queried: int = NOBODY
     passes_ms: int = 0
     announced: bool = False
     refused_ms: int | None = None
@@ -160,14 +160,14 @@ class Leader:
     - `since_ms`: when its leadership began.
     - `progress`: of every replica that fetched, and of every other voter.
     - `is_established`: the high watermark has passed `epoch_start`.
-    - `told`: what static voters reported of themselves (see `upgrading`).
+    - `reported`: what static voters reported of themselves (see `upgrading`).
     - `acknowledged_by`: the replica whose log has just become durable further, this one or one that fetched; -1: none.
 
     Caches:
 
     - `others`: the other voters of the set `others_of`, with their progress. `votes_itself`: this replica is in that
       set. `is_replaced`: its node is, with another disk.
-    - `heard_until_ms`: until when the check of the quorum need not be repeated.
+    - `majority_until_ms`: until when the check of the quorum need not be repeated.
     - `at_rest`: the assignment for which nothing is left to do.
     - `answered`: the last records sent, and the Fetch that they answered. Followers that keep up are sent the same.
     """
@@ -184,23 +184,23 @@ class Leader:
     others_of: VoterSet | None = None
     votes_itself: bool = False
     is_replaced: bool = False
-    heard_until_ms: int = 0
+    majority_until_ms: int = 0
     at_rest: Assignment | None = None
     answered: tuple[tuple[int, ...], FetchResponse] | None = None
-    told: dict[int, Voter] = field(default_factory=dict)
+    reported: dict[int, Voter] = field(default_factory=dict)
     acknowledged_by: int = NOBODY
 
 
 @dataclass(slots=True)
 class Resigned:
     """Role of a replica that led this epoch and leads no more. Until `election_ms` it announces the end of the epoch to
-    the voters that have not acknowledged it (`untold`). `unreachable`: voters that could not be notified because
+    the voters that have not acknowledged it (`unnotified`). `unreachable`: voters that could not be notified because
     nothing accepts a connection there."""
 
     role: ClassVar[Role] = Role.RESIGNED
     election_ms: int
     preferred: tuple[ReplicaKey, ...] = ()
-    untold: list[int] = field(default_factory=list)
+    unnotified: list[int] = field(default_factory=list)
     unreachable: list[int] = field(default_factory=list)
 
 

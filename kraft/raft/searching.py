@@ -31,20 +31,20 @@ WRONG_NODE: Final = (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INVALID_REQUEST, Err
 
 def announce(replica: Replica, node_id: int) -> None:
     """Announce to a node where this one listens, and query what that node knows."""
-    replica.ask(node_id, DiscoverRequest(
+    replica.send(node_id, DiscoverRequest(
         cluster_id=replica.cluster_id, sender=replica.own_entry, epoch=replica.epoch, leader_id=replica.leader_id),
         timeout_ms=replica.config.election_timeout_ms)
 
 
-def stands(replica: Replica, role: Follower) -> bool:
+def campaigns(replica: Replica, role: Follower) -> bool:
     """Return whether it campaigns when the leader is unresponsive. It does not if that leader dismissed it as a
     voter."""
-    return replica.may_stand and not role.dismissed
+    return replica.may_campaign and not role.dismissed
 
 
 def next_fetch(replica: Replica, max_wait_ms: int) -> FetchRequest:
     end, role = replica.log.end, replica.role
-    is_follower = isinstance(role, Follower) and stands(replica, role)
+    is_follower = isinstance(role, Follower) and campaigns(replica, role)
     return FetchRequest(
         cluster_id=replica.cluster_id, replica=replica.config.key, epoch=replica.epoch, fetch_offset=end.offset,
         last_fetched_epoch=end.epoch, max_bytes=replica.config.fetch_max_bytes, max_wait_ms=max_wait_ms,
@@ -85,45 +85,45 @@ def search(replica: Replica) -> None:
     """Do the part of the search that is not an election: announce this replica to all that it can reach."""
     if not searches(replica):
         return
-    ask_bootstrap_servers(replica)
+    query_bootstrap_servers(replica)
     role = replica.role
     if isinstance(role, Unattached):
-        ask_next_voter(replica, role)
+        query_next_voter(replica, role)
     elif has_moved(replica):
         waits = role.tally.unanswered if isinstance(role, Prospective | Candidate) else ()
         for node_id in replica.voters.ids:
-            if (node_id != replica.config.node_id and node_id not in waits and replica.may_ask(node_id)
+            if (node_id != replica.config.node_id and node_id not in waits and replica.may_send(node_id)
                     and node_id not in replica.cannot_discover):
                 announce(replica, node_id)
 
 
-def ask_bootstrap_servers(replica: Replica) -> None:
+def query_bootstrap_servers(replica: Replica) -> None:
     """Query all of them at the same time, with DiscoverBrokers, which also announces where this replica listens."""
     config = replica.config
     for number, endpoint in enumerate(config.bootstrap):
         node_id = FIRST_BOOTSTRAP_ID - number
-        if endpoint not in config.endpoints and replica.may_ask(node_id):
+        if endpoint not in config.endpoints and replica.may_send(node_id):
             _inquire(replica, node_id, announces=True)
 
 
-def ask_next_voter(replica: Replica, role: Unattached | Follower) -> None:
+def query_next_voter(replica: Replica, role: Unattached | Follower) -> None:
     """Query the voters one after the other: those of the log, and those that DiscoverBrokers named. A voter that does
     not answer soon is passed over: a process that hangs accepts connections, and would be waited for indefinitely."""
-    told = [each for each in replica.directory.voters if replica.voters.find(each) is None]
-    nodes = [each for each in (*replica.voters.ids, *told)
+    discovered = [each for each in replica.directory.voters if replica.voters.find(each) is None]
+    nodes = [each for each in (*replica.voters.ids, *discovered)
              if each not in (replica.config.node_id, replica.leader_id) and replica.address_of(each) is not None]
     for _ in range(len(nodes) + 1):
         if not nodes:
             return
         node_id = nodes[role.inquiries % len(nodes)]
-        may_ask = replica.may_ask(node_id)
-        if role.asked == node_id:
-            if not may_ask and replica.now_ms < role.passes_ms:
+        may_send = replica.may_send(node_id)
+        if role.queried == node_id:
+            if not may_send and replica.now_ms < role.passes_ms:
                 return
             role.inquiries += 1
-            role.asked = NOBODY
-        elif may_ask:
-            role.asked = node_id
+            role.queried = NOBODY
+        elif may_send:
+            role.queried = node_id
             role.passes_ms = replica.now_ms + replica.config.patience_ms
             _inquire(replica, node_id, announces=has_moved(replica))
             return
@@ -139,7 +139,7 @@ def _inquire(replica: Replica, node_id: int, *, announces: bool) -> None:
     if announces and node_id not in replica.cannot_discover:
         announce(replica, node_id)
     elif replica.is_durable:
-        replica.ask(node_id, next_fetch(replica, 0), timeout_ms=replica.config.election_timeout_ms)
+        replica.send(node_id, next_fetch(replica, 0), timeout_ms=replica.config.election_timeout_ms)
 
 
 def inquiry_answered(replica: Replica, node_id: int, answer: Response | Lost) -> None:
@@ -149,14 +149,14 @@ def inquiry_answered(replica: Replica, node_id: int, answer: Response | Lost) ->
     So a voter does not query that server again at once, as an observer does.
     """
     role = replica.role
-    if isinstance(role, Unattached | Follower) and role.asked == node_id:
+    if isinstance(role, Unattached | Follower) and role.queried == node_id:
         role.inquiries += 1
-        role.asked = NOBODY
-    is_known_there = node_id <= FIRST_BOOTSTRAP_ID and replica.may_stand and isinstance(answer, Response)
+        role.queried = NOBODY
+    is_known_there = node_id <= FIRST_BOOTSTRAP_ID and replica.may_campaign and isinstance(answer, Response)
     replica.requests.back_off(node_id, replica.now_ms, replica.config.patience_ms if is_known_there else None)
 
 
-def heard_from(replica: Replica, request: Request) -> None:
+def note_sender_is_up(replica: Replica, request: Request) -> None:
     """Repeat an overdue request to a node at once, because a request from that node shows that it is up."""
     node_id = _sender(request)
     if searches(replica) and node_id in replica.requests.unanswered(replica.now_ms, replica.config.patience_ms):

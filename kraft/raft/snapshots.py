@@ -13,7 +13,7 @@ from kraft_native.errors import ProtocolError
 
 def request_part(replica: Replica, download: Download) -> None:
     """Request the next part from the leader."""
-    replica.ask(replica.leader_id, FetchSnapshotRequest(
+    replica.send(replica.leader_id, FetchSnapshotRequest(
         cluster_id=replica.cluster_id, replica=replica.config.key, epoch=replica.epoch, snapshot=download.snapshot,
         position=download.position, max_bytes=replica.config.fetch_snapshot_max_bytes))
 
@@ -33,7 +33,7 @@ def handle_snapshot_answer(
     if not isinstance(answer, FetchSnapshotResponse) or not _fits(download, answer):
         _give_up(replica, role, f"error {answer.error.name}")
         return
-    replica.heard_leader(role)
+    replica.note_leader_contact(role)
     replica.snapshots.append(answer.data)
     download.position += len(answer.data)
     download.size = answer.size

@@ -37,7 +37,7 @@ def _learn(replica: Replica, leader: Leader, request: UpdateVoterRequest) -> mem
         return ErrorCode.VOTER_NOT_FOUND, f"{request.voter.key} is no voter"
     if not request.voter.endpoints:
         return ErrorCode.INVALID_REQUEST, "a voter needs an address"
-    leader.told[request.voter.key.node_id] = request.voter
+    leader.reported[request.voter.key.node_id] = request.voter
     return None
 
 
@@ -46,7 +46,7 @@ def upgrade(replica: Replica, leader: Leader, level: int) -> int:
     voter is known to be ready, raise `UpgradeRefusedError` and append nothing."""
     before = replica.voters
     config = replica.config
-    ready = {**leader.told, config.node_id: Voter(config.key, config.endpoints, config.kraft_versions)}
+    ready = {**leader.reported, config.node_id: Voter(config.key, config.endpoints, config.kraft_versions)}
     missing = [node_id for node_id in before.ids if node_id not in ready]
     unable = [node_id for node_id in before.ids
               if node_id in ready and not ready[node_id].kraft_versions.lowest <= level <= (

@@ -123,13 +123,13 @@ def endpoints_of(listeners: Iterable[Any]) -> Endpoints:
     return tuple(Endpoint(each.name, each.host, each.port) for each in listeners)
 
 
-def _told(partition: Any, nodes: Iterable[Any]) -> dict[str, Any]:
+def _leader_fields(partition: Any, nodes: Iterable[Any]) -> dict[str, Any]:
     """Return the leader and the error of a response in which the partition carries them."""
     return {"error": error_of(partition.error_code), "epoch": max(partition.leader_epoch, 0),
             "leader_id": partition.leader_id, "leader_endpoints": _leader_endpoints(nodes, partition.leader_id)}
 
 
-def _is_at_the_top(response: Response) -> bool:
+def _is_top_level(response: Response) -> bool:
     """Return whether the error belongs to the whole request, as in Kafka when the partition was not even read."""
     return response.error is ErrorCode.INCONSISTENT_CLUSTER_ID
 
@@ -155,7 +155,7 @@ def _vote_of(message: vote_request.VoteRequest, _version: int) -> Request:
 
 
 def _vote_response(response: VoteResponse, version: int) -> Message:
-    if _is_at_the_top(response):
+    if _is_top_level(response):
         return vote_response.VoteResponse(error_code=response.error)
     return vote_response.VoteResponse(
         node_endpoints=_nodes(response, vote_response.NodeEndpoint) if version >= FIRST_WITH_CANDIDATE_KEYS else [],
@@ -169,7 +169,7 @@ def _vote_answer_of(message: vote_response.VoteResponse) -> Response:
     if message.error_code:
         return VoteResponse(error=error_of(message.error_code))
     part = _only(message.topics)
-    return VoteResponse(**_told(part, message.node_endpoints), granted=part.vote_granted,
+    return VoteResponse(**_leader_fields(part, message.node_endpoints), granted=part.vote_granted,
                         pre_vote=None if part.pre_vote < 0 else bool(part.pre_vote))
 
 
@@ -203,13 +203,13 @@ def _begin_response(response: BeginQuorumEpochResponse, version: int) -> Message
 def _begin_answer_of(message: begin_quorum_epoch_response.BeginQuorumEpochResponse) -> Response:
     if message.error_code:
         return BeginQuorumEpochResponse(error=error_of(message.error_code))
-    return BeginQuorumEpochResponse(**_told(_only(message.topics), message.node_endpoints))
+    return BeginQuorumEpochResponse(**_leader_fields(_only(message.topics), message.node_endpoints))
 
 
 def _epoch_response(of: Any, name: str, response: QuorumResponse, version: int) -> Message:
     """Encode either of the two answers, which have the same fields."""
     make: Callable[..., Message] = getattr(of, name)
-    if _is_at_the_top(response):
+    if _is_top_level(response):
         return make(error_code=response.error)
     part = of.PartitionData(partition_index=PARTITION, error_code=response.error, leader_id=response.leader_id,
                             leader_epoch=response.epoch)
@@ -250,7 +250,7 @@ def _end_response(response: EndQuorumEpochResponse, version: int) -> Message:
 def _end_answer_of(message: end_quorum_epoch_response.EndQuorumEpochResponse) -> Response:
     if message.error_code:
         return EndQuorumEpochResponse(error=error_of(message.error_code))
-    return EndQuorumEpochResponse(**_told(_only(message.topics), message.node_endpoints))
+    return EndQuorumEpochResponse(**_leader_fields(_only(message.topics), message.node_endpoints))
 
 
 # --- Fetch ------------------------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def _fetch_of(message: fetch_request.FetchRequest, version: int) -> Request:
 
 def _fetch_response(response: FetchResponse, version: int) -> Message:
     of = fetch_response
-    if _is_at_the_top(response):
+    if _is_top_level(response):
         return of.FetchResponse(error_code=response.error)
     records = response.records
     part = of.PartitionData(
@@ -372,7 +372,7 @@ def _snapshot_of(message: fetch_snapshot_request.FetchSnapshotRequest, _version:
 
 def _snapshot_response(response: FetchSnapshotResponse, version: int) -> Message:
     of = fetch_snapshot_response
-    if _is_at_the_top(response):
+    if _is_top_level(response):
         return of.FetchSnapshotResponse(error_code=response.error)
     part = of.PartitionSnapshot(
         index=PARTITION, error_code=response.error, size=response.size, position=response.position,

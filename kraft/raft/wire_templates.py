@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Final
 
 from kraft.protocol.messages.fetch_request import FetchRequest as FetchMessage
-from kraft.raft.messages import HIGH_WATERMARK_NOT_TOLD, FetchRequest, FetchResponse, Request, Response
+from kraft.raft.messages import HIGH_WATERMARK_UNREPORTED, FetchRequest, FetchResponse, Request, Response
 from kraft.raft.wire import FETCH_CODEC, whole_batches
 from kraft_native.template import Template
 
@@ -122,27 +122,27 @@ class FetchTemplates:
     """Templates of one process. The methods raise what the codec raises."""
 
     def __init__(self) -> None:
-        self._asking: _RequestTemplate | None = None
-        self._asked: dict[int, _RequestTemplate | int] = {}
+        self._encoding_request: _RequestTemplate | None = None
+        self._decoding_requests: dict[int, _RequestTemplate | int] = {}
         """Templates by source; for a request without a template, its size."""
         self._answering: _ResponseTemplate | None = None
         self._answered: _ResponseTemplate | None = None
         self._last: tuple[FetchResponse, int, list[bytes]] | None = None
 
     def request_bytes(self, request: FetchRequest, version: int) -> bytes:
-        template = self._asking
-        if request.high_watermark == HIGH_WATERMARK_NOT_TOLD:
+        template = self._encoding_request
+        if request.high_watermark == HIGH_WATERMARK_UNREPORTED:
             return FETCH_CODEC.encode_request(request, version).encode(version)
         if template is None or not template.fits(request, version):
             body = FETCH_CODEC.encode_request(request, version).encode(version)
             template = _RequestTemplate(request, version)
-            self._asking = template if template.is_fixed and template.write(request) == body else None
+            self._encoding_request = template if template.is_fixed and template.write(request) == body else None
             return body
         return template.write(request)
 
     def request_of(self, source: int, body: bytes, version: int) -> Request:
         """Decode a Fetch that came from a connection."""
-        template = self._asked.get(source)
+        template = self._decoding_requests.get(source)
         if isinstance(template, _RequestTemplate) and template.version == version:
             found = template.read(body)
             if found is not None:
@@ -153,13 +153,13 @@ class FetchTemplates:
         return request
 
     def _learn(self, source: int, request: FetchRequest, body: bytes, version: int) -> None:
-        if len(self._asked) >= SOURCES_MAX:
-            self._asked.clear()
-        self._asked[source] = len(body)
-        if request.high_watermark != HIGH_WATERMARK_NOT_TOLD:
+        if len(self._decoding_requests) >= SOURCES_MAX:
+            self._decoding_requests.clear()
+        self._decoding_requests[source] = len(body)
+        if request.high_watermark != HIGH_WATERMARK_UNREPORTED:
             template = _RequestTemplate(request, version)
             if template.is_fixed and template.write(request) == body:
-                self._asked[source] = template
+                self._decoding_requests[source] = template
 
     def response_parts(self, response: Response, version: int) -> list[bytes]:
         """Return the body as consecutive parts; the records are those of the response and not a copy."""

@@ -32,7 +32,7 @@ from kraft.raft.messages import (
     VersionsRequest,
     VersionsResponse,
 )
-from kraft.raft.ready import Ask
+from kraft.raft.ready import OutgoingRequest
 from kraft.raft.types import Endpoint
 from kraft.raft.voters import NO_RECONFIGURATION, VersionRange
 from kraft.raft.wire import FETCH_CODEC
@@ -254,17 +254,17 @@ class Peer:
         self._address: Endpoint | None = None
         self._connection: PeerConnection | None = None
         self._versions: PeerVersions | None = None
-        self._pending: Ask | None = None
+        self._pending: OutgoingRequest | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._backoff = Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX)
         self._loop = asyncio.get_running_loop()
         self._began = 0.0
 
-    def ask(self, ask: Ask) -> None:
+    def send(self, outgoing: OutgoingRequest) -> None:
         """Send a request once the connection is open. A request that still waits for its answer is given up."""
-        address = ask.address or self._address
+        address = outgoing.address or self._address
         if address is None:
-            self._lose(ask, Loss.DISCONNECTED)
+            self._lose(outgoing, Loss.DISCONNECTED)
             return
         if self._connecting is None:
             is_stuck = self._pending is not None
@@ -277,45 +277,45 @@ class Peer:
         self._pending = ask
         self._address = address
         if self._versions is not None:
-            self._send(ask, self._versions)
+            self._send(outgoing, self._versions)
         elif self._connecting is None:
             self._began = self._loop.time()
             self._connecting = self._loop.create_task(self._connect(address))
 
-    def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
-        """See `Courier`; Fetches only."""
+    def prepare(self, outgoing: OutgoingRequest) -> tuple[int, bytes] | None:
+        """See `PeerSender`; Fetches only."""
         if (self._versions is None or self._connection is None or self._pending is not None
-                or ask.address not in (None, self._address)):
+                or outgoing.address not in (None, self._address)):
             return None
-        assert isinstance(ask.request, FetchRequest)
+        assert isinstance(outgoing.request, FetchRequest)
         try:
             version = self._versions.best(FETCH_CODEC.key)
-            body = self._templates.request_bytes(ask.request, version)
+            body = self._templates.request_bytes(outgoing.request, version)
         except UnsupportedVersionError:
             return None
         return self._connection.prepare(FETCH_CODEC.key, version, body)
 
-    def follow(self, ask: Ask, chain: FetchChain) -> None:
-        """See `Courier`."""
+    def follow(self, outgoing: OutgoingRequest, chain: FetchChain) -> None:
+        """See `PeerSender`."""
         assert self._versions is not None
         assert self._connection is not None
-        assert isinstance(ask.request, FetchRequest)
+        assert isinstance(outgoing.request, FetchRequest)
         version = self._versions.best(FETCH_CODEC.key)
         form = self._templates.last_form(version)
-        if form is not None and (form[0].epoch, form[0].leader_id) == (ask.request.epoch, ask.node_id):
-            self._connection.follow_with(chain, form, ask.request, version)
+        if form is not None and (form[0].epoch, form[0].leader_id) == (outgoing.request.epoch, outgoing.node_id):
+            self._connection.follow_with(chain, form, outgoing.request, version)
 
     def unfollow(self) -> None:
-        """See `Courier`."""
+        """See `PeerSender`."""
         if self._connection is not None:
             self._connection.unfollow()
 
-    def has_left(self, ask: Ask) -> None:
-        """See `Courier`."""
+    def has_left(self, outgoing: OutgoingRequest) -> None:
+        """See `PeerSender`."""
         assert self._versions is not None
         assert self._connection is not None
         self._connection.has_left(FETCH_CODEC.key, self._versions.best(FETCH_CODEC.key))
-        self._pending = ask
+        self._pending = outgoing
 
     def close(self) -> None:
         """Give up the connection and its request, without a callback."""
@@ -343,47 +343,47 @@ class Peer:
         if self._pending is not None:
             self._send(self._pending, versions)
 
-    def _send(self, ask: Ask, versions: PeerVersions) -> None:
+    def _send(self, outgoing: OutgoingRequest, versions: PeerVersions) -> None:
         assert self._connection is not None
-        if isinstance(ask.request, VersionsRequest):
+        if isinstance(outgoing.request, VersionsRequest):
             self._pending = None
             told = VersionsResponse(kraft_versions=versions.kraft)
-            self._loop.call_soon(self._deliver, self._node_id, ask.correlation, told)
+            self._loop.call_soon(self._deliver, self._node_id, outgoing.correlation, told)
             return
-        codec = CODECS[type(ask.request)]
+        codec = CODECS[type(outgoing.request)]
         try:
             version = versions.best(codec.key)
-            if isinstance(ask.request, FetchRequest):
-                body = self._templates.request_bytes(ask.request, version)
+            if isinstance(outgoing.request, FetchRequest):
+                body = self._templates.request_bytes(outgoing.request, version)
             else:
-                body = codec.encode_request(ask.request, version).encode(version)
+                body = codec.encode_request(outgoing.request, version).encode(version)
             self._connection.send_body(codec.key, version, body)
         except UnsupportedVersionError:
             self._pending = None
-            self._lose(ask, Loss.UNSUPPORTED)
+            self._lose(outgoing, Loss.UNSUPPORTED)
 
-    def _lose(self, ask: Ask, reason: Loss) -> None:
-        self._loop.call_soon(self._deliver, self._node_id, ask.correlation, Lost(reason))
+    def _lose(self, outgoing: OutgoingRequest, reason: Loss) -> None:
+        self._loop.call_soon(self._deliver, self._node_id, outgoing.correlation, Lost(reason))
 
     def _answered(self, body: memoryview) -> None:
-        ask = self._pending
-        assert ask is not None
+        outgoing = self._pending
+        assert outgoing is not None
         assert self._versions is not None
-        codec = CODECS[type(ask.request)]
+        codec = CODECS[type(outgoing.request)]
         version = self._versions.best(codec.key)
         if codec is FETCH_CODEC:
             response = self._templates.response_of(body, version)
         else:
             response = codec.decode_response(codec.answer.decode(body, version))
         self._pending = None
-        self._peers.on_answer(self._node_id, ask.correlation, response)
-        self._deliver(self._node_id, ask.correlation, response)
+        self._peers.on_answer(self._node_id, outgoing.correlation, response)
+        self._deliver(self._node_id, outgoing.correlation, response)
         if isinstance(response, FetchResponse) and isinstance(response.records, memoryview):
             response.records.release()   # a later access raises an error instead of returning other bytes
 
     def _lost(self) -> None:
         self._peers.catch_up()
-        ask, self._pending = self._pending, None
+        outgoing, self._pending = self._pending, None
         self._connection = self._versions = self._connecting = None
         self._backoff.failed()
         if ask is not None:
@@ -391,9 +391,9 @@ class Peer:
 
 
 class Peers:
-    """All nodes to which the core sends requests: the driver's `Courier`.
+    """All nodes to which the core sends requests: the driver's `PeerSender`.
 
-    - `deliver(node id, correlation, message)` receives each answer, or a `Lost`. It is never called from inside `ask`.
+    - `deliver(node id, correlation, message)` receives each answer, or a `Lost`. It is never called from inside `send`.
       The records of an answer are valid during that call only.
     - `on_answer` receives the same for each answer, just before.
     - `catch_up()` calls `has_left` for each request that was sent ahead.
@@ -408,24 +408,24 @@ class Peers:
         self.templates = FetchTemplates()
         self._peers: dict[int, Peer] = {}
 
-    def ask(self, ask: Ask) -> None:
-        peer = self._peers.get(ask.node_id)
+    def send(self, outgoing: OutgoingRequest) -> None:
+        peer = self._peers.get(outgoing.node_id)
         if peer is None:
-            peer = self._peers[ask.node_id] = Peer(ask.node_id, self)
-        peer.ask(ask)
+            peer = self._peers[outgoing.node_id] = Peer(outgoing.node_id, self)
+        peer.send(outgoing)
 
-    def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
-        peer = self._peers.get(ask.node_id)
-        return None if peer is None else peer.prepare(ask)
+    def prepare(self, outgoing: OutgoingRequest) -> tuple[int, bytes] | None:
+        peer = self._peers.get(outgoing.node_id)
+        return None if peer is None else peer.prepare(outgoing)
 
-    def follow(self, ask: Ask, chain: FetchChain) -> None:
-        self._peers[ask.node_id].follow(ask, chain)
+    def follow(self, outgoing: OutgoingRequest, chain: FetchChain) -> None:
+        self._peers[outgoing.node_id].follow(outgoing, chain)
 
-    def unfollow(self, ask: Ask) -> None:
-        self._peers[ask.node_id].unfollow()
+    def unfollow(self, outgoing: OutgoingRequest) -> None:
+        self._peers[outgoing.node_id].unfollow()
 
-    def has_left(self, ask: Ask) -> None:
-        self._peers[ask.node_id].has_left(ask)
+    def has_left(self, outgoing: OutgoingRequest) -> None:
+        self._peers[outgoing.node_id].has_left(outgoing)
 
     def close(self) -> None:
         """Close every connection; nothing is delivered from here on."""

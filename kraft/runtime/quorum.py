@@ -136,7 +136,7 @@ class Quorum:
         self._recorder_file.state = self.recorded_state
         self.peers = Peers(CLIENT_ID.format(config.node_id), self._deliver, dialer)
         self.driver = RaftDriver(
-            self.raft, self.raft_log, self.metadata, write_hard_state=self._write_hard_state, courier=self.peers,
+            self.raft, self.raft_log, self.metadata, write_hard_state=self._write_hard_state, sender=self.peers,
             answer=self._answer, clock=self.clock, on_failure=on_failure)
         self.peers.on_answer = self.driver.take_ahead
         self.peers.catch_up = self.driver.catch_up
@@ -170,7 +170,7 @@ class Quorum:
         key = replica.config.key
         if self._mark is not None and not replica.is_only_voter:
             self._mark.check_vote(self._written_epoch, self.raft_log.end.epoch)
-        if is_sole_controller(self.config) and not replica.may_stand and replica.voters.ids in ((), (key.node_id,)):
+        if is_sole_controller(self.config) and not replica.may_campaign and replica.voters.ids in ((), (key.node_id,)):
             raise NotAVoterError(
                 f"{self.directory}: node {key.node_id} with directory id {key.directory_id} does not vote, and no "
                 f"other controller is known; voters: {', '.join(map(str, replica.voters.voters)) or 'none'}")

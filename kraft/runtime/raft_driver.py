@@ -31,14 +31,14 @@ from typing import Any, Final, Protocol
 
 from kraft.raft.messages import FetchResponse, Message, Request, Response
 from kraft.raft.raft import Raft
-from kraft.raft.ready import Answer, Ask, HardState, Leadership, Ready
+from kraft.raft.ready import Answer, HardState, Leadership, OutgoingRequest, Ready
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS, OffsetAndEpoch
 from kraft_native.fetch_chain import FetchChain
 
 TIMER_SECONDS_MAX: Final = 60.0
 LOOK_MS: Final = 5
-TELL_SECONDS: Final = 0.003
+PASS_SECONDS: Final = 0.003
 """Time for which answers like the previous one may be withheld from the core."""
 NEVER_OFFSET: Final = (1 << 63) - 1
 
@@ -114,24 +114,24 @@ class StateMachine(Protocol):
     def leadership(self, leadership: Leadership) -> None: ...
 
 
-class Courier(Protocol):
+class PeerSender(Protocol):
     """Sender of requests to other nodes (see `Peers`). Each call returns at once."""
 
-    def ask(self, ask: Ask) -> None:
+    def send(self, outgoing: OutgoingRequest) -> None:
         """Send a request."""
 
-    def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
+    def prepare(self, outgoing: OutgoingRequest) -> tuple[int, bytes] | None:
         """Socket and bytes with which another thread can send the request now; None when that is not possible."""
 
-    def has_left(self, ask: Ask) -> None:
+    def has_left(self, outgoing: OutgoingRequest) -> None:
         """Note that the request, the last one prepared, was sent by another thread."""
 
-    def follow(self, ask: Ask, chain: FetchChain) -> None:
+    def follow(self, outgoing: OutgoingRequest, chain: FetchChain) -> None:
         """Note that this Fetch, the last one prepared, has begun the chain. Until `unfollow`, the chain may receive the
         answers to it and to the Fetches that follow it. These are the answers like the last one of the leader in its
         epoch."""
 
-    def unfollow(self, ask: Ask) -> None:
+    def unfollow(self, outgoing: OutgoingRequest) -> None:
         """Note the end of the chain."""
 
 
@@ -145,7 +145,7 @@ class RaftDriver:
 
     def __init__(
         self, raft: Raft, log: DrivenLog, machine: StateMachine, *, write_hard_state: Callable[[HardState], None],
-        courier: Courier, answer: Callable[[Answer], None], clock: Callable[[], int],
+        sender: PeerSender, answer: Callable[[Answer], None], clock: Callable[[], int],
         on_failure: Callable[[BaseException], object], loop: Loop | None = None,
         read_event: Callable[[int], object] = os.eventfd_read,
     ) -> None:
@@ -156,7 +156,7 @@ class RaftDriver:
         """May be replaced before the first iteration."""
         self._eventfd = self._log.flush_eventfd          # after a failed flush the log does not return it
         self._write_hard_state = write_hard_state
-        self._courier = courier
+        self._sender = sender
         self._answer = answer
         self._clock = clock
         self._on_failure = on_failure
@@ -164,11 +164,11 @@ class RaftDriver:
         self._read_event = read_event
         self._flushing: int | None = None
         """Offset up to which the core waits for the log to be durable."""
-        self._ahead: Ask | None = None
+        self._ahead: OutgoingRequest | None = None
         """Fetch that the flusher's thread sends then; the first of a chain."""
-        self._chain = FetchChain(self._log, self._append_ahead, self._tell_later)
-        self._teller: Timer | None = None
-        self._hears_from = 0
+        self._chain = FetchChain(self._log, self._append_ahead, self._pass_later)
+        self._pass_timer: Timer | None = None
+        self._wakes_from = 0
         """Durable end from which on the flusher's thread wakes the loop."""
         self._scheduled = False
         self._stopped = True
@@ -201,27 +201,27 @@ class RaftDriver:
         if not self._stopped:
             self._loop.remove_reader(self._eventfd)
         if self._ahead is not None:
-            self._courier.unfollow(self._ahead)
+            self._sender.unfollow(self._ahead)
             self._chain.end()
             self._ahead = None
         self._stopped = True
-        for timer in (self._timer, self._teller):
+        for timer in (self._timer, self._pass_timer):
             if timer is not None:
                 timer.cancel()
-        self._timer = self._teller = None
+        self._timer = self._pass_timer = None
 
     async def resign(self, timeout_seconds: float) -> None:
         """Give up the leadership, if it is held, and wait until the others know it, for at most the time-out."""
         if self._stopped:
             return
         self._left = self._loop.create_future()
-        timer = self._loop.call_later(timeout_seconds, self._tell_left)
+        timer = self._loop.call_later(timeout_seconds, self._end_resignation)
         self.hand_over()
         await self._left
         timer.cancel()
         self._run()                    # the last requests are answered: a vote for the next leader must not be lost
 
-    def _tell_left(self) -> None:
+    def _end_resignation(self) -> None:
         if self._left is not None and not self._left.done():
             self._left.set_result(None)
 
@@ -263,16 +263,16 @@ class RaftDriver:
             self._fail(error)
             return -1
 
-    def _tell_later(self, sends: bool) -> None:
+    def _pass_later(self, sends: bool) -> None:
         """Pass answers of the chain to the core later. That is soon, if the chain sends the next Fetch. If not, it is
         at once, and the next Fetch is sent as any other."""
         if not sends:
             self._schedule()
-        elif self._teller is None:
-            self._teller = self._loop.call_later(TELL_SECONDS, self._tell)
+        elif self._pass_timer is None:
+            self._pass_timer = self._loop.call_later(PASS_SECONDS, self._pass_answers)
 
-    def _tell(self) -> None:
-        self._teller = None
+    def _pass_answers(self) -> None:
+        self._pass_timer = None
         self._run()
 
     def catch_up(self) -> None:
@@ -339,18 +339,18 @@ class RaftDriver:
         something else may come first."""
         if self._ahead is None:
             return
-        ask, self._ahead = self._ahead, None
-        self._courier.unfollow(ask)
+        outgoing, self._ahead = self._ahead, None
+        self._sender.unfollow(outgoing)
         has_left, more = self._chain.end()
         if more is not None:
-            self._tell_more(ask, *more, has_left=has_left)
+            self._pass_chain(outgoing, *more, has_left=has_left)
         elif has_left:
-            self._courier.has_left(ask)
+            self._sender.has_left(outgoing)
         else:
-            self.raft.withdraw(ask)
+            self.raft.withdraw(outgoing)
 
-    def _tell_more(self, ask: Ask, like: FetchResponse, high_watermark: int, records: object, *,
-                   has_left: bool) -> None:
+    def _pass_chain(self, outgoing: OutgoingRequest, like: FetchResponse, high_watermark: int, records: object, *,
+                    has_left: bool) -> None:
         """Pass several answers to the core as one. The first Fetch was sent because what it acknowledges was durable,
         and all records since are appended. `has_left`: the Fetch that follows the last answer was sent, too."""
         assert self._flushing is not None, "a Fetch left ahead of nothing"
@@ -358,9 +358,9 @@ class RaftDriver:
         now_ms = self._clock()
         self.raft.log_flushed(end_offset, now_ms, is_followed=True)
         answer = replace(like, high_watermark=high_watermark, records=records)
-        self.raft.step(ask.node_id, ask.correlation, answer, now_ms)
+        self.raft.step(outgoing.node_id, outgoing.correlation, answer, now_ms)
         if has_left:
-            self._courier.has_left(self.raft.fetch_has_left())
+            self._sender.has_left(self.raft.fetch_has_left())
 
     def _tick(self) -> None:
         self._timer = None
@@ -397,12 +397,12 @@ class RaftDriver:
             self._carry_out(ready, is_turn=is_turn)
             if self._flushing is not None:
                 self._send_ahead(self._flushing)
-                self._hear(self._flushing)
+                self._set_wakeup(self._flushing)
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
             return
         if self._left is not None and self.raft.has_left:
-            self._tell_left()
+            self._end_resignation()
         self._arm()
         self.on_turn()
 
@@ -411,8 +411,8 @@ class RaftDriver:
             self._write_hard_state(ready.hard_state)
         self._raft_log.flush_appended()
         for message in ready.messages:
-            if isinstance(message, Ask):
-                self._courier.ask(message)
+            if isinstance(message, OutgoingRequest):
+                self._sender.send(message)
             else:
                 self._answer(message)
         if is_turn and ready.messages:
@@ -421,15 +421,15 @@ class RaftDriver:
             self._flushing = ready.flush
         ends = self._is_leading
         if ends:
-            self._tell_leadership(ready.leadership)
+            self._report_leadership(ready.leadership)
         if ready.installed is not None:
             self.machine.installed(ready.installed)
         if ready.high_watermark is not None:
             self.machine.committed(ready.high_watermark)
         if not ends:
-            self._tell_leadership(ready.leadership)
+            self._report_leadership(ready.leadership)
 
-    def _tell_leadership(self, leadership: Leadership | None) -> None:
+    def _report_leadership(self, leadership: Leadership | None) -> None:
         if leadership is not None:
             self._leadership = leadership
             self._is_leading = leadership.role is Role.LEADER
@@ -437,17 +437,17 @@ class RaftDriver:
 
     def _send_ahead(self, end_offset: int) -> None:
         """Prepare the Fetch that waits for the flush in progress, so that it is sent when the flush ends."""
-        ask = self.raft.fetch_ahead()
-        if ask is not None:
-            prepared = self._courier.prepare(ask)
+        outgoing = self.raft.fetch_ahead()
+        if outgoing is not None:
+            prepared = self._sender.prepare(outgoing)
             if prepared is not None and self._log.send_when_durable(end_offset, *prepared):
-                self._ahead = ask
+                self._ahead = outgoing
                 self._chain.begin()
-                self._courier.follow(ask, self._chain)
+                self._sender.follow(outgoing, self._chain)
             else:
-                self.raft.withdraw(ask)
+                self.raft.withdraw(outgoing)
 
-    def _hear(self, end_offset: int) -> None:
+    def _set_wakeup(self, end_offset: int) -> None:
         """Wake the loop at the end of the flush only where something waits for it. A follower whose Fetch is sent by
         the flush does not wait, nor does a leader whose followers have less. They learn of the flush before the next
         event."""

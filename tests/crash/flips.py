@@ -156,9 +156,9 @@ class DamageRun:
         if lost and self.is_torn_end(path, label, lost):
             return "torn end"
         if lost:
-            untold = [batch for batch in lost if not told(seen, batch)]
-            if untold:
-                self.report.broken.append(f"{label}: batch {untold[0].base} is missing without a word")
+            unnotified = [batch for batch in lost if not told(seen, batch)]
+            if unnotified:
+                self.report.broken.append(f"{label}: batch {unnotified[0].base} is missing without a word")
                 return "missing"
             beyond = self.beyond_damage(path, lost)
             if beyond:

@@ -21,7 +21,7 @@ from pathlib import Path
 from kraft.raft.directory import Known
 from kraft.raft.errors import NotLeaderError, UpgradeRefusedError
 from kraft.raft.messages import (
-    HIGH_WATERMARK_NOT_TOLD,
+    HIGH_WATERMARK_UNREPORTED,
     AddVoterRequest,
     BeginQuorumEpochRequest,
     DiscoverRequest,
@@ -92,7 +92,7 @@ class Story:
         observers = _ids(options.pop("observers", ""))
         settings = {name: int(value) for name, value in options.items() if name not in ("kraft", "servers")}
         self.world = World(tuple(map(int, words)), observers, kraft_version=int(options.get("kraft", "1")),
-                           trace=self._trace, asks_servers="servers" in options, **settings)
+                           trace=self._trace, queries_servers="servers" in options, **settings)
         self.world.watch = self._show
         self.world.deliver()  # every node queries the others for a leader first
 
@@ -298,7 +298,7 @@ class Story:
             for each in replicas:
                 self.say(f"{name} {each.key} end={each.end_offset} fetch={each.fetch_ms} caught_up={each.caught_up_ms}")
 
-    def ask(self, words: list[str], options: dict[str, str]) -> None:
+    def send(self, words: list[str], options: dict[str, str]) -> None:
         """`ask N KIND ...`: send a request (see REQUESTS) from outside; print the immediate answer, or "later"."""
         node_id, kind = int(words[0]), words[1]
         answer = self.world.request(node_id, REQUESTS[kind](self, words[2:], options))
@@ -367,7 +367,7 @@ def _fetch(story: Story, words: list[str], options: dict[str, str]) -> Request:
     return FetchRequest(
         cluster_id=_cluster(options), replica=_sender(story, options), epoch=int(options["epoch"]),
         fetch_offset=position.offset, last_fetched_epoch=position.epoch, max_wait_ms=int(options.get("wait", "0")),
-        high_watermark=int(options.get("hw", HIGH_WATERMARK_NOT_TOLD)), is_follower="follower" in words)
+        high_watermark=int(options.get("hw", HIGH_WATERMARK_UNREPORTED)), is_follower="follower" in words)
 
 
 def _fetch_snapshot(story: Story, words: list[str], options: dict[str, str]) -> Request:
@@ -433,7 +433,7 @@ COMMANDS: dict[str, Callable[[Story, list[str], dict[str, str]], None]] = {
     "node": Story.node, "restart-all": Story.restart_all, "old": Story.old, "resign": Story.resign,
     "upgrade": Story.upgrade,
     "snapshot": Story.snapshot, "trim": Story.trim, "move": Story.move, "state": Story.state, "log": Story.log,
-    "addresses": Story.addresses, "known": Story.known, "describe": Story.describe, "ask": Story.ask,
+    "addresses": Story.addresses, "known": Story.known, "describe": Story.describe, "ask": Story.send,
     "answer": Story.answer,
 }
 

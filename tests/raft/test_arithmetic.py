@@ -30,7 +30,7 @@ def test_caught_up_is_having_what_the_leader_had() -> None:
     assert progress.caught_up_ms == 100, "it has now what the leader had then"
     progress.fetched(15, 15, now_ms=300)
     assert progress.caught_up_ms == 300
-    progress.heard(400)
+    progress.note_contact(400)
     assert (progress.fetch_ms, progress.caught_up_ms) == (400, 300)
     progress.fetched(12, 30, now_ms=500)
     assert (progress.end_offset, progress.caught_up_ms) == (12, 300), "it was cut: what it has is what it says"

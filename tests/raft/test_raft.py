@@ -22,7 +22,7 @@ from kraft.raft.messages import (
     VoteResponse,
 )
 from kraft.raft.raft import Raft
-from kraft.raft.ready import Answer, Ask, HardState, Leadership
+from kraft.raft.ready import Answer, HardState, Leadership, OutgoingRequest
 from kraft.raft.records import Voters
 from kraft.raft.replica import Ports
 from kraft.raft.roles import Follower, Leader
@@ -48,10 +48,10 @@ def vote(epoch: int, *, pre_vote: bool = False) -> VoteRequest:
                        voter=key(1), pre_vote=pre_vote)
 
 
-def pre_votes(raft: Raft) -> list[Ask]:
+def pre_votes(raft: Raft) -> list[OutgoingRequest]:
     """Let a replica campaign; return its requests for pre-votes."""
     raft.tick(1000)
-    return [each for each in raft.take_ready().messages if isinstance(each, Ask)
+    return [each for each in raft.take_ready().messages if isinstance(each, OutgoingRequest)
             and isinstance(each.request, VoteRequest)]
 
 
@@ -91,7 +91,7 @@ def test_a_candidate_has_voted_for_itself_before_it_asks() -> None:
     raft.step(pre_vote.node_id, pre_vote.correlation, VoteResponse(granted=True, pre_vote=True), 1001)
     ready = raft.take_ready()
     assert ready.hard_state == HardState(1, key(1), -1)
-    votes = [each.request for each in ready.messages if isinstance(each, Ask)]
+    votes = [each.request for each in ready.messages if isinstance(each, OutgoingRequest)]
     assert all(isinstance(each, VoteRequest) and each.epoch == 1 and not each.pre_vote for each in votes)
     assert len(votes) == 2
 
@@ -174,7 +174,7 @@ def test_the_fetch_that_leaves_ahead_is_not_asked_again(leaves: bool) -> None:
         assert raft.takes_records(1, ahead.correlation, answer), "its answer is waited for"
     else:
         again, = asked
-        assert isinstance(again, Ask)
+        assert isinstance(again, OutgoingRequest)
         assert again._replace(correlation=ahead.correlation) == ahead
 
 
@@ -526,13 +526,13 @@ def test_an_observer_asks_the_bootstrap_servers_under_ids_of_their_own() -> None
     servers = tuple(Endpoint("CONTROLLER", host, 1) for host in ("here", "there"))
     raft = core(9, voters=VoterSet(), bootstrap=servers, endpoints=servers[:1])
     asked = raft.take_ready().messages[0]
-    assert isinstance(asked, Ask)
+    assert isinstance(asked, OutgoingRequest)
     assert (asked.node_id, asked.address) == (-3, servers[1]), "not itself"
     assert isinstance(asked.request, DiscoverRequest)
     assert asked.request.sender == Known(key(9), 0, servers[:1])
     raft.step(-3, asked.correlation, Lost(Loss.UNSUPPORTED), 1)
     again = raft.take_ready().messages[0]
-    assert isinstance(again, Ask)
+    assert isinstance(again, OutgoingRequest)
     assert isinstance(again.request, FetchRequest), "it does not know DiscoverBrokers"
     assert (again.node_id, again.request.replica) == (-3, key(9))
 
@@ -545,13 +545,13 @@ def test_a_voter_that_reaches_nobody_asks_the_bootstrap_servers(leader_id: int) 
     found = (Known(key(2), 50, moved[:1]), Known(key(3), 50, moved[1:]))
     for now_ms in range(0, 20_000, 10):
         raft.tick(now_ms)
-        for ask in raft.take_ready().messages:
-            assert isinstance(ask, Ask)
-            if ask.address in moved and ask.node_id > 0:
+        for outgoing in raft.take_ready().messages:
+            assert isinstance(outgoing, OutgoingRequest)
+            if outgoing.address in moved and outgoing.node_id > 0:
                 return
             answer = (DiscoverResponse(epoch=1, leader_id=2, leader_endpoints=moved[:1], nodes=found)
-                      if isinstance(ask.request, DiscoverRequest) else Lost(Loss.DISCONNECTED))
-            raft.step(ask.node_id, ask.correlation, answer, now_ms)
+                      if isinstance(outgoing.request, DiscoverRequest) else Lost(Loss.DISCONNECTED))
+            raft.step(outgoing.node_id, outgoing.correlation, answer, now_ms)
     pytest.fail("it never learned where they are")
 
 

@@ -35,7 +35,7 @@ from kraft.raft.messages import (
     VoteResponse,
 )
 from kraft.raft.raft import Raft
-from kraft.raft.ready import Ask, HardState
+from kraft.raft.ready import HardState, OutgoingRequest
 from kraft.raft.replica import Ports
 from kraft.raft.transitions import Role
 from kraft.raft.types import NOBODY, OffsetAndEpoch
@@ -61,7 +61,7 @@ class Core:
 
     def __init__(self, letter: str) -> None:
         self.now_ms = 0
-        self.asked: dict[int, Ask] = {}
+        self.asked: dict[int, OutgoingRequest] = {}
         log, snapshots = formatted(VoterSet.of(*map(voter, (ME, OTHER, THIRD))))
         config = RaftConfig(key=key(ME), cluster_id=CLUSTER, endpoints=address(ME))
         hard_state = HardState(EPOCH, None, OTHER if letter == "F" else NOBODY)
@@ -89,7 +89,7 @@ class Core:
     def settle(self) -> None:
         while True:
             ready = self.raft.take_ready()
-            self.asked |= {each.node_id: each for each in ready.messages if isinstance(each, Ask)}
+            self.asked |= {each.node_id: each for each in ready.messages if isinstance(each, OutgoingRequest)}
             if ready.flush is None:
                 return
             self.raft.log_flushed(ready.flush, self.now_ms)

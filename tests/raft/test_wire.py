@@ -14,7 +14,7 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
 )
 from kraft.raft.directory import Known
 from kraft.raft.messages import (
-    HIGH_WATERMARK_NOT_TOLD,
+    HIGH_WATERMARK_UNREPORTED,
     AddVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -135,7 +135,7 @@ def test_old_versions_leave_out_what_does_no_harm() -> None:
     for version in (12, 14, 16):
         fetch = request_after(REQUESTS[3], version)
         assert isinstance(fetch, FetchRequest)
-        assert (fetch.replica.node_id, fetch.fetch_offset, fetch.high_watermark) == (3, 7, HIGH_WATERMARK_NOT_TOLD)
+        assert (fetch.replica.node_id, fetch.fetch_offset, fetch.high_watermark) == (3, 7, HIGH_WATERMARK_UNREPORTED)
 
 
 def test_only_the_metadata_partition() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest as FetchMessage
-from kraft.raft.messages import HIGH_WATERMARK_NOT_TOLD, FetchRequest, FetchResponse
+from kraft.raft.messages import HIGH_WATERMARK_UNREPORTED, FetchRequest, FetchResponse
 from kraft.raft.types import Endpoint, OffsetAndEpoch
 from kraft.raft.wire import FETCH_CODEC, WrongPartitionError
 from kraft.raft.wire_templates import FetchTemplates
@@ -38,7 +38,8 @@ REQUESTS = [
     *(replace(ASKED, epoch=number, fetch_offset=number << 20, last_fetched_epoch=number, high_watermark=number)
       for number in NUMBERS),
     replace(ASKED, is_follower=False), replace(ASKED, cluster_id=None), replace(ASKED, replica=key(1)),
-    replace(ASKED, max_bytes=1), replace(ASKED, max_wait_ms=0), replace(ASKED, high_watermark=HIGH_WATERMARK_NOT_TOLD),
+    replace(ASKED, max_bytes=1), replace(ASKED, max_wait_ms=0),
+    replace(ASKED, high_watermark=HIGH_WATERMARK_UNREPORTED),
     ASKED,
 ]
 

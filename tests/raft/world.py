@@ -14,7 +14,7 @@ from kraft.raft.config import RaftConfig
 from kraft.raft.messages import DiscoverRequest, Loss, Lost, Message, Request, Response
 from kraft.raft.ports import Event
 from kraft.raft.raft import Raft
-from kraft.raft.ready import Ask, HardState, Leadership
+from kraft.raft.ready import HardState, Leadership, OutgoingRequest
 from kraft.raft.replica import Ports
 from kraft.raft.roles import Leader
 from kraft.raft.transitions import Role
@@ -85,14 +85,14 @@ class Node:
 
 class World:
     """Nodes by id. `trace(node id, text)` receives the lines of the cores, `record(node id, event)` their events. With
-    `asks_servers` the first voters have bootstrap servers too; other nodes always do."""
+    `queries_servers` the first voters have bootstrap servers too; other nodes always do."""
 
     def __init__(self, voters: tuple[int, ...] = (1, 2, 3), observers: tuple[int, ...] = (), *, kraft_version: int = 1,
                  trace: Callable[[int, str], None] | None = None,
-                 record: Callable[[int, Event], None] = lambda _node_id, _event: None, asks_servers: bool = False,
+                 record: Callable[[int, Event], None] = lambda _node_id, _event: None, queries_servers: bool = False,
                  **settings: int) -> None:
         self.now_ms = 0
-        self.asks_servers = asks_servers
+        self.queries_servers = queries_servers
         self.wire: list[Packet] = []
         self.cut: list[tuple[int, int]] = []
         self.old: list[int] = []
@@ -118,7 +118,7 @@ class World:
         is_first = me in self.voters.keys
         log, snapshots = formatted(self.voters if is_first and not static else VoterSet())
         static_voters = VoterSet.of(*(Voter(ReplicaKey(each), address(each)) for each in self.voters.ids))
-        knows_servers = self.asks_servers or not is_first
+        knows_servers = self.queries_servers or not is_first
         bootstrap = tuple(each for node in self.voters.ids for each in address(node)) if knows_servers else ()
         arguments: dict[str, object] = {
             "key": me, "cluster_id": CLUSTER, "endpoints": address(node_id), "bootstrap": bootstrap, **self.settings,
@@ -207,7 +207,7 @@ class World:
         self.settle(node_id)
 
     def _send(self, node_id: int, message: object) -> None:
-        if isinstance(message, Ask):
+        if isinstance(message, OutgoingRequest):
             receiver = message.node_id if message.node_id >= 0 else self.voters.ids[-2 - message.node_id]
             packet = Packet(node_id, receiver, message.correlation, message.request)
             if receiver != message.node_id:

@@ -33,7 +33,7 @@ from kraft.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from kraft.raft.ready import Ask
+from kraft.raft.ready import OutgoingRequest
 from kraft.raft.types import Endpoint, OffsetAndEpoch
 from kraft.raft.voters import KRAFT_VERSIONS
 from kraft.raft.wire import FETCH_CODEC
@@ -123,8 +123,8 @@ class Told:
             return await self.messages.get()
 
 
-def vote(correlation: int, address: Endpoint | None, *, pre_vote: bool = False) -> Ask:
-    return Ask(2, address, correlation, VoteRequest(
+def vote(correlation: int, address: Endpoint | None, *, pre_vote: bool = False) -> OutgoingRequest:
+    return OutgoingRequest(2, address, correlation, VoteRequest(
         candidate=key(1), epoch=3, log_end=OffsetAndEpoch(0, 0), voter=key(2), pre_vote=pre_vote))
 
 
@@ -137,7 +137,7 @@ def test_asked_answered_and_lost() -> None:
             assert await told.next() == (2, 1, VoteResponse(granted=True, epoch=3))
             peers.ask(vote(2, None))
             assert (await told.next())[:2] == (2, 2)
-            peers.ask(Ask(2, None, 3, VersionsRequest()))
+            peers.ask(OutgoingRequest(2, None, 3, VersionsRequest()))
             assert await told.next() == (2, 3, VersionsResponse(kraft_versions=KRAFT_VERSIONS))
             assert peer.connections == 1
         gone = peer.address
@@ -145,7 +145,7 @@ def test_asked_answered_and_lost() -> None:
         peers = Peers("test", told, Dialer())
         peers.ask(vote(4, gone))
         assert await told.next() == (2, 4, Lost(Loss.DISCONNECTED))
-        peers.ask(Ask(9, None, 5, VersionsRequest()))
+        peers.ask(OutgoingRequest(9, None, 5, VersionsRequest()))
         assert await told.next() == (9, 5, Lost(Loss.DISCONNECTED))
         peers.close()
 
@@ -171,8 +171,8 @@ def test_who_is_asked_again_is_asked_on_a_new_connection() -> None:
     asyncio.run(run())
 
 
-def fetch(correlation: int, address: Endpoint | None, offset: int) -> Ask:
-    return Ask(2, address, correlation, FetchRequest(
+def fetch(correlation: int, address: Endpoint | None, offset: int) -> OutgoingRequest:
+    return OutgoingRequest(2, address, correlation, FetchRequest(
         replica=key(1), epoch=3, fetch_offset=offset, last_fetched_epoch=3, high_watermark=5))
 
 
@@ -182,10 +182,10 @@ def test_what_has_left_ahead_is_answered_as_if_it_was_asked() -> None:
         told = Told()
         peers = Peers("test", told, Dialer())
         async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
-            asks: list[Ask] = []
+            asks: list[OutgoingRequest] = []
             peers.catch_up = lambda: peers.has_left(asks[-1])
             assert peers.prepare(fetch(-1, peer.address, 7)) is None, "no connection"
-            peers.ask(Ask(2, peer.address, 1, VersionsRequest()))
+            peers.ask(OutgoingRequest(2, peer.address, 1, VersionsRequest()))
             await told.next()
             for correlation in (2, 3):
                 asks.append(ask := fetch(correlation, None, 7))
@@ -325,7 +325,7 @@ def test_who_asks_for_something_else_than_has_left_gets_its_own_answer() -> None
         told = Told()
         peers = Peers("test", told, Dialer())
         async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key, VOTE.key)) as peer:
-            peers.ask(Ask(2, peer.address, 1, VersionsRequest()))
+            peers.ask(OutgoingRequest(2, peer.address, 1, VersionsRequest()))
             await told.next()
             prepared = peers.prepare(fetch(2, None, 7))
             assert prepared is not None

@@ -14,7 +14,7 @@ import pytest
 import uvloop
 
 from kraft.raft.messages import FetchRequest, FetchResponse, VoteResponse
-from kraft.raft.ready import Answer, Ask, Leadership, Ready
+from kraft.raft.ready import Answer, Leadership, OutgoingRequest, Ready
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS
 from kraft.runtime.raft_driver import RaftDriver
@@ -29,7 +29,7 @@ from tests.raft.world import key
 
 SECONDS = 20.0
 DURABLE = LogConfig(durability="group-commit", flush_interval_us=0)
-AHEAD = Ask(2, None, -1, FetchRequest(replica=key(1), epoch=3, fetch_offset=1, last_fetched_epoch=3))
+AHEAD = OutgoingRequest(2, None, -1, FetchRequest(replica=key(1), epoch=3, fetch_offset=1, last_fetched_epoch=3))
 LEADS = Leadership(Role.LEADER, 3, 1, 10)
 FOLLOWS = Leadership(Role.FOLLOWER, 4, 2, -1)
 
@@ -57,7 +57,7 @@ class Core:
     def tick(self, _now_ms: int) -> None:
         pass
 
-    def fetch_ahead(self) -> Ask | None:
+    def fetch_ahead(self) -> OutgoingRequest | None:
         return None
 
     def take_high_watermark(self) -> int | None:
@@ -72,19 +72,19 @@ class Core:
 class Nobody:
     """A sender that sends nothing."""
 
-    def ask(self, ask: Ask) -> None:
+    def ask(self, ask: OutgoingRequest) -> None:
         pass
 
-    def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
+    def prepare(self, ask: OutgoingRequest) -> tuple[int, bytes] | None:
         pass
 
-    def has_left(self, ask: Ask) -> None:
+    def has_left(self, ask: OutgoingRequest) -> None:
         pass
 
-    def follow(self, ask: Ask, chain: FetchChain) -> None:
+    def follow(self, ask: OutgoingRequest, chain: FetchChain) -> None:
         pass
 
-    def unfollow(self, ask: Ask) -> None:
+    def unfollow(self, ask: OutgoingRequest) -> None:
         pass
 
 
@@ -105,12 +105,12 @@ class Machine:
         self.heard.append(leadership)
 
 
-def driver_of(core: Core, log: RaftLog, machine: Machine | None = None, *, courier: Any = NOBODY,
+def driver_of(core: Core, log: RaftLog, machine: Machine | None = None, *, sender: Any = NOBODY,
               answer: Callable[[Answer], object] = lambda _: None,
               on_failure: Callable[[BaseException], object] = lambda _: None) -> RaftDriver:
     """Build a driver without peers, without writes of the hard state and with a clock that stands still, unless the
     test says otherwise."""
-    return RaftDriver(core, log, machine or Machine(), write_hard_state=lambda _: None, courier=courier, answer=answer,
+    return RaftDriver(core, log, machine or Machine(), write_hard_state=lambda _: None, sender=sender, answer=answer,
                       clock=lambda: 0, on_failure=on_failure)
 
 
@@ -217,10 +217,10 @@ class Flushing(Core):
         self.ready = Ready(leadership=FOLLOWS, flush=1)
         self.heard = heard
 
-    def fetch_ahead(self) -> Ask | None:
+    def fetch_ahead(self) -> OutgoingRequest | None:
         return None if self.heard else AHEAD
 
-    def withdraw(self, ahead: Ask) -> None:
+    def withdraw(self, ahead: OutgoingRequest) -> None:
         assert ahead is AHEAD
         self.heard.append("withdrawn")
 
@@ -238,11 +238,11 @@ class Carrier(Nobody):
         self.heard = heard
         self.ours, self.theirs = socket.socketpair()
 
-    def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
+    def prepare(self, ask: OutgoingRequest) -> tuple[int, bytes] | None:
         assert ask is AHEAD
         return self.ours.fileno(), b"fetch"
 
-    def has_left(self, ask: Ask) -> None:
+    def has_left(self, ask: OutgoingRequest) -> None:
         assert ask is AHEAD
         self.heard.append("left")
 
@@ -265,7 +265,7 @@ def test_what_has_left_ahead_is_told_first(tmp_path: Path, interrupted: str) -> 
         heard = Heard()
         carrier = Carrier(heard)
         with flush_under_way(tmp_path, carrier) as (log, gate):
-            driver = driver_of(Flushing(heard), log, courier=carrier, on_failure=heard.append)
+            driver = driver_of(Flushing(heard), log, sender=carrier, on_failure=heard.append)
             driver.start()
             await asyncio.sleep(0)     # the iteration of the loop in which all of that is carried out
             if interrupted == "before":
@@ -293,7 +293,7 @@ def test_what_has_left_ahead_is_told_first(tmp_path: Path, interrupted: str) -> 
 
 
 LIKE = FetchResponse(epoch=3, leader_id=2)
-NEXT = Ask(2, None, 9, FetchRequest(replica=key(1), epoch=3, fetch_offset=3, last_fetched_epoch=3))
+NEXT = OutgoingRequest(2, None, 9, FetchRequest(replica=key(1), epoch=3, fetch_offset=3, last_fetched_epoch=3))
 
 
 class Following(Flushing):
@@ -309,7 +309,7 @@ class Following(Flushing):
         self.heard.append((message.epoch, message.leader_id, message.high_watermark, self.log.end.offset))
         self.heard.stepped.set()
 
-    def fetch_has_left(self) -> Ask:
+    def fetch_has_left(self) -> OutgoingRequest:
         return NEXT
 
 
@@ -318,14 +318,14 @@ class Chained(Carrier):
 
     chain: FetchChain | None = None
 
-    def follow(self, ask: Ask, chain: FetchChain) -> None:
+    def follow(self, ask: OutgoingRequest, chain: FetchChain) -> None:
         assert ask is AHEAD
         self.chain = chain
 
     def next_fetch(self, end_offset: int, high_watermark: int) -> tuple[int, bytes]:
         return self.ours.fileno(), b"from %d hw %d" % (end_offset, high_watermark)
 
-    def has_left(self, ask: Ask) -> None:
+    def has_left(self, ask: OutgoingRequest) -> None:
         self.heard.append("left" if ask is AHEAD else "next left")
 
     def answer(self, high_watermark: int, offset: int) -> bool:
@@ -341,7 +341,7 @@ def test_the_core_hears_of_several_answers_as_of_one(tmp_path: Path, told: str) 
         heard = Heard()
         carrier = Chained(heard)
         with flush_under_way(tmp_path, carrier) as (log, gate):
-            driver = driver_of(Following(heard, log), log, courier=carrier, on_failure=heard.append)
+            driver = driver_of(Following(heard, log), log, sender=carrier, on_failure=heard.append)
             driver.start()
             await asyncio.sleep(0)
             gate.let_go()

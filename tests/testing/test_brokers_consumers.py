@@ -30,7 +30,7 @@ class Wire:
         self.answered: Any = None
         self.closed = 0
 
-    def ask(self, _source: Consumer, target_id: int, _lane: str, body: object, answered: Any) -> "Wire":
+    def send(self, _source: Consumer, target_id: int, _lane: str, body: object, answered: Any) -> "Wire":
         self.asked.append((target_id, body))
         self.answered = answered
         return self

@@ -95,7 +95,7 @@ def node_in(epoch: int, saved_epoch: int) -> Any:
     """Build node 1 of three voters, as the judges see it."""
     replica = SimpleNamespace(epoch=epoch, voters=SimpleNamespace(majority=2))
     return SimpleNamespace(life=1, key=ReplicaKey(1), saved=HardState(epoch=saved_epoch, voted=ReplicaKey(1)),
-                           raft=SimpleNamespace(replica=replica), told=SimpleNamespace(epoch=epoch), applied=0,
+                           raft=SimpleNamespace(replica=replica), reported=SimpleNamespace(epoch=epoch), applied=0,
                            log=SimpleNamespace(start_offset=0, end=0, id_at=lambda _offset: (0, 0)))
 
 
@@ -108,11 +108,11 @@ def test_an_epoch_is_raised_with_consent_however_late_others_answer() -> None:
     node = node_in(epoch=41, saved_epoch=41)
     memory = invariants.Memory(node, None)
     with pytest.raises(ViolationError, match="NoEpochWithoutConsent"):
-        invariants.asks(node, vote_request(41, pre_vote=False), memory, Ledger())
+        invariants.sends(node, vote_request(41, pre_vote=False), memory, Ledger())
     granted = VoteResponse(granted=True, pre_vote=True)
     for epoch in (40, *range(20, 40)):
         invariants.receives(node, vote_request(epoch, pre_vote=True), granted, 2, memory)
-    invariants.asks(node, vote_request(41, pre_vote=False), memory, Ledger())
+    invariants.sends(node, vote_request(41, pre_vote=False), memory, Ledger())
 
 
 def test_who_led_in_an_epoch_that_was_never_durable_led_nobody() -> None:

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from kraft.raft.messages import FetchRequest, FetchResponse
-from kraft.raft.ready import Ask
+from kraft.raft.ready import OutgoingRequest
 from kraft.testing.sim.batches import Contents, Value
 from kraft.testing.sim.clock import Clock
-from kraft.testing.sim.courier import Courier
 from kraft.testing.sim.disk import Disk, DiskError
 from kraft.testing.sim.event_loop import EventLoop
 from kraft.testing.sim.flusher import Flusher
 from kraft.testing.sim.log import SimLog
 from kraft.testing.sim.loop import Loop
 from kraft.testing.sim.network import Envelope
+from kraft.testing.sim.peer_sender import PeerSender
 from tests.raft.world import key
 
 
@@ -39,7 +39,7 @@ class Thread:
     def begin_flush(self, ended: Callable[[], None]) -> None:
         self.flushes.append(ended)
 
-    def tell_loop(self) -> None:
+    def notify_loop(self) -> None:
         self.heard.append("flushed")
 
     def send(self, function: Callable[..., None], *arguments: Any) -> None:
@@ -144,17 +144,17 @@ class Core:
         self.leaves = leaves
         self.heard: list[object] = []
         self.clock = Clock(Loop())
-        self.courier = Courier(envelope_of, self.sent, lambda name: None,
-                               EventLoop(Loop(), self.clock, lambda callback: callback()), lambda: self.clock.now_ms)
+        self.sender = PeerSender(envelope_of, self.sent, lambda name: None,
+                                 EventLoop(Loop(), self.clock, lambda callback: callback()), lambda: self.clock.now_ms)
         self.network: list[Envelope] = []
 
     def sent(self, envelope: Envelope) -> None:
         self.network.append(envelope)
-        self.courier.asked[envelope.correlation] = envelope
+        self.sender.unanswered[envelope.correlation] = envelope
 
     def catch_up(self) -> None:
         if self.leaves:
-            self.courier.has_left(AHEAD)
+            self.sender.has_left(AHEAD)
 
     def take_ahead(self, node_id: int, correlation: int, answer: object) -> None:
         self.heard.append(("ahead", node_id, correlation, answer))
@@ -163,31 +163,31 @@ class Core:
         self.heard.append((node_id, correlation, message))
 
 
-def envelope_of(ask: Ask, number: int) -> Envelope:
+def envelope_of(ask: OutgoingRequest, number: int) -> Envelope:
     return Envelope(1, 1, ask.node_id, ask.node_id, number, ask.request, is_answer=False)
 
 
 FETCH = FetchRequest(replica=key(1), epoch=3, fetch_offset=1, last_fetched_epoch=3)
-AHEAD = Ask(2, None, 7, FETCH)
+AHEAD = OutgoingRequest(2, None, 7, FETCH)
 ANSWER = FetchResponse(epoch=3, leader_id=2)
 
 
 def test_the_answer_to_what_left_ahead_may_come_before_the_loop_knows_that_it_left() -> None:
     core: Any = Core()
-    assert core.courier.prepare(AHEAD) is not None
-    left = core.courier.leave()
-    core.courier.deliver(left._replace(message=ANSWER, is_answer=True), core)
+    assert core.sender.prepare(AHEAD) is not None
+    left = core.sender.leave()
+    core.sender.deliver(left._replace(message=ANSWER, is_answer=True), core)
     assert core.heard == [("ahead", 2, 7, ANSWER), (2, 7, ANSWER)]
-    assert core.courier.prepare(AHEAD) is not None
+    assert core.sender.prepare(AHEAD) is not None
 
 
 def test_an_answer_to_what_was_given_up_appends_nothing_ahead() -> None:
     core: Any = Core(leaves=False)
-    core.courier.deliver(envelope_of(AHEAD, 6)._replace(message=ANSWER, is_answer=True), core)
+    core.sender.deliver(envelope_of(AHEAD, 6)._replace(message=ANSWER, is_answer=True), core)
     assert core.heard == [(2, 6, ANSWER)]
 
 
 def test_nothing_is_prepared_for_a_node_that_has_not_answered() -> None:
     core = Core()
-    core.courier.ask(Ask(2, None, 5, FETCH))
-    assert core.courier.prepare(AHEAD) is None
+    core.sender.send(OutgoingRequest(2, None, 5, FETCH))
+    assert core.sender.prepare(AHEAD) is None

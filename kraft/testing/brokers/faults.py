@@ -325,7 +325,7 @@ class BrokerFaults(Faults):
         for each in others:
             node = self._cluster.node(each)
             if node.is_up and not node.is_paused:
-                network.break_connections(controller.id, node.asked)
+                network.break_connections(controller.id, node.unanswered)
         self._cluster.loop.after(self._within_us(2 * options.fetch_timeout_ms), lambda: hang(-1))
         self._then(WATCH_MS * MILLISECOND, watch)
 

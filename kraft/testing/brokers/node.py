@@ -294,7 +294,7 @@ class BrokerNode(Node):
         image = self._around.images.get(self.state) if snapshot.offset else None
         self._loaded = None if image is None else image_of_snapshot(image, snapshot)
         if self._machine is not None:
-            self._machine.begin_anew(self._loaded)
+            self._machine.restart_from(self._loaded)
 
     def _maybe_snapshot(self) -> None:
         if self.owes_snapshot:

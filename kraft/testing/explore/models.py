@@ -41,7 +41,7 @@ class Model:
     - `epoch_max`: states with later epochs are not followed.
     - `depth_max`: longest sequence of events.
     - `late`: kinds of messages that may arrive when their sender no longer waits for them. Other kinds are lost then.
-    - `asks_around`: a voter without a leader queries the others for it; otherwise it waits for a notification. (An
+    - `queries_voters`: a voter without a leader queries the others for it; otherwise it waits for a notification. (An
     observer always queries: no node notifies it.)
     - `founded`: the log begins with the records that make the voters dynamic, and epoch 1 has passed.
     - `led`: node 1 has been elected, and all nodes have committed its first record.
@@ -55,7 +55,7 @@ class Model:
     budget: Budget
     depth_max: int
     late: tuple[type[Request | Response], ...] = ()
-    asks_around: bool = False
+    queries_voters: bool = False
     founded: bool = False
     led: bool = False
 

@@ -15,7 +15,7 @@ from kraft.raft.config import RaftConfig
 from kraft.raft.messages import EndQuorumEpochRequest, FetchRequest, Loss, Lost, Request, Response
 from kraft.raft.ports import Event
 from kraft.raft.raft import Raft
-from kraft.raft.ready import Answer, Ask, HardState, Leadership, Ready
+from kraft.raft.ready import Answer, HardState, Leadership, OutgoingRequest, Ready
 from kraft.raft.replica import Ports, Replica
 from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from kraft.raft.transitions import Role
@@ -44,10 +44,10 @@ class NoChance(Random):
 
 
 class Around(NamedTuple):
-    """State shared by all nodes. `asks_around`: a node queries the voters for the leader."""
+    """State shared by all nodes. `queries_voters`: a node queries the voters for the leader."""
 
     chains: Chains
-    asks_around: bool
+    queries_voters: bool
 
 
 class FrozenNode(NamedTuple):
@@ -59,7 +59,7 @@ class FrozenNode(NamedTuple):
     role: Role
     log: Frozen
     replica: Frozen
-    told: tuple[int, Leadership | None]
+    reported: tuple[int, Leadership | None]
     flushing: int | None
     applied: int
     state: Chain
@@ -81,16 +81,16 @@ class Recorder:
     end_offset = 0
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, tuple[Any, ...]]] = []
+        self.reports: list[tuple[str, tuple[Any, ...]]] = []
 
     def appended(self, batch: Batch, where: object) -> None:
-        self.told.append(("appended", (batch, str(where))))
+        self.reports.append(("appended", (batch, str(where))))
 
     def voted(self, voter: ReplicaKey, epoch: int, candidate: ReplicaKey) -> None:
-        self.told.append(("voted", (voter, epoch, candidate)))
+        self.reports.append(("voted", (voter, epoch, candidate)))
 
     def commits(self, batches: list[Batch], epoch: int, where: object) -> None:
-        self.told.append(("commits", (batches, epoch, str(where))))
+        self.reports.append(("commits", (batches, epoch, str(where))))
 
     def elected(self, _epoch: int, _leader: ReplicaKey) -> None:
         raise AssertionError("is judged when the ledger is at hand")
@@ -119,7 +119,7 @@ class Node:
         self.log = ExploredLog.opened(around.chains, ())
         self.raft: Raft = cast(Raft, None)
         self.saved = HardState()
-        self.told: Leadership | None = None
+        self.reported: Leadership | None = None
         self.leads_epoch = NOBODY
         self.flushing: int | None = None
         self.applied = 0
@@ -142,7 +142,7 @@ class Node:
     def thawed(cls, config: RaftConfig, around: Around, frozen: FrozenNode) -> "Node":
         node = cls(config, around)
         node.saved, node.applied, node.state = frozen.hard_state, frozen.applied, frozen.state
-        node.told, node.leads_epoch, node.flushing = frozen.told[1], frozen.leads_epoch, frozen.flushing
+        node.reported, node.leads_epoch, node.flushing = frozen.reported[1], frozen.leads_epoch, frozen.flushing
         node.memory = thaw(frozen.memory)
         node.log = thaw(frozen.log)
         node.log.chains, node.log.watch = around.chains, node._appended
@@ -151,7 +151,8 @@ class Node:
         replica._random, replica._trace = NoChance(), node._traced
         replica.outbox, replica.installed = [], None
         raft = node.raft = Raft.__new__(Raft)
-        raft.replica, raft._saved, raft._told, raft._flushing = replica, frozen.hard_state, frozen.told, frozen.flushing
+        raft.replica, raft._saved = replica, frozen.hard_state
+        raft._reported, raft._flushing = frozen.reported, frozen.flushing
         if isinstance(replica.role, Unattached | Follower):
             replica.role.inquiries = node._inquiries()
         return node
@@ -162,7 +163,7 @@ class Node:
         assert not replica.outbox, "what is to be sent was not taken"
         return FrozenNode(
             self.id, self.saved, replica.role.role, freeze_attributes(ExploredLog, self.log, LOG_PORTS),
-            freeze_attributes(Replica, replica, REPLICA_PORTS), self.raft._told, self.flushing, self.applied,
+            freeze_attributes(Replica, replica, REPLICA_PORTS), self.raft._reported, self.flushing, self.applied,
             self.state, self.leads_epoch, freeze_attributes(invariants.Memory, self.memory, ()), self.log.unflushed)
 
     def _forget_time(self) -> None:
@@ -176,14 +177,14 @@ class Node:
         if isinstance(role, Leader):
             role.since_ms = NOW_MS
             role.others, role.others_of, role.at_rest, role.answered = (), None, None, None
-            role.votes_itself, role.is_replaced, role.heard_until_ms = False, False, 0
+            role.votes_itself, role.is_replaced, role.majority_until_ms = False, False, 0
             for progress in role.progress.values():
                 progress.begin_due_ms = LATER_MS if progress.begin_due_ms > NOW_MS else NOW_MS
                 progress.fetch_ms = NOW_MS if progress.fetch_ms >= 0 else -1
         elif isinstance(role, Resigned):
             role.preferred = ()
         elif isinstance(role, Unattached | Follower):
-            role.inquiries, role.asked, role.passes_ms = 0, NOBODY, 0
+            role.inquiries, role.queried, role.passes_ms = 0, NOBODY, 0
         peers = replica.requests._peers
         for node_id in [each for each in peers if peers[each].request is None]:
             del peers[node_id]
@@ -192,17 +193,17 @@ class Node:
             peer.correlation, peer.expires_ms, peer.wait_until_ms = AWAITED_ID, LATER_MS, 0
             peer.request = without_preference(peer.request)
         replica.requests._last_correlation = AWAITED_ID
-        memory.heard_ms.clear()
+        memory.contact_ms.clear()
         memory.leader_since_ms = NOW_MS
-        stands = isinstance(role, Prospective | Candidate)
+        campaigns = isinstance(role, Prospective | Candidate)
         memory.consents = {epoch: memory.consents[epoch] for epoch in memory.consents
-                           if stands and epoch >= replica.epoch - 1}
+                           if campaigns and epoch >= replica.epoch - 1}
 
     # --- events ------------------------------------------------------------------------------------------------------
 
     def boot(self) -> None:
         """Start a process on the contents of the disk."""
-        self.flushing = self.told = None
+        self.flushing = self.reported = None
         self.applied, self.state, self.leads_epoch = 0, Chain(0), NOBODY
         self.memory = invariants.Memory(self, self.memory)
         ports = Ports(self.log, MemorySnapshots(self.log), NoChance(), self._traced)
@@ -222,9 +223,9 @@ class Node:
             invariants.receives(self, question, payload, message.target, memory)
             self.raft.step(message.target, AWAITED_ID if awaited else 0, payload, NOW_MS)
         else:
-            invariants.receives(self, None, payload, message.asker, memory)
-            self._question = (message.asker, message.wait, payload)
-            self.raft.step(message.asker, message.wait, payload, NOW_MS)
+            invariants.receives(self, None, payload, message.requester, memory)
+            self._question = (message.requester, message.wait, payload)
+            self.raft.step(message.requester, message.wait, payload, NOW_MS)
         self._settle()
 
     def lose(self, target: NodeId) -> None:
@@ -292,8 +293,8 @@ class Node:
         if ready.hard_state is not None:
             self.saved = ready.hard_state
         for message in ready.messages:
-            if isinstance(message, Ask):
-                self._ask(message)
+            if isinstance(message, OutgoingRequest):
+                self._send_request(message)
             else:
                 self._answer(message)
         if ready.flush is not None:
@@ -302,20 +303,20 @@ class Node:
         if ready.high_watermark is not None:
             invariants.applied(self, ready.high_watermark, self.recorder)
             self.applied, self.state = ready.high_watermark, self.log.chain_at(ready.high_watermark)
-        self.told = ready.leadership or self.told
-        if self.told is None or self.told.role is not Role.LEADER:
+        self.reported = ready.leadership or self.reported
+        if self.reported is None or self.reported.role is not Role.LEADER:
             self.leads_epoch = NOBODY
-        elif self.applied > self.told.epoch_start and self.leads_epoch != self.told.epoch:
-            self.leads_epoch = self.told.epoch
+        elif self.applied > self.reported.epoch_start and self.leads_epoch != self.reported.epoch:
+            self.leads_epoch = self.reported.epoch
             self.judged.append("led")
 
-    def _ask(self, ask: Ask) -> None:
-        target, request = cast(NodeId, ask.node_id), ask.request
-        invariants.asks(self, request, self.memory, self.recorder)
+    def _send_request(self, outgoing: OutgoingRequest) -> None:
+        target, request = cast(NodeId, outgoing.node_id), outgoing.request
+        invariants.sends(self, request, self.memory, self.recorder)
         replica = self.raft.replica
-        is_awaited = replica.requests.under_way(target, ask.correlation) is not None
+        is_awaited = replica.requests.under_way(target, outgoing.correlation) is not None
         if isinstance(request, FetchRequest) and target != replica.leader_id and is_awaited:
-            if replica.is_voter and not self.around.asks_around:
+            if replica.is_voter and not self.around.queries_voters:
                 del replica.requests._peers[target]
                 return
             self.inquiry = target, len(self.sent)
@@ -327,11 +328,11 @@ class Node:
         if answer.source == OPERATOR:
             return
         assert self._question is not None
-        asker, wait, question = self._question
-        assert (answer.source, answer.correlation) == (asker, wait), "a request is answered at once"
+        requester, wait, question = self._question
+        assert (answer.source, answer.correlation) == (requester, wait), "a request is answered at once"
         invariants.answered(self, question, answer.response, self.saved, self.recorder)
-        if wait != Wait.GONE:
-            self.sent.append(Message(cast(NodeId, asker), self.id, Wait(wait), answer.response))
+        if wait != Wait.DROPPED:
+            self.sent.append(Message(cast(NodeId, requester), self.id, Wait(wait), answer.response))
 
     def still_awaited(self) -> tuple[NodeId, ...]:
         """Return the nodes whose answers it awaited before these events and still awaits."""
@@ -341,7 +342,7 @@ class Node:
 
     # --- queries for the leader --------------------------------------------------------------------------------------
 
-    def _asked_for_leader(self) -> list[int]:
+    def _nodes_to_query(self) -> list[int]:
         replica = self.raft.replica
         return [each for each in replica.voters.ids if each not in (self.id, replica.leader_id)]
 
@@ -350,7 +351,7 @@ class Node:
         the pending query."""
         replica = self.raft.replica
         peers = replica.requests._peers
-        nodes = self._asked_for_leader()
+        nodes = self._nodes_to_query()
         return next((number for number, each in enumerate(nodes) if each in peers), 0)
 
     def redirections(self) -> list[NodeId]:
@@ -359,14 +360,14 @@ class Node:
         if self.inquiry is None:
             return []
         peers = self.raft.replica.requests._peers
-        return [cast(NodeId, each) for each in self._asked_for_leader() if each not in peers]
+        return [cast(NodeId, each) for each in self._nodes_to_query() if each not in peers]
 
     def redirect(self, target: NodeId) -> None:
         """Redirect the query for the leader from the node that the core chose to `target`."""
         assert self.inquiry is not None
-        asked, index = self.inquiry
+        queried, index = self.inquiry
         peers = self.raft.replica.requests._peers
-        peers[target] = peers.pop(asked)
+        peers[target] = peers.pop(queried)
         self.sent[index] = self.sent[index]._replace(target=target)
 
     # --- events to be judged -----------------------------------------------------------------------------------------

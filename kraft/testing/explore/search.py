@@ -48,18 +48,18 @@ class Progress:
                 "trace": None if self.trace is None else self.trace.events}
 
 
-def explore(model: Model, states_max: int | None = None, told: Callable[[Progress], None] = lambda _progress: None,
+def explore(model: Model, states_max: int | None = None, report: Callable[[Progress], None] = lambda _progress: None,
             ) -> Progress:
     """Visit the states within the bounds, layer by layer, up to the first violation. Stop after the layer in which
-    `states_max` is reached. `told` is called after each layer."""
-    return Search(model, told).run(states_max)
+    `states_max` is reached. `report` is called after each layer."""
+    return Search(model, report).run(states_max)
 
 
 class Search:
-    def __init__(self, model: Model, told: Callable[[Progress], None]) -> None:
+    def __init__(self, model: Model, report: Callable[[Progress], None]) -> None:
         self.space = Space(model)
         self.progress = Progress(model)
-        self._told = told
+        self._report = report
         self._count = len(model.ids)
         self._before: dict[int, int] = {}
         self._started = monotonic()
@@ -75,7 +75,7 @@ class Search:
                 progress.depth += 1
                 progress.is_complete = not layer
             self._measure()
-            self._told(progress)
+            self._report(progress)
             if progress.trace is not None or (states_max is not None and progress.states >= states_max):
                 break
         return progress

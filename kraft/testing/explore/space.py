@@ -60,20 +60,20 @@ class Effect(NamedTuple):
 
 
 class Outcome:
-    """Result of one event at one node, computed once. `told`: calls for the ledger. `judged`: invariants that need more
-    than the node."""
+    """Result of one event at one node, computed once. `reports`: calls for the ledger. `judged`: invariants that need
+    more than the node."""
 
-    __slots__ = ("effect", "is_beyond", "is_told", "judged", "node", "number", "told", "violation")
+    __slots__ = ("effect", "has_reports", "is_beyond", "judged", "node", "number", "reports", "violation")
 
-    def __init__(self, number: int, node: int, effect: int, *, is_beyond: bool = False, told: tuple[Any, ...] = (),
+    def __init__(self, number: int, node: int, effect: int, *, is_beyond: bool = False, reports: tuple[Any, ...] = (),
                  judged: tuple[str, ...] = (), violation: ViolationError | None = None) -> None:
         self.number = number
         self.node = node
         self.effect = effect
         self.is_beyond = is_beyond
-        self.told = told
+        self.reports = reports
         self.judged = judged
-        self.is_told = bool(told or judged)
+        self.has_reports = bool(reports or judged)
         self.violation = violation
 
 
@@ -88,11 +88,11 @@ class Move:
 
     __slots__ = ("cost", "event", "outcomes", "places", "taken")
 
-    def __init__(self, event: Event, cost: int = NOTHING, taken: int = NOTHING, asker: int | None = None) -> None:
+    def __init__(self, event: Event, cost: int = NOTHING, taken: int = NOTHING, requester: int | None = None) -> None:
         self.event = event
         self.cost = cost
         self.taken = taken
-        self.places = (event.place,) if asker in (None, event.place) else (event.place, asker)
+        self.places = (event.place,) if requester in (None, event.place) else (event.place, requester)
         self.outcomes: dict[int, tuple[Outcome, ...]] = {}
 
 
@@ -120,7 +120,7 @@ class Space:
         self.shapes: Table[Any] = Table()
         self.budgets: Table[Budget] = Table()
         self._places = tuple(range(len(model.ids)))
-        self._around = Around(self.chains, model.asks_around)
+        self._around = Around(self.chains, model.queries_voters)
         self._configs = [model.config(node_id) for node_id in model.ids]
         self.steps = 0
         self._exchanges_after: dict[tuple[Any, ...], int] = {}
@@ -172,8 +172,8 @@ class Space:
             if is_reached([self.nodes.values[number] for number in nodes]):
                 return state
             due = [(number, move) for number in nodes for move in self.moves_of(number) if move.event.what == "flushed"]
-            due += [(nodes[place], move) for asker, exchange in enumerate(exchanges)
-                    for place, move in self.deliveries_of(asker, exchange) if move.event.what == "deliver"]
+            due += [(nodes[place], move) for requester, exchange in enumerate(exchanges)
+                    for place, move in self.deliveries_of(requester, exchange) if move.event.what == "deliver"]
             number, move = min(due, key=lambda each: (turns[each[1].taken], each[1].taken))
             turns[move.taken] += 1
             state = self._happen(move, number, state, budget)[0][1]
@@ -205,14 +205,14 @@ class Space:
                 left = budget if move.cost == NOTHING else spent[move.cost]
                 if left != NOTHING:
                     yield from self._happen(move, number, state, left)
-        for asker, exchange in enumerate(exchanges):
-            for place, move in self.deliveries_of(asker, exchange):
+        for requester, exchange in enumerate(exchanges):
+            for place, move in self.deliveries_of(requester, exchange):
                 left = budget if move.cost == NOTHING else spent[move.cost]
                 if left == NOTHING:
                     continue
                 if move.cost == DUPLICATES:
                     after = list(exchanges)
-                    after[asker] = self._with_duplicate(exchange, move.event.argument)
+                    after[requester] = self._with_duplicate(exchange, move.event.argument)
                     yield move.event, (nodes, tuple(after), ledger, left)
                 else:
                     yield from self._happen(move, nodes[place], state, left)
@@ -230,7 +230,7 @@ class Space:
                 continue
             after = (*nodes[:event.place], outcome.node, *nodes[event.place + 1:])
             ledger_after = ledger
-            if outcome.is_told:
+            if outcome.has_reports:
                 judged = self._ledger_after(ledger, outcome, after)
                 if isinstance(judged, ViolationError):
                     raise FoundError(event._replace(choice=choice), judged)
@@ -255,9 +255,9 @@ class Space:
             known = self._spent[budget] = tuple(left)
         return known
 
-    def deliveries_of(self, asker: int, exchange: int) -> tuple[tuple[int, Move], ...]:
+    def deliveries_of(self, requester: int, exchange: int) -> tuple[tuple[int, Move], ...]:
         """Return the possible events of the messages in an exchange, with the place of the node that each changes."""
-        known = self._deliveries.get((asker, exchange))
+        known = self._deliveries.get((requester, exchange))
         if known is None:
             moves: list[tuple[int, Move]] = []
             for each in self.exchanges.values[exchange]:
@@ -265,10 +265,10 @@ class Space:
                 place = message.receiver - 1
                 moves.append((place, self._message_move("deliver", place, each, NOTHING)))
                 if message.wait is Wait.AWAITED and self.model.budget.losses:
-                    moves.append((asker, self._message_move("lose", asker, each, LOSSES)))
+                    moves.append((requester, self._message_move("lose", requester, each, LOSSES)))
                 if message.wait is Wait.AWAITED and self.model.budget.duplicates and not message.is_answer:
                     moves.append((place, self._message_move("duplicate", place, each, DUPLICATES)))
-            known = self._deliveries[asker, exchange] = tuple(moves)
+            known = self._deliveries[requester, exchange] = tuple(moves)
         return known
 
     def _message_move(self, what: str, place: int, number: int, cost: int) -> Move:
@@ -276,8 +276,8 @@ class Space:
         are the same."""
         known = self._message_moves.get((what, number))
         if known is None:
-            asker = self.messages.values[number].asker - 1
-            known = self._message_moves[what, number] = Move(Event(what, place, number), cost, number, asker)
+            requester = self.messages.values[number].requester - 1
+            known = self._message_moves[what, number] = Move(Event(what, place, number), cost, number, requester)
         return known
 
     def moves_of(self, number: int) -> tuple[Move, ...]:
@@ -351,7 +351,7 @@ class Space:
         effect = Effect(node.id, tuple(self.messages.number(each) for each in node.sent),
                         None if event.what == "crash" else node.still_awaited())
         return Outcome(self.steps, self._number(node), self.effects.number(effect),
-                       is_beyond=node.saved.epoch > self.model.epoch_max, told=tuple(node.recorder.told),
+                       is_beyond=node.saved.epoch > self.model.epoch_max, reports=tuple(node.recorder.reports),
                        judged=tuple(node.judged))
 
     # --- effects on the messages -------------------------------------------------------------------------------------
@@ -372,20 +372,20 @@ class Space:
             after[place] = found
         return tuple(after)
 
-    def _change(self, exchange: int, asker: int, taken: int, effect: Effect, knowledge: tuple[int, ...]) -> int:
-        """Return the messages of the exchanges that `asker` began, after an event."""
-        numbers = dict.fromkeys(each for each in effect.sent if self.messages.values[each].asker == asker)
+    def _change(self, exchange: int, requester: int, taken: int, effect: Effect, knowledge: tuple[int, ...]) -> int:
+        """Return the messages of the exchanges that `requester` began, after an event."""
+        numbers = dict.fromkeys(each for each in effect.sent if self.messages.values[each].requester == requester)
         for each in self.exchanges.values[exchange]:
             message = self.messages.values[each]
             if each == taken:
                 continue
-            if asker != effect.node:
+            if requester != effect.node:
                 numbers[each] = None
             elif effect.awaited is not None:
                 is_late = message.wait is Wait.AWAITED and message.target not in effect.awaited
                 numbers[self.messages.number(message._replace(wait=Wait.LATE)) if is_late else each] = None
             elif not message.is_answer:
-                numbers[self.messages.number(message._replace(wait=Wait.GONE))] = None
+                numbers[self.messages.number(message._replace(wait=Wait.DROPPED))] = None
         return self.exchanges.number(tuple(sorted(each for each in numbers if self._is_alive(each, knowledge))))
 
     def _is_alive(self, number: int, knowledge: tuple[int, ...]) -> bool:
@@ -415,7 +415,7 @@ class Space:
             return {node.key: node.log for node in others}
 
         try:
-            for name, arguments in outcome.told:
+            for name, arguments in outcome.reports:
                 getattr(ledger, name)(*arguments)
             judge(self.thawed(outcome.node), outcome.judged, ledger, held)
         except ViolationError as violation:

@@ -55,8 +55,9 @@ def _follow(space: Space, state: State, event: Event, trace: Trace) -> None:
     node = space.thawed(state[0][event.place])
     space.act(node, event)
     trace.lines += [f"{INDENT}{node.id} {note}" for note in node.notes]
-    trace.lines += [f"{INDENT}{node.id} sends to {message.target if message.asker == node.id else message.asker} "
-                    f"{describe(message.payload)}" for message in node.sent]
+    for message in node.sent:
+        receiver = message.target if message.requester == node.id else message.requester
+        trace.lines.append(f"{INDENT}{node.id} sends to {receiver} {describe(message.payload)}")
 
 
 def retrace(space: Space, states: Iterable[State], name: str) -> Trace:

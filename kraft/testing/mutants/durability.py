@@ -64,7 +64,7 @@ def vote_leaves_before_it_is_durable(patches: Patches) -> None:
 
 
 @DURABILITY.add(0, "a flush is told by its end")
-def flushes_are_told_early(patches: Patches) -> None:
+def flushes_are_reported_early(patches: Patches) -> None:
     """The driver reports the awaited flush as complete without a check how far it has got."""
     def settle(driver: Any, *, is_followed: bool = False) -> None:
         driver._settle_ahead()

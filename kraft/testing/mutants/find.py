@@ -43,7 +43,7 @@ class Hunt:
                 "median_runs": self.median_runs, "violations": list(self.violations)}
 
 
-def hunt(mutants: Sequence[Mutant], seeds: range, jobs: int = 1, told: Callable[[Hunt], None] = lambda _found: None,
+def hunt(mutants: Sequence[Mutant], seeds: range, jobs: int = 1, report: Callable[[Hunt], None] = lambda _found: None,
          finds: int = 3, draw: Callable[[int], Options] = options_of) -> list[Hunt]:
     """Try each mutant on the seeds, one after the other, until it is found `finds` times or no seed is left.
 
@@ -53,7 +53,7 @@ def hunt(mutants: Sequence[Mutant], seeds: range, jobs: int = 1, told: Callable[
     hunts = []
     for mutant in mutants:
         found = _hunt_one(mutant, seeds, jobs, finds, draw)
-        told(found)
+        report(found)
         hunts.append(found)
     return hunts
 

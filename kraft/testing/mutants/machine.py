@@ -17,12 +17,12 @@ SKIPPED_EVERY = 8
 
 
 @MACHINE.add(8, "KAFKA-17608")
-def what_was_proposed_is_not_taken_back(patches: Patches) -> None:
+def proposals_are_not_rolled_back(patches: Patches) -> None:
     """A leader that loses the leadership keeps its uncommitted proposals in its state."""
     def around(original: Any) -> Any:
-        def leadership(node: Any, told: Any) -> None:
+        def leadership(node: Any, now: Any) -> None:
             led = node.leads_epoch != NOBODY
-            original(node, told)
+            original(node, now)
             if led and node.leads_epoch == NOBODY and node.log.end.offset > node.applied:
                 node.state = next_chain(node.state, node.log.batches[-1].data)
 
@@ -79,13 +79,13 @@ def snapshot_is_not_loaded_at_the_start(patches: Patches) -> None:
 
 
 @MACHINE.add(17, "KAFKA-12958")
-def leader_is_told_to_load_a_snapshot(patches: Patches) -> None:
+def leader_loads_a_snapshot(patches: Patches) -> None:
     """A leader's state machine must load a snapshot although it has everything."""
     def around(original: Any) -> Any:
         def take_ready(raft: Any) -> Ready:
             ready: Ready = original(raft)
             latest = raft.replica.snapshots.latest()
-            if ready.leadership is None and latest is not None and raft._told[1].role is Role.LEADER:
+            if ready.leadership is None and latest is not None and raft._reported[1].role is Role.LEADER:
                 return replace(ready, installed=latest)
             return ready
 

@@ -32,7 +32,7 @@ def update_waits_for_its_commit(patches: Patches) -> None:
 
 
 @VOTERS.add(27, "a wiped disk")
-def disks_are_not_told_apart(patches: Patches) -> None:
+def disks_are_not_distinguished(patches: Patches) -> None:
     """A node that returns with an empty disk is treated as the voter that it was."""
     patches.put(ReplicaKey, "is_same", lambda mine, other: mine.node_id == other.node_id)
     patches.put(VoterSet, "has", lambda voters, key: voters.find(key.node_id) is not None)

@@ -17,7 +17,7 @@ Granted = Callable[[Replica, VoteRequest], bool]
 
 
 @VOTING.add(1, "KAFKA-10527")
-def restarted_leader_goes_on(patches: Patches) -> None:
+def restarted_leader_stays_leader(patches: Patches) -> None:
     """A restarted leader continues to lead in its epoch, without its unflushed records."""
     def around(original: Callable[[Replica], RoleState]) -> Callable[[Replica], RoleState]:
         def first_role(replica: Replica) -> RoleState:
@@ -55,7 +55,7 @@ def no_check_quorum(patches: Patches) -> None:
 
 
 @VOTING.add(7, "KAFKA-16531")
-def removed_leader_hears_itself(patches: Patches) -> None:
+def removed_leader_counts_its_own_fetch(patches: Patches) -> None:
     """Check quorum counts a leader that is not a voter any more."""
     def around(original: Callable[[Replica, Leader], int]) -> Callable[[Replica, Leader], int]:
         def check_quorum_ms(replica: Replica, leader: Leader) -> int:
@@ -67,15 +67,15 @@ def removed_leader_hears_itself(patches: Patches) -> None:
 
 
 @VOTING.add(10, "KAFKA-17067")
-def observers_stand(patches: Patches) -> None:
+def observers_campaign(patches: Patches) -> None:
     """A node that is not a voter campaigns."""
-    patches.put(Replica, "may_stand", property(lambda replica: bool(replica.voters.voters)))
+    patches.put(Replica, "may_campaign", property(lambda replica: bool(replica.voters.voters)))
 
 
 @VOTING.add(0, "Ongaro's thesis, 4.2.2")
-def removed_leader_never_stands(patches: Patches) -> None:
+def removed_leader_never_campaigns(patches: Patches) -> None:
     """A leader that wrote its own removal and died does not campaign again, though no other node can commit it."""
-    patches.put(Replica, "may_stand", property(lambda replica: replica.is_voter))
+    patches.put(Replica, "may_campaign", property(lambda replica: replica.is_voter))
 
 
 @VOTING.add(11, "KAFKA-17751")

@@ -12,7 +12,7 @@ is modelled and what is not.
     snapshots  the core's snapshot port, on that disk
     network    links, and what happens to messages on them
     event_loop the event loop of a process, on which the real driver runs; `flusher` is the thread beside it
-    courier    carries a node's requests to other nodes
+    peer_sender carries a node's requests to other nodes
     node       one process: a core, the driver around it, a state machine
     clients    propose values; `history` records what they saw and checks it
     operator   changes voters, restarts nodes, replaces disks

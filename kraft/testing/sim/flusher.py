@@ -17,7 +17,7 @@ class Host(Protocol):
     def begin_flush(self, ended: Callable[[], None]) -> None:
         """Begin a flush; `ended` is called in the thread when it has ended."""
 
-    def tell_loop(self) -> None:
+    def notify_loop(self) -> None:
         """Notify the loop, now or a little later, that a flush has ended."""
 
     def send(self, function: Callable[..., None], *arguments: Any) -> None:
@@ -41,7 +41,7 @@ class Flusher:
         self._is_flushing = False
         self._sends_at: int | None = None
         self._has_left = False
-        self._tells_from = 0
+        self._notifies_from = 0
         log.appended = self.flush_soon
 
     def flush_soon(self) -> None:
@@ -64,9 +64,9 @@ class Flusher:
                 self._host.send(self._send)
             if self._log.durable_offset < self._log.end.offset:
                 self._begin()
-        if self._log.failure is not None or self._log.durable_offset >= self._tells_from:
+        if self._log.failure is not None or self._log.durable_offset >= self._notifies_from:
             self.is_readable = True
-            self._host.tell_loop()
+            self._host.notify_loop()
 
     def _send(self) -> None:
         self._sends_at, self._has_left = None, True

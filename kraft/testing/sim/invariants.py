@@ -42,7 +42,7 @@ class Memory:
         self.saved_epoch: int = earlier.saved_epoch if earlier is not None and earlier.key == node.key else 0
         self.leader_since_ms = 0
         self.led_epoch = NOBODY
-        self.heard_ms: dict[int, int] = {}
+        self.contact_ms: dict[int, int] = {}
         self.consents: dict[int, dict[int, bool]] = {}
 
 
@@ -89,9 +89,9 @@ def valid_roles_and_states(node: NodeView, _memory: Memory) -> None:
         case Follower():
             fits = leader_id not in (NOBODY, node.id)
         case Candidate():
-            fits = leader_id == NOBODY and voted == mine and _may_stand(node)
+            fits = leader_id == NOBODY and voted == mine and _may_campaign(node)
         case Prospective():
-            fits = leader_id != node.id and _may_stand(node)
+            fits = leader_id != node.id and _may_campaign(node)
         case Unattached():
             # A leader id that was found on disk may have no known address. It is the node itself when that is the only
             # voter.
@@ -101,7 +101,7 @@ def valid_roles_and_states(node: NodeView, _memory: Memory) -> None:
                                             f"{leader_id}, vote {voted}, voters {replica.voters}")
 
 
-def _may_stand(node: NodeView) -> bool:
+def _may_campaign(node: NodeView) -> bool:
     """Return whether a node may campaign: it is a voter, or the record that removed it is not committed yet. Until then
     its vote may be needed to commit that record."""
     replica = node.raft.replica
@@ -119,7 +119,7 @@ def single_leader(node: NodeView, memory: Memory) -> None:
         memory.led_epoch = NOBODY
     elif memory.led_epoch != replica.epoch:
         memory.led_epoch, memory.leader_since_ms = replica.epoch, node.clock.now_ms
-        memory.heard_ms.clear()
+        memory.contact_ms.clear()
 
 
 def check_quorum(node: NodeView, memory: Memory) -> None:
@@ -129,7 +129,7 @@ def check_quorum(node: NodeView, memory: Memory) -> None:
     if not isinstance(replica.role, Leader):
         return
     now_ms = replica.now_ms
-    heard = [now_ms if replica.config.key.is_same(key) else memory.heard_ms.get(key.node_id, memory.leader_since_ms)
+    heard = [now_ms if replica.config.key.is_same(key) else memory.contact_ms.get(key.node_id, memory.leader_since_ms)
              for key in replica.voters.keys]
     silent_ms = now_ms - majority_value(heard)
     if silent_ms > replica.config.check_quorum_timeout_ms + CHECK_QUORUM_SLACK_MS:
@@ -309,12 +309,12 @@ def elected(node: NodeView, ledger: LedgerView) -> None:
 def led(node: NodeView, ledger: LedgerView) -> None:
     """Check that a state machine leads only when it has applied everything committed in earlier epochs (KAFKA-17333).
     Also ElectionSafety for all leaders."""
-    told = node.told
-    assert told is not None
-    ledger.elected(told.epoch, node.key)
-    needed = ledger.end_before_epoch(told.epoch)
+    reported = node.reported
+    assert reported is not None
+    ledger.elected(reported.epoch, node.key)
+    needed = ledger.end_before_epoch(reported.epoch)
     if node.applied < needed:
-        raise broken("LeadsWithEverything", f"{node} leads {told.epoch}, has applied {node.applied} of {needed}")
+        raise broken("LeadsWithEverything", f"{node} leads {reported.epoch}, has applied {node.applied} of {needed}")
 
 
 # --- when a message leaves or arrives ---------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ def answered(node: NodeView, question: Message, response: Message, saved: HardSt
         ledger.voted(node.key, question.epoch, question.candidate)
 
 
-def asks(node: NodeView, request: Message, memory: Memory, ledger: LedgerView) -> None:
+def sends(node: NodeView, request: Message, memory: Memory, ledger: LedgerView) -> None:
     """Check that the claims of a request are durable: a candidate's own vote, a follower's log. Also check that no
     epoch is raised without the consent of a majority, where all voters support pre-votes (KIP-996)."""
     saved, replica = node.saved, node.raft.replica
@@ -360,9 +360,9 @@ def asks(node: NodeView, request: Message, memory: Memory, ledger: LedgerView) -
 
 
 def receives(node: NodeView, question: Message | None, message: Message, source: int, memory: Memory) -> None:
-    """Record what `check_quorum` and `asks` need: which nodes fetched and which granted a pre-vote."""
+    """Record what `check_quorum` and `sends` need: which nodes fetched and which granted a pre-vote."""
     if isinstance(message, FetchRequest | FetchSnapshotRequest):
-        memory.heard_ms[source] = node.clock.now_ms
+        memory.contact_ms[source] = node.clock.now_ms
     if isinstance(question, VoteRequest) and question.pre_vote:
         consents = memory.consents.setdefault(question.epoch, {})
         if isinstance(message, VoteResponse):

@@ -30,10 +30,10 @@ SILENCE: Final = -3
 
 
 class Envelope(NamedTuple):
-    """A message under way. `asker`, `life`: the process that sent the request, and which of its lives. `called`: the id
-    under which it addressed `target`. `correlation`: that of the request."""
+    """A message under way. `requester`, `life`: the process that sent the request, and which of its lives. `called`:
+    the id under which it addressed `target`. `correlation`: that of the request."""
 
-    asker: int
+    requester: int
     life: int
     target: int
     called: int
@@ -123,45 +123,46 @@ class Network:
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
-    def ask(self, envelope: Envelope, request: Request) -> None:
-        asker, target = envelope.asker, envelope.target
+    def send_request(self, envelope: Envelope, request: Request) -> None:
+        requester, target = envelope.requester, envelope.target
         station = self.stations.get(target)
         is_new = isinstance(request, DiscoverRequest) or (isinstance(request, VoteRequest) and request.pre_vote)
-        if is_new and not self._both_know_pre_vote(asker, target):
+        if is_new and not self._both_know_pre_vote(requester, target):
             self._counts["pre-vote unsupported"] += isinstance(request, VoteRequest)
-            self._tell_lost(envelope, Loss.UNSUPPORTED)
+            self._report_lost(envelope, Loss.UNSUPPORTED)
         elif target < 0:
             self._counts["message to an address without a listener"] += 1
             if target == SLOWLY:
                 self._loop.after(self._random.randrange(1 + self.options.slow_address_ms * MILLISECOND),
-                                 self._tell_lost, envelope, Loss.DISCONNECTED)
+                                 self._report_lost, envelope, Loss.DISCONNECTED)
             elif target == NOWHERE:
-                self._tell_lost(envelope, Loss.DISCONNECTED)
+                self._report_lost(envelope, Loss.DISCONNECTED)
         elif station is None or not station.is_up:
             self._refuse(envelope)
         else:
-            self._carry(asker, target, envelope)
+            self._carry(requester, target, envelope)
 
     def answer(self, question: Envelope, response: Message) -> None:
-        self._carry(question.target, question.asker, question._replace(message=response, is_answer=True))
+        self._carry(question.target, question.requester, question._replace(message=response, is_answer=True))
 
-    def break_connections(self, target: int, asked: list[Envelope]) -> None:
-        """Break the connections to `target`, whose process has died. `asked`: unanswered requests of another node."""
-        for envelope in asked:
+    def break_connections(self, target: int, requests: list[Envelope]) -> None:
+        """Break the connections to `target`, whose process has died. `requests`: unanswered requests of another
+        node."""
+        for envelope in requests:
             if envelope.target == target:
                 self._refuse(envelope)
 
-    def _both_know_pre_vote(self, asker: int, target: int) -> bool:
+    def _both_know_pre_vote(self, requester: int, target: int) -> bool:
         station = self.stations.get(target)
-        return self.stations[asker].knows_pre_vote and (station is None or station.knows_pre_vote)
+        return self.stations[requester].knows_pre_vote and (station is None or station.knows_pre_vote)
 
     def _refuse(self, envelope: Envelope) -> None:
         if self._chance(self.options.refuse_per_mille):
-            self._tell_lost(envelope, Loss.DISCONNECTED)
+            self._report_lost(envelope, Loss.DISCONNECTED)
 
-    def _tell_lost(self, envelope: Envelope, loss: Loss) -> None:
+    def _report_lost(self, envelope: Envelope, loss: Loss) -> None:
         lost = envelope._replace(message=Lost(loss), is_answer=True)
-        self._loop.after(1 + self._delay_us(), self._arrive, envelope.target, envelope.asker, lost)
+        self._loop.after(1 + self._delay_us(), self._arrive, envelope.target, envelope.requester, lost)
 
     def _carry(self, source: int, target: int, envelope: Envelope) -> None:
         options = self.options

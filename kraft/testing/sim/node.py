@@ -17,7 +17,7 @@ from kraft.raft.config import RaftConfig
 from kraft.raft.messages import Message, Request, Response
 from kraft.raft.ports import Event
 from kraft.raft.raft import Raft
-from kraft.raft.ready import Answer, Ask, HardState, Leadership
+from kraft.raft.ready import Answer, HardState, Leadership, OutgoingRequest
 from kraft.raft.records import ControlRecord, KRaftVersion, Voters
 from kraft.raft.replica import Ports
 from kraft.raft.roles import Leader
@@ -27,7 +27,6 @@ from kraft.raft.voters import Assignment
 from kraft.runtime.raft_driver import RaftDriver
 from kraft.testing.sim.batches import Batch, Contents, Value, next_chain
 from kraft.testing.sim.clock import Clock
-from kraft.testing.sim.courier import Courier
 from kraft.testing.sim.disk import Disk, DiskError
 from kraft.testing.sim.event_loop import EventLoop
 from kraft.testing.sim.flusher import Flusher
@@ -35,6 +34,7 @@ from kraft.testing.sim.log import DamagedLogError, SimLog
 from kraft.testing.sim.loop import Loop
 from kraft.testing.sim.network import Envelope, Network
 from kraft.testing.sim.options import MILLISECOND, Options
+from kraft.testing.sim.peer_sender import PeerSender
 from kraft.testing.sim.snapshots import SimSnapshots, SnapshotContents, drawn_size
 from kraft.testing.sim.violation import ViolationError
 from kraft_native.errors import CorruptFileError, UnsupportedVersionError
@@ -45,7 +45,7 @@ TICKS_MAX: Final = 50
 LEAVE_SECONDS: Final = 2.0
 """Time for which a node that stops waits until the others know that."""
 
-HEARS_LATE_ODDS: Final = 4
+LEARNS_LATE_ODDS: Final = 4
 """One flush out of this many is reported to the loop late."""
 
 TURN_STAYS_ODDS: Final = 4
@@ -69,7 +69,7 @@ class Watcher(Protocol):
     def appended(self, node: "Node", batch: Batch) -> None: ...
     def applied(self, node: "Node", high_watermark: int) -> None: ...
     def led(self, node: "Node") -> None: ...
-    def asks(self, node: "Node", request: Request) -> None: ...
+    def sends(self, node: "Node", request: Request) -> None: ...
     def answers(self, node: "Node", question: Message, response: Response) -> None: ...
     def receives(self, node: "Node", question: Message | None, envelope: Envelope) -> None: ...
     def traced(self, node: "Node", event: Event) -> None: ...
@@ -95,7 +95,7 @@ class _Process:
     log: SimLog
     snapshots: SimSnapshots
     loop: EventLoop
-    courier: Courier
+    sender: PeerSender
     flusher: Flusher
     questions: dict[int, Envelope]
     raft: Raft = field(init=False)
@@ -131,7 +131,7 @@ class Node:
         self.applied = 0
         self.state = 0
         self.saved: HardState = HardState()
-        self.told: Leadership | None = None
+        self.reported: Leadership | None = None
         self.leads_epoch = NOBODY
         self._saving: HardState | None = None
         self._saves = 0
@@ -206,14 +206,14 @@ class Node:
     def _run(self, log: SimLog, snapshots: SimSnapshots) -> None:
         life, watcher, clock = self.life, self._around.watcher, self.clock
         loop = EventLoop(self._around.loop, clock, lambda callback: self.enter(life, self._on_time, callback))
-        courier = Courier(self._envelope, lambda envelope: self.send(self._ask, envelope), self.count, loop,
-                          lambda: clock.now_ms)
-        flusher = Flusher(log, self, lambda: self._ask(courier.leave()))
-        process = self._process = _Process(log, snapshots, loop, courier, flusher, {})
+        sender = PeerSender(self._envelope, lambda envelope: self.send(self._send_request, envelope), self.count, loop,
+                            lambda: clock.now_ms)
+        flusher = Flusher(log, self, lambda: self._send_request(sender.leave()))
+        process = self._process = _Process(log, snapshots, loop, sender, flusher, {})
         ports = Ports(log, snapshots, self._random, lambda event: watcher.traced(self, event))
         process.raft = Raft(self.config, self.saved, ports, clock.now_ms)
         process.driver = RaftDriver(
-            process.raft, flusher, self, write_hard_state=self._save, courier=courier, answer=self._answer,
+            process.raft, flusher, self, write_hard_state=self._save, sender=sender, answer=self._answer,
             clock=lambda: clock.now_ms, on_failure=self._failed, loop=loop, read_event=flusher.read_event)
         watcher.started(self)
         self.enter(life, process.driver.start)
@@ -244,7 +244,7 @@ class Node:
         for number in stations:
             other = stations[number]
             if isinstance(other, Node) and other.is_up and other is not self:
-                self._around.network.break_connections(self.id, other.asked)
+                self._around.network.break_connections(self.id, other.unanswered)
 
     def replace_disk(self, config: RaftConfig) -> None:
         """Replace the disk with an empty one, which has a new directory id."""
@@ -258,10 +258,10 @@ class Node:
         self.config = config
 
     @property
-    def asked(self) -> list[Envelope]:
+    def unanswered(self) -> list[Envelope]:
         """Unanswered requests of this node."""
         assert self._process is not None
-        return list(self._process.courier.asked.values())
+        return list(self._process.sender.unanswered.values())
 
     def pause(self) -> None:
         self.is_paused = True
@@ -367,14 +367,14 @@ class Node:
         process = self._process
         assert process is not None
         if envelope.is_answer:
-            question = process.courier.asked.pop(envelope.correlation, None)
+            question = process.sender.unanswered.pop(envelope.correlation, None)
             self._around.watcher.receives(self, None if question is None else question.message, envelope)
-            process.courier.deliver(envelope, process.driver)
+            process.sender.deliver(envelope, process.driver)
         else:
             self._around.watcher.receives(self, None, envelope)
             self._next_question += 1
             process.questions[self._next_question] = envelope
-            process.driver.step(envelope.asker, self._next_question, envelope.message)
+            process.driver.step(envelope.requester, self._next_question, envelope.message)
 
     def propose(self, value: Value) -> OffsetAndEpoch:
         """Append a value as the leader. Raises `NotLeaderError`, or `DiskError`, which has ended the process."""
@@ -448,33 +448,33 @@ class Node:
         self._around.watcher.answers(self, question.message, response)
         self._around.network.answer(question, response)
 
-    def _envelope(self, ask: Ask, number: int) -> Envelope:
-        target = ask.node_id if ask.address is None else self._around.network.at(ask.address)
-        return Envelope(self.id, self.life, target, ask.node_id, number, ask.request, is_answer=False)
+    def _envelope(self, outgoing: OutgoingRequest, number: int) -> Envelope:
+        target = outgoing.node_id if outgoing.address is None else self._around.network.at(outgoing.address)
+        return Envelope(self.id, self.life, target, outgoing.node_id, number, outgoing.request, is_answer=False)
 
-    def _ask(self, envelope: Envelope) -> None:
+    def _send_request(self, envelope: Envelope) -> None:
         assert self._process is not None
         request = envelope.message
         assert isinstance(request, Request)
-        self._around.watcher.asks(self, request)
-        self._process.courier.asked[envelope.correlation] = envelope
-        self._around.network.ask(envelope, request)
+        self._around.watcher.sends(self, request)
+        self._process.sender.unanswered[envelope.correlation] = envelope
+        self._around.network.send_request(envelope, request)
 
     def begin_flush(self, ended: Callable[[], None]) -> None:
         """See `Host`."""
         self._meet(Moment.FLUSHES)
         self._around.loop.after(self.flush_us(), self.enter_thread, self.life, ended)
 
-    def tell_loop(self) -> None:
+    def notify_loop(self) -> None:
         """See `Host`. When the report is late, the answer to a message that left with the flush may arrive first."""
         options = self._around.options
-        if self._random.randrange(HEARS_LATE_ODDS):
-            self.enter(self.life, self._hear_of_flushes)
+        if self._random.randrange(LEARNS_LATE_ODDS):
+            self.enter(self.life, self._learn_of_flushes)
         else:
             late_us = 1 + 2 * (options.delay_ms + options.jitter_ms) * MILLISECOND
-            self._around.loop.after(self._random.randrange(late_us), self.enter, self.life, self._hear_of_flushes)
+            self._around.loop.after(self._random.randrange(late_us), self.enter, self.life, self._learn_of_flushes)
 
-    def _hear_of_flushes(self) -> None:
+    def _learn_of_flushes(self) -> None:
         process = self._process
         assert process is not None
         if process.flusher.is_readable and process.loop.reader is not None:
@@ -504,17 +504,17 @@ class Node:
         self._take_role()
 
     def leadership(self, leadership: Leadership) -> None:
-        self.told = leadership
+        self.reported = leadership
         if leadership.role is Role.LEADER:
             self._meet(Moment.LEADS)
         self._take_role()
 
     def _take_role(self) -> None:
-        told = self.told
-        if told is None or told.role is not Role.LEADER:
+        reported = self.reported
+        if reported is None or reported.role is not Role.LEADER:
             self.leads_epoch = NOBODY
-        elif self.applied > told.epoch_start and self.leads_epoch != told.epoch:
-            self.leads_epoch = told.epoch
+        elif self.applied > reported.epoch_start and self.leads_epoch != reported.epoch:
+            self.leads_epoch = reported.epoch
             self._around.watcher.led(self)
 
     def _apply(self, high_watermark: int) -> None:
@@ -526,7 +526,7 @@ class Node:
         self.applied, self.state = snapshot.offset, self.disk.snapshots[snapshot].chain
 
     def installed(self, snapshot: OffsetAndEpoch) -> None:
-        if self.told is not None and self.told.role is Role.LEADER:
+        if self.reported is not None and self.reported.role is Role.LEADER:
             raise ViolationError("LeaderNeverLoadSnapshot", f"leader {self} is told to load {snapshot}")
         self.count("snapshot installed")
         self._load(snapshot)

@@ -41,7 +41,7 @@ class Operator:
     def __init__(self, cluster: Cluster, random: Random) -> None:
         self._cluster = cluster
         self._random = random
-        self._asked = 0
+        self._request_number = 0
         self._quiet_from_us = 0
         self._lost_us = -QUIET_US
         self.is_rolling = True
@@ -51,11 +51,11 @@ class Operator:
         if isinstance(envelope.message, ChangeVotersResponse):
             self._cluster.counts[f"change answered: {envelope.message.error.name}"] += 1
 
-    def _ask(self, node: Node, request: Request) -> None:
-        self._asked += 1
+    def _send_request(self, node: Node, request: Request) -> None:
+        self._request_number += 1
         self._quiet_from_us = self._cluster.loop.now_us + QUIET_US
-        self._cluster.network.ask(
-            Envelope(CLIENT_ID, self.life, node.id, node.id, self._asked, request, is_answer=False), request)
+        self._cluster.network.send_request(
+            Envelope(CLIENT_ID, self.life, node.id, node.id, self._request_number, request, is_answer=False), request)
 
     # --- voters ------------------------------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ class Operator:
 
     def _add(self, leader: Node, key: ReplicaKey) -> bool:
         self._cluster.counts["voter to add"] += 1
-        self._ask(leader, AddVoterRequest(
+        self._send_request(leader, AddVoterRequest(
             cluster_id=CLUSTER_ID, voter=Voter(key, (self._cluster.address_of(key.node_id),)), timeout_ms=TIMEOUT_MS,
             ack_when_committed=self._random.random() < 0.7))
         return True
@@ -85,7 +85,7 @@ class Operator:
         if len(voters.keys) == 1 or not self._has_majority(voters.without(key)):
             return False
         self._cluster.counts["voter to remove"] += 1
-        self._ask(leader, RemoveVoterRequest(cluster_id=CLUSTER_ID, voter=key))
+        self._send_request(leader, RemoveVoterRequest(cluster_id=CLUSTER_ID, voter=key))
         return True
 
     def reassign(self) -> bool:
@@ -102,7 +102,7 @@ class Operator:
             if not self._will_last(targets):
                 return False
         self._cluster.counts["reassignment" if targets else "reassignment stopped"] += 1
-        self._ask(leader, ReassignVotersRequest(cluster_id=CLUSTER_ID, targets=targets, timeout_ms=TIMEOUT_MS))
+        self._send_request(leader, ReassignVotersRequest(cluster_id=CLUSTER_ID, targets=targets, timeout_ms=TIMEOUT_MS))
         return True
 
     def _will_last(self, targets: tuple[int, ...]) -> bool:
@@ -114,7 +114,8 @@ class Operator:
     def stop_reassigning(self) -> None:
         leader = self._cluster.leader()
         if leader is not None:
-            self._ask(leader, ReassignVotersRequest(cluster_id=CLUSTER_ID, targets=None, timeout_ms=TIMEOUT_MS))
+            self._send_request(
+                leader, ReassignVotersRequest(cluster_id=CLUSTER_ID, targets=None, timeout_ms=TIMEOUT_MS))
 
     def restore(self) -> bool:
         """Remove lost voters, one change at a time, and stop a reassignment that would wait indefinitely. Such a

@@ -27,7 +27,7 @@ from kraft.testing.sim.violation import ViolationError
 
 STEP: Final = Struct("<QQ")
 LOOK_EVERY_US: Final = SECOND // 2
-TELL_US: Final = 100 * MILLISECOND
+CATCH_UP_US: Final = 100 * MILLISECOND
 CHUNK_US: Final = 3 * MILLISECOND // 2
 """Longest time to fetch a chunk of a snapshot when everything is healed."""
 HEALED: Final = (
@@ -153,12 +153,12 @@ class World:
 
     def calm(self) -> None:
         """Check a converged quorum that has no faults any more."""
-        self._tell_idle()
+        self._await_idle_replicas()
         self._move_unnoticed()
 
     def _move_unnoticed(self) -> None:
-        """NobodyStandsNeedlessly: a follower that restarts at another address in a quorum without faults reports it to
-        the leader. No node campaigns meanwhile (KAFKA-19400)."""
+        """NobodyCampaignsNeedlessly: a follower that restarts at another address in a quorum without faults reports it
+        to the leader. No node campaigns meanwhile (KAFKA-19400)."""
         leader = self.cluster.leader()
         assert leader is not None
         followers = [node for node in self.cluster.nodes if node is not leader and node.raft.replica.is_voter]
@@ -168,30 +168,30 @@ class World:
         follower.kill(power=False, why="moves")
         self.cluster.move(follower)
         follower.start()
-        stood = self._times_stood()
+        campaigns = self._campaign_count()
         self._run_until(self.loop.now_us + 3 * self.cluster.options.fetch_timeout_ms * MILLISECOND)
-        if self._times_stood() != stood:
-            raise ViolationError("NobodyStandsNeedlessly", f"{follower} moved, and somebody stood for election")
+        if self._campaign_count() != campaigns:
+            raise ViolationError("NobodyCampaignsNeedlessly", f"{follower} moved, and somebody stood for election")
 
-    def _times_stood(self) -> int:
+    def _campaign_count(self) -> int:
         return sum(number for (_, _, role), number in self.transitions.items() if role == Role.PROSPECTIVE.value)
 
-    def _tell_idle(self) -> None:
+    def _await_idle_replicas(self) -> None:
         """HighWatermarkIsTold: a commit while nothing else happens is announced at once, not with the next record or
         after a Fetch's maximum wait (KAFKA-13959). A node that is referred to a snapshot of it, because the leader's
         log was trimmed meanwhile, may take the time to fetch that snapshot."""
         leader = self.cluster.leader()
         assert leader is not None
         self.clients.propose(0)
-        self._run_until(self.loop.now_us + TELL_US)
+        self._run_until(self.loop.now_us + CATCH_UP_US)
         end = leader.log.end           # a voter that had to catch up first may be added at the last moment
-        self._run_until(self.loop.now_us + TELL_US)
+        self._run_until(self.loop.now_us + CATCH_UP_US)
         for node in self.cluster.nodes:
             role = node.raft.replica.role
             is_fetching = isinstance(role, Follower) and role.download and role.download.snapshot.offset >= end.offset
             if node.applied < end.offset and not is_fetching:
                 raise ViolationError("HighWatermarkIsTold",
-                                     f"{node} has applied {node.applied} of {end}, {TELL_US} us later")
+                                     f"{node} has applied {node.applied} of {end}, {CATCH_UP_US} us later")
 
     def _look_closely(self) -> None:
         for node in self.cluster.up():
@@ -236,14 +236,14 @@ class World:
     def led(self, node: Node) -> None:
         invariants.led(node, self.ledger)
 
-    def asks(self, node: Node, request: Request) -> None:
-        invariants.asks(node, request, self.memory(node), self.ledger)
+    def sends(self, node: Node, request: Request) -> None:
+        invariants.sends(node, request, self.memory(node), self.ledger)
 
     def answers(self, node: Node, question: Message, response: Response) -> None:
         invariants.answered(node, question, response, node.saved, self.ledger)
 
     def receives(self, node: Node, question: Message | None, envelope: Envelope) -> None:
-        source = envelope.target if envelope.is_answer else envelope.asker
+        source = envelope.target if envelope.is_answer else envelope.requester
         invariants.receives(node, question, envelope.message, source, self.memory(node))
 
     def traced(self, node: Node, event: Event) -> None:

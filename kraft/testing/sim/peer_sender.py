@@ -1,4 +1,4 @@
-"""Transport of a node's requests to other nodes: `Courier`, on the simulated network. It has the guarantees of
+"""`PeerSender`: transport of a node's requests to other nodes, on the simulated network. It has the guarantees of
 `kraft.runtime.peers` and its pauses before a new attempt at an address. It delivers more: also late answers, and the
 same answer twice."""
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from kraft.raft.messages import FetchRequest, FetchResponse, Loss, Lost, Message, Response
-from kraft.raft.ready import Ask
+from kraft.raft.ready import OutgoingRequest
 from kraft.raft.types import Endpoint
 from kraft.runtime.peers import pause_seconds
 from kraft.runtime.raft_driver import Loop, RaftDriver
@@ -23,16 +23,16 @@ class _Line:
     failed_ms: int = 0
 
 
-class Courier:
-    """Courier of one process. It identifies requests by number: the core's correlation, or a negative number where the
+class PeerSender:
+    """Sender of one process. It identifies requests by number: the core's correlation, or a negative number where the
     core learns of them later.
 
-    `envelope(ask, number)` creates the envelope of a request. `send` puts it on the network, at once or when the
-    process may send. `asked`: requests that have left and are not answered. `count` counts notable events. `now_ms` is
-    the clock of the process.
+    `envelope(outgoing, number)` creates the envelope of a request. `send` puts it on the network, at once or when the
+    process may send. `unanswered`: requests that have left and are not answered. `count` counts notable events.
+    `now_ms` is the clock of the process.
     """
 
-    def __init__(self, envelope: Callable[[Ask, int], Envelope], send: Callable[[Envelope], None],
+    def __init__(self, envelope: Callable[[OutgoingRequest, int], Envelope], send: Callable[[Envelope], None],
                  count: Callable[[str], None], loop: Loop, now_ms: Callable[[], int]) -> None:
         self._loop = loop
         self._now_ms = now_ms
@@ -40,7 +40,7 @@ class Courier:
         self._envelope = envelope
         self._send = send
         self._count = count
-        self.asked: dict[int, Envelope] = {}
+        self.unanswered: dict[int, Envelope] = {}
         self._waiting: dict[int, int] = {}
         """Number of the last unanswered request to each node."""
         self._prepared: Envelope | None = None
@@ -48,7 +48,7 @@ class Courier:
         """Last answer to a Fetch, if the next one may differ from it only in high watermark and records."""
         self._followed: int | None = None
         """Number of the Fetch whose answer may be accepted without the core."""
-        self._following: Ask | None = None
+        self._following: OutgoingRequest | None = None
         self._chain: FetchChain | None = None
         """`_following` is the first of those Fetches, and `_chain` accepts their answers."""
         self._unnamed = 0
@@ -56,58 +56,58 @@ class Courier:
         self._named = 0, 0
         """Number of the last such Fetch that the core knows meanwhile, and its correlation in the core."""
 
-    def ask(self, ask: Ask) -> None:
-        self._waiting[ask.node_id] = ask.correlation
-        line = self._lines.get(ask.node_id)
-        if line is None or line.address != ask.address:
-            line = self._lines[ask.node_id] = _Line(ask.address)
+    def send(self, outgoing: OutgoingRequest) -> None:
+        self._waiting[outgoing.node_id] = outgoing.correlation
+        line = self._lines.get(outgoing.node_id)
+        if line is None or line.address != outgoing.address:
+            line = self._lines[outgoing.node_id] = _Line(outgoing.address)
         pause = pause_seconds(line.failures) - (self._now_ms() - line.failed_ms) / 1000 if line.failures else 0.0
         if pause <= 0:
-            self._send(self._envelope(ask, ask.correlation))
+            self._send(self._envelope(outgoing, outgoing.correlation))
         else:
             self._count("reconnect pause")
-            self._loop.call_later(pause, lambda: self._send_paused(ask))
+            self._loop.call_later(pause, lambda: self._send_paused(outgoing))
 
-    def _send_paused(self, ask: Ask) -> None:
+    def _send_paused(self, outgoing: OutgoingRequest) -> None:
         """Send the request at the end of the pause, unless another one has replaced it."""
-        if self._waiting.get(ask.node_id) == ask.correlation:
-            self._send(self._envelope(ask, ask.correlation))
+        if self._waiting.get(outgoing.node_id) == outgoing.correlation:
+            self._send(self._envelope(outgoing, outgoing.correlation))
 
-    def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
-        line = self._lines.get(ask.node_id)
-        if ask.node_id in self._waiting or (line is not None and line.failures > 0):
+    def prepare(self, outgoing: OutgoingRequest) -> tuple[int, bytes] | None:
+        line = self._lines.get(outgoing.node_id)
+        if outgoing.node_id in self._waiting or (line is not None and line.failures > 0):
             return None
-        self._prepared = self._envelope(ask, ask.correlation)
+        self._prepared = self._envelope(outgoing, outgoing.correlation)
         return -1, b""
 
-    def follow(self, ask: Ask, chain: FetchChain) -> None:
-        self._chain, self._following = chain, ask
-        last, request = self._last, ask.request
+    def follow(self, outgoing: OutgoingRequest, chain: FetchChain) -> None:
+        self._chain, self._following = chain, outgoing
+        last, request = self._last, outgoing.request
         assert isinstance(request, FetchRequest)
-        if last is not None and (last.epoch, last.leader_id) == (request.epoch, ask.node_id):
-            self._followed = ask.correlation
+        if last is not None and (last.epoch, last.leader_id) == (request.epoch, outgoing.node_id):
+            self._followed = outgoing.correlation
 
     def next_fetch(self, end_offset: int, high_watermark: int) -> tuple[int, bytes]:
         """Prepare the next Fetch; see `FetchChain`."""
-        ask = self._following
-        assert ask is not None
-        assert isinstance(ask.request, FetchRequest)
+        outgoing = self._following
+        assert outgoing is not None
+        assert isinstance(outgoing.request, FetchRequest)
         self._count("fetch without the core")
         self._unnamed -= 1
         self._followed = self._unnamed
-        request = replace(ask.request, fetch_offset=end_offset, high_watermark=high_watermark)
-        self._prepared = self._envelope(ask._replace(request=request), self._unnamed)
+        request = replace(outgoing.request, fetch_offset=end_offset, high_watermark=high_watermark)
+        self._prepared = self._envelope(outgoing._replace(request=request), self._unnamed)
         return -1, b""
 
-    def unfollow(self, ask: Ask) -> None:  # noqa: ARG002 - only one exists
+    def unfollow(self, outgoing: OutgoingRequest) -> None:  # noqa: ARG002 - only one exists
         if self._followed is not None and self._followed < 0:
             self._named = self._followed, 0
         self._followed = None
 
-    def has_left(self, ask: Ask) -> None:
-        self._waiting[ask.node_id] = ask.correlation
+    def has_left(self, outgoing: OutgoingRequest) -> None:
+        self._waiting[outgoing.node_id] = outgoing.correlation
         if self._named[1] == 0:
-            self._named = self._named[0], ask.correlation
+            self._named = self._named[0], outgoing.correlation
 
     def leave(self) -> Envelope:
         """Return the prepared request; the flusher's thread sends it."""
