@@ -27,7 +27,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     keys = np.cumsum(source.integers(1, 300, entries)).astype(np.int64)
     wanted = source.integers(0, keys[-1], bench.count(LOOKUPS))
     one_by_one = native("lookups")
-    title = f"look up a random offset in {entries:,} index entries"
+    title = f"find a random offset in {entries:,} index entries"
     if bench.wants(title):
         offsets = OffsetIndex.open_sealed(offset_file(bench.fresh("offset.index"), keys), 0)
         yield row(bench, f"{title}, one a call", functools.partial(one_by_one.find_offsets, offsets, wanted), 100.0)
@@ -35,7 +35,7 @@ def rows(bench: Bench) -> Iterator[Row]:
                   functools.partial(one_by_one.find_offsets_in_turn, offsets, wanted))
         yield row(bench, f"{title}, many in one call",
                   functools.partial(offsets.find_many, wanted, np.empty_like(wanted)), 100.0)
-    title = f"look up a random time in {entries:,} index entries"
+    title = f"find a random time in {entries:,} index entries"
     if bench.wants(title):
         times = TimeIndex.open_sealed(time_file(bench.fresh("time.index"), keys), 0)
         wanted += START_MS

@@ -246,7 +246,7 @@ class LogDir:
             return meta
         for name, wanted, found in (("node_id", node_id, meta.node_id), ("cluster_id", cluster_id, meta.cluster_id)):
             if wanted is not None and found is not None and wanted != found:
-                raise InvalidArgumentError(f"{name}: {wanted!r} was asked for, but {self.path} belongs to {found!r}")
+                raise InvalidArgumentError(f"{name}: {wanted!r} was requested, but {self.path} belongs to {found!r}")
         return meta
 
     def _read(self, name: str, here: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:

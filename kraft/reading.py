@@ -183,7 +183,7 @@ class Place:
         truncated."""
         while True:
             generation = log.truncation_generation
-            settled = generation == self._generation or self._look_back(log, isolation)
+            settled = generation == self._generation or self._refresh(log, isolation)
             piece = log.read(self.offset, max_bytes, isolation)
             if log.truncation_generation == generation:
                 if settled:
@@ -201,7 +201,7 @@ class Place:
         if batch is not None:
             self._last = identity_of(batch)
 
-    def _look_back(self, log: Readable, isolation: Isolation) -> bool:
+    def _refresh(self, log: Readable, isolation: Isolation) -> bool:
         """Check after a truncation that the log still holds the last batch. False means that this is not visible yet.
         Raises `OffsetOutOfRangeError` when other records have replaced it."""
         if self._last is None or self._last[1] < log.log_start_offset:

@@ -29,8 +29,8 @@ def free_ports(count: int) -> list[int]:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         start = int(file.read() or FIRST)
-        in_turn = (*range(start, AFTER_LAST), *range(FIRST, start))
-        ports = list(itertools.islice(filter(_is_free, in_turn), count))
+        in_order = (*range(start, AFTER_LAST), *range(FIRST, start))
+        ports = list(itertools.islice(filter(_is_free, in_order), count))
         if len(ports) < count:
             raise RuntimeError(f"{len(ports)} of the ports {FIRST} to {AFTER_LAST - 1} are free, not {count}")
         file.truncate(0)

@@ -58,7 +58,7 @@ def test_the_slowest_against_its_baseline_is_first_and_what_changed_is_listed() 
     assert found == [("slower", 3.0), ("same", 1.0), ("faster", 0.5)]
     out = io.StringIO()
     report(run, baseline, 1.25, Console(file=out, width=120))
-    told = out.getvalue()
-    assert "3 benchmarks compared; median of the ratios, run to baseline: 1.00" in told
-    assert "slower" in told and "faster" in told and "same" not in told
-    assert "new: 1, such as new" in told and "not in this run: 1, such as old" in told
+    printed = out.getvalue()
+    assert "3 benchmarks compared; median of the ratios, run to baseline: 1.00" in printed
+    assert "slower" in printed and "faster" in printed and "same" not in printed
+    assert "new: 1, such as new" in printed and "not in this run: 1, such as old" in printed

@@ -128,7 +128,7 @@ def test_there_are_rows() -> None:
 
 
 @pytest.mark.parametrize("row", rows(), ids=str)
-def test_nothing_is_empty_and_everything_is_there(row: Row) -> None:
+def test_nothing_is_empty_and_everything_exists(row: Row) -> None:
     assert row.section
     assert row.rule
     assert named(row.code)
@@ -160,11 +160,11 @@ def not_there(page: str) -> Iterator[str]:
     yield from (link for link in re.findall(r"\]\(([^)]+)\)", page) if not (CORE_PAGE.parent / link).is_file())
 
 
-def test_the_page_of_the_core_names_what_is_there() -> None:
+def test_the_page_of_the_core_names_every_module() -> None:
     page = CORE_PAGE.read_text().replace("```", "")
     assert list(not_there(page)) == []
-    told = {re.split(r"[./]", name.removesuffix(".py"))[-1] for name in named(page)}
-    assert sorted({path.stem for path in (ROOT / "kraft" / "raft").glob("[a-z]*.py")} - told) == []
+    covered = {re.split(r"[./]", name.removesuffix(".py"))[-1] for name in named(page)}
+    assert sorted({path.stem for path in (ROOT / "kraft" / "raft").glob("[a-z]*.py")} - covered) == []
 
 
 def test_what_a_page_names_wrongly_is_found() -> None:

@@ -112,11 +112,11 @@ def test_every_module_has_its_tests() -> None:
 
 
 def test_each_breach_is_found() -> None:
-    table = {"scan": ("native/test_scan",), "batch": ("native/test_batch",), "gone": (), "log": ("native/test_crc",)}
+    table = {"scan": ("native/test_scan",), "batch": ("native/test_batch",), "absent": (), "log": ("native/test_crc",)}
     assert list(untested(["scan", "batch", "log", "crc"], {"batch"}, table)) == [
         "crc: no test_crc.py, and no entry",
         "scan: native/test_scan does not exist",
         "batch: has a test file of its name, and an entry",
-        "gone: no such module",
+        "absent: no such module",
         "log: native/test_crc does not reach it",
     ]

@@ -33,9 +33,9 @@ def test_nothing_is_missing(include: str) -> None:
 ])
 def test_each_is_named_with_what_installs_it(include: str, version: tuple[int, int], headers: bool, modules: set[str],
                                              compiler: str, install: list[str]) -> None:
-    told = missing(version, include if headers else "/no/such/directory", modules, compiler)
-    assert len(told) == len(install)
-    assert all(command in line for command, line in zip(install, told, strict=True))
+    steps = missing(version, include if headers else "/no/such/directory", modules, compiler)
+    assert len(steps) == len(install)
+    assert all(command in line for command, line in zip(install, steps, strict=True))
 
 
 def make(*arguments: str, path: str) -> subprocess.CompletedProcess[str]:
@@ -62,5 +62,5 @@ def test_a_python_with_a_number_comes_before_the_systems(tmp_path: Path) -> None
     (tmp_path / "sh").symlink_to("/bin/sh")
     for name in ("python3", "python3.12", "python3.14"):
         (tmp_path / name).symlink_to(sys.executable)
-    told = make("--dry-run", "preflight", f"VENV={tmp_path / 'venv'}", path=str(tmp_path)).stdout
-    assert f"{tmp_path}/python3.12 tools/preflight.py" in told
+    steps = make("--dry-run", "preflight", f"VENV={tmp_path / 'venv'}", path=str(tmp_path)).stdout
+    assert f"{tmp_path}/python3.12 tools/preflight.py" in steps

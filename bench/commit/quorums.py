@@ -143,7 +143,7 @@ class KraftQuorum:
         try:
             event = self.events.get(timeout=timeout)
         except queue.Empty:
-            raise RuntimeError(f"the quorum told nothing in {timeout:g} s") from None
+            raise RuntimeError(f"the quorum reported nothing in {timeout:g} s") from None
         if event["event"] == "ready":
             self.replicas[event["node"]].port = event["port"]
         elif event["event"] == "leads" and event["epoch"] > self.epoch:
@@ -227,10 +227,10 @@ class EtcdQuorum:
         request = urllib.request.Request(f"{client}/v3/maintenance/status", b"{}")
         try:
             with urllib.request.urlopen(request, timeout=1) as answer:
-                told = json.load(answer)
+                status = json.load(answer)
         except OSError:
             return False
-        return bool(told.get("leader")) and told["leader"] == told["header"]["member_id"]
+        return bool(status.get("leader")) and status["leader"] == status["header"]["member_id"]
 
     @property
     def pids(self) -> list[int]:

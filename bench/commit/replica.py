@@ -40,7 +40,7 @@ from kraft.runtime.raft_log import Proposal
 LENGTH: Final = struct.Struct(">I")
 
 
-def tell(**fields: object) -> None:
+def report(**fields: object) -> None:
     """Print one event. Times are of the monotonic clock, which all processes share."""
     print(json.dumps({**fields, "at": time.monotonic()}), flush=True)
 
@@ -89,14 +89,14 @@ class Proposer:
             self._established = False
         self._leading = leadership if leads else None
         if leadership.role is Role.FOLLOWER:
-            tell(event="follows", node=self._node_id, leader=leadership.leader_id, epoch=leadership.epoch)
+            report(event="follows", node=self._node_id, leader=leadership.leader_id, epoch=leadership.epoch)
         self._establish()
 
     def _establish(self) -> None:
         leading = self._leading
         if leading is not None and not self._established and self._high_watermark > leading.epoch_start:
             self._established = True
-            tell(event="leads", node=self._node_id, epoch=leading.epoch)
+            report(event="leads", node=self._node_id, epoch=leading.epoch)
 
     def propose(self, payloads: list[bytes]) -> int:
         """Propose the payloads and return the log end behind them. Raises `NotLeaderError` on a node that does not
@@ -135,7 +135,7 @@ class Proposer:
             self._propose_own(done)
         elif self._measures and not own:
             self._measures = False
-            tell(event="measured", node=self._node_id, **self._latencies.summary(now_ns - self._began_ns))
+            report(event="measured", node=self._node_id, **self._latencies.summary(now_ns - self._began_ns))
 
 
 class Front(asyncio.Protocol):
@@ -221,7 +221,7 @@ def main(file: Path | None, data: Path | None, assignments: tuple[str, ...]) -> 
 async def _serve(proposer: Proposer, node: AnyNode) -> None:
     server = await asyncio.get_running_loop().create_server(lambda: Front(proposer), "127.0.0.1", 0)
     Orders(proposer, node)
-    tell(event="ready", node=node.config.node_id, port=server.sockets[0].getsockname()[1])
+    report(event="ready", node=node.config.node_id, port=server.sockets[0].getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ PARTITIONS: Final = 10_000
 TOPICS: Final = 100
 SETTLE_SECONDS: Final = 2.0
 WAIT_SECONDS: Final = 300.0
-ASK_SECONDS: Final = 0.002
+POLL_SECONDS: Final = 0.002
 CHANGES: Final = 15
 
 
@@ -72,7 +72,7 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
     while not condition():
         if time.monotonic() > until:
             raise RuntimeError(f"{what}: not in {WAIT_SECONDS:g} s")
-        time.sleep(ASK_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def topics_at(address: str, names: list[str]) -> list[MetadataResponseTopic]:
@@ -133,12 +133,12 @@ def move(make: Make, home: Path, data_bytes: int) -> tuple[float, ...]:
         started = time.monotonic()
         wait_for(lambda: stream.flows_since(started), "acknowledged")
         time.sleep(SETTLE_SECONDS)
-        asked = ReassignableTopic(name=name, partitions=[
+        reassigned = ReassignableTopic(name=name, partitions=[
             ReassignablePartition(partition_index=each.partition_index,
                                   replicas=[node_id % NODES + 1 for node_id in each.replica_nodes])
             for each in client.metadata([name]).topics[0].partitions])
         began = time.monotonic()
-        answer = client.controller().send(AlterPartitionReassignmentsRequest(topics=[asked], timeout_ms=30_000),
+        answer = client.controller().send(AlterPartitionReassignmentsRequest(topics=[reassigned], timeout_ms=30_000),
                                           AlterPartitionReassignmentsResponse)
         if answer.error_code or any(each.error_code for each in answer.responses[0].partitions):
             raise RuntimeError(f"{cluster.name}: the moves were refused: {answer}")
@@ -183,7 +183,7 @@ def change(cluster: AnyCluster) -> float:
         while left:
             left = [each for each in left if each.metadata([name]).topics[0].error_code]
             if time.monotonic() - began > WAIT_SECONDS:
-                raise RuntimeError(f"{name}: not told of in {WAIT_SECONDS:g} s")
+                raise RuntimeError(f"{name}: not announced in {WAIT_SECONDS:g} s")
         return time.monotonic() - began
     finally:
         for each in clients:

@@ -20,7 +20,7 @@ from tests.ports import free_ports
 
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
-ASK_PAUSE_SECONDS = 0.005
+POLL_PAUSE_SECONDS = 0.005
 HEAP = "1g"
 # Not the default of 15 s: the cleaner must begin within the time of one measurement.
 CLEANER_BACKOFF_MS = 1000
@@ -155,7 +155,7 @@ def await_brokers(addresses: Sequence[str], processes: Sequence[Process], count:
         left = [address for address in left if _brokers(address) < count]
         if not left:
             return time.monotonic() - begin
-        time.sleep(ASK_PAUSE_SECONDS)
+        time.sleep(POLL_PAUSE_SECONDS)
     raise RuntimeError(f"{left[0]}: not ready in {START_SECONDS:g} s")
 
 

@@ -69,17 +69,17 @@ def test_produce_one_record(benchmark, parts, version, acks):
     measure(benchmark, 0, version, lambda reply: handler.handle_bytes(reply, body))
 
 
-@pytest.mark.parametrize("ask", [False, True], ids=["", "asking what is in memory"])
+@pytest.mark.parametrize("checks_memory", [False, True], ids=["", "checking what is in memory"])
 @pytest.mark.parametrize("batch_bytes", [200, 16 << 10], ids=["200 B batches", "16 KiB batches"])
 @pytest.mark.parametrize("size", [1, 64 << 10, 1 << 20], ids=["one batch", "64 KiB", "1 MiB"])
-def test_fetch(benchmark, parts, size, batch_bytes, ask):
+def test_fetch(benchmark, parts, size, batch_bytes, checks_memory):
     data = batch_of(batch_bytes)
     for _ in range((4 << 20) // len(data)):
         parts[0].append(data)
     body = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=50 << 20, isolation_level=1, topics=[FetchTopic(
         topic_id=TOPIC_ID, partitions=[FetchPartition(partition=0, fetch_offset=10, partition_max_bytes=size)],
     )]).encode(16)
-    cold_reader = ColdReader() if ask else None
+    cold_reader = ColdReader() if checks_memory else None
     handler = FetchHandler(parts[1], SessionCache(), cold_reader)
     measure(benchmark, 1, 16, lambda reply: handler.handle_bytes(reply, body), 200)
     if cold_reader is not None:

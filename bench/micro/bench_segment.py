@@ -12,7 +12,7 @@ from kraft_native.log import Log
 from kraft_native.records import BatchBuilder
 
 SEGMENT_BYTES = 64 << 20
-LOOK_UPS = 2_000
+LOOKUPS = 2_000
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_find(benchmark, directory, what):
     with Log(directory) as log:
         walk(log)
         generator = random.Random(2)
-        wanted = [generator.randrange(log.log_end_offset) for _ in range(LOOK_UPS)]
+        wanted = [generator.randrange(log.log_end_offset) for _ in range(LOOKUPS)]
 
         def by_offset():
             for offset in wanted:
@@ -91,4 +91,4 @@ def test_find(benchmark, directory, what):
 
         benchmark.pedantic(by_offset if what == "offset" else by_time, rounds=20, warmup_rounds=1)
     if benchmark.stats:             # not with --benchmark-disable
-        benchmark.extra_info["ns"] = round(statistics.median(benchmark.stats.stats.data) / LOOK_UPS * 1e9)
+        benchmark.extra_info["ns"] = round(statistics.median(benchmark.stats.stats.data) / LOOKUPS * 1e9)

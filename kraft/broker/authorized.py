@@ -3,7 +3,7 @@ allowed."""
 
 from typing import Final
 
-NOT_ASKED: Final = -2147483648
+NOT_REQUESTED: Final = -2147483648
 # Bits are AclOperation codes. Topic: read, write, create, delete, alter, describe, describe and alter configs.
 TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 # Cluster: create, alter, describe, cluster action, describe and alter configs, idempotent write.

@@ -78,7 +78,7 @@ class _Pace:
     def __init__(self, samples: int, sample_ms: int) -> None:
         self.rate_max = RATE_UNLIMITED
         self._meter = ReplicationQuota(samples=samples, sample_ms=sample_ms)
-        self._heard_ms = 0
+        self._last_request_ms = 0
 
     def limit(self, rate_max: int) -> None:
         """Set the limit in connections per second."""
@@ -93,10 +93,10 @@ class _Pace:
         now_ms = clock_ms()
         self._meter.record(1, now_ms)
         if self._meter.throttle_ms(now_ms) == 0:
-            self._heard_ms = now_ms
+            self._last_request_ms = now_ms
             return 0
-        self._heard_ms = max(self._heard_ms, now_ms) + 1000 // max(self.rate_max, 1)
-        return self._heard_ms - now_ms
+        self._last_request_ms = max(self._last_request_ms, now_ms) + 1000 // max(self.rate_max, 1)
+        return self._last_request_ms - now_ms
 
 
 class ConnectionRates:
@@ -139,13 +139,13 @@ class ConnectionRates:
         for listener, rate_max in rates_max.items():
             self._by_listener[listener].limit(rate_max)
 
-    def delay_ms(self, listener: str, clock_ms: Callable[[], int], *, spared: bool = False) -> int:
-        """Count a connection. A positive result means too many: it is to be served that much later. `spared`: only the
-        listener's own rate may delay it."""
+    def delay_ms(self, listener: str, clock_ms: Callable[[], int], *, is_exempt: bool = False) -> int:
+        """Count a connection. A positive result means too many: it is to be served that much later. `is_exempt`: only
+        the listener's own rate may delay it."""
         delay_ms = self._together.delay_ms(clock_ms)
         of_listener = self._by_listener.get(listener)
         of_listener_ms = 0 if of_listener is None else of_listener.delay_ms(clock_ms)
-        return of_listener_ms if spared else max(delay_ms, of_listener_ms)
+        return of_listener_ms if is_exempt else max(delay_ms, of_listener_ms)
 
     def throttle_ms(self, host: str, clock_ms: Callable[[], int]) -> int:
         """Count a connection. A positive result means that it is one too many and is not counted: it is to wait that

@@ -20,7 +20,7 @@ PUSH_INTERVAL_MS: Final = 300_000
 COMPRESSION_TYPES: Final = (4, 3, 1, 2)
 """Zstd, lz4, gzip, snappy, in Kafka's order of preference. No compression (0) is accepted, too."""
 CLIENTS_MAX: Final = 16_384
-_ASK_AGAIN: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+_RESUBSCRIBE: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 _RESERVED_IDS: Final = (UUID(int=0), UUID(int=1))
 _SUBSCRIPTION_CRC: Final = checksum(b"[]%d" % PUSH_INTERVAL_MS)
 
@@ -29,10 +29,10 @@ class _Client:
     """State of a client instance: its last request, its last push, the last answer, and whether it announced its
     end."""
 
-    __slots__ = ("asked_ms", "code", "pushed_ms", "terminating")
+    __slots__ = ("code", "pushed_ms", "requested_ms", "terminating")
 
     def __init__(self) -> None:
-        self.asked_ms = self.pushed_ms = 0
+        self.requested_ms = self.pushed_ms = 0
         self.code = ErrorCode.NONE
         self.terminating = False
 
@@ -45,12 +45,12 @@ class ClientTelemetry:
         self.new_id = new_id
         self._clients: OrderedDict[UUID, _Client] = OrderedDict()
 
-    def ask(self, client_id: UUID, now_ms: int) -> ErrorCode:
+    def subscribe(self, client_id: UUID, now_ms: int) -> ErrorCode:
         """Decide whether a client gets its subscription now: once per interval, or after certain errors of its push."""
         client = self._client(client_id)
-        if now_ms - max(client.asked_ms, client.pushed_ms) >= PUSH_INTERVAL_MS:
-            client.asked_ms = now_ms
-        elif client.code not in _ASK_AGAIN:
+        if now_ms - max(client.requested_ms, client.pushed_ms) >= PUSH_INTERVAL_MS:
+            client.requested_ms = now_ms
+        elif client.code not in _RESUBSCRIBE:
             return ErrorCode.THROTTLING_QUOTA_EXCEEDED
         client.code = ErrorCode.NONE
         return ErrorCode.NONE
@@ -68,7 +68,7 @@ class ClientTelemetry:
         had_ended, client.terminating = client.terminating, request.terminating
         if had_ended:
             return ErrorCode.INVALID_REQUEST
-        if client.asked_ms > client.pushed_ms or now_ms - client.pushed_ms >= PUSH_INTERVAL_MS:
+        if client.requested_ms > client.pushed_ms or now_ms - client.pushed_ms >= PUSH_INTERVAL_MS:
             client.pushed_ms = now_ms
         elif not request.terminating:
             return ErrorCode.THROTTLING_QUOTA_EXCEEDED

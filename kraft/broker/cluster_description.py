@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from kraft.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED
+from kraft.broker.authorized import CLUSTER_OPERATIONS, NOT_REQUESTED
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
@@ -29,7 +29,7 @@ def describe_nodes(
         message = (f"The request was sent to an endpoint of type {NAMES[here]}, but we wanted an endpoint of type "
                    f"{wanted}")
         return DescribeClusterResponse(error_code=code, error_message=message)
-    asked = request.include_cluster_authorized_operations
+    requested = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         endpoint_type=here, cluster_id=cluster_id, controller_id=controller_id, brokers=nodes(),
-        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED)
+        cluster_authorized_operations=CLUSTER_OPERATIONS if requested else NOT_REQUESTED)

@@ -37,28 +37,28 @@ class DirectoryAssignments:
         self._broker_id = broker_id
         self._submit = submit
         self._due: dict[Key, UUID] = {}
-        self._asked: dict[Key, UUID] | None = None
+        self._requested: dict[Key, UUID] | None = None
         self.deadline_ms = NEVER_MS
-        """Time when `ask` is due again after a refusal."""
+        """Time when `send_due` is due again after a refusal."""
 
     def note(self, key: Key, directory: UUID, assigned: UUID) -> bool:
-        """Note that a replica lies in `directory` while the metadata says `assigned`. Return whether `ask` has
+        """Note that a replica lies in `directory` while the metadata says `assigned`. Return whether `send_due` has
         something to do."""
-        if directory == assigned or (self._asked or {}).get(key) == directory:
+        if directory == assigned or (self._requested or {}).get(key) == directory:
             self._due.pop(key, None)
             return False
         self._due[key] = directory
         return True
 
-    def ask(self, broker_epoch: int) -> None:
+    def send_due(self, broker_epoch: int) -> None:
         """Send what is due, unless an answer is awaited."""
-        if self._asked is not None or not self._due:
+        if self._requested is not None or not self._due:
             return
         self.deadline_ms = NEVER_MS
         chosen = list(self._due)[:REPLICAS_MAX]
-        self._asked = {key: self._due.pop(key) for key in chosen}
+        self._requested = {key: self._due.pop(key) for key in chosen}
         directories: dict[UUID, dict[UUID, list[PartitionData]]] = {}
-        for (topic_id, index), directory in self._asked.items():
+        for (topic_id, index), directory in self._requested.items():
             parts = directories.setdefault(directory, {}).setdefault(topic_id, [])
             parts.append(PartitionData(partition_index=index))
         self._submit(AssignReplicasToDirsRequest(
@@ -69,12 +69,12 @@ class DirectoryAssignments:
 
     def answered(self, response: AssignReplicasToDirsResponse, now_ms: int) -> None:
         """Process an answer. Assignments that the controller did not accept are due again at `deadline_ms`; otherwise
-        more may be due for `ask`."""
-        asked, self._asked = self._asked or {}, None
+        more may be due for `send_due`."""
+        requested, self._requested = self._requested or {}, None
         settled = {(topic.topic_id, part.partition_index): True
                    for directory in response.directories for topic in directory.topics for part in topic.partitions
                    if part.error_code in (ErrorCode.NONE, *OVERTAKEN)}
-        for key, directory in asked.items():
+        for key, directory in requested.items():
             if key not in settled:
                 self._due.setdefault(key, directory)
                 self.deadline_ms = now_ms + RETRY_MS

@@ -87,7 +87,7 @@ class IsrKeeper:
         self._trace = trace
         self._led: dict[Key, Led] = {}
         self._due: dict[Key, Led] = {}
-        self._asked: dict[Key, Led] | None = None
+        self._requested: dict[Key, Led] | None = None
         self.deadline_ms = NEVER_MS
         """Time when `tick` is due."""
         self.expands_total = 0
@@ -122,7 +122,7 @@ class IsrKeeper:
             partition.set_isr(led.isr, led.maximal)
             return
         if led is not None and led.proposed is not None:
-            self._tell(led, "isr decided", isr=list(registration.isr))
+            self._record(led, "isr decided", isr=list(registration.isr))
         self.resign(key)
         self._led[key] = Led(key, partition, registration.leader_epoch, registration.partition_epoch, registration.isr,
                              registration.leader_recovery_state)
@@ -144,9 +144,9 @@ class IsrKeeper:
             return False
         epoch, seen = self._epoch_of(node_id), led.partition.broker_epoch_of(node_id)
         if epoch is None or seen not in (-1, epoch):
-            self._tell(led, "does not propose", replica=node_id, because=(
-                "the metadata does not say that its broker takes part" if epoch is None else
-                f"its broker fetched in broker epoch {seen}, and the metadata tells of {epoch}"))
+            self._record(led, "does not propose", replica=node_id, because=(
+                "its broker is not registered, or is fenced or stopping" if epoch is None else
+                f"its broker fetched in broker epoch {seen}, and the metadata has {epoch}"))
             return False
         self._propose(led, (*led.isr, node_id), f"broker {node_id} has everything")
         return True
@@ -178,25 +178,25 @@ class IsrKeeper:
         """Send again the proposals that were answered without an outcome."""
         if now_ms >= self.deadline_ms:
             self.deadline_ms = NEVER_MS
-            self._ask()
+            self._send_requested()
 
     def answered(self, response: AlterPartitionResponse, now_ms: int) -> None:
         """Process the controller's answer to the last request."""
-        asked, self._asked = self._asked or {}, None
+        requested, self._requested = self._requested or {}, None
         outcomes: dict[Key, Outcome] = {}
         if response.error_code == ErrorCode.NONE:
             outcomes = {(topic.topic_id, part.partition_index): part
                         for topic in response.topics for part in topic.partitions}
-        for key, led in asked.items():
+        for key, led in requested.items():
             if self._led.get(key) is led and led.proposed is not None:
                 outcome = outcomes.get(key)
                 if outcome is None or not self._settled(led, outcome):
                     code = response.error_code if outcome is None else outcome.error_code
-                    self._tell(led, "isr unanswered", proposed=list(led.proposed), because=name_of(code))
+                    self._record(led, "isr unanswered", proposed=list(led.proposed), because=name_of(code))
                     self._due[key] = led
                     self.deadline_ms = now_ms + RETRY_MS
         if self.deadline_ms == NEVER_MS:
-            self._ask()
+            self._send_requested()
 
     # --- internals ----------------------------------------------------------------------------------------------------
 
@@ -205,13 +205,13 @@ class IsrKeeper:
             self.expands_total += 1
         elif len(isr) < len(led.isr):
             self.shrinks_total += 1
-        self._tell(led, "proposes isr", isr=list(led.isr), proposed=list(isr), because=because)
+        self._record(led, "proposes isr", isr=list(led.isr), proposed=list(isr), because=because)
         led.proposed = isr
         led.partition.set_isr(led.isr, led.maximal)
         self._due[led.key] = led
-        self._ask()
+        self._send_requested()
 
-    def _tell(self, led: Led, what: str, **values: object) -> None:
+    def _record(self, led: Led, what: str, **values: object) -> None:
         """Trace an event with its leader epoch: what happened in an earlier leadership says nothing about this one."""
         self._trace(what, led.key, {"epoch": led.leader_epoch, **values})
 
@@ -221,11 +221,11 @@ class IsrKeeper:
         if code == ErrorCode.NONE:
             if outcome.leader_epoch != led.leader_epoch or outcome.partition_epoch < led.partition_epoch:
                 return True            # the metadata will bring what is newer than this
-            self._tell(led, "isr decided", isr=list(outcome.isr))
+            self._record(led, "isr decided", isr=list(outcome.isr))
             self._commit(led, tuple(outcome.isr), outcome.partition_epoch)
         elif code in REVERTED or code in OVERTAKEN:
             self.failures_total += 1
-            self._tell(led, "isr refused", proposed=list(led.proposed or ()), because=name_of(code))
+            self._record(led, "isr refused", proposed=list(led.proposed or ()), because=name_of(code))
             if code in REVERTED:
                 self._commit(led, led.isr, led.partition_epoch)
         else:
@@ -236,19 +236,19 @@ class IsrKeeper:
         led.isr, led.partition_epoch, led.proposed = isr, partition_epoch, None
         led.partition.set_isr(isr)
 
-    def _ask(self) -> None:
-        if self._asked is not None or not self._due:
+    def _send_requested(self) -> None:
+        if self._requested is not None or not self._due:
             return
         own_epoch = self._epoch_of(self._node_id)
         asked = dict(islice(self._due.items(), PROPOSALS_MAX))
         for key in asked:
             del self._due[key]
         topics: dict[UUID, list[PartitionData]] = {}
-        for (topic_id, index), led in asked.items():
+        for (topic_id, index), led in requested.items():
             topics.setdefault(topic_id, []).append(PartitionData(
                 partition_index=index, leader_epoch=led.leader_epoch, partition_epoch=led.partition_epoch,
                 leader_recovery_state=led.recovery, new_isr_with_epochs=self._states(led.proposed or led.isr, led)))
-        self._asked = asked
+        self._requested = requested
         self._submit(AlterPartitionRequest(
             broker_id=self._node_id, broker_epoch=-1 if own_epoch is None else own_epoch,
             topics=[TopicData(topic_id=topic_id, partitions=parts) for topic_id, parts in topics.items()]))

@@ -4,8 +4,8 @@ A client whose connection to a leader broke requests Metadata at once, from anot
 yet: its own connections to the leader close later, and the controller fences later still. An answer with the dead
 leader costs the client the wait until its next request, in librdkafka a second.
 
-So an answer with leaders waits until each of them has answered a request that was sent *after* the client's (`ask`). A
-leader that the client saw end cannot answer it.
+So an answer with leaders waits until each of them has answered a request that was sent *after* the client's
+(`start_check`). A leader that the client saw end cannot answer it.
 
     check sent --- answered ---> the leader is named
         |  '------ refused ----> held until the leader is fenced; at the limit it is left out (LEADER_NOT_AVAILABLE)
@@ -58,28 +58,28 @@ class _Leader:
     """One incarnation of a broker. `held` wait for the check under way, `queued` for the next one."""
 
     epoch: int
-    asked_ms: int = NEVER_MS
+    requested_ms: int = NEVER_MS
     held: list[_Held] = field(default_factory=list)
     queued: list[_Held] = field(default_factory=list)
     is_unresponsive: bool = False
     refused_ms: int = NEVER_MS
 
     @property
-    def is_asked(self) -> bool:
-        return self.asked_ms != NEVER_MS
+    def is_being_checked(self) -> bool:
+        return self.requested_ms != NEVER_MS
 
 
 class LeaderChecks:
-    """Checks of all leaders but this broker itself. `ask(broker)` starts a check, whose result `checked` receives
-    later, within a bounded time. `limit_ms`: the longest time for which an answer is held; with 0 nothing is checked.
-    `clock` returns milliseconds that never fall."""
+    """Checks of all leaders but this broker itself. `start_check(broker)` starts a check, whose result `checked`
+    receives later, within a bounded time. `limit_ms`: the longest time for which an answer is held; with 0 nothing is
+    checked. `clock` returns milliseconds that never fall."""
 
     def __init__(self, node_id: int, limit_ms: int, clock: Callable[[], int],
-                 ask: Callable[[BrokerRegistration], None]) -> None:
+                 start_check: Callable[[BrokerRegistration], None]) -> None:
         self._node_id = node_id
         self._limit_ms = limit_ms
         self._clock = clock
-        self._ask = ask
+        self._start_check = start_check
         self._image: MetadataImage = EMPTY
         self._leaders: dict[int, _Leader] = {}
         self._held: dict[_Held, None] = {}
@@ -111,11 +111,11 @@ class LeaderChecks:
         if leader is None:
             leader = self._leaders[broker.broker_id] = _Leader(broker.epoch)
         if not leader.is_unresponsive:
-            (leader.queued if leader.is_asked else leader.held).append(held)
+            (leader.queued if leader.is_being_checked else leader.held).append(held)
             held.checks += 1
-        if not leader.is_asked:
-            leader.asked_ms = now_ms
-            self._ask(broker)
+        if not leader.is_being_checked:
+            leader.requested_ms = now_ms
+            self._start_check(broker)
 
     def connection_lost(self, broker_id: int) -> None:
         """Check a leader that closed the connection of its checks: answers that cannot wait for a check should not name
@@ -138,11 +138,11 @@ class LeaderChecks:
         else:
             self.refusing.pop(broker_id, None)
         held, leader.held, leader.queued = leader.held, leader.queued, []
-        leader.asked_ms = NEVER_MS
+        leader.requested_ms = NEVER_MS
         broker = self._image.brokers.get(broker_id)
         if leader.held and broker is not None:
-            leader.asked_ms = now_ms
-            self._ask(broker)
+            leader.requested_ms = now_ms
+            self._start_check(broker)
         for each in held:
             each.checks -= 1
             if hides:
@@ -192,7 +192,7 @@ class LeaderChecks:
         now_ms = self._clock()
         due = [held for held in self._held if held.deadline_ms <= now_ms]
         for leader in self._leaders.values() if due else ():
-            if leader.is_asked and now_ms - leader.asked_ms >= self._limit_ms:
+            if leader.is_being_checked and now_ms - leader.requested_ms >= self._limit_ms:
                 leader.is_unresponsive = True
         for held in due:
             self._finish(held)

@@ -59,12 +59,12 @@ WORKLOAD_OPTIONS: Final = (
     click.option("--partitions", type=IntRange(1), help="Partitions of a new topic [default: --connections]."),
     click.option("--fill-bytes", type=IntRange(0), default=0, show_default=True,
                  help="fetch: append about so much first, to a topic that is created when it does not exist; 0 reads "
-                      "what is there."),
+                      "the existing records."),
     click.option("--seed", type=WHOLE, default=1, show_default=True, help="Of the records' values."),
     click.option("--seconds", type=Seconds(), default=10.0, show_default=True,
                  help="Measured time."),
     click.option("--warmup", type=Seconds(zero=True), default=2.0, show_default=True,
-                 help="Time before it that does not count."),
+                 help="Time before the measurement."),
     click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object."),
     click.option("--output", "output_file", type=OUTPUT_FILE,
                  help="Write the figures as JSON to a file."),
@@ -107,9 +107,9 @@ def _single(kind: str, text: str) -> None:
         _end([(bootstrap, run)])
 
 
-_single("ping", "ApiVersions: what a request itself costs.")
+_single("ping", "ApiVersions requests: the cost of a request itself.")
 _single("produce", "One batch per request, to one partition per connection.")
-_single("fetch", "Read partitions from their start, again and again.")
+_single("fetch", "Read partitions from their start, repeatedly.")
 _single("end-to-end", "Produce and read at the same time: the time from when a batch was due to its arrival.")
 
 
@@ -119,7 +119,7 @@ _single("end-to-end", "Produce and read at the same time: the time from when a b
 @click.argument("kind", type=click.Choice(["ping", "produce", "fetch", "end-to-end"]))
 @click.option("--pid-a", "pids_a", type=IntRange(1), multiple=True, help="Process of A on this machine.")
 @click.option("--pid-b", "pids_b", type=IntRange(1), multiple=True, help="Process of B on this machine.")
-@click.option("--pairs", default=5, show_default=True, type=IntRange(1), help="Turns that each of them gets.")
+@click.option("--pairs", default=5, show_default=True, type=IntRange(1), help="Number of pairs of runs.")
 @CLIENT_CONFIG
 @workload_options
 def compare_command(a: str, b: str, kind: str, pids_a: tuple[int, ...], pids_b: tuple[int, ...], pairs: int,

@@ -29,7 +29,7 @@ from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerR
 
 ROUNDS_MAX: Final = 5
 """Number of passes over a broker that is drained: topics that are created meanwhile may be placed on it."""
-LOOK_SECONDS: Final = 0.2
+CHECK_SECONDS: Final = 0.2
 BROKER: Final = click.argument("broker", type=IntRange(0))
 
 
@@ -110,7 +110,7 @@ def drain_command(broker: int, throttle_bytes: int | None, bootstrap: str, timeo
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
         moved = drain(cluster, broker, throttle_bytes)
-    _tell(as_json, broker, f"drained, {count_of(len(moved), 'partition')} moved", "drained")
+    _print_result(as_json, broker, f"drained, {count_of(len(moved), 'partition')} moved", "drained")
 
 
 @brokers_group.command("decommission")
@@ -132,8 +132,8 @@ def decommission_command(broker: int, throttle_bytes: int | None, wait_seconds: 
             raise InvalidConfigError(f"BROKER: node {broker} is the last voter of the metadata quorum, which cannot do "
                                      "without it; first add another voter: kraft quorum add")
         if broker in voters:
-            raise InvalidConfigError(f"BROKER: node {broker} is a controller that votes, and would be missed for ever; "
-                                     f"first make it vote no more: kraft quorum remove {broker}")
+            raise InvalidConfigError(f"BROKER: node {broker} is a voting controller, and would never come back; "
+                                     f"first remove it from the voters: kraft quorum remove {broker}")
         drain(cluster, broker, throttle_bytes)
         deadline = time.monotonic() + wait_seconds
         if is_up(cluster, broker):
@@ -142,10 +142,10 @@ def decommission_command(broker: int, throttle_bytes: int | None, wait_seconds: 
             if time.monotonic() > deadline:
                 raise RefusedError(f"broker {broker}", ErrorCode.REQUEST_TIMED_OUT,
                                    f"it still runs after {wait_seconds:.0f} s; it is drained and was not unregistered")
-            time.sleep(LOOK_SECONDS)
+            time.sleep(CHECK_SECONDS)
         answer = cluster.send(UnregisterBrokerRequest(broker_id=broker), UnregisterBrokerResponse)
         check(f"broker {broker}", answer.error_code, answer.error_message)
-    _tell(as_json, broker, "taken out of the cluster", "decommissioned")
+    _print_result(as_json, broker, "taken out of the cluster", "decommissioned")
 
 
 def broker_rows(cluster: Cluster) -> list[Fields]:
@@ -202,7 +202,7 @@ def wait_for_moves(cluster: Cluster, broker: int, partitions: Iterable[Partition
 
     while found := moving():
         stall.check(found)
-        time.sleep(LOOK_SECONDS)
+        time.sleep(CHECK_SECONDS)
 
 
 def is_up(cluster: Cluster, broker: int) -> bool:
@@ -214,7 +214,7 @@ def is_up(cluster: Cluster, broker: int) -> bool:
         return broker in [node.node_id for node in cluster.nodes()]
 
 
-def _tell(as_json: bool, broker: int, text: str, result: str) -> None:
+def _print_result(as_json: bool, broker: int, text: str, result: str) -> None:
     if as_json:
         print_json([{"broker": broker, "result": result}])
     else:

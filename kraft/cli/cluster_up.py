@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kraft.local.node import LocalNode
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-LOOK_SECONDS: Final = 0.2
+CHECK_SECONDS: Final = 0.2
 ANY_NODE: Final = {
     "node.id": "1", "process.roles": "broker,controller", "controller.listener.names": "CONTROLLER",
     "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"}
@@ -37,7 +37,7 @@ ANY_NODE: Final = {
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE",
               help="A setting of all nodes; may be given again.")
 @click.option("--log-level", type=click.Choice(log_output.LEVELS), default="info", show_default=True,
-              help="What the nodes tell in their log files.")
+              help="Lowest level of the lines in the nodes' log files.")
 @JSON
 def up_command(nodes: int, controllers: int, data: Path | None, assignments: tuple[str, ...], log_level: str,
                as_json: bool) -> None:
@@ -57,7 +57,7 @@ def up_command(nodes: int, controllers: int, data: Path | None, assignments: tup
             directory.absolute(), brokers=nodes, controllers=controllers, settings=settings, log_level=log_level))
         seconds = cluster.start()
         with _waiting_for_end() as ended:
-            _tell_ready(cluster, seconds, as_json)
+            _print_ready(cluster, seconds, as_json)
             _watch(cluster, ended, as_json)
             cluster.stop()
 
@@ -77,7 +77,7 @@ def _waiting_for_end() -> Iterator[tuple[signal.Signals, ...]]:
 def _watch(cluster: "LocalCluster", ended: tuple[signal.Signals, ...], as_json: bool) -> None:
     """Wait for the end, and report nodes that end before it."""
     up = list(cluster.nodes.values())   # one may have ended since it was reported
-    while up and signal.sigtimedwait(ended, LOOK_SECONDS) is None:
+    while up and signal.sigtimedwait(ended, CHECK_SECONDS) is None:
         for node in [each for each in up if not each.running]:
             up.remove(node)
             if as_json:
@@ -93,7 +93,7 @@ def node_fields(node: "LocalNode") -> Fields:
             "data": str(node.directory), "log": str(node.log_path)}
 
 
-def _tell_ready(cluster: "LocalCluster", seconds: float, as_json: bool) -> None:
+def _print_ready(cluster: "LocalCluster", seconds: float, as_json: bool) -> None:
     rows = [node_fields(node) for node in cluster.nodes.values()]
     if as_json:
         print_json([*rows, {"event": "ready", "cluster_id": cluster.cluster_id, "bootstrap": cluster.bootstrap,

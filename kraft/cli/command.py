@@ -72,8 +72,8 @@ def kraft() -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code. Errors of the engine and missing packages are reported in one line."""
-    if asked := os.environ.get(COMPLETION_VARIABLE):
-        return complete(asked)
+    if shell := os.environ.get(COMPLETION_VARIABLE):
+        return complete(shell)
     escape_undecodable()
     try:
         with kraft.make_context("kraft", sys.argv[1:] if arguments is None else arguments) as context:
@@ -112,11 +112,11 @@ def escape_undecodable() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def complete(asked: str) -> int:
+def complete(shell: str) -> int:
     """Answer a shell that completes a word."""
     from click.shell_completion import shell_complete
 
-    return shell_complete(kraft, {}, "kraft", COMPLETION_VARIABLE, asked)
+    return shell_complete(kraft, {}, "kraft", COMPLETION_VARIABLE, shell)
 
 
 def main() -> None:

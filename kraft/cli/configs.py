@@ -28,7 +28,8 @@ ALL: Final = "all"
 KIND: Final = click.argument("kind", type=click.Choice(list(KINDS)))
 NAME: Final = click.argument("name")
 NAMES: Final = click.argument("names", metavar="NAME...", nargs=-1, required=True)
-VALIDATE_ONLY: Final = click.option("--validate-only", is_flag=True, help="Only say whether it could be done.")
+VALIDATE_ONLY: Final = click.option("--validate-only", is_flag=True,
+                                    help="Only check whether the request would succeed.")
 _CHANGE: Final = re.compile(r"(?P<name>[^=+\-\s][^=\s]*?)(?P<operation>\+=|-=|=)(?P<value>.*)", re.DOTALL)
 _OPERATIONS: Final = {"=": Operation.SET, "+=": Operation.APPEND, "-=": Operation.SUBTRACT}
 

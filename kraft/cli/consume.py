@@ -11,7 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 from kraft.cli.command import kraft
 from kraft.cli.consuming import PASSING, ExactHeaders, Place, Places, range_of
 from kraft.cli.interrupt import Interrupt
-from kraft.cli.librdkafka import Outages, client_settings, line_format, line_options, refusal, told
+from kraft.cli.librdkafka import Outages, client_settings, library_errors, line_format, line_options, refusal
 from kraft.cli.moments import time_ms, whole_number
 from kraft.cli.names import complete_group, complete_topic
 from kraft.cli.number_types import IntRange
@@ -59,7 +59,7 @@ def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, .
         "group.id": group or f"kraft-consume-{os.getpid()}", "enable.auto.commit": group is not None,
         "enable.auto.offset.store": False, "auto.offset.reset": RESETS[start] if group is not None else "error",
         "enable.partition.eof": True, "allow.auto.create.topics": False, "error_cb": outages}, timeout)
-    with library as settings, told(bootstrap):
+    with library as settings, library_errors(bootstrap):
         consumer = Consumer(settings)
         try:
             places = Places(consumer, timeout, until_end=until_end)

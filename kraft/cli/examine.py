@@ -24,7 +24,7 @@ from kraft_native.errors import CorruptFileError
 from kraft_native.txnindex import TransactionIndex
 
 # A log that another program appends to may be read in the middle of a write; such a tail is read again.
-TAIL_LOOKS_MAX = 3
+TAIL_READS_MAX = 3
 META_PROPERTIES = "meta.properties"
 MISSING = "missing"
 
@@ -153,7 +153,7 @@ class Examination:
         """Check the log file with everything that points into it. Indexes are read first: the log is never behind them.
         """
         findings: list[Finding] = []
-        for look in range(TAIL_LOOKS_MAX):
+        for look in range(TAIL_READS_MAX):
             findings = []
             indexes = {suffix: self.read_index(segment, suffix, findings) for suffix in (".index", ".timeindex")}
             audit = self.partition.audit(segment)
@@ -163,7 +163,7 @@ class Examination:
             with audit:
                 before = Transactions(dict(self.transactions.open), {})
                 self.walk(segment, audit, indexes, findings)
-                if not self.tail_moved(segment, audit) or look == TAIL_LOOKS_MAX - 1:
+                if not self.tail_moved(segment, audit) or look == TAIL_READS_MAX - 1:
                     self.figures.add(audit)
                     self.figures.index_entries += sum(count for _, count in indexes.values())
                     break
@@ -196,7 +196,7 @@ class Examination:
         audit.expect_time_entries(indexes[".timeindex"][0])
         wrong: dict[str, list[tuple[int, int, int]]] = {"offset entry": [], "time entry": []}
         self.transactions.aborted.clear()
-        told = 0
+        shown = 0
         done = audit.position
         going = True
         while going:
@@ -208,16 +208,16 @@ class Examination:
                     self.check_epoch(log_name, position, offset, value, findings)
                 else:
                     self.transactions.follow(kind, offset, value)
-            for position, _, offset, next_offset, what in audit.damage[told:]:
+            for position, _, offset, next_offset, what in audit.damage[shown:]:
                 findings.append(Finding(log_name, position, offset, what, next_offset, unreadable=True))
-            told = len(audit.damage)
+            shown = len(audit.damage)
             self.progress(audit.position - done)
             done = audit.position
         if audit.max_timestamp_ms < 0:
             # Kafka before 0.10 wrote no time indexes: format v0 has no times.
             missing = Finding(segment.path(".timeindex").name, -1, -1, MISSING)
             findings[:] = [finding for finding in findings if finding != missing]
-        self.tell_entries(segment, audit, wrong, findings)
+        self.check_entries(segment, audit, wrong, findings)
         self.check_txn_index(segment, audit, findings)
 
     def check_epoch(self, log_name: str, position: int, offset: int, epoch: int, findings: list[Finding]) -> None:
@@ -231,8 +231,8 @@ class Examination:
             findings.append(Finding(log_name, position, offset,
                                     f"a batch of leader epoch {epoch} where {EPOCH_CHECKPOINT} has {known}"))
 
-    def tell_entries(self, segment: SegmentFiles, audit: SegmentAudit, wrong: dict[str, list[tuple[int, int, int]]],
-                     findings: list[Finding]) -> None:
+    def check_entries(self, segment: SegmentFiles, audit: SegmentAudit, wrong: dict[str, list[tuple[int, int, int]]],
+                      findings: list[Finding]) -> None:
         """Add one finding per index file: the first wrong entry, and the number of wrong entries."""
         past_offsets, past_times = audit.remaining_entries()
         if segment.is_last and self.partition.live():

@@ -12,7 +12,7 @@ class Interrupt:
     """
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.count = 0
         self._allowed = False
 
     def __enter__(self) -> Self:
@@ -31,11 +31,11 @@ class Interrupt:
 
     def check(self) -> None:
         """Raise `KeyboardInterrupt` if there was a Ctrl-C."""
-        if self.asked:
+        if self.count:
             raise KeyboardInterrupt
 
     def _noted(self, _number: int, _frame: FrameType | None) -> None:
-        self.asked += 1
-        if self._allowed or self.asked > 1:
+        self.count += 1
+        if self._allowed or self.count > 1:
             self._allowed = False
             raise KeyboardInterrupt

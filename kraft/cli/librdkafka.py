@@ -76,7 +76,7 @@ class Outages:
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
+def library_errors(what: str) -> Iterator[None]:
     """Convert the library's errors into ours, which name the request."""
     try:
         yield

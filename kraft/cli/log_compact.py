@@ -30,16 +30,16 @@ def compact(directory: Path, *, delete_retention_ms: int, min_lag_ms: int, buffe
     """Compact everything below the active segment, or with `roll` everything that exists now."""
     config = LogConfig(cleanup_policy="compact", delete_retention_ms=delete_retention_ms,
                        min_compaction_lag_ms=min_lag_ms)
-    told = 0
+    reported = 0
 
-    def tell(done: int, _total: int) -> None:
-        nonlocal told
-        if done < told:         # the next round
-            told = 0
-        progress(done - told)
-        told = done
+    def report(done: int, _total: int) -> None:
+        nonlocal reported
+        if done < reported:         # the next round
+            reported = 0
+        progress(done - reported)
+        reported = done
 
     with owned(directory, config) as log:
         if roll:
             log.roll()
-        return log.compact(buffer_bytes=buffer_bytes, force=True, progress=tell)
+        return log.compact(buffer_bytes=buffer_bytes, force=True, progress=report)

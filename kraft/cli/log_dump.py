@@ -57,16 +57,16 @@ def stretches(partition: Partition, wanted: Range, complain: Complain) -> Iterat
             complain(f"{name}: removed by the log's owner before it was read")
             continue
         with audit:
-            told = done = 0
+            reported = done = 0
             going = True
             while going and wanted.left > 0:
                 going = audit.step()
                 audit.take_events()
                 wanted.progress(audit.position - done)
                 done = audit.position
-                for position, _, offset, next_offset, what in audit.damage[told:]:
+                for position, _, offset, next_offset, what in audit.damage[reported:]:
                     complain(f"damaged: {Finding(name, position, offset, what, next_offset, unreadable=True)}")
-                told = len(audit.damage)
+                reported = len(audit.damage)
                 if going and audit.next_offset > wanted.start:
                     yield audit, audit.stretch()
 

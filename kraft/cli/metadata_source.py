@@ -109,15 +109,15 @@ def begin(story: Stories | None, image: MetadataImage) -> MetadataImage:
 
 def from_leader(cluster: Cluster, as_of: AsOf, story: Stories | None = None) -> MetadataImage:
     """Read the committed image from the active controller. The connection may be to any node of the cluster."""
-    told = QuorumClient(cluster).describe()
-    addresses = next((each.addresses for each in told.voters if each.node_id == told.leader), ())
+    description = QuorumClient(cluster).describe()
+    addresses = next((each.addresses for each in description.voters if each.node_id == description.leader), ())
     if addresses:
         host, _, port = addresses[0].partition("://")[2].rpartition(":")
         leader = cluster.connect(host.strip("[]"), int(port))
     else:
         leader = QuorumClient(cluster).leader()     # a release that does not report the voters' addresses
     with leader:
-        return Follower(leader, told.epoch, story).read(as_of)
+        return Follower(leader, description.epoch, story).read(as_of)
 
 
 class Follower:
@@ -149,7 +149,7 @@ class Follower:
                 return replayer.image
 
     def _fetch(self, offset: int) -> FetchResponse:
-        found = self._ask(FetchRequest(
+        found = self._send_fetch(FetchRequest(
             cluster_id=None, replica=READER, epoch=self._epoch, fetch_offset=offset,
             last_fetched_epoch=self._last_epoch))
         assert isinstance(found, FetchResponse)
@@ -159,7 +159,7 @@ class Follower:
     def _snapshot(self, snapshot: OffsetAndEpoch, as_of: AsOf) -> MetadataImage:
         data = b""
         while True:
-            found = self._ask(FetchSnapshotRequest(
+            found = self._send_fetch(FetchSnapshotRequest(
                 cluster_id=None, replica=READER, epoch=self._epoch, snapshot=snapshot, position=len(data)))
             assert isinstance(found, FetchSnapshotResponse)
             check("the metadata snapshot", found.error)
@@ -171,7 +171,7 @@ class Follower:
             raise OffsetOutOfRangeError(f"the log reaches back to offset {snapshot.offset - 1} only")
         return content.image(snapshot.offset, snapshot.epoch)
 
-    def _ask(self, request: Request) -> object:
+    def _send_fetch(self, request: Request) -> object:
         codec = CODECS[type(request)]
         version = self._leader.version(codec.key)
         answer = self._leader.send(codec.encode_request(request, version), codec.answer, version=version)
@@ -202,7 +202,7 @@ def _replay(replayer: Replayer, found: list[Batch], limits: tuple[AsOf, ...], st
                 continue
             message = replayer.replay_logged(record)
             if message is not None and story is not None:
-                story.heard(record.timestamp_ms, message)
+                story.apply(record.timestamp_ms, message)
     return True
 
 

@@ -69,7 +69,7 @@ class Seconds(FloatRange):
 JSON: Final = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 BOOTSTRAP: Final = bootstrap_options(
     default=ADDRESS_DEFAULT, show_default=True, envvar=BOOTSTRAP_VARIABLE,
-    help=f"Nodes of the cluster to ask first; also {BOOTSTRAP_VARIABLE}.")
+    help=f"Nodes of the cluster to contact first; also {BOOTSTRAP_VARIABLE}.")
 TIMEOUT: Final = click.option(
     "--timeout", default=TIMEOUT_SECONDS_DEFAULT, show_default=True, type=Seconds(),
     help="Seconds that one request may take.")

@@ -64,15 +64,15 @@ class Stories:
         for story in self.all:
             story.starts(image)
 
-    def heard(self, timestamp_ms: int, record: object) -> None:
-        """Pass a record to every story; see `PartitionStory.heard`."""
+    def apply(self, timestamp_ms: int, record: object) -> None:
+        """Pass a record to every story; see `PartitionStory.apply`."""
         for story in self.all:
-            story.heard(timestamp_ms, record)
+            story.apply(timestamp_ms, record)
 
 
 @dataclass(slots=True)
 class PartitionStory:
-    """Story of one partition, which receives every record of the log in order (`heard`). `since_ms` and `because`
+    """Story of one partition, which receives every record of the log in order (`apply`). `since_ms` and `because`
     describe the current leader; -1 and empty when its election is older than the log. `causes` are the reasons of
     fences, by broker and time (`fencings`)."""
 
@@ -101,7 +101,7 @@ class PartitionStory:
             self.leader, self.replicas, self.isr = known.leader, known.replicas, known.isr
             self.elr, self.last_known = known.elr, known.last_known_elr
 
-    def heard(self, timestamp_ms: int, record: object) -> None:
+    def apply(self, timestamp_ms: int, record: object) -> None:
         if isinstance(record, TopicRecord) and record.name == self.topic:
             self._topic_id = record.topic_id
         elif isinstance(record, BrokerRecord):

@@ -21,9 +21,9 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import text_of
 from kraft.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
-from kraft.recorder.brokers import fencings, heard
+from kraft.recorder.brokers import fencings, speaking_brokers
 from kraft.recorder.entry import Entry, parse
-from kraft.recorder.replicas import hindrances
+from kraft.recorder.replicas import blockers
 from kraft.recorder.ring import CAPACITY
 from kraft.recorder.timeline import clock_text
 from kraft.recorder.why import Answer, Situation
@@ -63,12 +63,12 @@ def _answers(cluster: Cluster, story: PartitionStory, image: MetadataImage, move
     partition = (story.topic, story.index)
     known = registration_of(image, partition)
     moving = moves.get(partition)
-    outside = [Replica(each, trouble) if (trouble := trouble_of(each, image, known, story, heard(situation)))
-               else asked_of(cluster, partition, each, story.leader) for each in known.replicas
+    outside = [Replica(each, trouble) if (trouble := trouble_of(each, image, known, story, speaking_brokers(situation)))
+               else queried_replica(cluster, partition, each, story.leader) for each in known.replicas
                if each not in story.isr]
-    told = recordings(cluster, {story.leader, *(each.broker for each in outside)} if outside else ())
-    outside = [each._replace(recorded=tuple(hindrances(told, *partition, each.broker, story.leader,
-                                                       known.leader_epoch))) for each in outside]
+    recorded_by = recordings(cluster, {story.leader, *(each.broker for each in outside)} if outside else ())
+    outside = [each._replace(recorded=tuple(blockers(recorded_by, *partition, each.broker, story.leader,
+                                                     known.leader_epoch))) for each in outside]
     found = [about_leader(story), *(about_replica(each, story.leader) for each in outside)]
     found += about_isr(story, minimum(cluster, partition[0]), len(known.replicas))
     if moving is not None:
@@ -117,7 +117,7 @@ def about_leader(story: PartitionStory) -> Answer:
             needed = f"in sync last: {_listed(story.isr)}" if story.isr else f"eligible are {_listed(story.elr)}"
             needed = f"One of those that have every acknowledged record has to come back ({needed})"
         else:
-            needed = f"Nobody is known to have every acknowledged record; who led last: {_listed(story.last_known)}"
+            needed = f"No replica is known to have every acknowledged record; last leader:  {_listed(story.last_known)}"
         return Answer("leader", -1, False, f"Nobody leads {name}{since}. {needed}; `kraft leaders elect --unclean` may "
                                            "lose records.")
     return Answer("leader", story.leader, True, f"Broker {story.leader} leads {name}{since}.")
@@ -130,14 +130,14 @@ def about_replica(replica: Replica, leader: int) -> Answer:
     elif leader < 0:
         text = f"{name}there is no leader to fetch from."
     elif replica.of_bytes < 0:
-        text = f"{name}it is up; how far it is cannot be told, for its leader does not answer."
+        text = f"{name}it is up; its progress is unknown, because its leader does not answer."
     elif replica.size_bytes < replica.of_bytes:
         bound = f", at {size_text(replica.throttle)}/s by its throttle" if replica.throttle is not None else \
             " or cannot reach its leader"
         text = (f"{name}its log has {size_text(replica.size_bytes)} of the leader's {size_text(replica.of_bytes)}; it "
                 f"is up, and catches up{bound}.")
     else:
-        text = f"{name}its log is as long as its leader's, who has not yet taken it in."
+        text = f"{name}its log is as long as its leader's, which has not yet added it to the ISR."
     return Answer("replica", replica.broker, False, " ".join(
         [text, *(f"{clause[0].upper()}{clause[1:]}." for clause in replica.recorded)]))
 
@@ -165,7 +165,8 @@ def about_reassignment(moving: Ongoing, isr: tuple[int, ...], outside: Iterable[
 
 def trouble_of(broker: int, image: MetadataImage, known: PartitionRegistration, story: PartitionStory,
                speaking: Mapping[int, Mapping[str, Any]]) -> str | None:
-    """Return the reason why the controller keeps a broker out of every ISR; None without one. `speaking`: see `heard`.
+    """Return the reason why the controller keeps a broker out of every ISR; None without one. `speaking`: see
+    `speaking_brokers`.
     """
     registered = image.brokers.get(broker)
     if registered is None:
@@ -183,26 +184,26 @@ def trouble_of(broker: int, image: MetadataImage, known: PartitionRegistration, 
 
 def _why_fenced(broker: BrokerRegistration, left: Left | None, speaks: Mapping[str, Any] | None) -> str:
     if speaks is not None:
-        text = f": the controller heard from it {speaks['heard_ms'] / 1000:.1f} s ago"
+        text = f": its last contact with the controller was {speaks['contact_ms'] / 1000:.1f} s ago"
         if speaks["replayed"] < broker.epoch:
             return (f"{text}, but it has replayed the metadata log to {speaks['replayed']}, not to {broker.epoch}, "
                     "where it registered")
-        return f"{text}, but it has not asked to take part"
+        return f"{text}, but it has not requested to be unfenced"
     if left is not None and left.text != FENCED:
         return f": it {left.text}"
     if left is not None and left.because:
         return f": {left.because}"
-    return ", because no controller hears from it or it has not caught up with the metadata log"
+    return ", because it reaches no controller or has not caught up with the metadata log"
 
 
-def asked_of(cluster: Cluster, partition: Partition, broker: int, leader: int) -> Replica:
+def queried_replica(cluster: Cluster, partition: Partition, broker: int, leader: int) -> Replica:
     """Return the replica as its broker reports it, compared with the leader's report."""
     try:
         answer = cluster.node(broker).send(DescribeLogDirsRequest(topics=[
             DescribableLogDirTopic(topic=partition[0], partitions=[partition[1]])]), DescribeLogDirsResponse)
         check(f"log directories of node {broker}", answer.error_code)
     except KraftError as error:
-        return Replica(broker, f"it does not tell of its log ({error})")
+        return Replica(broker, f"it does not describe its log ({error})")
     sizes = [each.partition_size for directory in answer.results for topic in directory.topics
              for each in topic.partitions if not each.is_future_key]
     failed = [f"its log directory {each.log_dir} failed: {text_of(each.error_code)}" for each in answer.results

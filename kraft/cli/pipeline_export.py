@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 @click.option("--codec", type=click.Choice(["zstd", "snappy", "lz4", "gzip", "none"]), default="zstd",
               show_default=True)
 @click.option("--format", "lake", type=click.Choice(["parquet", "delta", "iceberg"]), default="parquet",
-              show_default=True, help="Make it a Delta or an Iceberg table, too.")
+              show_default=True, help="Also register it as a Delta or an Iceberg table.")
 @click.option("--headers", is_flag=True, help="With a column of headers.")
 @click.option("--value", "value_format", type=click.Choice(["bytes", "text", "json", "avro", "protobuf"]),
-              default="bytes", show_default=True, help="What values are.")
+              default="bytes", show_default=True, help="Format of the values.")
 @click.option("--schema", type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="Of json, avro or protobuf (a file descriptor set).")
 @click.option("--message", default="", help="The protobuf message's full name.")
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 @click.option("--keep-undecodable", is_flag=True, help="Keep the bytes of values that cannot be decoded, do not fail.")
 @click.option("--batch-records", type=IntRange(1), help="Offsets of one commit at most.")
 @click.option("--every", type=Seconds(), metavar="SECONDS",
-              help="Go on for ever, with a commit that often when there is something new.")
+              help="Continue indefinitely, with a commit that often when there are new records.")
 @click.option("--merge-below", type=IntRange(1), metavar="MIB",
-              help="At the end make large files of those that are smaller.")
+              help="At the end, merge files that are smaller into large ones.")
 @click.option("--checkpoint", type=OUTPUT_DIRECTORY,
               help="With --master: let Spark's streaming drive the commits, with its checkpoint there.")
-@click.option("--allow-loss", is_flag=True, help="Go on when records were deleted before they could be read.")
+@click.option("--allow-loss", is_flag=True, help="Continue when records were deleted before they could be read.")
 @worker_options
 @JSON
 def export_command(table: Path, every: float | None, checkpoint: Path | None, threads: int | None, master: str | None,
@@ -74,7 +74,7 @@ def export_command(table: Path, every: float | None, checkpoint: Path | None, th
             from kraft.pipeline.merge import merge_small
 
             merged = merge_small(opened, settings, options["merge_below"] << 20)
-            _tell(merged, as_json)
+            _print_result(merged, as_json)
 
 
 def _run(table: "Table", settings: "FileSettings", workers: "Workers", options: dict[str, Any], every: float | None,
@@ -94,7 +94,7 @@ def _run(table: "Table", settings: "FileSettings", workers: "Workers", options: 
                 if batch.spans:
                     total = sum(span.end - span.start for span in batch.spans)
                     with progress_bar(f"export {count_of(total, 'offset')}", batch.size_bytes) as progress:
-                        _tell(run_batch(table, source, settings, workers, batch, progress=progress), as_json)
+                        _print_result(run_batch(table, source, settings, workers, batch, progress=progress), as_json)
                     commits += 1
             finally:
                 origin.close()
@@ -128,7 +128,7 @@ def _stream(table: "Table", settings: "FileSettings", workers: "Workers", option
         query.stop()
         added = [commit for commit in commits(table.path) if before is None or commit.number > before.number]
         for commit in added:
-            _tell(commit, as_json)
+            _print_result(commit, as_json)
         if not added:
             click.echo(f"kraft: {table.path}: nothing new; the table has all records", err=True)
 
@@ -150,7 +150,7 @@ def _table_settings(settings: "FileSettings", lake: str) -> dict[str, Any]:
             "value": list(settings.value), "key": list(settings.key)}
 
 
-def _tell(commit: "Commit | None", as_json: bool) -> None:
+def _print_result(commit: "Commit | None", as_json: bool) -> None:
     if commit is None:
         return
     rows, size = sum(file.rows for file in commit.files), sum(file.size_bytes for file in commit.files)

@@ -22,7 +22,8 @@ def worker_options(command: Command) -> Command:
     for option in (
         click.option("--conf", "spark_settings", multiple=True, metavar="KEY=VALUE",
                      help="With --master: a setting of Spark; may be given again."),
-        click.option("--master", metavar="URL", help="Run on Spark there: local[2], spark://host:7077, yarn, ..."),
+        click.option("--master", metavar="URL",
+                     help="Run on this Spark master: local[2], spark://host:7077, yarn, ..."),
         click.option("--threads", type=IntRange(1), help="Threads of this process [default: one per processor]."),
     ):
         command = option(command)

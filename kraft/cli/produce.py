@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from kraft.cli.command import kraft
 from kraft.cli.interrupt import Interrupt
-from kraft.cli.librdkafka import Outages, client_settings, line_format, line_options, refusal, told
+from kraft.cli.librdkafka import Outages, client_settings, library_errors, line_format, line_options, refusal
 from kraft.cli.names import complete_topic
 from kraft.cli.number_types import IntRange
 from kraft.cli.options import BOOTSTRAP, count_of
@@ -55,7 +55,7 @@ def produce(topic: str, partition: int | None, headers: tuple[str, ...], acks: s
         "acks": acks, "compression.type": codec, "linger.ms": 5, "enable.idempotence": acks in WAIT_FOR_ALL,
         "message.timeout.ms": int(timeout * 1000), "error_cb": outages}, timeout)
     with library as settings, Cluster(bootstrap, timeout=timeout) as cluster:
-        with told(f"{bootstrap}"):
+        with library_errors(f"{bootstrap}"):
             writer = Writer(Producer(settings), topic, partition)
             writer.producer.list_topics(topic, timeout=timeout)
             outages.answered = True
@@ -112,9 +112,9 @@ class Writer:
     def flush(self, interrupt: Interrupt) -> int:
         """Wait until every record has its answer; each gets one, at the latest after its time-out. A Ctrl-C ends the
         wait. Return the number of records without an answer."""
-        before = interrupt.asked
+        before = interrupt.count
         try:
-            while (unknown := self.producer.flush(FLUSH_SECONDS)) and interrupt.asked == before:
+            while (unknown := self.producer.flush(FLUSH_SECONDS)) and interrupt.count == before:
                 pass
         except KeyboardInterrupt:
             return len(self.producer)
@@ -158,7 +158,7 @@ def _produce_lines(writer: Writer, form: LineFormat, headers: list[tuple[str, by
             record = read_line(line.removesuffix(b"\n").removesuffix(b"\r"), form)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"line {number}: {error}") from error
-        with told(f"line {number}"):
+        with library_errors(f"line {number}"):
             writer.write(record._replace(headers=[*headers, *record.headers]), interrupt)
 
 

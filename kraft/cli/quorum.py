@@ -88,7 +88,7 @@ def add_command(node_id: int, directory_id: str, listeners: tuple[str, ...], boo
     with Cluster(bootstrap, timeout=timeout) as cluster:
         client = QuorumClient(cluster)
         client.add(node_id, _directory(directory_id), [(each.listener, each.host, each.port) for each in endpoints])
-        _tell(f"node {node_id} votes", client.describe(), as_json)
+        _print_result(f"node {node_id} votes", client.describe(), as_json)
 
 
 @quorum_group.command("remove")
@@ -112,13 +112,13 @@ def remove_command(node_id: int, directory_id: str | None, force: bool, bootstra
             raise InvalidConfigError(f"NODE_ID: node {node_id} is the last voter of the metadata quorum, which cannot "
                                      "do without it; first add another voter: kraft quorum add")
         if not force:
-            _check_who_stays(found, node_id)
+            _check_remaining_voters(found, node_id)
         directory = voters[node_id] if directory_id is None else _directory(directory_id)
         client.remove(node_id, directory)
-        _tell(f"node {node_id} votes no more", client.describe(), as_json)
+        _print_result(f"node {node_id} votes no more", client.describe(), as_json)
 
 
-def _check_who_stays(found: Description, leaving: int) -> None:
+def _check_remaining_voters(found: Description, leaving: int) -> None:
     staying = [each.node_id for each in found.voters if each.node_id != leaving]
     lagging = [each for each in _lagging(found, MISSED_MS) if each in staying]
     needed = len(staying) // 2 + 1
@@ -146,7 +146,7 @@ def status(found: Description) -> Fields:
     }
 
 
-def _tell(what: str, found: Description, as_json: bool) -> None:
+def _print_result(what: str, found: Description, as_json: bool) -> None:
     if as_json:
         print_json([status(found)])
     else:

@@ -12,7 +12,7 @@ from kraft.client.connection import ConnectionFailedError
 from kraft.client.quorum import Description, QuorumClient
 from kraft.client.refusals import RefusedError
 from kraft.config.errors import InvalidConfigError
-from kraft.raft.planning import Change, PlannedStep, Standing, check_order, reassignment_steps
+from kraft.raft.planning import Change, PlannedStep, QuorumState, check_order, reassignment_steps
 from kraft.raft.reassignment import Add, Remove
 from kraft.raft.types import ReplicaKey
 
@@ -23,7 +23,7 @@ WAIT_SECONDS: Final = 600.0
 
 @click.command("plan")
 @click.argument("node_ids", nargs=-1, type=IntRange(0), metavar="NODE-ID...")
-@click.option("--order", metavar="+ID,-ID,...", help="Look at these steps instead: +4 adds node 4, -1 removes node 1.")
+@click.option("--order", metavar="+ID,-ID,...", help="Check these steps instead: +4 adds node 4, -1 removes node 1.")
 @cluster_options
 def plan_command(node_ids: tuple[int, ...], order: str | None, bootstrap: str, timeout: float, as_json: bool) -> None:
     """Show the steps to other voters, and how many failures the quorum survives before and after each.
@@ -35,9 +35,10 @@ def plan_command(node_ids: tuple[int, ...], order: str | None, bootstrap: str, t
         raise click.UsageError("give either the nodes that shall vote, or --order")
     with Cluster(bootstrap, timeout=timeout) as cluster:
         found = QuorumClient(cluster).describe()
-    standing = standing_of(found)
-    changes = parse_order(found, order) if order is not None else reassignment_steps(standing, _keys(found, node_ids))
-    steps = check_order(standing, changes)
+    quorum_state = quorum_state_of(found)
+    changes = parse_order(found, order) if order is not None else reassignment_steps(quorum_state,
+                                                                                     _keys(found, node_ids))
+    steps = check_order(quorum_state, changes)
     _print_steps(steps, as_json)
     if any(step.danger for step in steps):
         raise click.exceptions.Exit(1)
@@ -59,9 +60,9 @@ def reassign_command(node_ids: tuple[int, ...], force: bool, no_wait: bool, boot
         client = QuorumClient(cluster)
         if not force:
             found = client.describe()
-            standing = standing_of(found)
-            changes = reassignment_steps(standing, _keys(found, node_ids))
-            unsafe = [step.danger for step in check_order(standing, changes) if step.danger]
+            quorum_state = quorum_state_of(found)
+            changes = reassignment_steps(quorum_state, _keys(found, node_ids))
+            unsafe = [step.danger for step in check_order(quorum_state, changes) if step.danger]
             if unsafe:
                 raise InvalidConfigError(f"NODE-ID: {unsafe[0]}; see kraft quorum plan, or use --force")
         client.reassign(node_ids)
@@ -81,12 +82,12 @@ def cancel_command(bootstrap: str, timeout: float, as_json: bool) -> None:
         _print_voters(client.describe(), as_json)
 
 
-def standing_of(found: Description) -> Standing:
+def quorum_state_of(found: Description) -> QuorumState:
     """Return the quorum as its leader describes it."""
     now_ms = time.time_ns() // 1_000_000
     keys = {each: ReplicaKey(each.node_id, each.directory_id) for each in found.replicas}
     leader = next(key for each, key in keys.items() if each.node_id == found.leader)
-    return Standing(
+    return QuorumState(
         tuple(sorted(key for each, key in keys.items() if each.voter)), leader,
         tuple(key for each, key in keys.items()
               if each.node_id == found.leader or 0 <= now_ms - each.caught_up_ms <= CAUGHT_UP_MS))
@@ -144,7 +145,7 @@ def _print_voters(found: Description, as_json: bool) -> None:
 
 def _wait(client: QuorumClient, node_ids: tuple[int, ...], as_json: bool) -> None:
     """Report every intermediate set of voters. Leaders may change meanwhile; another reassignment ends the wait."""
-    told: tuple[list[int], tuple[int, ...] | None] | None = None
+    printed: tuple[list[int], tuple[int, ...] | None] | None = None
     deadline = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < deadline:
         try:
@@ -154,9 +155,9 @@ def _wait(client: QuorumClient, node_ids: tuple[int, ...], as_json: bool) -> Non
             time.sleep(POLL_SECONDS)
             continue
         state = [each.node_id for each in found.voters], found.targets
-        if state != told:
+        if state != printed:
             _print_voters(found, as_json)
-            told = state
+            printed = state
         if found.targets is None:
             if sorted(state[0]) == sorted(dict.fromkeys(node_ids)):
                 return
@@ -164,5 +165,5 @@ def _wait(client: QuorumClient, node_ids: tuple[int, ...], as_json: bool) -> Non
         if sorted(found.targets) != sorted(dict.fromkeys(node_ids)):
             raise InvalidConfigError(f"NODE-ID: another reassignment, to {','.join(map(str, found.targets))}, has come")
         time.sleep(POLL_SECONDS)
-    raise InvalidConfigError(f"NODE-ID: not done after {WAIT_SECONDS:.0f} s; the leader goes on, kraft why tells "
+    raise InvalidConfigError(f"NODE-ID: not done after {WAIT_SECONDS:.0f} s; the leader continues, kraft why names "
                              "what it waits for")

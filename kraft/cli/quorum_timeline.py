@@ -39,8 +39,8 @@ def timeline_command(directories: tuple[Path, ...], bootstrap: str | None, timeo
         for line in (entry.line for entry in entries) if as_json else text_lines(entries):
             click.echo(line)
     silent = {**{f"node {node_id}": why for node_id, why in found.silent.items()}, **found.unknown}
-    for who, why in silent.items():
-        click.echo(f"{who}: {why}", err=True)
+    for node, why in silent.items():
+        click.echo(f"{node}: {why}", err=True)
     if silent:
         raise click.exceptions.Exit(1)
 

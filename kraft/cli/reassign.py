@@ -22,7 +22,7 @@ from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 PLAN_VERSION: Final = 1
 
 PLAN: Final = click.argument("plan", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
-NO_WAIT: Final = click.option("--no-wait", is_flag=True, help="End when it is under way, not when it is done.")
+NO_WAIT: Final = click.option("--no-wait", is_flag=True, help="Return once it has started.")
 THROTTLE: Final = click.option("--throttle", "throttle_bytes", type=IntRange(1), metavar="BYTES",
                                help="Bytes per second that the moves may take on each broker, in and out.")
 
@@ -34,7 +34,7 @@ def reassign_group() -> None:
 
 @reassign_group.command("plan")
 @click.argument("names", metavar="[TOPIC[/PARTITION]]...", nargs=-1, shell_complete=complete_partition)
-@click.option("--brokers", metavar="ID,...", help="Who may have replicas [default: all that are up].")
+@click.option("--brokers", metavar="ID,...", help="Brokers that may have replicas [default: all that are up].")
 @click.option("--replication-factor", type=IntRange(1), help="[default: as many replicas as now]")
 @click.option("--out", type=OUTPUT_FILE, help="Write the plan there, for `start`.")
 @cluster_options
@@ -86,12 +86,12 @@ def start_command(plan: Path, throttle_bytes: int | None, no_wait: bool, bootstr
         if not no_wait:
             wait(cluster, then)
             unthrottle(cluster, *concerned(cluster, then))
-    _tell(as_json, "started" if no_wait else "done", then)
+    _print_result(as_json, "started" if no_wait else "done", then)
 
 
 @reassign_group.command("status")
 @click.argument("plan", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
-@click.option("--watch", is_flag=True, help="Wait until it is done, with a progress bar.")
+@click.option("--watch", is_flag=True, help="Wait for completion, with a progress bar.")
 @cluster_options
 def status_command(plan: Path | None, watch: bool, bootstrap: str, timeout: float, as_json: bool) -> None:
     """Show reassignments with progress, throttle and remaining time; with a plan, the completed part of it.
@@ -120,7 +120,7 @@ def status_command(plan: Path | None, watch: bool, bootstrap: str, timeout: floa
 @reassign_group.command("cancel")
 @click.argument("names", metavar="[TOPIC[/PARTITION]]...", nargs=-1, shell_complete=complete_partition)
 @click.option("--plan", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Those of a plan.")
-@click.option("--all", "everything", is_flag=True, help="All that are under way.")
+@click.option("--all", "everything", is_flag=True, help="All ongoing reassignments.")
 @cluster_options
 def cancel_command(names: tuple[str, ...], plan: Path | None, everything: bool, bootstrap: str, timeout: float,
                    as_json: bool) -> None:
@@ -137,7 +137,7 @@ def cancel_command(names: tuple[str, ...], plan: Path | None, everything: bool, 
         if stopped:
             _refuse(reassign(cluster, dict.fromkeys(stopped)))
         unthrottle(cluster, *touched)
-    _tell(as_json, "cancelled", stopped)
+    _print_result(as_json, "cancelled", stopped)
 
 
 # --- plans ------------------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def _seconds_text(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds:.0f} s"
 
 
-def _tell(as_json: bool, result: str, then: Mapping[Partition, Sequence[int]]) -> None:
+def _print_result(as_json: bool, result: str, then: Mapping[Partition, Sequence[int]]) -> None:
     if as_json:
         print_json([{"partition": partition_text(each), "result": result, "replicas": list(replicas)}
                     for each, replicas in then.items()])

@@ -12,7 +12,7 @@ from kraft.client import Cluster
 from kraft.client.partitions import Partition
 from kraft.client.reassignments import Ongoing, Progress, ongoing, progress, throttles, total
 
-LOOK_SECONDS: Final = 0.5
+CHECK_SECONDS: Final = 0.5
 Targets = dict[Partition, list[int]]
 
 
@@ -31,14 +31,14 @@ def wait(cluster: Cluster, then: Collection[Partition]) -> None:
     found = under_way(cluster, then)
     whole = total(progress(cluster, found)).total_bytes
     with progress_bar("copying", whole) as advance:
-        told = 0
+        reported = 0
         while found:
             left = total(progress(cluster, found)).left_bytes
             stall.check((left, [each.partition for each in found]))
             done = whole - left     # a partition that is no longer listed is done
-            advance(max(0, done - told))
-            told = max(told, done)
-            time.sleep(LOOK_SECONDS)
+            advance(max(0, done - reported))
+            reported = max(reported, done)
+            time.sleep(CHECK_SECONDS)
             found = under_way(cluster, then)
 
 
@@ -48,14 +48,14 @@ def status(cluster: Cluster, then: Targets) -> tuple[list[Fields], float | None]
     moving = under_way(cluster, then)
     before, began = progress(cluster, moving), time.monotonic()
     if moving:
-        time.sleep(LOOK_SECONDS)
+        time.sleep(CHECK_SECONDS)
         moving = under_way(cluster, then)
     now, seconds = progress(cluster, moving), time.monotonic() - began
     bounds = throttles(cluster, {each.partition: each.adding for each in moving})
     by_partition = {each.partition: each for each in moving}
     known = assigned(cluster, then)
     if any(known.get(each) != list(targets) for each, targets in then.items() if each not in by_partition):
-        time.sleep(LOOK_SECONDS)     # the controller lists reassignments; the node that is queried here may lag
+        time.sleep(CHECK_SECONDS)     # the controller lists reassignments; the node that is queried here may lag
         known = assigned(cluster, then)
     rows: list[Fields] = []
     for partition, targets in then.items():

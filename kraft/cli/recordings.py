@@ -33,13 +33,13 @@ class Found:
     unknown: dict[str, str] = field(default_factory=dict)
 
 
-def asking_options(command: Command) -> Command:
+def query_options(command: Command) -> Command:
     """Add `--bootstrap` and `--timeout`."""
     for option in (
         click.option("--timeout", default=SECONDS_DEFAULT, show_default=True, type=Seconds(),
                      help="Seconds that one controller may take."),
         bootstrap_options(envvar=BOOTSTRAP_VARIABLE,
-                          help=f"Nodes to ask first; also {BOOTSTRAP_VARIABLE} [default, without a directory: "
+                          help=f"Nodes to contact first; also {BOOTSTRAP_VARIABLE} [default, without a directory: "
                                f"{ADDRESS_DEFAULT}]."),
     ):
         command = option(command)
@@ -47,9 +47,9 @@ def asking_options(command: Command) -> Command:
 
 
 def source_options(command: Command) -> Command:
-    """Add `DIRECTORY...` and the options of `asking_options`."""
+    """Add `DIRECTORY...` and the options of `query_options`."""
     return click.argument("directories", nargs=-1, metavar="[DIRECTORY]...",
-                          type=click.Path(path_type=Path, exists=True, file_okay=False))(asking_options(command))
+                          type=click.Path(path_type=Path, exists=True, file_okay=False))(query_options(command))
 
 
 def find(directories: tuple[Path, ...], bootstrap: str | None, timeout: float, count: int) -> Found:
@@ -58,9 +58,9 @@ def find(directories: tuple[Path, ...], bootstrap: str | None, timeout: float, c
     entries = [entry for directory in directories for entry in read_entries(_with_files(directory))]
     if bootstrap is not None or not directories:
         with Cluster(bootstrap or ADDRESS_DEFAULT, timeout=timeout) as cluster:
-            told = collect(cluster, count)
-        entries += [parse(line) for lines in told.lines.values() for line in lines]
-        found.running, found.silent, found.unknown = tuple(told.lines), told.silent, told.unknown
+            collected = collect(cluster, count)
+        entries += [parse(line) for lines in collected.lines.values() for line in lines]
+        found.running, found.silent, found.unknown = tuple(collected.lines), collected.silent, collected.unknown
     found.entries = merged(entries)
     return found
 

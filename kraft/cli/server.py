@@ -26,7 +26,7 @@ def server() -> None:
 @click.option("--listen", metavar="HOST:PORT",
               help="Where clients connect; instead of the file's listeners [default: 127.0.0.1:9092].")
 @click.option("--log-level", type=click.Choice(log_output.LEVELS), default="warning", show_default=True,
-              help="What is told on standard error.")
+              help="Lowest level of the lines on standard error.")
 @click.option("--log-format", type=click.Choice(log_output.FORMATS), default="text", show_default=True)
 @JSON
 def start(file: Path | None, data: Path | None, assignments: tuple[str, ...], listen: str | None, log_level: str,
@@ -50,7 +50,7 @@ def start(file: Path | None, data: Path | None, assignments: tuple[str, ...], li
 
 @server.command("check")
 @server_config_options
-@click.option("--strict", is_flag=True, help="End with 1 when anything that is set does nothing.")
+@click.option("--strict", is_flag=True, help="Exit code 1 when a setting has no effect.")
 @JSON
 def check(file: Path | None, data: Path | None, assignments: tuple[str, ...], strict: bool, as_json: bool) -> None:
     """Check the settings of a node without starting it.

@@ -83,28 +83,28 @@ class Results:
 
 
 @kraft.command("simulate")
-@click.option("--brokers", is_flag=True, help="Runs in which controllers, brokers and clients take part.")
+@click.option("--brokers", is_flag=True, help="Runs with controllers, brokers and clients.")
 @click.option("--relocations", is_flag=True, help="Runs in which three voters are restarted at new addresses.")
 @click.option("--seed", type=IntRange(0), help="One run.")
 @click.option("--trace", is_flag=True, help="With --seed: print every event of the nodes.")
 @click.option("--timeline", type=OUTPUT_FILE,
               help="With --seed: write what happened to the nodes as one HTML file; as text unless it ends in .html.")
-@click.option("--options", type=FaultOptions(), help="With --seed: not what the seed draws, but these.")
-@click.option("--shrink", "shrinks", is_flag=True, help="Look for fewer faults that break the same invariant.")
+@click.option("--options", type=FaultOptions(), help="With --seed: these options instead of those drawn from the seed.")
+@click.option("--shrink", "shrinks", is_flag=True, help="Search for fewer faults that break the same invariant.")
 @click.option("--seeds", type=Seeds(), help="All runs from seed A to seed B.")
 @click.option("--minutes", type=FloatRange(0.01), help="As many runs as fit, from seed 0 or those of --seeds.")
 @click.option("--jobs", type=IntRange(1), default=1, show_default=True, help="Processes.")
-@click.option("--mutants", is_flag=True, help="Put each known bug into the core and look for a seed that finds it.")
+@click.option("--mutants", is_flag=True, help="Plant each known bug in the core and search for a seed that finds it.")
 @click.option("--mutant", "mutant_names", multiple=True,
               help="With --mutants: only these. With --exhaustive: the one to find.")
-@click.option("--exhaustive", is_flag=True, help="Visit all that can happen to small quorums within bounds.")
+@click.option("--exhaustive", is_flag=True, help="Visit all states of small quorums within bounds.")
 @click.option("--model", "model_names", multiple=True, type=click.Choice(list(MODELS)),
               help="With --exhaustive: only these.")
 @click.option("--states", type=IntRange(1), help="With --exhaustive: of each model, about so many.")
 @click.option("--depth", type=IntRange(1), help="With --exhaustive: at most so many events in a row.")
 @click.option("--replay", "trace_file", type=click.File(), help="With --exhaustive: follow a trace that was printed.")
 @click.option("--join", "join_files", multiple=True, type=click.File(),
-              help="Add up reports that --output wrote; once for each.")
+              help="Combine reports written by --output; give the option once for each.")
 @JSON
 @click.option("--output", "output_file", type=OUTPUT_FILE,
               help="Write the figures as JSON to a file.")
@@ -197,7 +197,7 @@ def _simulate_one(seed: int, options: Options, trace: bool, timeline: Path | Non
     outcome = simulate(seed, options, sys.stdout if trace else None, None if timeline is None else listen)
     if timeline is not None:
         for recorder in recorders.values():
-            recorder.tell()
+            recorder.flush()
         write_timeline(timeline, merged(entries), f"Seed {seed}: {outcome.violation or 'all invariants held'}")
     return outcome
 

@@ -25,7 +25,7 @@ def spark() -> None:
 
 
 @spark.command("shell")
-@click.option("--master", help="Where Spark runs [default: $MASTER, else local[*]].")
+@click.option("--master", help="Spark master [default: $MASTER, else local[*]].")
 @click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be given again.")
 @click.option("-c", "--command", "text", help="Run this Python code, in which `spark` is the session, and end.")
 def shell(master: str | None, settings: tuple[str, ...], text: str | None) -> None:

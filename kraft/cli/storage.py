@@ -40,7 +40,7 @@ storage.add_command(strays_group)
 @click.option("-s", "--standalone", "first", flag_value="standalone",
               help="This node is the first and only voter of a quorum that may grow.")
 @click.option("-I", "--initial-controllers", metavar="ID@HOST:PORT:DIRECTORY-ID,...",
-              help="The first voters of the quorum; to be the same for all of them.")
+              help="The first voters of the quorum; the same for all of them.")
 @click.option("-N", "--no-initial-controllers", "first", flag_value="none",
               help="This node finds the quorum by its configuration, and may become a voter later.")
 @click.option("--keep-data", is_flag=True,
@@ -74,7 +74,7 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
     others = [voter.node_id for voter in static_voters(config) if voter.node_id != config.node_id]
     if not (cluster_id or known) and choice == "none" and (others or not static_voters(config)):
         raise InvalidConfigError("--cluster-id: is needed for a node that finds the quorum by its configuration; with "
-                                 "an id of its own that quorum would refuse it (kraft storage info tells theirs)")
+                                 "an id of its own that quorum would refuse it (kraft storage info shows theirs)")
     # The first leader of voters that know each other creates the id.
     made = "" if choice == "initial" else new_cluster_id()
     # The addresses that the node advertises.

@@ -35,7 +35,8 @@ LEADER_PAUSE_SECONDS: Final = 0.02
 
 TOPIC: Final = click.argument("topic", shell_complete=complete_topic)
 TOPICS: Final = click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=complete_topic)
-VALIDATE_ONLY: Final = click.option("--validate-only", is_flag=True, help="Only say whether it could be done.")
+VALIDATE_ONLY: Final = click.option("--validate-only", is_flag=True,
+                                    help="Only check whether the request would succeed.")
 
 
 @kraft.group("topics")
@@ -46,7 +47,7 @@ def topics_group() -> None:
 topics_group.add_command(reassign_group)
 
 @topics_group.command("list")
-@click.option("--all", "internal", is_flag=True, help="Also the topics that the cluster makes for itself.")
+@click.option("--all", "internal", is_flag=True, help="Also internal topics.")
 @cluster_options
 def list_command(internal: bool, bootstrap: str, timeout: float, as_json: bool) -> None:
     """List the topics."""
@@ -114,7 +115,7 @@ def describe_topics(cluster: Cluster, names: Iterable[str], *, with_configs: boo
 @click.option("--partitions", type=IntRange(1), help="[default: the cluster's num.partitions]")
 @click.option("--replication-factor", type=IntRange(1), help="[default: the cluster's]")
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting; may be given again.")
-@click.option("--if-not-exists", is_flag=True, help="A topic that exists is left as it is.")
+@click.option("--if-not-exists", is_flag=True, help="Leave an existing topic unchanged.")
 @VALIDATE_ONLY
 @cluster_options
 def create_command(topics: tuple[str, ...], partitions: int | None, replication_factor: int | None,
@@ -146,7 +147,7 @@ def create_command(topics: tuple[str, ...], partitions: int | None, replication_
 
 @topics_group.command("delete")
 @TOPICS
-@click.option("--if-exists", is_flag=True, help="A topic that does not exist is no error.")
+@click.option("--if-exists", is_flag=True, help="Do not fail when a topic does not exist.")
 @cluster_options
 def delete_command(topics: tuple[str, ...], if_exists: bool, bootstrap: str, timeout: float, as_json: bool) -> None:
     """Delete topics with all their records."""
@@ -166,7 +167,8 @@ def delete_command(topics: tuple[str, ...], if_exists: bool, bootstrap: str, tim
 
 @topics_group.command("alter")
 @TOPIC
-@click.option("--partitions", type=IntRange(1), required=True, help="How many it shall have: more than now.")
+@click.option("--partitions", type=IntRange(1), required=True,
+              help="New number of partitions, higher than the current one.")
 @VALIDATE_ONLY
 @cluster_options
 def alter_command(topic: str, partitions: int, validate_only: bool, bootstrap: str, timeout: float,

@@ -8,7 +8,7 @@ import click
 from kraft.cli.command import kraft
 from kraft.cli.options import ADDRESS_DEFAULT, JSON, print_json
 from kraft.cli.partition_names import chosen, complete_partition, parse_partition
-from kraft.cli.recordings import Found, asking_options, find
+from kraft.cli.recordings import Found, find, query_options
 from kraft.client import Cluster, ConnectionFailedError, RefusedError, state
 from kraft.client.quorum import Description, QuorumClient
 from kraft.client.recorder import NO_RECORDER
@@ -21,7 +21,7 @@ from kraft_native.errors import KraftError
 
 @kraft.command("why")
 @click.argument("names", nargs=-1, metavar="[TOPIC[/PARTITION]]... [DIRECTORY]...", shell_complete=complete_partition)
-@asking_options
+@query_options
 @JSON
 def why_command(names: tuple[str, ...], bootstrap: str | None, timeout: float, as_json: bool) -> None:
     """Explain why there is no leader, why a voter is not caught up, why a change of the voters is pending.
@@ -36,15 +36,15 @@ def why_command(names: tuple[str, ...], bootstrap: str | None, timeout: float, a
     directories = tuple(Path(name) for name in names if Path(name).is_dir())
     partitions = [name for name in names if not Path(name).is_dir()]
     if partitions:
-        told = _of_partitions(partitions, directories, bootstrap, timeout)
+        found_answers = _of_partitions(partitions, directories, bootstrap, timeout)
     else:
-        told = _of_quorum(directories, bootstrap, timeout)
+        found_answers = _of_quorum(directories, bootstrap, timeout)
     if as_json:
-        print_json([answer._asdict() for answer in told])
+        print_json([answer._asdict() for answer in found_answers])
     else:
-        for answer in told:
+        for answer in found_answers:
             click.echo(answer.text)
-    if not all(answer.is_well for answer in told):
+    if not all(answer.is_well for answer in found_answers):
         raise click.exceptions.Exit(1)
 
 
@@ -75,23 +75,23 @@ def lease_answers(cluster: Cluster) -> list[Answer]:
         ended = state.ended_leases(cluster, state.brokers(cluster))
     except KraftError:
         return []
-    return [Answer("lease", node_id, False, f"Broker {node_id} hears from no controller: {text}.")
+    return [Answer("lease", node_id, False, f"Broker {node_id} reaches no controller: {text}.")
             for node_id, text in ended.items()]
 
 
 def _of_quorum(directories: tuple[Path, ...], bootstrap: str | None, timeout: float) -> list[Answer]:
     found = find(directories, bootstrap, timeout, CAPACITY)
-    asked = bootstrap is not None or not directories
-    situation = Situation(found.entries, found.running if asked else None, found.silent)
-    if asked and situation.leader is None and _may_be_led(found, situation):
-        _ask_leader(found, bootstrap or ADDRESS_DEFAULT, timeout)
+    is_queried = bootstrap is not None or not directories
+    situation = Situation(found.entries, found.running if is_queried else None, found.silent)
+    if is_queried and situation.leader is None and _may_be_led(found, situation):
+        _query_leader(found, bootstrap or ADDRESS_DEFAULT, timeout)
         situation = Situation(found.entries, found.running, found.silent)
-    told = answers(situation)
-    told += [Answer("node", -1, False, f"{address}: {why}.") for address, why in found.unknown.items()]
-    if asked:
+    found_answers = answers(situation)
+    found_answers += [Answer("node", -1, False, f"{address}: {why}.") for address, why in found.unknown.items()]
+    if is_queried:
         with Cluster(bootstrap or ADDRESS_DEFAULT, timeout=timeout) as cluster:
-            told += lease_answers(cluster)
-    return told
+            found_answers += lease_answers(cluster)
+    return found_answers
 
 
 def _may_be_led(found: Found, situation: Situation) -> bool:
@@ -100,22 +100,22 @@ def _may_be_led(found: Found, situation: Situation) -> bool:
         state.leader_id >= 0 for state in situation.present)
 
 
-def _ask_leader(found: Found, bootstrap: str, timeout: float) -> None:
+def _query_leader(found: Found, bootstrap: str, timeout: float) -> None:
     """Add the answer to DescribeQuorum when not every controller's flight recorder could be read. Apache Kafka's
     controllers have none, and may be unreachable while the brokers answer. A missing recorder proves nothing."""
     try:
         with Cluster(bootstrap, timeout=timeout) as cluster:
-            told = QuorumClient(cluster).describe()
+            quorum = QuorumClient(cluster).describe()
     except KraftError as error:
         if not (found.running or found.silent or found.unknown):
             found.unknown[bootstrap] = str(error)
         return
-    found.entries.append(state_of(told, time.time_ns() // 1_000_000))
-    found.running = (*found.running, told.leader)
+    found.entries.append(state_of(quorum, time.time_ns() // 1_000_000))
+    found.running = (*found.running, quorum.leader)
     found.unknown = {address: why for address, why in found.unknown.items() if why != NO_RECORDER}
 
 
-def state_of(told: Description, now_ms: int) -> Entry:
+def state_of(quorum: Description, now_ms: int) -> Entry:
     """Convert a leader's answer to DescribeQuorum to an entry of its flight recorder, as far as possible."""
     def ago(time_ms: int) -> int:
         return -1 if time_ms < 0 else max(0, now_ms - time_ms)
@@ -123,10 +123,10 @@ def state_of(told: Description, now_ms: int) -> Entry:
     def key(node_id: int, directory_hex: str) -> str:
         return f"{node_id}:{directory_hex[-4:]}" if int(directory_hex, 16) else str(node_id)
 
-    replicas = {key(each.node_id, each.directory_id.hex): each for each in told.replicas}
-    end = max((each.log_end_offset for each in told.voters), default=0)
-    return Entry(now_ms, told.leader, 0, STATE, {
-        "role": "Leader", "epoch": told.epoch, "leader": told.leader, "hw": told.high_watermark,
-        "end": f"{end}@{told.epoch}", "voters": [disk for disk, each in replicas.items() if each.voter],
+    replicas = {key(each.node_id, each.directory_id.hex): each for each in quorum.replicas}
+    end = max((each.log_end_offset for each in quorum.voters), default=0)
+    return Entry(now_ms, quorum.leader, 0, STATE, {
+        "role": "Leader", "epoch": quorum.epoch, "leader": quorum.leader, "hw": quorum.high_watermark,
+        "end": f"{end}@{quorum.epoch}", "voters": [disk for disk, each in replicas.items() if each.voter],
         "progress": [{"disk": disk, "end": each.log_end_offset, "fetched_ms": ago(each.fetch_ms),
                       "caught_up_ms": ago(each.caught_up_ms)} for disk, each in replicas.items()]})

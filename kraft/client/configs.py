@@ -65,8 +65,8 @@ def setting(cluster: Cluster, kind: str, resource: str, name: str) -> str | None
 
 def settings(cluster: Cluster, kind: str, resources: Iterable[str], name: str) -> dict[str, str | None]:
     """Return one setting of several resources, by resource."""
-    return {resource: next((each.value for each in told if each.name == name), None)
-            for resource, told in describe_configs(cluster, kind, resources).items()}
+    return {resource: next((each.value for each in described if each.name == name), None)
+            for resource, described in describe_configs(cluster, kind, resources).items()}
 
 
 def alter_configs(cluster: Cluster, kind: str, name: str, changes: Iterable[Change], *,

@@ -53,12 +53,12 @@ PASSING: Final = frozenset({
 def new_producer(cluster: Cluster, timeout: float) -> tuple[int, int]:
     """Request a producer id and its epoch. Temporary errors are retried for `timeout` seconds. Then, and at once for
     other errors, raises `RefusedError` or `ConnectionFailedError`."""
-    def ask() -> tuple[int, int]:
+    def initialize() -> tuple[int, int]:
         found = cluster.any().send(InitProducerIdRequest(transactional_id=None), InitProducerIdResponse)
         check("a producer id", found.error_code)
         return found.producer_id, found.producer_epoch
 
-    return persist(timeout, ask, cluster.close)
+    return persist(timeout, initialize, cluster.close)
 
 
 def persist(timeout: float, act: Callable[[], Answer], reset: Callable[[], None] = lambda: None) -> Answer:

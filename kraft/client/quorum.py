@@ -92,9 +92,9 @@ class QuorumClient:
 
     def describe(self) -> Description:
         request = DescribeQuorumRequest(topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData()])])
-        return self._retried("quorum", lambda seconds: _description(self._ask(request, seconds)))
+        return self._retried("quorum", lambda seconds: _description(self._request(request, seconds)))
 
-    def _ask(self, request: DescribeQuorumRequest, seconds: float) -> DescribeQuorumResponse:
+    def _request(self, request: DescribeQuorumRequest, seconds: float) -> DescribeQuorumResponse:
         with self.leader(seconds) as connection:
             return connection.send(request, DescribeQuorumResponse)
 
@@ -136,12 +136,13 @@ class QuorumClient:
                 if VOTE_KEY not in connection.versions:
                     return connection
                 with connection:
-                    told = connection.send(DescribeClusterRequest(endpoint_type=CONTROLLERS), DescribeClusterResponse)
-                if told.error_code == ErrorCode.UNSUPPORTED_VERSION:
+                    described = connection.send(
+                        DescribeClusterRequest(endpoint_type=CONTROLLERS), DescribeClusterResponse)
+                if described.error_code == ErrorCode.UNSUPPORTED_VERSION:
                     continue  # a controller of Kafka that has just started and does not know metadata.version yet
-                check("controllers", told.error_code, told.error_message)
-                for node in told.brokers:
-                    if node.broker_id == told.controller_id:
+                check("controllers", described.error_code, described.error_message)
+                for node in described.brokers:
+                    if node.broker_id == described.controller_id:
                         return self.cluster.connect(node.host, node.port, timeout=seconds)
             except AuthenticationError:
                 raise

@@ -41,22 +41,22 @@ def collect(cluster: Cluster, count: int) -> Recordings:
     """
     found = Recordings()
     known: dict[Address, int] = {}
-    asked: list[Address] = []
+    queried: list[Address] = []
     waiting: list[Address] = list(cluster.bootstrap)
     while waiting:
         address = waiting.pop(0)
-        if address in asked:
+        if address in queried:
             continue
-        asked.append(address)
+        queried.append(address)
         try:
             with cluster.connect(*address) as connection:
-                told = _controllers(cluster, connection)
-                known |= told
-                waiting += told
+                described = _controllers(cluster, connection)
+                known |= described
+                waiting += described
                 if CONTROLLER_KEY not in connection.versions:
                     continue           # a broker: `of_broker` reads its entries
                 if RECORDER_KEY in connection.versions:
-                    answer = _asked(connection, count)
+                    answer = _recording(connection, count)
                     found.lines[answer.node_id] = answer.entries
                 else:
                     found.unknown[_text(address)] = NO_RECORDER
@@ -76,7 +76,7 @@ def of_broker(cluster: Cluster, node_id: int, count: int) -> list[str]:
     """Return the last `count` entries of a broker, oldest first, the last one its state. A broker without a flight
     recorder, such as Kafka's, has none. Raises what `Cluster.node` and `Connection.send` raise."""
     connection = cluster.node(node_id)
-    return _asked(connection, count).entries if RECORDER_KEY in connection.versions else []
+    return _recording(connection, count).entries if RECORDER_KEY in connection.versions else []
 
 
 def metadata_faults(cluster: Cluster, node_id: int) -> list[str]:
@@ -88,7 +88,7 @@ def metadata_faults(cluster: Cluster, node_id: int) -> list[str]:
     return listed + ([f"and {count - len(listed)} more"] if count > len(listed) else [])
 
 
-def _asked(connection: Connection, count: int) -> DescribeRecorderResponse:
+def _recording(connection: Connection, count: int) -> DescribeRecorderResponse:
     return connection.send(DescribeRecorderRequest(max_entries=count), DescribeRecorderResponse)
 
 

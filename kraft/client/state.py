@@ -78,10 +78,10 @@ def brokers(cluster: Cluster) -> list[BrokerState]:
     api = DescribeClusterRequest.API_KEY
     fenced: dict[int, BrokerState] = {}
     if first.versions.get(api, (0, -1))[1] >= FENCED_VERSION:
-        told = first.send(DescribeClusterRequest(include_fenced_brokers=True), DescribeClusterResponse)
-        check("brokers", told.error_code, told.error_message)
+        described = first.send(DescribeClusterRequest(include_fenced_brokers=True), DescribeClusterResponse)
+        check("brokers", described.error_code, described.error_message)
         fenced = {each.broker_id: BrokerState(each.broker_id, f"{each.host}:{each.port}", each.rack, True, "fenced")
-                  for each in told.brokers if each.is_fenced}
+                  for each in described.brokers if each.is_fenced}
     found = dict(fenced)
     for node in cluster.nodes():
         problem = None
@@ -100,10 +100,10 @@ def ended_leases(cluster: Cluster, nodes: Iterable[BrokerState]) -> dict[int, st
     found = {}
     for each in nodes:
         if each.problem is None:
-            told = cluster.node(each.node_id).send(DescribeClusterRequest(), DescribeClusterResponse)
-            if told.lease_ended_ms >= 0:
-                found[each.node_id] = (f"its lease ended {told.lease_ended_ms / 1000:.0f} s ago: controllers may have "
-                                       "fenced it")
+            described = cluster.node(each.node_id).send(DescribeClusterRequest(), DescribeClusterResponse)
+            if described.lease_ended_ms >= 0:
+                found[each.node_id] = (f"its lease ended {described.lease_ended_ms / 1000:.0f} s ago: controllers may "
+                                       "have fenced it")
     return found
 
 

@@ -66,12 +66,12 @@ class Transactions:
         aborted."""
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self._expiry_ms)
 
-        def ask(coordinator: Connection) -> InitProducerIdResponse:
+        def attempt(coordinator: Connection) -> InitProducerIdResponse:
             found = self._send(coordinator, request, InitProducerIdResponse)
             check(f"transactional id {self.transactional_id}", found.error_code)
             return found
 
-        given = self._ask(self.transactional_id, TRANSACTION, ask)
+        given = self._request(self.transactional_id, TRANSACTION, attempt)
         self.producer_id, self.producer_epoch = given.producer_id, given.producer_epoch
 
     def add(self, topic: str, partition: int) -> None:
@@ -81,12 +81,12 @@ class Transactions:
             v3_and_below_producer_epoch=self.producer_epoch,
             v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[partition])])
 
-        def ask(coordinator: Connection) -> None:
+        def attempt(coordinator: Connection) -> None:
             found = self._send(coordinator, request, AddPartitionsToTxnResponse)
             for each in found.results_by_topic_v3_and_below[0].results_by_partition:
                 check(f"{topic}-{partition} in transaction {self.transactional_id}", each.partition_error_code)
 
-        self._ask(self.transactional_id, TRANSACTION, ask)
+        self._request(self.transactional_id, TRANSACTION, attempt)
 
     def commit_offset(self, group: str, place: Partition, offset: int, metadata: str) -> None:
         """Commit an offset of a group as part of the open transaction."""
@@ -105,22 +105,22 @@ class Transactions:
             found = self._send(coordinator, committing, TxnOffsetCommitResponse)
             check(what, found.topics[0].partitions[0].error_code)
 
-        self._ask(self.transactional_id, TRANSACTION, add)
-        self._ask(group, GROUP, commit)
+        self._request(self.transactional_id, TRANSACTION, add)
+        self._request(group, GROUP, commit)
 
     def end(self, *, commit: bool) -> None:
         """Commit the open transaction, or abort it."""
         request = EndTxnRequest(transactional_id=self.transactional_id, producer_id=self.producer_id,
                                 producer_epoch=self.producer_epoch, committed=commit)
 
-        def ask(coordinator: Connection) -> None:
+        def attempt(coordinator: Connection) -> None:
             check(f"transaction {self.transactional_id}", self._send(coordinator, request, EndTxnResponse).error_code)
 
-        self._ask(self.transactional_id, TRANSACTION, ask)
+        self._request(self.transactional_id, TRANSACTION, attempt)
 
     def _send(self, coordinator: Connection, request: Message, response: type[Response]) -> Response:
         version = coordinator.version(request.API_KEY, VERSION_MAX[type(request)])
         return coordinator.send(request, response, version=version)
 
-    def _ask(self, key: str, key_type: int, question: Callable[[Connection], Answer]) -> Answer:
+    def _request(self, key: str, key_type: int, question: Callable[[Connection], Answer]) -> Answer:
         return persist(self._timeout, lambda: question(self._cluster.coordinator(key, key_type)), self._cluster.close)

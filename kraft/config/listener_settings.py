@@ -44,7 +44,7 @@ def without_effect(key: str, text: str, settings: Mapping[str, Setting]) -> str 
     setting = settings.get(name)
     if is_of_tls_or_sasl(name):
         is_default = not text or (setting is not None and setting.parse(text) == setting.default)
-        return None if is_default else f"{key}: cannot be had: {SECURITY}"
+        return None if is_default else f"{key}: is not supported: {SECURITY}"
     if setting is None:
         prefix = f"{PREFIX}{listener_of(key)}."
         return unknown(key, (*OF_ONE_LISTENER, *_SECURING), prefix)

@@ -42,4 +42,4 @@ def check_supported(setting: Setting, value: Value) -> None:
     why = REFUSED.get(setting.name) or (_JAVA if setting.type == "class" else None)
     why = why or next((reason for prefix, reason in FAMILIES.items() if setting.name.startswith(prefix)), None)
     if why is not None:
-        raise setting.refuse(setting.format(value), f"cannot be had: {why}")
+        raise setting.refuse(setting.format(value), f"is not supported: {why}")

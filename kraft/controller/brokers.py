@@ -200,7 +200,7 @@ def fence_stale(context: Context) -> Decision[None]:
     return Decision(None)
 
 
-def fence_gone(context: Context, broker_id: int, broker_epoch: int, found: Found) -> Decision[None]:
+def fence_refused(context: Context, broker_id: int, broker_epoch: int, found: Found) -> Decision[None]:
     """Fence a probed broker if the probe shows that its process has ended and no heartbeat came meanwhile."""
     broker = context.image.brokers.get(broker_id)
     if broker is None or broker.epoch != broker_epoch or broker.fenced:

@@ -107,9 +107,9 @@ def _limits_of(entity: Mapping[str, str | None]) -> Mapping[str, tuple[float, bo
     """Return the limits that an entity may have; INVALID_REQUEST for an invalid entity."""
     if not entity:
         raise RefusedError(ErrorCode.INVALID_REQUEST, "an entity without a user, client id or address")
-    nameless = [kind for kind, name in entity.items() if name == ""]
-    if nameless:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"the name of a {nameless[0]} is empty")
+    unnamed = [kind for kind, name in entity.items() if name == ""]
+    if unnamed:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"the name of a {unnamed[0]} is empty")
     unknown = [kind for kind in entity if kind not in (USER, CLIENT_ID, IP)]
     if unknown:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"entity type {unknown[0]!r} is not {USER}, {CLIENT_ID} or {IP}")

@@ -155,7 +155,7 @@ class TableRules:
         layers = BrokerLayers(broker, cluster, self._static)
         known = tables.section("topic")
         values = {**inherited, **{
-            name: _told(topic_value(name, topic, layers)) for name in topic if name in known}}
+            name: _reported(topic_value(name, topic, layers)) for name in topic if name in known}}
         return [value for name, value in values.items() if name in topic or not known[name].internal]
 
     def _inheritance(
@@ -163,7 +163,7 @@ class TableRules:
     ) -> Mapping[str, EffectiveConfig]:
         if self._inherited_from != (broker, cluster):
             layers = BrokerLayers(broker, cluster, self._static)
-            self._inherited = {name: _told(topic_value(name, {}, layers)) for name in tables.section("topic")}
+            self._inherited = {name: _reported(topic_value(name, {}, layers)) for name in tables.section("topic")}
             self._overridden.clear()
             self._inherited_from = (broker, cluster)
         return self._inherited
@@ -176,7 +176,7 @@ def _bounds_of(name: str) -> tuple[str, str]:
     return f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
 
 
-def _told(effective: Effective) -> EffectiveConfig:
+def _reported(effective: Effective) -> EffectiveConfig:
     setting = effective.setting
     return EffectiveConfig(setting.name, setting.format(effective.value), int(effective.source),
                            sensitive=setting.sensitive)

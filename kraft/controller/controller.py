@@ -295,7 +295,7 @@ class Controller:
         except RefusedError as refusal:
             answer(self._refusal(handler, request, refusal.error, refusal.message, now_ms))
             return
-        charge.tell(decision.response)
+        charge.charge_for(decision.response)
         yield from self._carry_out(decision, now_ms, _Waiting(handler, request, decision.response, answer))
 
     def _refusal(self, handler: Handler, request: Message, code: ErrorCode, message: str | None,
@@ -329,7 +329,7 @@ class Controller:
         yield from self._append_steps(decision, now_ms)
         if self._pending:
             self._pending[-1].waiting.append(waiting)
-            self._tell_committed()
+            self._complete_committed()
         else:
             waiting.answer(decision.response)
 
@@ -400,7 +400,7 @@ class Controller:
             # A broker of this very node ended with its process: it has no session left that could block it.
             if not broker.fenced and broker.broker_id != self.settings.node_id:
                 self.sessions.contact(broker.broker_id, now_ms)
-                self.sessions.doubt(broker.broker_id, Doubt.UNHEARD, now_ms)
+                self.sessions.doubt(broker.broker_id, Doubt.NO_CONTACT, now_ms)
         self._rounds.begin(now_ms)
         records = activation_records(
             self.settings.bootstrap, self.settings.min_insync_replicas,
@@ -412,9 +412,9 @@ class Controller:
     def committed(self, end_offset: int, _now_ms: int) -> None:
         """Publish everything below `end_offset`, which is committed, and send the answers that waited for it."""
         self._committed = end_offset
-        self._tell_committed()
+        self._complete_committed()
 
-    def _tell_committed(self) -> None:
+    def _complete_committed(self) -> None:
         while self._pending and self._pending[0].end_offset <= self._committed:
             pending = self._pending.popleft()
             for delta, image in pending.visible:

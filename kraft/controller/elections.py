@@ -44,16 +44,16 @@ def elect_leaders(
     results: list[ReplicaElectionResult] = []
     seen = 0
     for name, indexes in wanted:
-        told = []
+        results_of_topic = []
         for index in indexes:
             seen += 1
             if seen % STEP == 0:
                 yield
             code, message = _elect(context, name, index, request.election_type, records)
             if not (everything and code == ErrorCode.ELECTION_NOT_NEEDED):
-                told.append(PartitionResult(
+                results_of_topic.append(PartitionResult(
                     partition_id=index, error_code=code, error_message=text_of(code, message)))
-        results.append(ReplicaElectionResult(topic=name, partition_result=told))
+        results.append(ReplicaElectionResult(topic=name, partition_result=results_of_topic))
     return Decision(ElectLeadersResponse(replica_election_results=results), records, atomic=False)
 
 

@@ -45,11 +45,11 @@ class State(Enum):
     REPLACED = "replaced"
 
 
-GONE: Final = (State.STOPPED, State.REPLACED)
+ENDED: Final = (State.STOPPED, State.REPLACED)
 """States without further requests to the controller."""
 
 
-class UntoldDirectoryError(OperationError):
+class UnreportedDirectoryError(OperationError):
     """A log directory failed, and for log.dir.failure.timeout.ms no controller could be notified. Replicas that are
     lost here may still be treated as in sync. The broker must stop."""
 
@@ -88,9 +88,9 @@ class LocalBroker:
         self._ready = False
         self._in_flight = False
         self._offline: list[UUID] = []
-        self._untold: dict[UUID, int] = {}
+        self._unreported: dict[UUID, int] = {}
         """Failed directories that no controller has confirmed yet, with the latest time for it."""
-        self._telling: tuple[UUID, ...] = ()
+        self._reporting: tuple[UUID, ...] = ()
         """Failed directories in the request under way."""
         self._cordoned: list[UUID] = []
         self._next_ms = NEVER_MS   # when the next request is due
@@ -101,7 +101,7 @@ class LocalBroker:
     @property
     def deadline_ms(self) -> int:
         """Time when `tick` has something to do; NEVER_MS: never."""
-        return min(self._next_ms, self.lease.deadline_ms, *self._untold.values())
+        return min(self._next_ms, self.lease.deadline_ms, *self._unreported.values())
 
     @property
     def incarnation_id(self) -> UUID:
@@ -116,17 +116,17 @@ class LocalBroker:
     def serve(self, now_ms: int) -> None:
         """Request to be unfenced: the node has everything that it needs to serve."""
         self._ready = True
-        self.hurry(now_ms)
+        self.send_now(now_ms)
 
     def stop(self, now_ms: int) -> None:
         """Request a controlled shutdown; a broker that was never registered stops at once."""
-        if self.state in GONE:
+        if self.state in ENDED:
             return
         if self.epoch < 0:
             self._end(State.STOPPED)
         else:
             self.state = State.STOPPING
-            self.hurry(now_ms)
+            self.send_now(now_ms)
 
     def is_own(self, registration: BrokerRegistration) -> bool:
         """Return whether the registration is of this process, not of another with the same id."""
@@ -150,36 +150,36 @@ class LocalBroker:
     def lose(self, directory_id: UUID, now_ms: int) -> None:
         """Report a failed log directory to the controller at once, and in all later heartbeats."""
         self._offline.append(directory_id)
-        self._untold[directory_id] = min(now_ms + self._directory_failure_timeout_ms, NEVER_MS)
+        self._unreported[directory_id] = min(now_ms + self._directory_failure_timeout_ms, NEVER_MS)
         self._registration.log_dirs = [each for each in self._registration.log_dirs if each != directory_id]
-        self.hurry(now_ms)
+        self.send_now(now_ms)
 
     def cordon(self, directory_ids: list[UUID]) -> bool:
         """Set the log directories that get no new replicas, for the next heartbeat. Return whether they changed."""
         before, self._cordoned = self._cordoned, directory_ids
         return directory_ids != before
 
-    def hurry(self, now_ms: int) -> None:
+    def send_now(self, now_ms: int) -> None:
         """Make the next heartbeat due now, or when the current one is answered."""
-        if self.epoch >= 0 and self.state not in GONE:
+        if self.epoch >= 0 and self.state not in ENDED:
             self._next_ms = now_ms
             self.tick(now_ms)
 
     def tick(self, now_ms: int) -> None:
-        """Send what is due, one request at a time. Raises `UntoldDirectoryError`."""
+        """Send what is due, one request at a time. Raises `UnreportedDirectoryError`."""
         self._now_ms = now_ms
-        if self.state not in GONE:
-            self._check_told(now_ms)
+        if self.state not in ENDED:
+            self._check_reported(now_ms)
         if (silent_ms := self.lease.ran_out(now_ms)) is not None:
             refusal = f", the last was refused with {self.refusal.name}" if self.refusal is not None else ""
             self.on_notice(f"the lease of broker {self._registration.broker_id} ran out: no controller has answered a "
-                           f"heartbeat for {silent_ms} ms{refusal}; controllers may have fenced it, and it goes on")
-        if now_ms < self._next_ms or self.state in GONE:
+                           f"heartbeat for {silent_ms} ms{refusal}; controllers may have fenced it, and it continues")
+        if now_ms < self._next_ms or self.state in ENDED:
             return
         if self._in_flight:
             self._due, self._next_ms = True, NEVER_MS
             return
-        self._in_flight, self._sent_ms, self._telling = True, now_ms, tuple(self._untold)
+        self._in_flight, self._sent_ms, self._reporting = True, now_ms, tuple(self._unreported)
         self._next_ms = now_ms + self._interval_ms
         if self.epoch < 0:
             self._controller.submit(self._registration, REGISTRATION_VERSION, now_ms, self._registered)
@@ -191,11 +191,11 @@ class LocalBroker:
             cordoned_log_dirs=self._cordoned, lease_start_time_ms=now_ms,
         ), HEARTBEAT_VERSION, now_ms, self._beaten)
 
-    def _check_told(self, now_ms: int) -> None:
-        for directory_id, until_ms in self._untold.items():
+    def _check_reported(self, now_ms: int) -> None:
+        for directory_id, until_ms in self._unreported.items():
             if now_ms >= until_ms:
-                raise UntoldDirectoryError(
-                    f"no controller could be told for {self._directory_failure_timeout_ms} ms that log directory "
+                raise UnreportedDirectoryError(
+                    f"no controller could be notified for {self._directory_failure_timeout_ms} ms that log directory "
                     f"{id_text(directory_id)} of broker {self._registration.broker_id} failed "
                     f"(log.dir.failure.timeout.ms)")
 
@@ -208,14 +208,14 @@ class LocalBroker:
         if code:
             self._next_ms = self._now_ms + RETRY_MS
         else:
-            for each in self._telling:
-                self._untold.pop(each, None)
+            for each in self._reporting:
+                self._unreported.pop(each, None)
         return not code
 
     def _registered(self, answer: Message) -> None:
         assert isinstance(answer, BrokerRegistrationResponse)
         before = self.refusal
-        if self.state in GONE:
+        if self.state in ENDED:
             return
         if self._answered(answer.error_code):
             self.epoch = answer.broker_epoch
@@ -223,11 +223,11 @@ class LocalBroker:
             self._next_ms = self._now_ms
         elif self.refusal is not None and self.refusal is not before:
             self.on_notice(f"the controller does not register broker {self._registration.broker_id}, incarnation "
-                           f"{self.incarnation_id}, which asks on: {self.refusal.name}, {self.refusal.message}")
+                           f"{self.incarnation_id}, which tries again: {self.refusal.name}, {self.refusal.message}")
 
     def _beaten(self, answer: Message) -> None:
         assert isinstance(answer, BrokerHeartbeatResponse)
-        if self.state in GONE:
+        if self.state in ENDED:
             return
         if not self._answered(answer.error_code):
             if answer.error_code == ErrorCode.STALE_BROKER_EPOCH:

@@ -54,18 +54,18 @@ class MutationCharge:
         if self.bucket is None:
             return
         if self.is_strict:
-            self._look()
+            self._check_usage()
             if self.throttle_ms > 0:
                 raise RefusedError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         self.bucket.tokens -= partitions
         if not self.is_strict:
-            self._look()
+            self._check_usage()
 
-    def _look(self) -> None:
+    def _check_usage(self) -> None:
         assert self.bucket is not None
         self.throttle_ms = round(max(0.0, -self.bucket.tokens) / self.rate * 1000)
 
-    def tell(self, response: Message) -> None:
+    def charge_for(self, response: Message) -> None:
         """Put the throttle time into the response."""
         if self.throttle_ms > 0:
             assert isinstance(response, CreateTopicsResponse | DeleteTopicsResponse | CreatePartitionsResponse)

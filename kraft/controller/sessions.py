@@ -27,15 +27,15 @@ class Doubt(Enum):
     """Reason why a broker may have ended, for the log."""
 
     CLOSED = "its connection to the controller was closed"
-    UNHEARD = "it did not speak to the new controller"
+    NO_CONTACT = "it did not speak to the new controller"
 
 
 class Found(Enum):
     """Result of connecting to a broker, for the log. A refused connection is proof that no process listens there."""
 
-    GONE = "its address refuses connections"
-    SILENT = "its address does not answer"
-    THERE = "its address accepts connections"
+    REFUSED = "its address refuses connections"
+    UNANSWERED = "its address does not answer"
+    ACCEPTED = "its address accepts connections"
 
 
 @dataclass(slots=True)
@@ -127,13 +127,13 @@ class BrokerSessions:
         session = self.by_id.get(broker_id)
         if session is None or session.doubt is None:
             return None
-        if found is Found.GONE:
+        if found is Found.REFUSED:
             return session.doubt
         end_ms = session.doubt_ms + self.grace_ms
         if now_ms < end_ms:
             session.probe_ms = min(now_ms + PROBE_INTERVAL_MS, end_ms)
             return None
-        return session.doubt if found is Found.SILENT and session.doubt is Doubt.CLOSED else None
+        return session.doubt if found is Found.UNANSWERED and session.doubt is Doubt.CLOSED else None
 
     def due_ms(self, broker_id: int) -> int:
         """Time of the next check of the broker unless it sends a heartbeat."""

@@ -39,7 +39,7 @@ NAME_LENGTH_MAX: Final = 249
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 # Settings of new topics, by their overrides.
-Told = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
+ConfigsByOverrides = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
 
 # First versions in which CreateTopics returns the configs of new topics, and DeleteTopics has a code for "switched
 # off".
@@ -86,11 +86,11 @@ def create_topics(
         context, ((topic.num_partitions, len(topic.assignments)) for topic in wanted))
     records: list[Record] = []
     results: list[CreatableTopicResult] = []
-    told: Told = {}
+    known: ConfigsByOverrides = {}
     ring = ring_of(context.image.brokers)
     for topic in wanted:
         try:
-            made, result = yield from _create_topic(context, topic, ring, len(records), told)
+            made, result = yield from _create_topic(context, topic, ring, len(records), known)
         except RefusedError as refusal:
             results.append(_failed(topic.name, refusal.error, refusal.message))
         else:
@@ -115,7 +115,8 @@ def _failed(name: str, code: ErrorCode, message: str | None) -> CreatableTopicRe
 
 
 def _create_topic(
-    context: Context, topic: CreatableTopic, ring: Sequence[BrokerRegistration], records_before: int, told: Told
+    context: Context, topic: CreatableTopic, ring: Sequence[BrokerRegistration], records_before: int,
+    known: ConfigsByOverrides
 ) -> Generator[None, None, tuple[list[Record], CreatableTopicResult]]:
     image = context.image
     if topic.name in image.topic_ids:
@@ -138,7 +139,7 @@ def _create_topic(
     return records, CreatableTopicResult(
         name=topic.name, topic_id=topic_id, error_message=None, num_partitions=len(partitions),
         replication_factor=len(partitions[0].replicas),
-        configs=_told_configs(context, configs, told) if context.api_version >= _CONFIGS_SINCE else [],
+        configs=_all_configs(context, configs, known) if context.api_version >= _CONFIGS_SINCE else [],
     )
 
 
@@ -167,16 +168,18 @@ def _partitions_of(
     return (yield from placed_partitions(context, ring, 0, count, replicas, rotation))
 
 
-def _told_configs(context: Context, configs: Mapping[str, str], told: Told) -> Sequence[CreatableTopicConfigs]:
-    """Return all settings of a new topic. `told` keeps them for the topics of the request that have the same
+def _all_configs(
+    context: Context, configs: Mapping[str, str], known: ConfigsByOverrides
+) -> Sequence[CreatableTopicConfigs]:
+    """Return all settings of a new topic. `known` keeps them for the topics of the request that have the same
     overrides."""
     key = tuple(configs.items())
-    if key not in told:
+    if key not in known:
         values = context.rules.topic_values(configs, context.node_config(), context.image.config(CLUSTER_DEFAULT))
-        told[key] = [CreatableTopicConfigs(
+        known[key] = [CreatableTopicConfigs(
             name=value.name, value=None if value.sensitive else value.value, read_only=value.read_only,
             config_source=value.source, is_sensitive=value.sensitive) for value in values]
-    return told[key]
+    return known[key]
 
 
 def create_topics_refused(request: CreateTopicsRequest, code: ErrorCode, message: str | None) -> CreateTopicsResponse:

@@ -144,9 +144,9 @@ def fill(workload: Workload, cluster: Cluster, data_bytes: int) -> None:
 
 def offset_of(connection: Connection, topic: str, partition: int, timestamp: int) -> int:
     """Return the offset from ListOffsets for a time or one of its special values."""
-    asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=partition,
-                                                                          timestamp=timestamp)])
-    answer = connection.send(ListOffsetsRequest(replica_id=-1, topics=[asked]), ListOffsetsResponse)
+    wanted = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=partition,
+                                                                           timestamp=timestamp)])
+    answer = connection.send(ListOffsetsRequest(replica_id=-1, topics=[wanted]), ListOffsetsResponse)
     found = answer.topics[0].partitions[0]
     check(f"offset of {topic}-{partition}", found.error_code)
     return found.offset
@@ -241,7 +241,7 @@ def cpu_seconds(pids: Sequence[int]) -> float | None:
     that does not exist."""
     ticks = 0
     for pid in pids:
-        fields = _told_of(pid, "stat").rpartition(")")[2].split()
+        fields = _process_file(pid, "stat").rpartition(")")[2].split()
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK") if pids else None
 
@@ -249,11 +249,11 @@ def cpu_seconds(pids: Sequence[int]) -> float | None:
 def _resident_megabytes(pids: Sequence[int]) -> float | None:
     """Resident memory of processes, without the file pages that they have mapped."""
     kibibytes = [int(line.split()[1]) for pid in pids
-                 for line in _told_of(pid, "status").splitlines() if line.startswith("RssAnon:")]
+                 for line in _process_file(pid, "status").splitlines() if line.startswith("RssAnon:")]
     return sum(kibibytes) * 1024 / 1e6 if kibibytes else None
 
 
-def _told_of(pid: int, what: str) -> str:
+def _process_file(pid: int, what: str) -> str:
     try:
         return Path(f"/proc/{pid}/{what}").read_text()
     except (FileNotFoundError, ProcessLookupError) as error:

@@ -131,7 +131,7 @@ def produce_spec(workload: Workload, connection: Connection, partition: int, *, 
 def fetch_spec(workload: Workload, connection: Connection, partition: int, first_offset: int, *, wait_ms: int = 500,
                wrap: bool = True, stamped: bool = False) -> LoadSpec:
     """Spec that reads one partition from `first_offset` on; with `wrap` it begins there again at the log's end."""
-    def ask(offset: int) -> FetchRequest:
+    def fetch(offset: int) -> FetchRequest:
         part = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=workload.fetch_bytes)
         return FetchRequest(max_wait_ms=0 if wrap else wait_ms, min_bytes=1, max_bytes=workload.fetch_bytes,
                             session_epoch=-1, topics=[FetchTopic(topic=workload.topic, partitions=[part])])
@@ -141,7 +141,7 @@ def fetch_spec(workload: Workload, connection: Connection, partition: int, first
         return FetchResponse(responses=[FetchableTopicResponse(topic=workload.topic, partitions=[part])])
 
     version = connection.version(FetchRequest.API_KEY, FETCH_VERSION_MAX)
-    frames = [connection.frame(ask(offset), version) for offset in (0, -1)]
+    frames = [connection.frame(fetch(offset), version) for offset in (0, -1)]
     batch = workload.batch()
     return LoadSpec(
         connection.socket.fileno(), frames[0], error_position=_code_position(answer, version),

@@ -166,7 +166,7 @@ class LocalCluster:
         """
         for group in (self.brokers, self.controllers):
             for node in group.values():
-                node.ask_to_stop()
+                node.request_stop()
             if for_good and not self._has_own_controllers:
                 self._let_go(list(group.values()))
             for node in group.values():
@@ -233,7 +233,7 @@ class LocalCluster:
         self._apply_links()
         self._check_link(source, target, works=False)
 
-    def mend(self, here: Which | None = None, there: Which | None = None) -> None:
+    def heal(self, here: Which | None = None, there: Which | None = None) -> None:
         """Restore the link between two nodes, both ways; without arguments all links."""
         pairs = self._cuts() if here is None or there is None else [(self.node(here).node_id, self.node(there).node_id)]
         for one, other in pairs:
@@ -256,7 +256,7 @@ class LocalCluster:
         node = self.node(which)
         others = [each for each in self.brokers.values() if each is not node and each.running]
         if not others or not node.is_broker:
-            raise InvalidArgumentError(f"{node} is no broker beside others: nobody could tell that it is fenced")
+            raise InvalidArgumentError(f"{node} is no broker beside others: no other could report its fencing")
         self.isolate(node, self.controllers.values())
         try:
             self.wait_until(lambda: node.node_id not in self.seen_by(others[0]), f"{node} is fenced", seconds)
@@ -265,7 +265,7 @@ class LocalCluster:
         finally:
             for each in self.controllers.values():
                 if each is not node:
-                    self.mend(node, each)
+                    self.heal(node, each)
 
     def _cuts(self) -> list[tuple[int, int]]:
         return [(one, other) for one, found in self._deaf.items() for other in found]

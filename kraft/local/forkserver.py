@@ -66,7 +66,7 @@ class ForkServer:
         del self._children[numbers[0]]
         return b"%d" % os.waitstatus_to_exitcode(status)
 
-    def _start(self, encoded: bytes, told: int, agent: int) -> int:
+    def _start(self, encoded: bytes, report_fd: int, agent: int) -> int:
         pid = os.fork()
         if pid:
             self._children[pid] = None
@@ -75,7 +75,7 @@ class ForkServer:
         try:
             self._owner.close()
             from kraft.local.member import run_member
-            code = run_member(NodeSpec.decode(encoded), told, agent)
+            code = run_member(NodeSpec.decode(encoded), report_fd, agent)
         except BaseException:  # noqa: BLE001 - the fork ends here, whatever happened: the log has it
             sys.excepthook(*sys.exc_info())
         finally:

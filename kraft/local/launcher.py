@@ -43,17 +43,17 @@ class Launcher:
     def pid(self) -> int:
         return self._process.pid
 
-    def start(self, spec: NodeSpec, told: int, agent: int) -> int:
-        """Fork a node and return its pid; `told` and `agent` are descriptors for the node."""
-        return int(self._ask(b"S" + spec.encode(), [told, agent]))
+    def start(self, spec: NodeSpec, report_fd: int, agent: int) -> int:
+        """Fork a node and return its pid; `report_fd` and `agent` are descriptors for the node."""
+        return int(self._request(b"S" + spec.encode(), [report_fd, agent]))
 
     def signal(self, pid: int, number: int) -> None:
         """Signal a node that was not waited for yet."""
-        self._ask(b"K%d %d" % (pid, number))
+        self._request(b"K%d %d" % (pid, number))
 
     def wait(self, pid: int) -> int:
         """Wait for a node that ends, and return its exit status; below 0 the signal that ended it."""
-        return int(self._ask(b"W%d" % pid))
+        return int(self._request(b"W%d" % pid))
 
     def close(self) -> None:
         """Kill the running nodes, and end the process."""
@@ -64,7 +64,7 @@ class Launcher:
             self._process.kill()
             self._process.wait()
 
-    def _ask(self, packet: bytes, descriptors: list[int] | None = None) -> bytes:
+    def _request(self, packet: bytes, descriptors: list[int] | None = None) -> bytes:
         with self._lock:
             if not self._greeted:
                 self._receive()

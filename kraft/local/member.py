@@ -29,9 +29,9 @@ def warm_up() -> None:
                 "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"}).integer("fetch.max.bytes")
 
 
-def run_member(spec: NodeSpec, told: int, agent_socket: int) -> int:
-    """Run the node until it is stopped; return the exit code. `told` gets one line when the node serves, and closes
-    with the process."""
+def run_member(spec: NodeSpec, report_fd: int, agent_socket: int) -> int:
+    """Run the node until it is stopped; return the exit code. `report_fd` gets one line when the node serves, and
+    closes with the process."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     log = os.open(spec.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 1)
@@ -42,7 +42,7 @@ def run_member(spec: NodeSpec, told: int, agent_socket: int) -> int:
 
     def ready(running: AnyNode) -> None:
         listeners = {name: each.port for name, each in running.listeners.items()}
-        os.write(told, json.dumps({"cluster_id": running.cluster_id, "listeners": listeners}).encode() + b"\n")
+        os.write(report_fd, json.dumps({"cluster_id": running.cluster_id, "listeners": listeners}).encode() + b"\n")
 
     try:
         config = NodeConfig(spec.settings)

@@ -51,7 +51,7 @@ class LocalNode:
         self._formatted = ports is not None
         self._ports = {LISTENERS[role]: ReservedPort(host, (ports or {}).get(LISTENERS[role], 0)) for role in roles}
         self._pid = -1
-        self._told = -1
+        self._report_fd = -1
         self._agent: socket.socket | None = None
         self._paused = False
         self.ended: int | None = None
@@ -142,23 +142,23 @@ class LocalNode:
         self.ended = None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(AGENT_SECONDS)
-        self._told, told = os.pipe()
+        self._report_fd, report_fd = os.pipe()
         try:
-            self._pid = self._launcher.start(self.spec(), told, theirs.fileno())
+            self._pid = self._launcher.start(self.spec(), report_fd, theirs.fileno())
         except BaseException:
-            os.close(self._told)
+            os.close(self._report_fd)
             ours.close()
             raise
         finally:
-            os.close(told)
+            os.close(report_fd)
             theirs.close()
         self._agent = ours
 
     def await_ready(self, seconds: float = READY_SECONDS) -> None:
         """Wait until a launched process serves."""
         line = b""
-        if self._readable(self._told, seconds):
-            line = os.read(self._told, 1 << 16)
+        if self._readable(self._report_fd, seconds):
+            line = os.read(self._report_fd, 1 << 16)
         if not line:
             self.end()
             raise LocalNodeError(f"{self} did not start:\n{self.log()}")
@@ -167,10 +167,10 @@ class LocalNode:
     def stop(self) -> None:
         """Stop the node gracefully with SIGTERM. Raises `LocalNodeError` when it does not stop so. A stopped node stays
         as it is."""
-        self.ask_to_stop()
+        self.request_stop()
         self.await_end()
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Send SIGTERM."""
         if self.running:
             if self._paused:
@@ -212,7 +212,7 @@ class LocalNode:
     def expect_end(self) -> None:
         """Wait for a node to end by itself, for example after a full disk; that counts as no failure then."""
         if self._pid >= 0 and not self.has_ended(STOP_SECONDS):
-            raise LocalNodeError(f"{self} goes on:\n{self.log()}")
+            raise LocalNodeError(f"{self} is still running:\n{self.log()}")
         if self._pid >= 0:
             self._forget()
         self.ended = None
@@ -247,17 +247,17 @@ class LocalNode:
 
     def slow_disk(self, delay_ms: int) -> None:
         """Delay every write and every flush in its directory by `delay_ms`."""
-        self.ask_agent(do="disk", kind="slow", delay_ms=delay_ms)
-        took = self.ask_agent(do="probe")["seconds"]
+        self.call_agent(do="disk", kind="slow", delay_ms=delay_ms)
+        took = self.call_agent(do="probe")["seconds"]
         if took < delay_ms / 1000:
             raise FaultDidNotBiteError(f"{self}: a small file took {took * 1000:.1f} ms with writes {delay_ms} ms late")
 
     def fill_disk(self) -> None:
         """Fail every write in its directory as on a full disk. A node that cannot continue may have ended by itself
         when this returns."""
-        self.ask_agent(do="disk", kind="full")
+        self.call_agent(do="disk", kind="full")
         try:
-            code = self.ask_agent(do="probe")["error"]
+            code = self.call_agent(do="probe")["error"]
         except LocalNodeError:
             if self.has_ended(STOP_SECONDS):
                 return
@@ -265,11 +265,11 @@ class LocalNode:
         if code == 0:
             raise FaultDidNotBiteError(f"{self}: a file could be written to a full disk")
 
-    def mend_disk(self) -> None:
+    def heal_disk(self) -> None:
         """Restore the disk to neither slow nor full. Failures remain: a log that could not be written is read-only
         until the node starts again."""
-        self.ask_agent(do="disk", kind="well")
-        if code := self.ask_agent(do="probe")["error"]:
+        self.call_agent(do="disk", kind="well")
+        if code := self.call_agent(do="probe")["error"]:
             raise FaultDidNotBiteError(f"{self}: its disk does not work again: {os.strerror(int(code))}")
 
     def hear(self, deaf_to: Iterable[str], shut_to: Iterable[str]) -> None:
@@ -277,14 +277,14 @@ class LocalNode:
         restart too. For `LocalCluster.cut`, which knows both sides."""
         self._deaf_to, self._shut_to = tuple(deaf_to), tuple(shut_to)
         if self.running:
-            self.ask_agent(do="links", deaf_to=self._deaf_to, shut_to=self._shut_to)
+            self.call_agent(do="links", deaf_to=self._deaf_to, shut_to=self._shut_to)
 
     def can_connect(self, other: "LocalNode") -> bool:
         """Return whether its attempts to connect to another node are answered: by an accept, or by a refusal."""
         host, port = other.endpoints[0]
-        return bool(self.ask_agent(do="connect", host=host, port=port, seconds=PROBE_SECONDS)["connected"])
+        return bool(self.call_agent(do="connect", host=host, port=port, seconds=PROBE_SECONDS)["connected"])
 
-    def ask_agent(self, **request: Any) -> dict[str, Any]:
+    def call_agent(self, **request: Any) -> dict[str, Any]:
         """Send one request to the agent; see `kraft.local.agent`."""
         assert self._agent is not None, f"{self} does not run"
         try:
@@ -326,8 +326,8 @@ class LocalNode:
         """Wait, at most `seconds`, for the end of the process; return whether it has ended. Its exit status is not
         collected."""
         deadline = time.monotonic() + seconds
-        while self._readable(self._told, max(0.0, deadline - time.monotonic())):
-            if not os.read(self._told, 1 << 16):
+        while self._readable(self._report_fd, max(0.0, deadline - time.monotonic())):
+            if not os.read(self._report_fd, 1 << 16):
                 return True
         return False
 
@@ -342,8 +342,8 @@ class LocalNode:
         code = self._launcher.wait(self._pid)
         assert self._agent is not None
         self._agent.close()
-        os.close(self._told)
-        self._pid = self._told = -1
+        os.close(self._report_fd)
+        self._pid = self._report_fd = -1
         self._agent = None
         self._paused = False
         return code

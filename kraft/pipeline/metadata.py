@@ -85,10 +85,10 @@ class Place:
 
 @dataclass(slots=True)
 class History:
-    """Events so far. `away`: brokers that left the ISR of a partition, and the place where they did."""
+    """Events so far. `departed`: brokers that left the ISR of a partition, and the place where they did."""
 
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in EVENT_TABLES})
-    away: dict[tuple[UUID, int, int], Place] = field(default_factory=dict)
+    departed: dict[tuple[UUID, int, int], Place] = field(default_factory=dict)
 
     def add(self, delta: MetadataDelta, place: Place) -> None:
         """Note the changes of one step."""
@@ -114,9 +114,9 @@ class History:
         joined = [each for each in after.isr if each not in before.isr]
         self.rows["isr_changes"].append((*place.row(), *name, before.isr, after.isr, left, joined))
         for broker in left:
-            self.away[change.topic.topic_id, change.index, broker] = place
+            self.departed[change.topic.topic_id, change.index, broker] = place
         for broker in joined:
-            since = self.away.pop((change.topic.topic_id, change.index, broker), None)
+            since = self.departed.pop((change.topic.topic_id, change.index, broker), None)
             if since is not None:
                 self.rows["isr_flaps"].append((*name, broker, since.offset, since.time_ms, place.offset, place.time_ms,
                                                (place.time_ms - since.time_ms) / 1000))

@@ -17,7 +17,7 @@ from kraft.recorder.entry import Entry, parse
 from kraft.recorder.timeline import merged
 from kraft_native.errors import InvalidArgumentError, MalformedMessageError
 
-STANDING: Final = ("Prospective", "Candidate")
+CAMPAIGNING: Final = ("Prospective", "Candidate")
 POINTS: Final = (50, 90, 99)
 
 
@@ -117,25 +117,25 @@ def mismatches(inputs: Inputs) -> list[tuple[str, str, list[tuple[str, object, o
 def elections(entries: Sequence[Entry]) -> list[Election]:
     """Return every leader in the recordings, in order."""
     found: list[Election] = []
-    stood_ms = seen_ms = -1.0
+    campaign_ms = seen_ms = -1.0
     for entry in entries:
         role = entry.values.get("role")
-        if entry.what == "becomes" and role in STANDING and stood_ms < 0:
-            stood_ms = entry.time_ms
+        if entry.what == "becomes" and role in CAMPAIGNING and campaign_ms < 0:
+            campaign_ms = entry.time_ms
         if entry.what == "becomes" and role == "Leader":
             found.append(Election(int(entry.values["epoch"]), entry.node_id, entry.time_ms,
-                                  entry.time_ms - stood_ms if stood_ms >= 0 else -1,
+                                  entry.time_ms - campaign_ms if campaign_ms >= 0 else -1,
                                   entry.time_ms - seen_ms if seen_ms >= 0 else -1))
-            stood_ms = -1.0
+            campaign_ms = -1.0
         if found and entry.node_id == found[-1].leader:
             seen_ms = max(entry.time_ms, entry.until_ms)
     return found
 
 
-def election_times(told: Sequence[Election]) -> dict[str, list[float]]:
+def election_times(elected: Sequence[Election]) -> dict[str, list[float]]:
     """Return the known durations of elections and of times without a leader, without figures that have none."""
-    found = {"election ms": [each.took_ms for each in told if each.took_ms >= 0],
-             "without leader ms": [each.gap_ms for each in told if each.gap_ms >= 0]}
+    found = {"election ms": [each.took_ms for each in elected if each.took_ms >= 0],
+             "without leader ms": [each.gap_ms for each in elected if each.gap_ms >= 0]}
     return {figure: times for figure, times in found.items() if times}
 
 
@@ -178,11 +178,11 @@ def page(title: str, inputs: Inputs) -> str:
             continue
         ratios = compared(inputs.runs[names[0]], inputs.runs[name])
         sections.append(f"<h2>Compared</h2>{ratio_table(names[0], name, ratios)}")
-    if told := elections(inputs.entries):
+    if elected := elections(inputs.entries):
         head = ("figure", *(f"p{point}" for point in POINTS), "max")
         figures = [(figure, *(f"{value:,.1f}" for value in percentiles(times).values()))
-                   for figure, times in election_times(told).items()]
-        each_one = [(str(each.epoch), str(each.leader), _ms(each.took_ms), _ms(each.gap_ms)) for each in told]
+                   for figure, times in election_times(elected).items()]
+        each_one = [(str(each.epoch), str(each.leader), _ms(each.took_ms), _ms(each.gap_ms)) for each in elected]
         sections.append("<h2>Elections</h2>" + html_table([head, *figures])
                         + html_table([("epoch", "leader", "took ms", "without leader ms"), *each_one]))
     return html_report(title, runs, sections=sections)

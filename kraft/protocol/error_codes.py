@@ -149,7 +149,7 @@ class ErrorCode(IntEnum):
     UNKNOWN_SUBSCRIPTION_ID = 117, "the telemetry subscription is not known"
     TELEMETRY_TOO_LARGE = 118, "the telemetry is too large"
     INVALID_REGISTRATION = 119, "the registration of the broker is not valid"
-    TRANSACTION_ABORTABLE = 120, "the transaction cannot go on: abort it"
+    TRANSACTION_ABORTABLE = 120, "the transaction cannot continue: abort it"
     INVALID_RECORD_STATE = 121, "the record is not in a state that allows this"
     SHARE_SESSION_NOT_FOUND = 122, "the share session is not known"
     INVALID_SHARE_SESSION_EPOCH = 123, "the share session's epoch is not the expected one"

@@ -155,9 +155,9 @@ def _not_fetched(replica: Replica, role: Follower, node_id: int, answer: Respons
     if answer == Lost(Loss.DISCONNECTED):
         role.has_fetched = False
         role.losses += 1
-        stands_ms = replica.disconnected_deadline_ms()
-        if stands_ms < role.fetch_ms:
-            role.fetch_ms = stands_ms
+        campaign_ms = replica.disconnected_deadline_ms()
+        if campaign_ms < role.fetch_ms:
+            role.fetch_ms = campaign_ms
             replica.note("loses its connection", leader=node_id)
 
 

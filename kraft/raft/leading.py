@@ -109,7 +109,7 @@ def drive(replica: Replica, leader: Leader) -> None:
     if replica.now_ms >= leader.majority_until_ms:
         leader.majority_until_ms = _check_quorum_ms(replica, leader)
     if replica.now_ms >= leader.majority_until_ms:
-        replica.note("hears no majority", epoch=replica.epoch)
+        replica.note("loses majority", epoch=replica.epoch)
         resign(replica, leader)
         return
     for voter, progress in others(replica, leader):
@@ -212,7 +212,7 @@ def handle_fetch(replica: Replica, source: int, correlation: int, request: Fetch
     leader = replica.role
     if error is not ErrorCode.NONE or not isinstance(leader, Leader):
         if error is ErrorCode.UNKNOWN_LEADER_EPOCH and isinstance(leader, Leader) and request.replica.node_id != NOBODY:
-            _give_way(replica, request)
+            _step_down_for(replica, request)
         replica.answer(source, correlation, FetchResponse(error=error))
         return
     is_valid = _disagreement(replica, request) is None
@@ -228,7 +228,7 @@ def handle_fetch(replica: Replica, source: int, correlation: int, request: Fetch
     leader.parked.append(ParkedFetch(source, correlation, request, replica.now_ms + request.max_wait_ms))
 
 
-def _give_way(replica: Replica, request: FetchRequest) -> None:
+def _step_down_for(replica: Replica, request: FetchRequest) -> None:
     """Step down for a replica that is in a later epoch and cannot return to this one (Raft, 5.1).
 
     A candidate without pre-vote has raised that replica's epoch. The leader campaigns at once, since it was healthy;

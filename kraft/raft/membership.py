@@ -118,7 +118,7 @@ def handle_remove(replica: Replica, source: int, correlation: int, request: Remo
         return
     leader.change = VoterChange(
         source, correlation, replica.now_ms + replica.config.request_timeout_ms,
-        offset=_write(replica, remaining, f"was asked to remove {request.voter}"))
+        offset=_write(replica, remaining, f"requested to remove {request.voter}"))
 
 
 def handle_update(replica: Replica, source: int, correlation: int, request: UpdateVoterRequest) -> None:
@@ -134,7 +134,7 @@ def handle_update(replica: Replica, source: int, correlation: int, request: Upda
         return
     updated = replica.voters.with_voter(request.voter)
     if updated != replica.voters:
-        _write(replica, updated, f"{request.voter.key} tells its address and versions")
+        _write(replica, updated, f"{request.voter.key} reports its address and versions")
     replica.answer(source, correlation, ChangeVotersResponse())
 
 
@@ -231,7 +231,7 @@ def _admit(replica: Replica, leader: Leader, change: VoterChange) -> None:
         return
     if is_caught_up(replica, leader, voter.key):
         change.offset = _write(replica, replica.voters.with_voter(voter),
-                               f"was asked to add {voter.key}, which has caught up")
+                               f"requested to add {voter.key}, which has caught up")
         if not change.ack_when_committed:
             _reply(replica, change, ErrorCode.NONE, "")
 
@@ -346,7 +346,7 @@ def _set_targets(replica: Replica, leader: Leader, ids: tuple[int, ...] | None) 
     targets = None if ids is None else tuple(_key_of(replica, leader, node_id) for node_id in ids)
     if replica.voters.targets == targets:
         return replica.history.latest.offset
-    because = "was asked to end the reassignment" if ids is None else f"was asked for {', '.join(map(str, ids))}"
+    because = "requested to end the reassignment" if ids is None else f"requested: {', '.join(map(str, ids))}"
     return _write(replica, replica.voters.toward(targets), because)
 
 

@@ -77,7 +77,7 @@ def _admission(replica: Replica, leader: Leader, change: VoterChange) -> str:
     if voter is None:
         return "nothing more"
     if not change.versions_known:
-        return f"node {voter.key} to tell its versions, at {voter.endpoints[0].host}:{voter.endpoints[0].port}"
+        return f"node {voter.key} to report its versions, at {voter.endpoints[0].host}:{voter.endpoints[0].port}"
     return _catching_up(replica, leader, voter.key)
 
 
@@ -87,7 +87,7 @@ def _catching_up(replica: Replica, leader: Leader, key: ReplicaKey) -> str:
         return f"node {key}, which has not fetched from this leader"
     progress = leader.progress[found]
     if not is_reachable(replica, found):
-        return f"node {found} to tell its address (DiscoverBrokers, which Apache Kafka's controllers do not send)"
+        return f"node {found} to report its address (DiscoverBrokers, which Apache Kafka's controllers do not send)"
     if is_caught_up(replica, leader, found):
         return "nothing more"
     end_offset = replica.log.end.offset
@@ -102,7 +102,7 @@ def _reassignment(replica: Replica, leader: Leader) -> str:
         case Wait(missing):
             return "; ".join(_catching_up(replica, leader, key) for key in missing)
         case Remove(key) if not can_continue(replica, leader, stay := replica.voters.without(key)):
-            return (f"a majority of those who are to vote without {key} to be here and caught up: {stay.majority} of "
+            return (f"a majority of the voters without {key} to be reachable and caught up: {stay.majority} of "
                     f"{len(stay.voters)} are needed, not yet {_listed(behind(replica, leader, stay))}")
         case Add() | Remove() | HandOver() | Done() as step:
             return f"the leader to {step}"

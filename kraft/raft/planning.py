@@ -45,7 +45,7 @@ class PlannedStep:
 
 
 @immutable
-class Standing:
+class QuorumState:
     """Current state of a quorum: the voters, the leader, and the replicas, voters or not, that have the whole log."""
 
     voters: tuple[ReplicaKey, ...]
@@ -56,10 +56,10 @@ class Standing:
         return Outlook(voters, sum(key in self.caught_up for key in voters))
 
 
-def reassignment_steps(standing: Standing, targets: Sequence[ReplicaKey]) -> list[Change]:
+def reassignment_steps(quorum_state: QuorumState, targets: Sequence[ReplicaKey]) -> list[Change]:
     """Return the order in which a leader moves from the voters to the targets, when every target has caught up."""
-    leader, voters = standing.leader, VoterSet.of(*map(Voter, standing.voters)).toward(tuple(targets))
-    behind = [key for key in standing.voters if key not in standing.caught_up]
+    leader, voters = quorum_state.leader, VoterSet.of(*map(Voter, quorum_state.voters)).toward(tuple(targets))
+    behind = [key for key in quorum_state.voters if key not in quorum_state.caught_up]
     changes: list[Change] = []
     while True:
         step = next_step(voters, leader, lambda key: key, behind)
@@ -75,16 +75,16 @@ def reassignment_steps(standing: Standing, targets: Sequence[ReplicaKey]) -> lis
         changes.append(step)
 
 
-def check_order(standing: Standing, changes: Sequence[Change]) -> list[PlannedStep]:
+def check_order(quorum_state: QuorumState, changes: Sequence[Change]) -> list[PlannedStep]:
     """Return each change in its order, with its danger: the quorum would stop, it would survive fewer failures than at
     both ends, or the change has no effect."""
-    voters, steps = standing.voters, []
+    voters, steps = quorum_state.voters, []
     for change in changes:
         after = _changed(voters, change)
-        steps.append(PlannedStep(change, standing.outlook(voters), standing.outlook(after),
-                                 _misfit(standing, voters, change)))
+        steps.append(PlannedStep(change, quorum_state.outlook(voters), quorum_state.outlook(after),
+                                 _misfit(quorum_state, voters, change)))
         voters = after
-    least = min(standing.outlook(standing.voters).survives, standing.outlook(voters).survives)
+    least = min(quorum_state.outlook(quorum_state.voters).survives, quorum_state.outlook(voters).survives)
     return [step if step.danger else replace(step, danger=_danger(step, least)) for step in steps]
 
 
@@ -97,12 +97,12 @@ def _changed(voters: tuple[ReplicaKey, ...], change: Change) -> tuple[ReplicaKey
     return voters
 
 
-def _misfit(standing: Standing, voters: tuple[ReplicaKey, ...], change: Change) -> str:
+def _misfit(quorum_state: QuorumState, voters: tuple[ReplicaKey, ...], change: Change) -> str:
     match change:
         case Add(key):
             if any(each.node_id == key.node_id for each in voters):
                 return f"node {key.node_id} votes already"
-            if key not in standing.caught_up:
+            if key not in quorum_state.caught_up:
                 return f"node {key.node_id} is not caught up: it would raise the majority and not help to reach it"
         case Remove(key):
             if key not in voters:

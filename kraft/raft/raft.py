@@ -172,7 +172,7 @@ class Raft:
         """
         replica = self.replica
         replica.now_ms = max(replica.now_ms, now_ms)
-        assert end_offset == self._flushing, f"flushed to {end_offset}, and {self._flushing} was asked for"
+        assert end_offset == self._flushing, f"flushed to {end_offset}, and {self._flushing} was requested"
         self._flushing = None
         replica.flushed = end_offset
         if isinstance(replica.role, Leader):

@@ -282,7 +282,7 @@ class Replica:
         of a slow node arrives eventually.
         """
         role = self.role
-        if not isinstance(request, PROMPT) or isinstance(role, Leader) or (
+        if not isinstance(request, ANSWERED_AT_ONCE) or isinstance(role, Leader) or (
                 isinstance(role, Follower) and role.has_fetched and node_id == self.leader_id):
             return None
         held_ms = request.max_wait_ms if isinstance(request, FetchRequest) else 0
@@ -358,9 +358,9 @@ class Replica:
         whose end could be mistaken for that of records written after the cut, at the same offsets and perhaps of the
         same epoch.
         """
-        assert self.is_durable, f"asked to truncate to {end_offset}, and the log is durable to {self.flushed} only"
+        assert self.is_durable, f"requested to truncate to {end_offset}, and the log is durable to {self.flushed} only"
         assert end_offset >= self.high_watermark, \
-            f"asked to truncate to {end_offset}, and {self.high_watermark} is committed"
+            f"requested to truncate to {end_offset}, and {self.high_watermark} is committed"
         self.note("truncates", to=end_offset, end=self.log.end.offset)
         self.log.truncate(end_offset)
         before = self.voters
@@ -519,7 +519,7 @@ class Replica:
             role.losses = 0
 
     def become_prospective(self, cause: Cause) -> None:
-        assert self.may_campaign, "observers do not stand for election"
+        assert self.may_campaign, "observers do not campaign"
         tally = Tally(self.voters)
         tally.record(self.config.node_id, granted=True)
         refusals: dict[int, Refusal] | None = None
@@ -530,7 +530,7 @@ class Replica:
         self._become(cause, Prospective(self.election_deadline_ms(), tally, refusals))
 
     def become_candidate(self, cause: Cause, source: int = NOBODY) -> None:
-        assert self.may_campaign, "observers do not stand for election"
+        assert self.may_campaign, "observers do not campaign"
         self.enter_epoch(self.epoch + 1)
         self.vote_for(self.config.key)
         unreachable = self.role.tally.unreachable if isinstance(self.role, Prospective) else {}

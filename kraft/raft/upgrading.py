@@ -56,7 +56,7 @@ def upgrade(replica: Replica, leader: Leader, level: int) -> int:
     if not leader.is_established or not membership.is_settled(replica):
         raise UpgradeRefusedError("the leader has only begun to lead; try again")
     if missing or not config.endpoints:
-        raise UpgradeRefusedError(f"voters {missing or [config.node_id]} have not told their address and disk yet")
+        raise UpgradeRefusedError(f"voters {missing or [config.node_id]} have not reported their address and disk yet")
     if unable:
         raise UpgradeRefusedError(f"voters {unable} do not support kraft.version {level}")
     for voter in before.voters:

@@ -280,7 +280,7 @@ def _fetch_of(message: fetch_request.FetchRequest, version: int) -> Request:
     topics = message.topics
     if len(topics) != 1 or len(topics[0].partitions) != 1 or topics[0].partitions[0].partition != PARTITION or (
             topics[0].topic_id != TOPIC_ID if has_ids else topics[0].topic != TOPIC):
-        raise WrongPartitionError(f"Fetch: a replica of the metadata log asks for {TOPIC}-{PARTITION} alone")
+        raise WrongPartitionError(f"Fetch: a replica of the metadata log requests {TOPIC}-{PARTITION} alone")
     part = topics[0].partitions[0]
     has_state = version >= FIRST_FETCH_WITH_REPLICA_STATE
     node_id = message.replica_state.replica_id if has_state else message.replica_id

@@ -14,8 +14,8 @@ def fencings(entries: Iterable[Entry]) -> dict[tuple[int, int], str]:
             if entry.what == "fences"}
 
 
-def heard(situation: Situation) -> dict[int, Mapping[str, Any]]:
-    """Return what the active controller knows of each broker that contacted it, by id. `heard_ms` is the age of the
+def speaking_brokers(situation: Situation) -> dict[int, Mapping[str, Any]]:
+    """Return what the active controller knows of each broker that contacted it, by id. `contact_ms` is the age of the
     last contact, `replayed` the offset up to which the broker has replayed the metadata log. Empty where no active
     controller answers."""
     leader = situation.leader

@@ -10,27 +10,27 @@ from typing import Final
 from kraft.recorder.entry import STATE, Entry
 from kraft.recorder.timeline import clock_text
 
-GOES_ON_MS: Final = 5000
+CONTINUES_MS: Final = 5000
 """A problem whose last event is older than this, when the broker is queried, is over: a Fetch that fails is tried again
 every second."""
 SLOW_MS: Final = 500
 """An answer may take this much longer than the time for which the leader may hold it."""
-CONNECTION: Final = ("connects", "cannot connect", "loses connection", "hears nothing")
+CONNECTION: Final = ("connects", "cannot connect", "loses connection", "gets no answer")
 PROPOSAL: Final = ("proposes isr", "isr decided", "isr refused", "isr unanswered")
 
 Recordings = Mapping[int, Sequence[Entry]]
 """Entries by broker, oldest first; the last one is the broker's state."""
 
 
-def hindrances(told: Recordings, topic: str, index: int, replica: int, leader: int, leader_epoch: int) -> list[str]:
+def blockers(recordings: Recordings, topic: str, index: int, replica: int, leader: int, leader_epoch: int) -> list[str]:
     """Return clauses about what keeps the replica out of sync, as far as that was recorded: first its removal, then its
     own problems, then its leader's."""
-    own = told.get(replica, ())
-    leaders = [each for each in _of_partition(told.get(leader, ()), topic, index)
+    own = recordings.get(replica, ())
+    leaders = [each for each in _of_partition(recordings.get(leader, ()), topic, index)
                if each.values.get("epoch") == leader_epoch]
     found = [_left(leaders, replica), _connection(own, leader),
              _fetching(_of_partition(own, topic, index), own, leader), _proposal(leaders, replica),
-             _held_back(leaders, told.get(leader, ()), replica)]
+             _held_back(leaders, recordings.get(leader, ()), replica)]
     return [clause for clause in found if clause]
 
 
@@ -48,12 +48,14 @@ def _newest(entries: Sequence[Entry], kinds: Sequence[str]) -> Entry | None:
                default=None)
 
 
-def _going_on(entries: Sequence[Entry], kind: str, told: Sequence[Entry]) -> str:
-    """Return since when the last event of this kind has been repeated, and why; empty when it is over. `told`: all
-    entries of its broker, the last one its state."""
+def _continuing(entries: Sequence[Entry], kind: str, of_broker: Sequence[Entry]) -> str:
+    """Return since when the last event of this kind has been repeated, and why; empty when it is over. `of_broker`:
+    all entries of its broker, the last one its state."""
     last = _newest(entries, (kind,))
-    now_ms = told[-1].time_ms if told else 0
-    return "" if last is None or now_ms - _last_ms(last) > GOES_ON_MS else f"({_since(last)}): {last.values['because']}"
+    now_ms = of_broker[-1].time_ms if of_broker else 0
+    if last is None or now_ms - _last_ms(last) > CONTINUES_MS:
+        return ""
+    return f"({_since(last)}): {last.values['because']}"
 
 
 def _since(entry: Entry) -> str:
@@ -79,7 +81,7 @@ def _connection(own: Sequence[Entry], leader: int) -> str:
     if last.what == "cannot connect":
         where = f" at {last.values['address']}" if "address" in last.values else ""
         return f"it cannot reach its leader, broker {leader}{where} ({_since(last)}): {last.values['because']}"
-    if last.what == "hears nothing":
+    if last.what == "gets no answer":
         return f"its leader, broker {leader}, does not answer its Fetch ({_since(last)}): {last.values['because']}"
     return f"it lost its connection to its leader, broker {leader}, {_since(last)}"
 
@@ -93,7 +95,7 @@ def _silence(own: Sequence[Entry], leader: int) -> str:
 
 
 def _fetching(of_partition: Sequence[Entry], own: Sequence[Entry], leader: int) -> str:
-    why = _going_on([each for each in of_partition if each.values.get("leader") == leader], "fetch fails", own)
+    why = _continuing([each for each in of_partition if each.values.get("leader") == leader], "fetch fails", own)
     return f"its Fetch from its leader, broker {leader}, fails {why}" if why else ""
 
 
@@ -108,5 +110,5 @@ def _proposal(leaders: Sequence[Entry], replica: int) -> str:
 
 
 def _held_back(leaders: Sequence[Entry], entries: Sequence[Entry], replica: int) -> str:
-    why = _going_on([each for each in leaders if each.values.get("replica") == replica], "does not propose", entries)
+    why = _continuing([each for each in leaders if each.values.get("replica") == replica], "does not propose", entries)
     return f"it has everything, but its leader does not propose it {why}" if why else ""

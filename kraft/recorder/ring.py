@@ -12,7 +12,7 @@ from kraft.raft.ports import Event
 from kraft.recorder.entry import Entry, values_of
 
 CAPACITY: Final = 4096
-TOLD_AGAIN_MS: Final = 1000
+RESEND_MS: Final = 1000
 
 
 class Ring:
@@ -62,8 +62,8 @@ class Recorder(Ring):
                  capacity: int = CAPACITY) -> None:
         super().__init__(node_id, capacity)
         self._sink = sink
-        self._told_ms = 0.0
-        self._untold: Entry | None = None
+        self._sent_ms = 0.0
+        self._unsent: Entry | None = None
 
     def record(self, event: Event, time_ms: float | None = None) -> None:
         """Record an event, at the core's time or at another one."""
@@ -72,19 +72,19 @@ class Recorder(Ring):
         values = dict(event.values) if is_commit else values_of(event)
         entry = self.note(now_ms, event.what, values, takes_over=is_commit)
         if entry.times == 1:
-            self.tell()
-            self._tell(entry, now_ms)
-        elif now_ms - self._told_ms >= TOLD_AGAIN_MS:
-            self._tell(entry, now_ms)
+            self.flush()
+            self._send(entry, now_ms)
+        elif now_ms - self._sent_ms >= RESEND_MS:
+            self._send(entry, now_ms)
         else:
-            self._untold = entry
+            self._unsent = entry
 
-    def _tell(self, entry: Entry, now_ms: float) -> None:
-        self._untold = None
-        self._told_ms = now_ms
+    def _send(self, entry: Entry, now_ms: float) -> None:
+        self._unsent = None
+        self._sent_ms = now_ms
         self._sink(entry)
 
-    def tell(self) -> None:
+    def flush(self) -> None:
         """Send the last entry to the sink, if it was extended since it was last sent."""
-        if self._untold is not None:
-            self._tell(self._untold, self._untold.until_ms)
+        if self._unsent is not None:
+            self._send(self._unsent, self._unsent.until_ms)

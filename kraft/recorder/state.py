@@ -55,7 +55,7 @@ class NodeState:
     """State of one node, derived from its entries. `values` are those of `state_values`, as far as they are known.
 
     - `role_ms`: since when it has its role, and `because` why; -1 and empty when the entries do not reach back so far.
-    - `told_ms`: the time of the last entry.
+    - `last_ms`: the time of the last entry.
     - `number`: of the last `state` entry, -1 without one.
     """
 
@@ -63,7 +63,7 @@ class NodeState:
     values: dict[str, Any] = field(default_factory=dict)
     role_ms: float = -1
     because: str = ""
-    told_ms: float = -1
+    last_ms: float = -1
     number: int = -1
 
     @property
@@ -89,7 +89,7 @@ class NodeState:
     def take(self, entry: Entry) -> None:
         """Apply the next entry of the node."""
         values = entry.values
-        self.told_ms = max(entry.time_ms, entry.until_ms)
+        self.last_ms = max(entry.time_ms, entry.until_ms)
         if entry.what == STATE:
             self.values = dict(values)
             self.number = entry.number
@@ -99,7 +99,7 @@ class NodeState:
                 self.values.clear()
             self.values["leader"] = NOBODY
             self.role_ms, self.because = entry.time_ms, str(values.get("because", "it started"))
-        names = _TOLD.get(entry.what, ())
+        names = _REPORTED.get(entry.what, ())
         self.values |= {name: values[name] for name in names if name in values}
         if entry.what == "voters":
             self.values.pop("targets", None)
@@ -109,7 +109,7 @@ class NodeState:
             self.values["voted"] = values.get("candidate")
 
 
-_TOLD: Mapping[str, tuple[str, ...]] = {
+_REPORTED: Mapping[str, tuple[str, ...]] = {
     "started": ("role", "epoch", "end", "voters"),
     "becomes": ("role", "epoch", "leader"),
     "votes": ("epoch",),

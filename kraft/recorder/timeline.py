@@ -62,8 +62,8 @@ def _because(values: Mapping[str, Any]) -> str:
     if "because" not in values:
         return ""
     source = values.get("source", NOBODY)
-    who = source if source > NOBODY else "a bootstrap server"
-    return f": {values['because']}" + ("" if source == NOBODY else f", as {who} says")
+    named = source if source > NOBODY else "a bootstrap server"
+    return f": {values['because']}" + ("" if source == NOBODY else f", as {named} says")
 
 
 def _commits(values: Mapping[str, Any]) -> str:
@@ -88,8 +88,8 @@ def _started(values: Mapping[str, Any]) -> str:
 
 def _becomes(values: Mapping[str, Any]) -> str:
     leader = values.get("leader")
-    whom = f" of {leader}" if values.get("role") == "Follower" else ""
-    return f"becomes {values.get('role')}{whom} in epoch {values.get('epoch')}{_because(values)}"
+    followed = f" of {leader}" if values.get("role") == "Follower" else ""
+    return f"becomes {values.get('role')}{followed} in epoch {values.get('epoch')}{_because(values)}"
 
 
 def _answers(kind: str, values: Mapping[str, Any]) -> str:
@@ -125,6 +125,6 @@ _SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
                                       f"{values.get('known')} leads"),
     "loses its connection": lambda values: f"loses its connection to the leader {values.get('leader')}",
     "installed": lambda values: f"replaces its log by snapshot {values.get('snapshot')}, voters {_voters(values)}",
-    "hears no majority": lambda values: f"gives up epoch {values.get('epoch')}: no majority has fetched for too long",
+    "loses majority": lambda values: f"gives up epoch {values.get('epoch')}: no majority has fetched for too long",
 }
 """Wording by the `what` of an entry; other entries are shown as they are."""

@@ -99,14 +99,14 @@ def _about_leader(situation: Situation, leader: NodeState | None) -> Answer:
     missing = [str(each["disk"]) for each in leader.values["progress"]
                if str(each["disk"]) in leader.voters and each["fetched_ms"] < 0]
     return Answer("leader", leader.node_id, False, f"{text} It has not committed a record of that epoch yet, and "
-                  f"decides nothing before{_by_name(', not heard of in this epoch: ', missing)}.")
+                  f"decides nothing before{_by_name(', without contact in this epoch: ', missing)}.")
 
 
 def _why_none(situation: Situation) -> str:
     voters = situation.voters
     if not voters:
-        return ("no controller that answers knows who votes: it was formatted without initial controllers, and has not "
-                "found a quorum.")
+        return ("no controller that answers knows the voters: it was formatted without initial controllers, and has "
+                "not found a quorum.")
     ids, majority = ids_of(voters), len(voters) // 2 + 1
     wiped = [voter for voter, node_id in zip(voters, ids, strict=True)
              if node_id in situation.states and not situation.has_disk(voter)]
@@ -117,17 +117,17 @@ def _why_none(situation: Situation) -> str:
         answer = "answers" if len(here) == 1 else "answer"
         return (f"{len(here)} of {len(voters)} voters {answer}, {majority} are needed" + _reasons(silent)
                 + _by_name("; on another disk than the one that votes: ", wiped) + ".")
-    standing = [state for state in situation.present if state.role in WANTS_TO_LEAD]
-    if standing:
-        return " ".join(_standing(situation, state) for state in standing)
-    return ("nobody stands for election at the moment; " + "; ".join(
+    campaigning = [state for state in situation.present if state.role in WANTS_TO_LEAD]
+    if campaigning:
+        return " ".join(_campaigning(situation, state) for state in campaigning)
+    return ("no node campaigns at the moment; " + "; ".join(
         f"node {state.node_id} is {state.role} in epoch {state.epoch} ({state.because or 'no cause is recorded'})"
         for state in situation.present if state.node_id in here) + ".")
 
 
-def _standing(situation: Situation, state: NodeState) -> str:
+def _campaigning(situation: Situation, state: NodeState) -> str:
     values = state.values
-    what = "asks for pre-votes" if state.role == Role.PROSPECTIVE else "stands"
+    what = "requests pre-votes" if state.role == Role.PROSPECTIVE else "campaigns"
     parts = [f"node {state.node_id} {what} in epoch {state.epoch} ({state.because})"]
     granting = [node_id for node_id in values.get("granting", ()) if node_id != state.node_id]
     if granting:
@@ -163,7 +163,7 @@ def _about_voter(situation: Situation, leader: NodeState, voter: str) -> Answer:
     node_id = ids_of([voter])[0]
     progress = next((each for each in leader.values.get("progress", ()) if each["disk"] == voter), None)
     if progress is None and leader.number < 0:
-        return Answer("voter", node_id, True, f"Voter {node_id}: the files of the leader do not tell how far it is.")
+        return Answer("voter", node_id, True, f"Voter {node_id}: the files of the leader do not contain its progress.")
     if progress is not None and 0 <= progress["caught_up_ms"] <= CAUGHT_UP_MS:
         return Answer("voter", node_id, True, f"Voter {node_id} is caught up.")
     return Answer("voter", node_id, False, f"Voter {node_id} is not caught up: "
@@ -183,7 +183,7 @@ def _why_behind(situation: Situation, leader: NodeState, voter: str, progress: M
     if state.leader_id != leader.node_id or state.epoch != leader.epoch:
         knows = "knows no leader" if state.leader_id < 0 else f"takes {state.leader_id} for the leader"
         return (f"it is {state.role} in epoch {state.epoch} and {knows}, while {leader.node_id} leads epoch "
-                f"{leader.epoch}: the two do not hear each other.")
+                f"{leader.epoch}: the two do not reach each other.")
     if "download" in state.values:
         return f"it fetches a snapshot, {state.values['download']}."
     if int(state.values.get("flushed", 0)) < state.end_offset:
@@ -221,5 +221,5 @@ def _about_change(situation: Situation, leader: NodeState | None) -> Answer:
     targets = next((state.values["targets"] for state in situation.present if "targets" in state.values), None)
     if targets is None:
         return Answer("change", -1, True, "No change of the voters is known.")
-    return Answer("change", -1, False, f"A change of the voters is pending, to {', '.join(targets)}: it goes on when "
+    return Answer("change", -1, False, f"A change of the voters is pending, to {', '.join(targets)}: it continues when "
                                        "there is a leader.")

@@ -45,7 +45,7 @@ class BrokerConnections(Generic[AnyConnection]):
         self._server = server
         self._by_broker: dict[int, AnyConnection] = {}
 
-    def heard(self, connection: AnyConnection, heartbeat: BrokerHeartbeatRequest) -> None:
+    def note_heartbeat(self, connection: AnyConnection, heartbeat: BrokerHeartbeatRequest) -> None:
         """Note the connection on which a heartbeat came."""
         broker_id, epoch = heartbeat.broker_id, heartbeat.broker_epoch
         controller = self._metadata.controller
@@ -80,23 +80,23 @@ class Probes:
 
     async def _probe(self, broker: BrokerRegistration) -> None:
         found = await probe(broker.endpoints)
-        log.info("broker %d may be gone: %s", broker.broker_id, found.value)
+        log.info("broker %d may have ended: %s", broker.broker_id, found.value)
         self._metadata.broker_probed(broker.broker_id, broker.epoch, found)
 
 
 async def probe(endpoints: Sequence[Endpoint]) -> Found:
     """Connect to all endpoints. Returns whether one accepts, all refuse, or neither is known in `PROBE_SECONDS`."""
     found = await asyncio.gather(*map(_probe, endpoints))
-    if Found.THERE in found:
-        return Found.THERE
-    return Found.SILENT if Found.SILENT in found or not found else Found.GONE
+    if Found.ACCEPTED in found:
+        return Found.ACCEPTED
+    return Found.UNANSWERED if Found.UNANSWERED in found or not found else Found.REFUSED
 
 
 async def _probe(endpoint: Endpoint) -> Found:
     try:
         await dialer.probe(Address(endpoint.name, endpoint.host, endpoint.port), seconds=PROBE_SECONDS)
     except ConnectionRefusedError:
-        return Found.GONE
+        return Found.REFUSED
     except OSError:
-        return Found.SILENT
-    return Found.THERE
+        return Found.UNANSWERED
+    return Found.ACCEPTED

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 from kraft.broker.broker import Broker
-from kraft.runtime.turns import Turn
+from kraft.runtime.time_slices import TimeSlice
 from kraft_native.errors import KraftError, LogClosedError, OperationError
 from kraft_native.log import Log as NativeLog
 from kraft_native.partition import Partition
@@ -117,7 +117,7 @@ class Cleaner:
     async def _due(self) -> list[Partition]:
         """The logs to compact, the filthiest last."""
         found: list[tuple[float, str, int, Partition]] = []
-        turn = Turn()
+        time_slice = TimeSlice()
         for partition in list(self.broker.table):
             if self._may_compact(partition):
                 try:
@@ -127,7 +127,7 @@ class Cleaner:
                     continue
                 if urgency > 0:
                     found.append((urgency, partition.topic, partition.index, partition))
-            await turn.give_way()
+            await time_slice.give_way()
         return [each[-1] for each in sorted(found, key=lambda each: each[:-1])]
 
     def _may_compact(self, partition: Partition) -> bool:

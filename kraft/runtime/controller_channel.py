@@ -69,7 +69,7 @@ class Line:
             await self._dialer.connect(address, lambda: self.connection, seconds=OPEN_SECONDS_MAX)
             await self._ready
 
-    async def ask(self, message: Message, version: int, timeout_seconds: float) -> bytes:
+    async def request(self, message: Message, version: int, timeout_seconds: float) -> bytes:
         if self.broken:                # since it was opened: no callback would end the wait
             raise ConnectionError("the connection was closed")
         self._answer = asyncio.get_running_loop().create_future()
@@ -184,7 +184,7 @@ class ControllerChannel:
                 self._queue.popleft()
                 continue
             try:
-                response = await self._ask(waiting)
+                response = await self._send(waiting)
             except Exception:  # whatever it is, it ends one request and not the channel
                 log.exception("%s ends by a fault of our own", type(waiting.request).__name__)
                 self._line.close()
@@ -202,7 +202,7 @@ class ControllerChannel:
                 pass
         self._worker = None
 
-    async def _ask(self, waiting: _Waiting) -> Message | None:
+    async def _send(self, waiting: _Waiting) -> Message | None:
         """Send one request. Returns the response, or None when no controller gave one."""
         address = self._find()
         if address is None:
@@ -212,10 +212,10 @@ class ControllerChannel:
             left = max(PAUSE_SECONDS, waiting.expires - asyncio.get_running_loop().time())
             api = API_BY_KEY[waiting.request.API_KEY]
             if not api.forwardable:
-                body = await line.ask(waiting.request, waiting.version, left)
+                body = await line.request(waiting.request, waiting.version, left)
                 response = api.response.decode(body, waiting.version)
                 return None if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER else response
-            envelope = EnvelopeResponse.decode(await line.ask(self._envelope(waiting), 0, left), 0)
+            envelope = EnvelopeResponse.decode(await line.request(self._envelope(waiting), 0, left), 0)
             return _opened(envelope, waiting)
         except (OSError, TimeoutError) as error:
             log.debug("the controller at %s:%d does not answer: %r", address.host, address.port, error)

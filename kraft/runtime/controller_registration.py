@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 PLAINTEXT: Final = 0
 VERSION: Final = 0
 CLIENT_ID: Final = "kraft-controller-{}"
-ASK_SECONDS: Final = 30.0
+REGISTER_SECONDS: Final = 30.0
 PAUSE_SECONDS: Final = 0.1
 PAUSE_SECONDS_MAX: Final = 60.0
 
@@ -46,16 +46,17 @@ class ControllerRegistrar:
                        for each in endpoints],
             features=[Feature(name=name, min_supported_version=low, max_supported_version=high)
                       for name, (low, high) in SUPPORTED.items()])
-        self._channel = ControllerChannel(CLIENT_ID.format(node_id), quorum.dialer, self._find, self._here, ASK_SECONDS)
+        self._channel = ControllerChannel(CLIENT_ID.format(node_id), quorum.dialer, self._find, self._here,
+                                          REGISTER_SECONDS)
         self._pause = PAUSE_SECONDS
         self._next: asyncio.Handle | None = None
-        self._asking = False
+        self._is_registering = False
         quorum.metadata.subscribe(self._metadata_changed)
 
     def changed(self) -> None:
         """Adapt to a possible new active controller."""
         self._channel.changed()
-        self._look_soon()
+        self._check_soon()
 
     def close(self) -> None:
         """Stop registering."""
@@ -71,28 +72,28 @@ class ControllerRegistrar:
 
     def _metadata_changed(self, delta: MetadataDelta, _image: MetadataImage) -> None:
         if delta.features.touched or self._node_id in delta.controllers.touched:
-            self._look_soon()
+            self._check_soon()
 
-    def _look_soon(self) -> None:
+    def _check_soon(self) -> None:
         """Check in a later iteration: the caller is in the middle of a change's delivery."""
-        if self._next is None and not self._asking and self._needed():
-            self._next = asyncio.get_running_loop().call_soon(self._look)
+        if self._next is None and not self._is_registering and self._needed():
+            self._next = asyncio.get_running_loop().call_soon(self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._next = None
         if self._needed():
-            self._asking = True
+            self._is_registering = True
             self._channel.submit(self._request, VERSION, self._answered)
             self._served()
 
     def _answered(self, response: Message) -> None:
         assert isinstance(response, ControllerRegistrationResponse)
-        self._asking = False
+        self._is_registering = False
         if response.error_code == ErrorCode.NONE:
             self._pause = PAUSE_SECONDS
             return                     # it is committed, and will be in the image
         log.info("this controller is not registered yet: %s", response.error_message or response.error_code)
-        self._next = asyncio.get_running_loop().call_later(self._pause, self._look)
+        self._next = asyncio.get_running_loop().call_later(self._pause, self._check)
         self._pause = min(2 * self._pause, PAUSE_SECONDS_MAX)
 
     def _find(self) -> Endpoint | None:

@@ -117,7 +117,7 @@ class ControllerRouter:
 
         run = partial(self._run, reply, held)
         if isinstance(request, BrokerHeartbeatRequest) and reply.sink is not None:
-            self._brokers.heard(reply.sink, request)
+            self._brokers.note_heartbeat(reply.sink, request)
         if isinstance(request, EnvelopeRequest):
             yield from self._open(request, source, respond, run)
         else:
@@ -155,7 +155,7 @@ class ControllerRouter:
         """Serve a Fetch, which replicas send all the time."""
         header_version = API_BY_KEY[FETCH_CODEC.key].response_header_version(version)
         try:
-            asked = self._templates.request_of(source, body, version)
+            raft_request = self._templates.request_of(source, body, version)
         except WrongPartitionError as error:
             log.debug("Fetch: %s", error)
             reply.answer(FETCH_CODEC.refuse(ErrorCode.INVALID_REQUEST).encode(version), header_version)
@@ -170,19 +170,19 @@ class ControllerRouter:
             else:
                 reply.answer_parts(parts, header_version)
 
-        self.quorum.ask(source, asked, answer)
+        self.quorum.submit(source, raft_request, answer)
 
     def _serve(self, version: int, request: Message, source: int, respond: Respond, client_id: str | None,
                run: Callable[[Steps], None], *, forwarded: bool) -> Steps:
         codec = codec_of(request)
         if codec is not None:
-            ask_core(self.quorum, codec, request, version, source, respond)
+            submit_to_core(self.quorum, codec, request, version, source, respond)
         elif isinstance(request, DescribeClusterRequest):
             respond(self._describe_cluster(request, version))
         elif isinstance(request, DescribeRecorderRequest):
             respond(self._describe_recorder(request))
         elif isinstance(request, ControllerHeartbeatRequest):
-            respond(self.quorum.keeper.heard(request))
+            respond(self.quorum.keeper.heartbeat(request))
         else:
             if isinstance(request, IncrementalAlterConfigsRequest) and any(map(_is_logger, request.resources)):
                 others = [each for each in request.resources if not _is_logger(each)]
@@ -278,7 +278,7 @@ def refuse_too_many(request: Message, why: str) -> Message:
     return HANDLERS[type(request)].refuse(request, ErrorCode.POLICY_VIOLATION, why)
 
 
-def ask_core(quorum: Quorum, codec: Codec, request: Message, version: int, source: int, respond: Respond) -> None:
+def submit_to_core(quorum: Quorum, codec: Codec, request: Message, version: int, source: int, respond: Respond) -> None:
     """Pass a request to the consensus core; `source` identifies the connection. A reassignment of the voters may name
     topics, too. Then the controller decides the topics, and the answer contains both."""
     others = split_reassignment(request) if isinstance(request, AlterPartitionReassignmentsRequest) else None
@@ -286,12 +286,12 @@ def ask_core(quorum: Quorum, codec: Codec, request: Message, version: int, sourc
         respond = _both(respond)
         quorum.metadata.submit(others, version, quorum.clock(), respond, None)
     try:
-        asked = codec.decode_request(request, version)
+        raft_request = codec.decode_request(request, version)
     except WrongPartitionError as error:
         log.debug("%s: %s", type(request).__name__, error)
         respond(codec.refuse(ErrorCode.INVALID_REQUEST))
     else:
-        quorum.serve(codec, source, asked, version, respond)
+        quorum.serve(codec, source, raft_request, version, respond)
 
 
 def _both(respond: Respond) -> Respond:

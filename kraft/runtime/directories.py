@@ -106,7 +106,7 @@ class Directories:
 
     def _tick(self) -> None:
         self._timer = None
-        self._assignments.ask(self._broker.epoch)
+        self._assignments.send_due(self._broker.epoch)
 
     # --- failures
 

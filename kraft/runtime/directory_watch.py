@@ -59,13 +59,13 @@ class DirectoryWatch:
     async def _run(self, path: Path) -> None:
         while path in self._known:
             await asyncio.sleep(PERIOD_SECONDS)
-            await self._look_at(path)
+            await self._check(path)
 
     async def look(self) -> None:
         """Check every directory once."""
-        await asyncio.gather(*map(self._look_at, list(self._known)))
+        await asyncio.gather(*map(self._check, list(self._known)))
 
-    async def _look_at(self, path: Path) -> None:
+    async def _check(self, path: Path) -> None:
         if path not in self._known:
             return
         try:

@@ -13,7 +13,7 @@ from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.alarm import Alarm
-from kraft.runtime.turns import Turn
+from kraft.runtime.time_slices import TimeSlice
 from kraft_native.coldread import ColdReader
 from kraft_native.errors import KraftError
 from kraft_native.log import Log
@@ -69,17 +69,17 @@ class OffsetsAppends:
             return
         if code == 0:
             self.coordinator.committed(partition.index, partition.high_watermark, self.clock())
-        elif self._goes_on(partition) and partition not in self._again:
+        elif self._may_continue(partition) and partition not in self._again:
             loop = asyncio.get_running_loop()
             self._again[partition] = loop.call_later(WAIT_AGAIN_SECONDS, self._watch_again, partition)
 
     def _watch_again(self, partition: Partition) -> None:
         del self._again[partition]
-        if self._goes_on(partition):
+        if self._may_continue(partition):
             self.watch(partition, partition.log.log_end_offset)
 
     @staticmethod
-    def _goes_on(partition: Partition) -> bool:
+    def _may_continue(partition: Partition) -> bool:
         return partition.is_leader and not partition.removed and partition.log.failure is None
 
 
@@ -112,14 +112,14 @@ class GroupDriver:
         """Load one partition. Ends early with this leadership: then the shard is another one, or none."""
         shards, index = self.coordinator.shards, partition.index
         try:
-            turn, offset = Turn(), partition.log.log_start_offset
+            time_slice, offset = TimeSlice(), partition.log.log_start_offset
             await self._turn(partition.log, offset)
             while shards.loading(index) is shard and offset < partition.log.log_end_offset:
                 read = partition.log.read(offset, LOAD_BYTES, "log_end")
                 before = offset
                 for end in load_batches(shards, index, read):
                     offset = end
-                    await turn.give_way()
+                    await time_slice.give_way()
                     if shards.loading(index) is not shard:
                         return
                 if offset == before:

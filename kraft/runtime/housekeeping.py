@@ -17,7 +17,7 @@ from kraft.runtime.cleaning import Cleaner
 from kraft.runtime.log_manager import LogManager
 from kraft.runtime.removals import remove_paths
 from kraft.runtime.replicas import Replicas
-from kraft.runtime.turns import Turn
+from kraft.runtime.time_slices import TimeSlice
 from kraft_native.errors import KraftError, LogClosedError
 from kraft_native.partition import Partition
 
@@ -107,13 +107,13 @@ class Housekeeping:
 
     async def _retain(self) -> None:
         """Delete what exceeds retention, log by log, a few segments at a time."""
-        turn = Turn()
+        time_slice = TimeSlice()
         for partition in list(self.broker.table):
             more = True
             while more and not self._stopping.is_set():
                 await self._warm(partition)
                 more = self._retain_some(partition)
-                await turn.give_way()
+                await time_slice.give_way()
 
     async def _warm(self, partition: Partition) -> None:
         """Return when the files that retention reads are in memory."""
@@ -139,11 +139,11 @@ class Housekeeping:
 
     async def _expire_producers(self) -> None:
         """Remove idle producers, log by log."""
-        turn = Turn()
+        time_slice = TimeSlice()
         for partition in list(self.broker.table):
             if not partition.removed and partition.log.failure is None and not partition.log.closed:
                 partition.log.apply_retention(self.clock(), segments_max=0)
-            await turn.give_way()
+            await time_slice.give_way()
 
     async def _remove_files(self) -> None:
         if due := self.logs.removals.take_removable():
@@ -156,22 +156,22 @@ class Housekeeping:
     async def _open_again(self) -> None:
         """Open replicas again: first those that lacked room, until one fails for all of them. Then those that failed
         for a reason of their own, each after its pause."""
-        turn = Turn()
-        for key in self.replicas.lacking():
+        time_slice = TimeSlice()
+        for key in self.replicas.without_resources():
             if self._stopping.is_set() or not self.replicas.open_again(*key):
                 break
-            await turn.give_way()
+            await time_slice.give_way()
         for key in self.replicas.due():
             if self._stopping.is_set():
                 return
             self.replicas.open_again(*key)
-            await turn.give_way()
+            await time_slice.give_way()
 
     # --- checkpoints
 
     async def _checkpoint(self) -> None:
         """Record recovery points, high watermarks and log starts of every directory."""
-        turn = Turn()
+        time_slice = TimeSlice()
         for directory in list(self.logs.directories):
             if directory in self.logs.offline:
                 continue
@@ -181,7 +181,7 @@ class Housekeeping:
                     return             # closing records everything
                 if not each.closed:
                     directory.note(name, each)
-                await turn.give_way()
+                await time_slice.give_way()
             if directory not in self.logs.offline:
                 await self._on_disk(directory.write_marks)
 

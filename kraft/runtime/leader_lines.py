@@ -84,7 +84,7 @@ class LeaderLines:
         try:
             try:
                 async with asyncio.timeout(CHECK_SECONDS):
-                    found = await self._ask(broker)
+                    found = await self._ping(broker)
             except TimeoutError:
                 found = Checked.UNANSWERED
                 self._lines[broker.broker_id].close()    # the answer may still come
@@ -94,7 +94,7 @@ class LeaderLines:
         except Exception as error:  # noqa: BLE001 - answers to clients would be held without end
             self._on_failure(error)
 
-    async def _ask(self, broker: BrokerRegistration) -> Checked:
+    async def _ping(self, broker: BrokerRegistration) -> Checked:
         endpoint = next((each for each in broker.endpoints if each.name == self._listener), None)
         if endpoint is None:
             return Checked.UNANSWERED
@@ -102,8 +102,9 @@ class LeaderLines:
         while True:
             try:
                 opened = await line.to(Endpoint(endpoint.name, endpoint.host, endpoint.port))
-                await opened.ask(ApiVersionsRequest(client_software_name="kraft", client_software_version=__version__),
-                                 opened.versions.best(API_VERSIONS.key), CHECK_SECONDS)
+                await opened.request(
+                    ApiVersionsRequest(client_software_name="kraft", client_software_version=__version__),
+                    opened.versions.best(API_VERSIONS.key), CHECK_SECONDS)
             except ConnectionRefusedError:
                 return Checked.REFUSED
             except OSError as error:
@@ -114,6 +115,6 @@ class LeaderLines:
             else:
                 return Checked.ANSWERED
             found = await probe((endpoint,))
-            if found is not Found.THERE:
-                return Checked.REFUSED if found is Found.GONE else Checked.UNANSWERED
+            if found is not Found.ACCEPTED:
+                return Checked.REFUSED if found is Found.REFUSED else Checked.UNANSWERED
             await asyncio.sleep(PAUSE_SECONDS)

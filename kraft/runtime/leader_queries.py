@@ -23,7 +23,7 @@ async def log_bounds(dialer: Dialer, address: Endpoint, node_id: int, partition:
         await line.open(address)
         bounds = []
         for timestamp in (EARLIEST, LATEST):
-            body = await line.ask(ListOffsetsRequest(replica_id=node_id, topics=[ListOffsetsTopic(
+            body = await line.request(ListOffsetsRequest(replica_id=node_id, topics=[ListOffsetsTopic(
                 name=partition.topic, partitions=[ListOffsetsPartition(
                     partition_index=partition.index, current_leader_epoch=partition.leader_epoch,
                     timestamp=timestamp)])]), VERSION, timeout_seconds)

@@ -60,7 +60,7 @@ class LogManager:
         self.unopened: list[Path] = []
         """Directories that could not be opened at the start."""
         self._home: dict[TopicPartition, LogDir] = {}
-        self._doubles: dict[TopicPartition, list[LogDir]] = {}
+        self._duplicates: dict[TopicPartition, list[LogDir]] = {}
         """Partitions with a log in several directories; see `settle`."""
         self._counts: Counter[LogDir] = Counter()
         self._topic_ids: dict[TopicPartition, UUID] = {}
@@ -84,9 +84,9 @@ class LogManager:
                 if partition.topic == METADATA_TOPIC:
                     continue
                 if partition in self._home:
-                    self._doubles.setdefault(partition, [self._home[partition]]).append(directory)
+                    self._duplicates.setdefault(partition, [self._home[partition]]).append(directory)
                 else:
-                    self._lies_in(partition, directory)
+                    self._set_home(partition, directory)
         for directory in self.directories:
             for partition, path in directory.futures():
                 if partition in self.futures or self._home.get(partition) is directory:
@@ -114,7 +114,7 @@ class LogManager:
         """Return whether logs may exist that cannot be read."""
         return bool(self.offline or self.unopened)
 
-    def may_lie_offline(self, directory_id: UUID) -> bool:
+    def may_be_offline(self, directory_id: UUID) -> bool:
         """Return whether a replica without a log here may have one in an offline directory. `directory_id` is its
         directory in the metadata. Its log must not be created again then."""
         return self.has_offline and directory_id != UNASSIGNED_DIRECTORY and not any(
@@ -153,7 +153,7 @@ class LogManager:
         self.offline.append(directory)
         return [(name.topic, name.partition) for name in sorted(self._home) if self._home[name] is directory]
 
-    def takes_long(self, topic: str, index: int) -> bool:
+    def is_slow_to_open(self, topic: str, index: int) -> bool:
         """Return whether opening the log after a crash may read so much that requests should not wait for it."""
         directory = self._home.get(name := TopicPartition(topic, index))
         if directory is None or directory.was_clean:
@@ -177,7 +177,7 @@ class LogManager:
             directory = self._preferred.pop(name, None)
             if directory not in online:
                 directory = min(online, key=self._counts.__getitem__)
-            self._lies_in(name, directory)
+            self._set_home(name, directory)
         need_one(str(directory.path))
         opened = directory.log(topic, index, config=config, topic_id=topic_id)
         self._topic_ids[name] = topic_id
@@ -205,19 +205,19 @@ class LogManager:
         Where the metadata names none of them, a directory that was left by a clean stop is chosen: a directory that was
         offline has no mark of one.
         """
-        places = self._doubles.pop(name, [])
+        places = self._duplicates.pop(name, [])
         if not places:
             return
         fit = [each for each in places if each.topic_id(*name) in (None, topic_id)] or places
         kept = next((each for each in fit if each.directory_id == directory_id), None) or \
             next((each for each in fit if each.was_clean), fit[0])
         log.warning("%s-%d: in several log directories; the one in %s stays", *name, kept.path)
-        self._lies_in(name, kept)
+        self._set_home(name, kept)
         for each in places:
             if each is not kept:
                 self.removals.set_aside(each, each.path / name.directory_name, name, "another one has the replica")
 
-    def _lies_in(self, name: TopicPartition, directory: LogDir) -> None:
+    def _set_home(self, name: TopicPartition, directory: LogDir) -> None:
         before = self._home.get(name)
         if before is not None:
             self._counts[before] -= 1
@@ -234,7 +234,7 @@ class LogManager:
         topic_id = self._topic_ids.pop(name, None)
         if directory is not None and directory not in self.offline:
             self._counts[directory] -= 1
-            for each in self._doubles.pop(name, [directory]):
+            for each in self._duplicates.pop(name, [directory]):
                 opened_as = topic_id if each is directory else None
                 self.removals.remove(each, each.path / name.directory_name, name, opened_as,
                                      delay_seconds=delay_seconds, durable=False)
@@ -307,7 +307,7 @@ class LogManager:
         source = self._home.get(name)
         if source is not None:
             self.removals.replaced(source, name)
-        self._lies_in(name, future.directory)          # if a later step fails, it fails in that directory
+        self._set_home(name, future.directory)          # if a later step fails, it fails in that directory
         future.directory.promote_future(name, future.path)
         del self.futures[name]
 

@@ -33,7 +33,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.metric_names import METRICS
 from kraft.runtime.quorum_metadata import VOTE_ANSWERS, QuorumMetadata
 from kraft.runtime.server import Server
-from kraft.runtime.turns import Turn
+from kraft.runtime.time_slices import TimeSlice
 from kraft_native.errors import OperationError
 from kraft_native.partition import Partition
 from kraft_native.request_times import BUCKET_ENDS_NS, NAMES
@@ -88,8 +88,8 @@ class Sheet:
 
 
 class NodeCollector(Collector):
-    """Reads a node for the library, from any thread but the loop's. `read(asked)` returns all values of a node that
-    serves; `asked` is the time of the request, on the monotonic clock."""
+    """Reads a node for the library, from any thread but the loop's. `read(requested_s)` returns all values of a node
+    that serves; `requested_s` is the time of the request, on the monotonic clock."""
 
     def __init__(self, read: Read, loop: asyncio.AbstractEventLoop) -> None:
         self.read = read
@@ -105,10 +105,10 @@ class NodeCollector(Collector):
             raise OperationError(f"metrics: the node did not answer within {SCRAPE_SECONDS_MAX:.0f} s") from None
 
 
-async def read(node: "Node", asked: float) -> Sheet:
+async def read(node: "Node", requested_s: float) -> Sheet:
     """Read a broker, and the controller in its process. On the loop's thread."""
     sheet = Sheet()
-    _read_process(node, asked, sheet)
+    _read_process(node, requested_s, sheet)
     _read_broker(node, sheet)
     _read_failures(node, sheet)
     _read_waiting(node, sheet)
@@ -120,16 +120,16 @@ async def read(node: "Node", asked: float) -> Sheet:
     return sheet
 
 
-async def read_controller(node: "ControllerNode", asked: float) -> Sheet:
+async def read_controller(node: "ControllerNode", requested_s: float) -> Sheet:
     """Read a node that is only a controller. On the loop's thread."""
     sheet = Sheet()
-    _read_process(node, asked, sheet)
+    _read_process(node, requested_s, sheet)
     await _read_metadata(node.quorum.metadata, node.quorum.clock(), sheet)
     return sheet
 
 
-def _read_process(node: "Node | ControllerNode", asked: float, sheet: Sheet) -> None:
-    sheet.put("kraft_loop_delay_seconds", max(0.0, time.monotonic() - asked))
+def _read_process(node: "Node | ControllerNode", requested_s: float, sheet: Sheet) -> None:
+    sheet.put("kraft_loop_delay_seconds", max(0.0, time.monotonic() - requested_s))
     sheet.put("kraft_node_info", 1, str(node.config.node_id), node.cluster_id, __version__)
     flushes = node.flusher.statistics()
     sheet.put("kafka_log_logflushstats_logflush_total", flushes["flushes"])
@@ -221,7 +221,7 @@ def _read_waiting(node: "Node", sheet: Sheet) -> None:
 
 
 async def _read_groups(node: "Node", sheet: Sheet) -> None:
-    turn = Turn()
+    time_slice = TimeSlice()
     shards = node.broker.groups.shards
     states = dict.fromkeys(GroupState, 0)
     groups = offsets = 0
@@ -231,7 +231,7 @@ async def _read_groups(node: "Node", sheet: Sheet) -> None:
         for group in list(state.groups.values()):
             if isinstance(group, ClassicGroup):
                 states[group.state] += 1
-            await turn.give_way()
+            await time_slice.give_way()
     prefix = "kafka_coordinator_group_groupmetadatamanager"
     sheet.put(f"{prefix}_numgroups", groups)
     sheet.put(f"{prefix}_numoffsets", offsets)
@@ -303,13 +303,13 @@ def _read_raft(log: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:
 
 async def _read_cluster(image: MetadataImage, sheet: Sheet) -> None:
     """Read the controller's view of all partitions."""
-    turn = Turn()
+    time_slice = TimeSlice()
     partitions = offline = imbalanced = 0
     for _, _, partition in image.partitions():
         partitions += 1
         offline += partition.leader == NO_LEADER
         imbalanced += partition.leader != partition.replicas[0]
-        await turn.give_way()
+        await time_slice.give_way()
     prefix = "kafka_controller_kafkacontroller"
     sheet.put(f"{prefix}_globaltopiccount", len(image.topics))
     sheet.put(f"{prefix}_globalpartitioncount", partitions)
@@ -325,7 +325,7 @@ TOPIC_COUNTERS: Final = {
 
 async def _read_replicas(node: "Node", sheet: Sheet) -> None:
     """Read this node's own replicas."""
-    turn = Turn()
+    time_slice = TimeSlice()
     topics: dict[str, list[int]] = {}
     count = leaders = under_replicated = under_minimum = 0
     for partition in list(node.table):
@@ -341,7 +341,7 @@ async def _read_replicas(node: "Node", sheet: Sheet) -> None:
             under_replicated += in_sync < replicas
             under_minimum += in_sync < min(partition.min_insync_replicas, replicas)
         _read_replica(partition, sheet)
-        await turn.give_way()
+        await time_slice.give_way()
     for index, (name, attribute) in enumerate(TOPIC_COUNTERS.items()):
         total = getattr(node.table, attribute) + sum(each[index] for each in topics.values())
         sheet.put(f"kafka_server_brokertopicmetrics_alltopics_{name}_total", total)
@@ -417,7 +417,7 @@ class _HttpServer(ThreadingHTTPServer):
         """Log an error, unless the peer closed its connection; the peer gets no answer."""
         error = sys.exception()
         if not isinstance(error, OSError):
-            log.error("metrics could not be told to %s", client_address, exc_info=error)
+            log.error("metrics could not be sent to %s", client_address, exc_info=error)
 
 
 class MetricsServer:

@@ -51,7 +51,7 @@ from kraft.runtime.log_manager import LogManager
 from kraft.runtime.logger_levels import LoggerLevels
 from kraft.runtime.quorum_plane import QuorumPlane
 from kraft.runtime.replica_moves import ReplicaMoves
-from kraft.runtime.replica_turns import ReplicaTurns
+from kraft.runtime.replica_work import ReplicaWork
 from kraft.runtime.replicas import Replicas
 from kraft.runtime.replication import Replication
 from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
@@ -287,11 +287,11 @@ class Node:
 
     async def _accept(self, names: list[str]) -> None:
         # Replies that clients await are sent before the parts that produce them are closed.
-        self._opened.push_async_callback(self.server.close, DRAIN_SECONDS, asked=self.purgatory.expire_fetches)
+        self._opened.push_async_callback(self.server.close, DRAIN_SECONDS, on_drained=self.purgatory.expire_fetches)
         for name in names:
             self._channels[name] = self._channel(name)
         if len(self.config.broker_listeners) > 1:
-            self.server.spared = self._channels.get(self.config.inter_broker_listener)
+            self.server.exempt_channel = self._channels.get(self.config.inter_broker_listener)
         self._publish_versions()
         for name in names:
             await self.server.accept(self.listeners[name], self._channels[name])
@@ -349,8 +349,8 @@ class Node:
     def _keys(self, listener: str) -> list[int]:
         """Api keys that the listener serves: those with a handler that Kafka announces on a listener of its kind."""
         if listener in self.config.controller_listener_names:
-            told = [key for key in BROKER_SERVED if API_BY_KEY[key].controller_versions is not None]
-            return sorted({*SERVED, *told})
+            also_served = [key for key in BROKER_SERVED if API_BY_KEY[key].controller_versions is not None]
+            return sorted({*SERVED, *also_served})
         return sorted([0, 1, *(key for key in BROKER_SERVED if API_BY_KEY[key].broker_versions is not None)])
 
     def _publish_versions(self) -> None:
@@ -417,7 +417,7 @@ class Node:
         if delta.brokers.touched:
             attempt("addresses of brokers", partial(self._learn_endpoints, image))
 
-    def _give_way(self, local: LocalBroker, successor: BrokerRegistration) -> None:
+    def _make_way_for(self, local: LocalBroker, successor: BrokerRegistration) -> None:
         """Stop, because another process is this broker now. It leads and follows the replicas; this process
         acknowledges nothing more."""
         local.give_up()

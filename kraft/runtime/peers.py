@@ -130,7 +130,7 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
             self._transport.abort()
         else:
             self._socket = duplicate_socket(transport)
-            self._ask_versions(API_BY_KEY[API_VERSIONS].latest_stable)
+            self._request_versions(API_BY_KEY[API_VERSIONS].latest_stable)
 
     def abandon(self) -> None:
         """Close the connection; no callback is called from here on."""
@@ -172,8 +172,8 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
 
     def _frames_of(self, request: FetchRequest, version: int) -> Template | None:
         def make(values: Mapping[str, int]) -> bytes:
-            asked = replace(request, fetch_offset=values["fetch_offset"], high_watermark=values["high_watermark"])
-            body = FETCH_CODEC.encode_request(asked, version).encode(version)
+            following = replace(request, fetch_offset=values["fetch_offset"], high_watermark=values["high_watermark"])
+            body = FETCH_CODEC.encode_request(following, version).encode(version)
             return self._frame(FETCH_CODEC.key, version, body, values["correlation"])
 
         return template_of({"correlation": INT32, "fetch_offset": INT64, "high_watermark": INT64}, make)
@@ -220,12 +220,12 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
         else:
             self._take_versions(body, version)
 
-    def _ask_versions(self, version: int) -> None:
+    def _request_versions(self, version: int) -> None:
         self.send(ApiVersionsRequest(client_software_name="kraft", client_software_version=__version__), version)
 
     def _take_versions(self, body: memoryview, version: int) -> None:
         if version and int.from_bytes(body[:2], "big") == ErrorCode.UNSUPPORTED_VERSION:
-            self._ask_versions(0)
+            self._request_versions(0)
             return
         answer = ApiVersionsResponse.decode(body, version)
         kraft = next((VersionRange(each.min_version, each.max_version) for each in answer.supported_features
@@ -274,7 +274,7 @@ class Peer:
             self.close()
         if address != self._address:
             self._backoff.reset()
-        self._pending = ask
+        self._pending = outgoing
         self._address = address
         if self._versions is not None:
             self._send(outgoing, self._versions)
@@ -347,8 +347,8 @@ class Peer:
         assert self._connection is not None
         if isinstance(outgoing.request, VersionsRequest):
             self._pending = None
-            told = VersionsResponse(kraft_versions=versions.kraft)
-            self._loop.call_soon(self._deliver, self._node_id, outgoing.correlation, told)
+            versions_response = VersionsResponse(kraft_versions=versions.kraft)
+            self._loop.call_soon(self._deliver, self._node_id, outgoing.correlation, versions_response)
             return
         codec = CODECS[type(outgoing.request)]
         try:
@@ -386,8 +386,8 @@ class Peer:
         outgoing, self._pending = self._pending, None
         self._connection = self._versions = self._connecting = None
         self._backoff.failed()
-        if ask is not None:
-            self._deliver(self._node_id, ask.correlation, Lost(Loss.DISCONNECTED))
+        if outgoing is not None:
+            self._deliver(self._node_id, outgoing.correlation, Lost(Loss.DISCONNECTED))
 
 
 class Peers:

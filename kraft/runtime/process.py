@@ -102,7 +102,7 @@ async def _serve(node: AnyNode) -> None:
         raise NodeFailedError(f"the node stopped: {type(error).__name__}: {error}") from error
 
 
-def _tell_without_effect(config: NodeConfig) -> None:
+def _warn_of_settings_without_effect(config: NodeConfig) -> None:
     for text in config.warnings:
         log.warning("%s", text)
 

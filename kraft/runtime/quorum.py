@@ -109,7 +109,7 @@ class Quorum:
         self._recorder_file = RecorderFile(self.directory)
         self.recorder = Recorder(config.node_id, self._recorder_file.write)
         """Flight recorder of this replica."""
-        self.stranger_to = ""
+        self.other_cluster_address = ""
         """Address of a node that replied that this node belongs to another cluster; empty without one."""
         try:
             self._open_log()
@@ -207,7 +207,7 @@ class Quorum:
         if self._mark is not None:
             self._mark.close(self._written_epoch)
         if self._recorder_file.is_open:
-            self.recorder.tell()
+            self.recorder.flush()
             self._recorder_file.write(self.recorded_state())
             self._recorder_file.close()
         self.log.close()
@@ -231,9 +231,9 @@ class Quorum:
               answer: Callable[[Message], None]) -> None:
         """Pass a request to the core. `source` identifies the connection. `answer` is called with the response now or
         later, or never when the node stops."""
-        self.ask(source, request, lambda response: answer(codec.encode_response(response, version)))
+        self.submit(source, request, lambda response: answer(codec.encode_response(response, version)))
 
-    def ask(self, source: int, request: Request, answer: Callable[[Response], None]) -> None:
+    def submit(self, source: int, request: Request, answer: Callable[[Response], None]) -> None:
         """Do the same as `serve`, for a caller with its own codec."""
         self._tokens += 1
         self._answers[self._tokens] = answer
@@ -244,16 +244,16 @@ class Quorum:
 
     def _deliver(self, node_id: int, correlation: int, message: object) -> None:
         if isinstance(message, Response) and message.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
-            self._is_told_off(self.raft.replica.address_of(node_id))
+            self._note_other_cluster(self.raft.replica.address_of(node_id))
         self.driver.step(node_id, correlation, message)  # type: ignore[arg-type]
 
-    def _is_told_off(self, by: Endpoint | None) -> None:
+    def _note_other_cluster(self, by: Endpoint | None) -> None:
         """Note that another node places this one in a foreign cluster. The other node may be the foreign one, so this
         node continues; but it may never find a leader."""
-        if by is not None and not self.stranger_to:
-            self.stranger_to = f"{by.host}:{by.port}"
+        if by is not None and not self.other_cluster_address:
+            self.other_cluster_address = f"{by.host}:{by.port}"
             log.warning("the controller at %s is of another cluster than this node, whose cluster id is %s",
-                        self.stranger_to, self.raft.replica.cluster_id)
+                        self.other_cluster_address, self.raft.replica.cluster_id)
 
     def _check_cluster(self, committed: Assignment) -> None:
         was_known = bool(self.cluster_id.value)
@@ -300,7 +300,7 @@ class Quorum:
         now_ms, values, controller = self.clock(), state_values(self.raft), self.metadata.controller
         if controller.active:
             values["brokers"] = [
-                {"broker": broker_id, "heard_ms": now_ms - each.last_contact_ms, "replayed": each.metadata_offset}
+                {"broker": broker_id, "contact_ms": now_ms - each.last_contact_ms, "replayed": each.metadata_offset}
                 for broker_id, each in controller.sessions.by_id.items()]
         return self.recorder.made(now_ms, STATE, values)
 

@@ -25,7 +25,7 @@ from kraft.runtime.alarm import Alarm
 from kraft.runtime.broker_registration import RegistrationError, broker_registration
 from kraft.runtime.controller_channel import Answer, ControllerChannel, refusal
 from kraft.runtime.controller_registration import ControllerRegistrar
-from kraft.runtime.controller_requests import ask_core
+from kraft.runtime.controller_requests import submit_to_core
 from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
 from kraft.runtime.dialer import Dialer
 from kraft.runtime.quorum import Member, Quorum
@@ -66,7 +66,7 @@ class QuorumPlane:
         way = client_id, dialer, self._controller_address, self._here
         self._forwarded = ControllerChannel(*way, socket_seconds)
         self._voters = ControllerChannel(*way, socket_seconds)
-        self._own = ControllerChannel(*way, session_seconds, self._hurry)
+        self._own = ControllerChannel(*way, session_seconds, self._heartbeat_now)
         self._registrar = (ControllerRegistrar(self.quorum, endpoints, self.schedule) if config.is_controller else None)
 
     @property
@@ -110,7 +110,7 @@ class QuorumPlane:
         """See `ControllerPort`."""
         codec = codec_of(request)
         if codec is DISCOVER_CODEC:
-            ask_core(self.quorum, codec, request, version, HERE, answer)  # each replica answers for itself
+            submit_to_core(self.quorum, codec, request, version, HERE, answer)  # each replica answers for itself
             return
         if codec is not None:
             channel = self._voters     # a voter to be added may have to catch up first: others do not wait for that
@@ -146,9 +146,9 @@ class QuorumPlane:
         return broker.epoch
 
     def _why_refused(self, broker: LocalBroker) -> str:
-        if self.quorum.stranger_to and self.quorum.raft.replica.leader_id == NOBODY:
-            return (f": the controller at {self.quorum.stranger_to} is of another cluster than this node, whose "
-                    f"cluster id is {self.quorum.cluster_id.value} (INCONSISTENT_CLUSTER_ID)")
+        if self.quorum.other_cluster_address and self.quorum.raft.replica.leader_id == NOBODY:
+            return (f": the controller at {self.quorum.other_cluster_address} is of another cluster than this node, "
+                    f"whose cluster id is {self.quorum.cluster_id.value} (INCONSISTENT_CLUSTER_ID)")
         return f": {broker.refusal.name}, {broker.refusal.message}" if broker.refusal else ""
 
     async def serve(self, ended: Callable[[], bool]) -> None:
@@ -208,17 +208,17 @@ class QuorumPlane:
         if codec is None:
             self.metadata.submit(request, version, self.clock(), answer, client_id)
         else:
-            ask_core(self.quorum, codec, request, version, HERE, answer)
+            submit_to_core(self.quorum, codec, request, version, HERE, answer)
         return True
 
     def submit_own(self, request: Message, version: int, answer: Answer) -> None:
         """Send a request of the broker itself, beside its clients' requests and not behind them."""
-        def told(response: Message) -> None:
+        def respond(response: Message) -> None:
             answer(response)
             self._advanced.set()
             self.schedule()
 
-        self._own.submit(request, version, told)
+        self._own.submit(request, version, respond)
 
     def _changed(self) -> None:
         self._forwarded.changed()
@@ -226,7 +226,7 @@ class QuorumPlane:
         self._own.changed()
         if self._registrar is not None:
             self._registrar.changed()
-        self._hurry()
+        self._heartbeat_now()
 
     def applied(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Note that this node's broker has applied a change completely; its heartbeats report that.
@@ -241,10 +241,10 @@ class QuorumPlane:
                 for each in image.brokers.values()):
             asyncio.get_running_loop().call_soon(self._hurry)
 
-    def _hurry(self) -> None:
+    def _heartbeat_now(self) -> None:
         """Have this node's broker send a heartbeat: the controller may have changed, or the connection broke."""
         if self.broker is not None:
-            self.broker.hurry(self.clock())
+            self.broker.send_now(self.clock())
         self.schedule()
 
     def lose_directory(self, directory_id: UUID) -> None:
@@ -257,7 +257,7 @@ class QuorumPlane:
         """Set the log directories of this node's broker that get no new replicas. The controller is notified in a later
         iteration: the caller may be in the middle of a change's delivery."""
         if self.broker is not None and self.broker.cordon(directory_ids):
-            asyncio.get_running_loop().call_soon(self._hurry)
+            asyncio.get_running_loop().call_soon(self._heartbeat_now)
 
     # --- the clock
 

@@ -1,7 +1,7 @@
 """Schedule of the snapshots that a replica writes of the metadata log, and of those that it keeps.
 
 One of several controllers writes when the active controller permits it; its heartbeats request that. The active
-controller hands over before it writes itself (KIP-631, "Snapshot Implementation"; `kraft.controller.snapshot_turns`
+controller hands over before it writes itself (KIP-631, "Snapshot Implementation"; `kraft.controller.snapshot_schedule`
 decides).
 
 Other replicas send no such heartbeats: an observer, a single controller, and one whose leader is Kafka's. They decide
@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from kraft.controller.snapshot_turns import Backlog, Limits, SnapshotTurns
+from kraft.controller.snapshot_schedule import Backlog, Limits, SnapshotSchedule
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.controller_heartbeat_request import ControllerHeartbeatRequest
 from kraft.protocol.messages.controller_heartbeat_response import ControllerHeartbeatResponse
@@ -36,9 +36,9 @@ from kraft_native.errors import KraftError
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 5.0
-LOOK_SECONDS_MIN: Final = 0.1
-LOOKS_OF_AN_INTERVAL: Final = 4
+CHECK_SECONDS: Final = 5.0
+CHECK_SECONDS_MIN: Final = 0.1
+CHECKS_PER_INTERVAL: Final = 4
 SOON_SECONDS: Final = 0.01
 QUIET_WAIT_MS: Final = 5_000
 ANSWER_SECONDS: Final = 5.0
@@ -63,7 +63,7 @@ class SnapshotKeeper:
         self._clock = clock
         self._on_failure = on_failure
         self._usual = Limits(settings.snapshot_bytes, settings.snapshot_interval_ms)
-        self._turns = self._new_turns()
+        self._schedule = self._new_schedule()
         self._led_epoch = NOBODY
         self._handed_over_at = NOBODY
         self._waits_since_ms: int | None = None
@@ -73,7 +73,7 @@ class SnapshotKeeper:
         self._writing: asyncio.Future[int] | None = None
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._look_on())
+        self._task = asyncio.get_running_loop().create_task(self._check_repeatedly())
 
     def close(self) -> None:
         """Begin no further snapshot. May be called again."""
@@ -90,7 +90,7 @@ class SnapshotKeeper:
 
     # --- decisions of the active controller
 
-    def heard(self, request: ControllerHeartbeatRequest) -> ControllerHeartbeatResponse:
+    def heartbeat(self, request: ControllerHeartbeatRequest) -> ControllerHeartbeatResponse:
         """Answer to another controller's heartbeat."""
         replica = self._driver.raft.replica
         response = ControllerHeartbeatResponse(leader_id=replica.leader_id, leader_epoch=replica.epoch)
@@ -99,23 +99,23 @@ class SnapshotKeeper:
         elif not self._metadata.controller.active:
             response.error_code = ErrorCode.NOT_CONTROLLER
         else:
-            response.start_snapshot = self._current_turns().heartbeat(
+            response.start_snapshot = self._current_schedule().heartbeat(
                 request.controller_id, max(0, request.last_snapshot_offset), self._clock(),
                 strained=self._is_strained())
         return response
 
-    def _new_turns(self) -> SnapshotTurns:
+    def _new_schedule(self) -> SnapshotSchedule:
         settings = self._settings
         strained = Limits(settings.strained_snapshot_bytes, settings.strained_snapshot_interval_ms)
-        return SnapshotTurns(self._usual, strained, self._backlog)
+        return SnapshotSchedule(self._usual, strained, self._backlog)
 
-    def _current_turns(self) -> SnapshotTurns:
+    def _current_schedule(self) -> SnapshotSchedule:
         """Turns of this epoch: heartbeats of an earlier leadership are outdated."""
         epoch = self._driver.raft.replica.epoch
         if epoch != self._led_epoch:
             self._led_epoch = epoch
-            self._turns = self._new_turns()
-        return self._turns
+            self._schedule = self._new_schedule()
+        return self._schedule
 
     def _backlog(self, end_offset: int, now_ms: int) -> Backlog:
         """Size and age of the log behind a snapshot, by its share of the log's offsets and the time of the first record
@@ -141,26 +141,26 @@ class SnapshotKeeper:
 
     # --- periodic checks
 
-    async def _look_on(self) -> None:
-        interval_seconds = self._settings.snapshot_interval_ms / 1000 or LOOK_SECONDS
-        pause = max(LOOK_SECONDS_MIN, min(LOOK_SECONDS, interval_seconds / LOOKS_OF_AN_INTERVAL))
+    async def _check_repeatedly(self) -> None:
+        interval_seconds = self._settings.snapshot_interval_ms / 1000 or CHECK_SECONDS
+        pause = max(CHECK_SECONDS_MIN, min(CHECK_SECONDS, interval_seconds / CHECKS_PER_INTERVAL))
         again_soon = False
         while True:
             await asyncio.sleep(SOON_SECONDS if again_soon else pause)
             try:
-                again_soon = await self._look()
+                again_soon = await self._check()
             except Exception as error:  # noqa: BLE001 - see the class
                 self._on_failure(error)
                 return
 
-    async def _look(self) -> bool:
+    async def _check(self) -> bool:
         """Write or hand over where that is due. Returns whether to check again soon."""
         if self._metadata.controller.active and len(self._driver.raft.replica.voters.voters) > 1:
             return await self._lead()
-        heard = await self._beat() if self._driver.raft.replica.config.can_vote else None
-        if heard is None:
+        reply = await self._beat() if self._driver.raft.replica.config.can_vote else None
+        if reply is None:
             await self.write_when_due()
-        elif heard.start_snapshot:
+        elif reply.start_snapshot:
             await self.write()
         else:
             await self.write_when_due(factor=2)
@@ -176,7 +176,7 @@ class SnapshotKeeper:
         """
         raft, end_offset, now_ms = self._driver.raft, self._metadata.snapshot_end, self._clock()
         since_ms, self._waits_since_ms = self._waits_since_ms, None
-        if self._metadata.in_transaction or not self._current_turns().is_own(
+        if self._metadata.in_transaction or not self._current_schedule().is_own(
                 end_offset, now_ms, strained=self._is_strained()):
             return False
         voters, ready = self._caught_up()
@@ -205,7 +205,7 @@ class SnapshotKeeper:
             if HEARTBEAT not in line.versions.apis:
                 return None             # Kafka's controllers have no such heartbeats
             latest = self._snapshots.latest() or OffsetAndEpoch(0, 0)
-            body = await line.ask(ControllerHeartbeatRequest(
+            body = await line.request(ControllerHeartbeatRequest(
                 controller_id=replica.config.node_id, last_snapshot_offset=latest.offset,
                 last_snapshot_epoch=latest.epoch, cluster_id=replica.cluster_id), VERSION, ANSWER_SECONDS)
             response = ControllerHeartbeatResponse.decode(body, VERSION)

@@ -37,7 +37,7 @@ from kraft.raft.types import NEVER_MS, OffsetAndEpoch
 from kraft_native.fetch_chain import FetchChain
 
 TIMER_SECONDS_MAX: Final = 60.0
-LOOK_MS: Final = 5
+CHECK_MS: Final = 5
 PASS_SECONDS: Final = 0.003
 """Time for which answers like the previous one may be withheld from the core."""
 NEVER_OFFSET: Final = (1 << 63) - 1
@@ -174,13 +174,13 @@ class RaftDriver:
         self._stopped = True
         self._timer: Timer | None = None
         self._timer_ms = NEVER_MS
-        self._looked_ms = 0
+        self._checked_ms = 0
         self._leadership: Leadership | None = None
         """Leadership that the state machine knows."""
         self._is_leading = False
         """True if the state machine believes that it leads."""
         self._left: Future | None = None
-        self.on_turn: Callable[[], None] = lambda: None
+        self.on_iteration: Callable[[], None] = lambda: None
         """Called after each run: more may be committed and known."""
         self.on_answers: Callable[[], None] = lambda: None
         """Called when answers were given outside of any request: they may be sent now."""
@@ -324,7 +324,7 @@ class RaftDriver:
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
             return
-        self._run(is_turn=True)
+        self._run(is_iteration=True)
 
     def _settle(self, *, is_followed: bool = False) -> None:
         """Report to the core first what happened in the flusher's thread: what was sent, and what is durable."""
@@ -381,10 +381,10 @@ class RaftDriver:
 
     def _run_scheduled(self) -> None:
         if self._scheduled:            # else a later call has already run it with something else
-            self._run(is_turn=True)
+            self._run(is_iteration=True)
 
-    def _run(self, *, is_turn: bool = False) -> None:
-        """Carry out the core's decisions. `is_turn`: the loop called, and no request is being served."""
+    def _run(self, *, is_iteration: bool = False) -> None:
+        """Carry out the core's decisions. `is_iteration`: the loop called, and no request is being served."""
         self._scheduled = False
         if self._stopped:
             return
@@ -394,7 +394,7 @@ class RaftDriver:
             if committed is not None:
                 self.machine.committed(committed)
             ready = self.raft.take_ready()
-            self._carry_out(ready, is_turn=is_turn)
+            self._carry_out(ready, is_iteration=is_iteration)
             if self._flushing is not None:
                 self._send_ahead(self._flushing)
                 self._set_wakeup(self._flushing)
@@ -404,9 +404,9 @@ class RaftDriver:
         if self._left is not None and self.raft.has_left:
             self._end_resignation()
         self._arm()
-        self.on_turn()
+        self.on_iteration()
 
-    def _carry_out(self, ready: Ready, *, is_turn: bool) -> None:
+    def _carry_out(self, ready: Ready, *, is_iteration: bool) -> None:
         if ready.hard_state is not None:
             self._write_hard_state(ready.hard_state)
         self._raft_log.flush_appended()
@@ -415,7 +415,7 @@ class RaftDriver:
                 self._sender.send(message)
             else:
                 self._answer(message)
-        if is_turn and ready.messages:
+        if is_iteration and ready.messages:
             self.on_answers()
         if ready.flush is not None:
             self._flushing = ready.flush
@@ -452,21 +452,21 @@ class RaftDriver:
         the flush does not wait, nor does a leader whose followers have less. They learn of the flush before the next
         event."""
         waits = self._ahead is None and self.raft.awaits_flush
-        hears_from = end_offset if waits else NEVER_OFFSET
-        if hears_from != self._hears_from:
-            self._hears_from = hears_from
-            if not self._log.notify_flushes_from(hears_from):
+        wakes_from = end_offset if waits else NEVER_OFFSET
+        if wakes_from != self._wakes_from:
+            self._wakes_from = wakes_from
+            if not self._log.notify_flushes_from(wakes_from):
                 self._loop.call_soon(self._flushed)  # the flush was faster than this call
 
     def _arm(self) -> None:
-        """Schedule `_tick` in time. In a series of iterations the deadlines are read only once in `LOOK_MS`."""
-        if self._timer is not None and self._timer_ms <= self.raft.replica.now_ms + LOOK_MS:
+        """Schedule `_tick` in time. In a series of iterations the deadlines are read only once in `CHECK_MS`."""
+        if self._timer is not None and self._timer_ms <= self.raft.replica.now_ms + CHECK_MS:
             return  # `_tick` reads them again
         now_ms = self._clock()
-        if now_ms - self._looked_ms < LOOK_MS:
-            deadline_ms = now_ms + LOOK_MS
+        if now_ms - self._checked_ms < CHECK_MS:
+            deadline_ms = now_ms + CHECK_MS
         else:
-            self._looked_ms = now_ms
+            self._checked_ms = now_ms
             deadline_ms = self.raft.deadline_ms
             if self._timer is not None and self._timer_ms <= deadline_ms:
                 return

@@ -31,7 +31,7 @@ class RaftLog:
         self.log = log
         self._start_epoch = start_epoch
         self.start_offset = log.log_start_offset
-        self.end = self._look_up_end()
+        self.end = self._read_end()
         """See `LogPort`; stored, because the core reads start and end all the time."""
         self._ahead: object = None
         self._is_flushed = True
@@ -43,7 +43,7 @@ class RaftLog:
     def start(self) -> OffsetAndEpoch:
         return OffsetAndEpoch(self.start_offset, self._start_epoch)
 
-    def _look_up_end(self) -> OffsetAndEpoch:
+    def _read_end(self) -> OffsetAndEpoch:
         end_offset = self.log.log_end_offset
         return (self.start if end_offset == self.start_offset
                 else OffsetAndEpoch(end_offset, self.log.epochs.latest_epoch))
@@ -128,13 +128,13 @@ class RaftLog:
             controls += _controls(batch)
         self.log.append_as_follower(records)
         self.log.flush_soon()          # the next Fetch waits for it
-        self.end = self._look_up_end()
+        self.end = self._read_end()
         return tuple(controls)
 
     def truncate(self, end_offset: int) -> None:
         self._last = UNKNOWN_OFFSET, b""
         self.log.truncate_to(end_offset)
-        self.end = self._look_up_end()
+        self.end = self._read_end()
         assert self.log.log_end_offset == end_offset, f"cut to {self.log.log_end_offset}, not to {end_offset}"
 
     def read(self, start_offset: int, max_bytes: int) -> bytes | None:
@@ -185,7 +185,7 @@ class RaftLog:
 
     def _starts(self, epoch: int) -> None:
         self.start_offset, self._start_epoch = self.log.log_start_offset, epoch
-        self.end = self._look_up_end()
+        self.end = self._read_end()
 
 
 def _controls(batch: Batch) -> Iterator[AppendedControl]:

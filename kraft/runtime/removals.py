@@ -29,7 +29,7 @@ class Removals:
 
     def __init__(self) -> None:
         self._recorded: dict[TopicPartition, list[UUID]] = {}
-        self._doomed: list[tuple[float, Path]] = []
+        self._scheduled: list[tuple[float, Path]] = []
         self.strays: dict[Path, LogDir] = {}
         """Stray directories, also of earlier processes, with the log directory that holds each."""
 
@@ -64,17 +64,17 @@ class Removals:
         if topic_id is None:
             topic_id = topic_id_in(path)
         if topic_id is not None and topic_id in self._recorded.get(name, ()):
-            self._doom(self._retired(directory, path, name, durable=durable), delay_seconds)
+            self._schedule(self._retired(directory, path, name, durable=durable), delay_seconds)
         else:
             self.set_aside(directory, path, name, "no record of the metadata log deletes it")
 
     def drop_copy(self, directory: LogDir, path: Path, name: TopicPartition) -> None:
         """Delete a future replica whose original is open on this node."""
-        self._doom(directory.retire_future(name, path), 0)
+        self._schedule(directory.retire_future(name, path), 0)
 
     def replaced(self, directory: LogDir, name: TopicPartition) -> None:
         """Delete a replica that moved: the future replica, complete and durable, is about to get its name."""
-        self._doom(directory.retire(*name), 0)
+        self._schedule(directory.retire(*name), 0)
 
     def set_aside(self, directory: LogDir, path: Path, name: TopicPartition, why: str) -> None:
         """Rename a directory to `-stray`."""
@@ -111,20 +111,20 @@ class Removals:
 
     # --- delayed deletions
 
-    def doom_segments(self, paths: Iterable[Path], delay_seconds: float) -> None:
+    def schedule_removal(self, paths: Iterable[Path], delay_seconds: float) -> None:
         """Note files of segments that retention or compaction removed from a log."""
         for path in paths:
-            self._doom(path, delay_seconds)
+            self._schedule(path, delay_seconds)
 
-    def _doom(self, path: Path, delay_seconds: float) -> None:
-        heapq.heappush(self._doomed, (time.monotonic() + delay_seconds, path))
+    def _schedule(self, path: Path, delay_seconds: float) -> None:
+        heapq.heappush(self._scheduled, (time.monotonic() + delay_seconds, path))
 
     def take_removable(self) -> list[Path]:
         """Files and directories whose delay has passed; the caller removes them."""
         found: list[Path] = []
         now = time.monotonic()
-        while self._doomed and self._doomed[0][0] <= now:
-            found.append(heapq.heappop(self._doomed)[1])
+        while self._scheduled and self._scheduled[0][0] <= now:
+            found.append(heapq.heappop(self._scheduled)[1])
         return found
 
 

@@ -44,7 +44,7 @@ SWAP_BYTES: Final = 1 << 20
 SWAP_BYTES_MAX: Final = 8 << 20
 """Bytes that may be missing when the logs change places. After each swap that missed more, the bound doubles, up to
 what a device writes in some ten milliseconds."""
-QUOTA_LOOK_SECONDS: Final = 0.2
+QUOTA_CHECK_SECONDS: Final = 0.2
 
 Entries = Sequence[tuple[int, int]]
 Given = TypeVar("Given")
@@ -84,7 +84,7 @@ class _Copy:
 
     def open(self) -> None:
         self._log = Log(self.path, self.config, log_dir_locked=True)
-        self._look()
+        self._check_quota()
 
     def close(self) -> None:
         if self._log is not None:
@@ -96,18 +96,18 @@ class _Copy:
         assert self._log is not None
         end = common_end(self._log.epochs.entries(), self.end, entries, log_end)
         self._log.truncate_to(max(end, 0))
-        self._look()
+        self._check_quota()
 
     def begin_at(self, offset: int) -> None:
         """Restart the copy at `offset`: the replica has deleted everything that the copy has."""
         assert self._log is not None
         self._log.truncate_fully_and_start_at(offset)
-        self._look()
+        self._check_quota()
 
     def append(self, records: Slice) -> None:
         assert self._log is not None
         self._log.append_as_follower(records)
-        self._look()
+        self._check_quota()
 
     def finish(self, records: Slice | None, high_watermark: int, log_start: int) -> None:
         """Append the missing records to the closed copy; durable when this returns."""
@@ -118,7 +118,7 @@ class _Copy:
             if opened.log_start_offset < log_start:
                 opened.delete_records(log_start)
 
-    def _look(self) -> None:
+    def _check_quota(self) -> None:
         assert self._log is not None
         self.start, self.end = self._log.log_start_offset, self._log.log_end_offset
         self.size_bytes = self._log.size_bytes
@@ -231,7 +231,7 @@ class ReplicaMoves:
                 if assigned == future.directory.directory_id or not image.metadata_version.directories:
                     log.warning("%s had everything when the node went down; it takes its place", future.path)
                     self._logs.promote(name)
-                elif not self._logs.may_lie_offline(assigned):
+                elif not self._logs.may_be_offline(assigned):
                     self._logs.set_future_aside(name)
 
     def installed(self, partition: Partition) -> None:
@@ -348,7 +348,7 @@ class ReplicaMoves:
         """Wait until the throttle permits more. Returns whether it had to wait."""
         held = False
         while (wait_ms := self._quota.wait_ms(monotonic_ms())) > 0:
-            await asyncio.sleep(min(wait_ms / 1000, QUOTA_LOOK_SECONDS))
+            await asyncio.sleep(min(wait_ms / 1000, QUOTA_CHECK_SECONDS))
             held = True
         return held
 

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 REMOVE_DELAY_SECONDS: Final = 0.0
 SETTINGS_KEPT_MAX: Final = 1_000
 # Resources that a machine may lack for a while.
-LACKING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+RESOURCE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 # Errors that concern one name in a directory, and not the directory. `DirectoryWatch` finds a directory that is
 # missing.
 OF_ONE_NAME: Final = frozenset({errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY,
@@ -117,20 +117,20 @@ class Replicas:
     def stray_count(self) -> int:
         return len(self.logs.removals.strays)
 
-    def lacking(self) -> list[tuple[str, int]]:
+    def without_resources(self) -> list[tuple[str, int]]:
         """Replicas whose log could not be opened for lack of room, descriptors or memory. Replicas of a failed
         directory are excluded, even when it failed for such a lack."""
         return [key for key, error in self.failed.items()
-                if isinstance(error, StorageError) and error.errno in LACKING
+                if isinstance(error, StorageError) and error.errno in RESOURCE_ERRORS
                 and self.logs.directory_of(*key) not in self.logs.offline]
 
     def due(self) -> list[tuple[str, int]]:
         """Replicas that failed for another reason, and whose pause has ended. A replica in an offline directory waits
         for the next start, as in Kafka."""
         now = time.monotonic()
-        lacking = set(self.lacking())
+        without_resources = set(self.without_resources())
         return [key for key in self.failed
-                if key not in lacking and self._retries.is_due(key, now)
+                if key not in without_resources and self._retries.is_due(key, now)
                 and self.logs.directory_of(*key) not in self.logs.offline]
 
     def open_again(self, topic: str, number: int) -> bool:
@@ -179,7 +179,7 @@ class Replicas:
                     yield partition, self._settings(name, registration)
 
     def _reconfigure_some(self, stale: Iterator[tuple[Partition, TopicSettings]]) -> None:
-        until = time.monotonic() + TURN_SECONDS
+        until = time.monotonic() + SLICE_SECONDS
         for partition, settings in stale:
             self._reconfigure(partition, settings)
             if time.monotonic() >= until:
@@ -214,7 +214,7 @@ class Replicas:
         if partition is None and self.logs.directory_of(step.topic, step.number) in self.logs.offline:
             return                     # reported when the directory failed
         if (partition is None and self.logs.home(step.topic, step.number) is None
-                and self.logs.may_lie_offline(registration.directory_of(self.broker.node_id))):
+                and self.logs.may_be_offline(registration.directory_of(self.broker.node_id))):
             log.warning("%s-%d is offline: its log may lie in a directory that cannot be opened", step.topic,
                         step.number)
             return
@@ -255,7 +255,7 @@ class Replicas:
         """Remove the files of segments that retention deleted, after file.delete.delay.ms and off the loop."""
         delay_ms = self.broker.topic_setting(topic, "file.delete.delay.ms")
         assert isinstance(delay_ms, int)
-        self.logs.removals.doom_segments((Path(os.fsdecode(name)) for name in names), delay_ms / 1000)
+        self.logs.removals.schedule_removal((Path(os.fsdecode(name)) for name in names), delay_ms / 1000)
 
     def _log_failed(self, partition: Partition) -> None:
         """Handle a failed write or flush in a later iteration: the caller is in the middle of a request."""
@@ -276,7 +276,7 @@ class Replicas:
         pass, and errors that concern one name."""
         for directory in self.logs.directories:
             failure = failure_in(directory.path, error)
-            if (failure is not None and failure.errno not in LACKING | OF_ONE_NAME
+            if (failure is not None and failure.errno not in RESOURCE_ERRORS | OF_ONE_NAME
                     and directory not in self.logs.offline):
                 self.lose_directory(directory, failure)
 

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 ALTER_PARTITION_VERSION: Final = 3
 PAUSE_SECONDS: Final = 0.02
-LOOKS_OF_A_TIMEOUT: Final = 4
+CHECKS_PER_TIMEOUT: Final = 4
 """Checks for unresponsive leaders within one time-out."""
 
 FAULTS_RECORDED_MAX: Final = 20
@@ -97,9 +97,9 @@ class _Leader:
         """Open another connection when the leader has owed an answer for `timeout_ms`: its machine, or a device
         between, may have lost the current one without a reset."""
         if self._fetcher is not None and self._fetcher.silent_ms >= timeout_ms:
-            log.warning("broker %d has not answered a Fetch for %d ms: it is asked on another connection",
+            log.warning("broker %d has not answered a Fetch for %d ms: requests go to another connection",
                         self._node_id, timeout_ms)
-            self._record("hears nothing", because=f"no answer for {timeout_ms} ms")
+            self._record("gets no answer", because=f"no answer for {timeout_ms} ms")
             self.connect()
 
     def renew(self) -> None:
@@ -162,7 +162,7 @@ class Replication:
         self.broker = broker
         self.dialer = dialer
         self.recorder = ReplicaRecorder(broker.node_id, clock, self._recorded_state)
-        self.keeper = IsrKeeper(broker.node_id, self._ask, self._epoch_of, self._trace)
+        self.keeper = IsrKeeper(broker.node_id, self._send_request, self._epoch_of, self._trace)
         self.roles = ReplicaRoles(broker.node_id, self.keeper, self)
         self._clock = clock
         self._on_failure = on_failure
@@ -174,13 +174,13 @@ class Replication:
         self._alarm = Alarm(monotonic_ms, self._tick)
         self._checks = WorkQueue(on_failure)
         self._lag_timer: asyncio.TimerHandle | None = None
-        self._silence_timer: asyncio.TimerHandle | None = None
+        self._unresponsive_timer: asyncio.TimerHandle | None = None
         self._closed = False
 
     def start(self) -> None:
         """Start the periodic checks for followers that lag and for leaders that do not respond."""
-        self._look_for_lag_later()
-        self._look_for_silence_later()
+        self._check_lag_later()
+        self._check_unresponsive_later()
 
     def close(self) -> None:
         """Follow nothing from here on. May be called again."""
@@ -317,7 +317,7 @@ class Replication:
                     partition.log.truncate_to(end)
                     self._cut(partition, before, f"the log of its leader, broker {leader_id}, ends at {end}")
                 elif start > partition.log.log_end_offset:
-                    log.warning("%s-%d: its leader's log starts at %d, past the end of this one: it begins anew there",
+                    log.warning("%s-%d: its leader's log starts at %d, past the end of this one: it restarts there",
                                 partition.topic, partition.index, start)
                     before = partition.log.log_end_offset
                     partition.log.truncate_fully_and_start_at(start)
@@ -342,7 +342,7 @@ class Replication:
         registration = self.broker.image.brokers.get(broker_id)
         return registration.epoch if registration is not None and registration.active else None
 
-    def _ask(self, request: AlterPartitionRequest) -> None:
+    def _send_request(self, request: AlterPartitionRequest) -> None:
         self.broker.submit(request, ALTER_PARTITION_VERSION, self._clock(), self._answered)
 
     def _answered(self, response: Message) -> None:
@@ -376,18 +376,18 @@ class Replication:
             self._checks.add(self.keeper.drop_lagging_steps(self.broker.integer("replica.lag.time.max.ms")))
         self._look_for_lag_later()
 
-    def _look_for_lag_later(self) -> None:
+    def _check_lag_later(self) -> None:
         half = self.broker.integer("replica.lag.time.max.ms") / 2000
-        self._lag_timer = asyncio.get_running_loop().call_later(half, self._look_for_lag)
+        self._lag_timer = asyncio.get_running_loop().call_later(half, self._check_lag)
 
-    def _look_for_silence(self) -> None:
+    def _check_unresponsive(self) -> None:
         for leader in self._leaders.values():
             leader.look(self._answer_ms)
-        self._look_for_silence_later()
+        self._check_unresponsive_later()
 
-    def _look_for_silence_later(self) -> None:
-        pause = self._answer_ms / 1000 / LOOKS_OF_A_TIMEOUT
-        self._silence_timer = asyncio.get_running_loop().call_later(pause, self._look_for_silence)
+    def _check_unresponsive_later(self) -> None:
+        pause = self._answer_ms / 1000 / CHECKS_PER_TIMEOUT
+        self._unresponsive_timer = asyncio.get_running_loop().call_later(pause, self._check_unresponsive)
 
     @property
     def _answer_ms(self) -> int:

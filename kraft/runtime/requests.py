@@ -111,7 +111,7 @@ class RequestRouter:
         try:
             parts = yield from response.encode_steps(reply.api_version, self.answer_bytes_max)
         except MessageSizeError as error:
-            log.warning("client %s asked for too much: %s", _client_id(reply), error)
+            log.warning("client %s requested too much: %s", _client_id(reply), error)
             reply.refuse("answer_size")
             return
         except KraftError as error:
@@ -143,11 +143,11 @@ class RequestRouter:
     def _throttle(self, reply: Reply, response: Message) -> None:
         """Throttle the connection for the time that the controller returned to its client, or longer when the time that
         its requests take is limited. The answer returns the longer time."""
-        told_ms = getattr(response, "throttle_time_ms", None)
-        reply.throttle_ms = told_ms or 0
+        throttled_ms = getattr(response, "throttle_time_ms", None)
+        reply.throttle_ms = throttled_ms or 0
         if self.quotas is not None:
             self.quotas.charge_time(reply)
-        if told_ms is not None and reply.throttle_ms > told_ms:
+        if throttled_ms is not None and reply.throttle_ms > throttled_ms:
             response.throttle_time_ms = reply.throttle_ms  # type: ignore[attr-defined]
 
     def _failed(self, reply: Reply, error: Exception) -> None:

@@ -140,7 +140,7 @@ class Server:
         self.connections = 0
         self.rates: ConnectionRates | None = None
         """Limits of how often addresses may connect."""
-        self.spared: RequestChannel | None = None
+        self.exempt_channel: RequestChannel | None = None
         """Channel whose connections never wait for the total of `rates`: that of the brokers, when they have their own
         listener."""
         self.failure: BaseException | None = None
@@ -247,7 +247,7 @@ class Server:
 
     def _slow_down(self, connection: Connection, rates: ConnectionRates) -> None:
         channel = connection.channel
-        delay_ms = rates.delay_ms(channel.name, self._clock_ms, spared=channel is self.spared)
+        delay_ms = rates.delay_ms(channel.name, self._clock_ms, is_exempt=channel is self.exempt_channel)
         throttle_ms = rates.throttle_ms(connection.peer_host, self._clock_ms)
         if throttle_ms > 0:
             connection.hold()
@@ -308,15 +308,15 @@ class Server:
         for listener in self.listeners:
             listener.acceptor.close()
 
-    async def close(self, timeout_s: float = 5.0, *, asked: Callable[[], None] = lambda: None) -> bool:
+    async def close(self, timeout_s: float = 5.0, *, on_drained: Callable[[], None] = lambda: None) -> bool:
         """End everything: accept no connections and no further requests. Replies that clients await are sent for at
-        most `timeout_s`; returns whether all were. `asked` is called when no more requests come, to answer those that
-        only wait for something to happen."""
+        most `timeout_s`; returns whether all were. `on_drained` is called when no more requests come, to answer those
+        that only wait for something to happen."""
         self._closing = True
         self.stop_accepting()
         for channel in self.channels:
             channel.drain()
-        asked()
+        on_drained()
         drained = await self._await_empty(timeout_s)
         if not drained:
             for channel in self.channels:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Assumed size of a record of unknown size.
 RECORD_BYTES_GUESS: Final = 250
-ASK_SECONDS: Final = 30.0
+QUERY_SECONDS: Final = 30.0
 # Time that a broker may take to restart before its address is reported as wrong.
 REACH_SECONDS: Final = 3.0
 REACH_PAUSE_SECONDS: Final = 0.2
@@ -40,7 +40,7 @@ LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 Answer = TypeVar("Answer")
 
 
-def told(what: str, error: KafkaError) -> ConnectionFailedError | RefusedError:
+def library_error(what: str, error: KafkaError) -> ConnectionFailedError | RefusedError:
     """Convert an error of the library to one of ours. An error of the cluster keeps its code."""
     return RefusedError(what, error.code()) if error.code() > 0 else ConnectionFailedError(f"{what}: {error.str()}")
 
@@ -79,11 +79,11 @@ class ClusterTopics:
         try:
             return AdminClient(library_settings(self.options.client))
         except KafkaException as error:
-            raise told("options kafka.*", error.args[0]) from error
+            raise library_error("options kafka.*", error.args[0]) from error
 
     def partitions(self) -> list[TopicPartition]:
         subscription = self.options.subscription
-        topics = self._ask("topics", lambda: self._admin.list_topics(timeout=self._seconds).topics)
+        topics = self._query("topics", lambda: self._admin.list_topics(timeout=self._seconds).topics)
         found = sorted(TopicPartition(name, number) for name, topic in topics.items() if subscription.wants(name)
                        for number in topic.partitions)
         missing = [topic for topic in subscription.topics if topic not in topics]
@@ -110,11 +110,11 @@ class ClusterTopics:
         names = sorted({each.topic for each in partitions})
         if not names:
             return {}
-        asked = self._ask("topic ids", lambda: {name: found.result() for name, found in self._admin.describe_topics(
+        futures = self._query("topic ids", lambda: {name: found.result() for name, found in self._admin.describe_topics(
             TopicCollection(names), request_timeout=self._seconds).items()})
         return {name: str(uuid.UUID(int=(found.topic_id.get_most_significant_bits() % 2**64 << 64)
                                     | found.topic_id.get_least_significant_bits() % 2**64))
-                for name, found in asked.items()}
+                for name, found in futures.items()}
 
     def ranges(self, spans: Mapping[TopicPartition, tuple[int, int]]) -> list[Range]:
         return [Range(each.topic, each.partition, start, end, (end - start) * RECORD_BYTES_GUESS)
@@ -136,20 +136,20 @@ class ClusterTopics:
 
     @property
     def _seconds(self) -> float:
-        return min(ASK_SECONDS, self.options.timeout_ms / 1000)
+        return min(QUERY_SECONDS, self.options.timeout_ms / 1000)
 
     def _offsets(self, wanted: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
         if not wanted:
             return {}
         level = (IsolationLevel.READ_COMMITTED if self.options.isolation == "read_committed"
                  else IsolationLevel.READ_UNCOMMITTED)
-        asked = {confluent_kafka.TopicPartition(each.topic, each.partition): spec for each, spec in wanted.items()}
-        found = self._ask("offsets", lambda: {
+        futures = {confluent_kafka.TopicPartition(each.topic, each.partition): spec for each, spec in wanted.items()}
+        found = self._query("offsets", lambda: {
             TopicPartition(each.topic, each.partition): answer.result().offset for each, answer in
-            self._admin.list_offsets(asked, isolation_level=level, request_timeout=self._seconds).items()})
+            self._admin.list_offsets(futures, isolation_level=level, request_timeout=self._seconds).items()})
         return {each: found[each] for each in wanted}
 
-    def _ask(self, what: str, question: Callable[[], Answer]) -> Answer:
+    def _query(self, what: str, question: Callable[[], Answer]) -> Answer:
         """Return the cluster's answer. Retry as often as the options allow."""
         retries = self.options.offset_retries
         while True:
@@ -157,6 +157,6 @@ class ClusterTopics:
                 return question()
             except KafkaException as error:
                 if retries <= 0:
-                    raise told(f"{self.options.client['bootstrap.servers']}: {what}", error.args[0]) from error
+                    raise library_error(f"{self.options.client['bootstrap.servers']}: {what}", error.args[0]) from error
             retries -= 1
             time.sleep(self.options.offset_retry_interval_ms / 1000)

@@ -33,7 +33,7 @@ from kraft_native import checkpoints
 from kraft_native.columns import Columns
 from kraft_native.errors import InvalidArgumentError
 
-LOOKERS_MAX: Final = 4
+CHECK_THREADS_MAX: Final = 4
 # Total for logs that were not closed. A log whose two largest segments exceed it is examined alone.
 EXAMINED_BYTES_MAX: Final = 256 << 20
 
@@ -67,7 +67,7 @@ class Directories:
         a log that was not closed, the end is read and checked without the interpreter lock."""
         logs = sorted(_logs(self._options).items())
         directories = [directory for _, found in logs for directory in found]
-        with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), LOOKERS_MAX)) as pool:
+        with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), CHECK_THREADS_MAX)) as pool:
             found = dict(zip(directories, pool.map(self._look, directories), strict=True))
         return {each: max((found[directory] for directory in replicas), key=lambda replica: replica.end)
                 for each, replicas in logs}

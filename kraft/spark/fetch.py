@@ -121,7 +121,7 @@ class Fetcher:
         while True:
             answer = _partition(leader.answer(request, FetchResponse, version), piece)
             if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                progress.skip_gone(self._log_start(piece))
+                progress.skip_deleted(self._log_start(piece))
             before, sound = progress.offset, progress.take(answer)
             failure = None
             if progress.offset < piece.end:
@@ -189,7 +189,7 @@ class Progress:
                                          f"watermark is {answer.high_watermark}"))
         return 0
 
-    def skip_gone(self, log_start: int) -> None:
+    def skip_deleted(self, log_start: int) -> None:
         """Fail because the partition lacks the offset, or continue where the log starts now."""
         self.offset = resume_after_loss(self.piece, self.offset, log_start, self.options.fail_on_data_loss)
 

@@ -62,11 +62,11 @@ def java_version(home: Path) -> int:
     if release.is_file() and (found := _RELEASE_VERSION.search(release.read_text("utf-8", "replace"))):
         return int(found["major"])
     try:
-        told = subprocess.run([home / "bin" / "java", "-version"], check=False, capture_output=True, text=True,
-                              timeout=VERSION_SECONDS)
+        finished = subprocess.run([home / "bin" / "java", "-version"], check=False, capture_output=True, text=True,
+                                  timeout=VERSION_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    printed = _PRINTED_VERSION.search(told.stderr)
+    printed = _PRINTED_VERSION.search(finished.stderr)
     return int(printed["major"]) if printed else 0
 
 

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kraft.client import ConnectionFailedError
 from kraft.spark.client_options import library_settings
-from kraft.spark.cluster import told
+from kraft.spark.cluster import library_error
 from kraft.spark.write_options import WriteOptions
 from kraft_native.errors import InvalidArgumentError
 
@@ -36,9 +36,9 @@ def library_send(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> No
                 break
         left = producer.flush(options.timeout_ms / 1000)
     except KafkaException as error:
-        raise told(options.bootstrap, error.args[0]) from error
+        raise library_error(options.bootstrap, error.args[0]) from error
     if failures:
-        raise told(options.bootstrap, failures[0])
+        raise library_error(options.bootstrap, failures[0])
     if left:
         raise ConnectionFailedError(f"{options.bootstrap}: {left} rows were not acknowledged in time")
 

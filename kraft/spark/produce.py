@@ -76,10 +76,10 @@ class BatchProducer:
             transactional_id=self.transactional_id, acks=self.options.acks,
             timeout_ms=self._request_timeout_ms, topic_data=[TopicProduceData(
                 name=place.topic, partition_data=[PartitionProduceData(index=place.partition, records=records)])])
-        persist(self.options.timeout_ms / 1000, lambda: self._ask(place, request), self.cluster.close)
+        persist(self.options.timeout_ms / 1000, lambda: self._send_attempt(place, request), self.cluster.close)
         self.sequences[place] = (sequence + record_count(batch)) % SEQUENCES
 
-    def _ask(self, place: TopicPartition, request: ProduceRequest) -> None:
+    def _send_attempt(self, place: TopicPartition, request: ProduceRequest) -> None:
         leader = self.cluster.leader(place.topic, place.partition)
         version = leader.version(ProduceRequest.API_KEY, PRODUCE_VERSION_MAX if self.transactional_id is None
                                  else TRANSACTIONAL_VERSION_MAX)

@@ -93,9 +93,9 @@ def changes(start: Mark, now: Mark, target: Mark | None, fail_on_data_loss: bool
     """
     if fail_on_data_loss:
         _check_same_topics(start, now)
-        _check_there(start, now.offsets)
+        _check_exist(start, now.offsets)
         if target is not None:
-            _check_there(target, now.offsets)
+            _check_exist(target, now.offsets)
     end = {}
     for each, latest in now.offsets.items():
         if target is None:
@@ -168,19 +168,19 @@ def _check_same_topics(before: Mark, now: Mark) -> None:
     for topic, name in before.topic_ids.items():
         other = now.topic_ids.get(topic, name)
         if other != name:
-            raise DataLossError(f"topic {topic} was deleted and made again (its id was {name} and is {other}): what "
-                                "the query had not read of the old one is lost. To go on with the new one, set the "
-                                "option failOnDataLoss to false")
+            raise DataLossError(f"topic {topic} was deleted and created again (its id was {name} and is {other}): the "
+                                "records that the query had not read of the old one are lost. To continue with the "
+                                "new one, set the option failOnDataLoss to false")
 
 
-def _check_there(before: Mark, latest: Mapping[TopicPartition, int]) -> None:
+def _check_exist(before: Mark, latest: Mapping[TopicPartition, int]) -> None:
     """Check that the read or planned offsets still exist: no partition is removed, and none ends before its mark."""
-    gone = sorted(each.directory_name for each in before.offsets if each not in latest)
-    if gone:
-        raise DataLossError(f"{', '.join(gone)}: these partitions are gone, with what the query had not read of them. "
-                            "To go on without them, set the option failOnDataLoss to false")
+    missing = sorted(each.directory_name for each in before.offsets if each not in latest)
+    if missing:
+        raise DataLossError(f"{', '.join(missing)}: these partitions are deleted, with the records that the query had "
+                            "not read of them. To continue without them, set the option failOnDataLoss to false")
     for each, offset in before.offsets.items():
         if latest[each] < offset:
             raise DataLossError(f"{each.directory_name}: the log's end was changed from {offset} to {latest[each]}: "
-                                "its topic was made again or its log was cut. To go on, set the option failOnDataLoss "
-                                "to false")
+                                "its topic was created again or its log was truncated. To continue, set the option "
+                                "failOnDataLoss to false")

@@ -77,13 +77,13 @@ class SequencedPublisher:
 
     def _roll_forward(self, decision: Decision) -> None:
         """Finish the decision that an earlier driver began."""
-        there = {}
+        existing = {}
         for place in sorted({TopicPartition(topic, partition) for topic, partition, _ in decision.files}):
             name = place.directory_name
-            there[name] = self._records_there(place, decision.ends.get(name, 0), decision.sequences.get(name, 0))
-        self._send(decision, there)
+            existing[name] = self._existing_records(place, decision.ends.get(name, 0), decision.sequences.get(name, 0))
+        self._send(decision, existing)
 
-    def _records_there(self, place: TopicPartition, start: int, sequence: int) -> int:
+    def _existing_records(self, place: TopicPartition, start: int, sequence: int) -> int:
         """Return the number of this batch's records in a partition's log: those from `sequence` on, by this query's
         producer."""
         last = sequence
@@ -96,7 +96,7 @@ class SequencedPublisher:
                         if batch.base_sequence != last:
                             raise DataLossError(f"{place.directory_name}: the log has records of this query from "
                                                 f"sequence {batch.base_sequence}, where {last} was to come: some of "
-                                                "what it wrote is gone")
+                                                "what it wrote is lost")
                         last = (batch.last_sequence + 1) % SEQUENCES
         finally:
             fetcher.close()

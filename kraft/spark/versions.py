@@ -30,7 +30,7 @@ def check_kraft(driver: str) -> None:
     """Raise `VersionMismatchError` when a task runs another kraft than its driver."""
     if driver != __version__:
         raise VersionMismatchError(f"kraft is version {__version__} where this task runs, and {driver} in the driver: "
-                                   "install the same there, or make the archive of `kraft spark bundle` anew")
+                                   "install the same there, or create the archive of `kraft spark bundle` again")
 
 
 def default_source() -> type[DataSource]:

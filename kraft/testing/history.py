@@ -41,7 +41,7 @@ def code_of(producer: int, sequence: int) -> int:
     return producer << SEQUENCE_BITS | sequence
 
 
-def told(code: int) -> str:
+def text_of(code: int) -> str:
     """Return the record in readable form."""
     return f"{code >> SEQUENCE_BITS}:{code & (1 << SEQUENCE_BITS) - 1}" if code >= 0 else "no record of ours"
 
@@ -131,19 +131,20 @@ def judge_log(name: str, sends: Mapping[int, Sends], log: Sequence[int],
         producer, sequence = code >> SEQUENCE_BITS, code & (1 << SEQUENCE_BITS) - 1
         sent = sends.get(producer)
         if code < 0 or sent is None or sequence >= len(sent.offsets):
-            problems.append(Problem("phantom", f"{name}: {told(code)} at {offset}"))
+            problems.append(Problem("phantom", f"{name}: {text_of(code)} at {offset}"))
             continue
         if code in places and code not in sent_again:
-            problems.append(Problem("duplicate", f"{name}: {told(code)} at {places[code]} and at {offset}"))
+            problems.append(Problem("duplicate", f"{name}: {text_of(code)} at {places[code]} and at {offset}"))
             continue
         places[code] = offset
         if sequence in sent.failed:
-            problems.append(Problem("G1a", f"{name}: {told(code)} at {offset}, failed: {sent.failed[sequence]}"))
+            problems.append(Problem("G1a", f"{name}: {text_of(code)} at {offset}, failed: {sent.failed[sequence]}"))
         if sequence < last.get(producer, -1) and code not in sent_again:
-            problems.append(Problem("nonmonotonic-send", f"{name}: {told(code)} at {offset}, behind {last[producer]}"))
+            problems.append(Problem("nonmonotonic-send", f"{name}: {text_of(code)} at {offset}, "
+                                                         f"behind {last[producer]}"))
         last[producer] = max(sequence, last.get(producer, -1))
         if offset <= sent.floors[sequence]:
-            problems.append(Problem("realtime-order", f"{name}: {told(code)} at {offset} was sent when "
+            problems.append(Problem("realtime-order", f"{name}: {text_of(code)} at {offset} was sent when "
                                                       f"{sent.floors[sequence]} was acknowledged"))
     for producer, sent in sends.items():
         for sequence, offset in enumerate(sent.offsets):
@@ -152,7 +153,7 @@ def judge_log(name: str, sends: Mapping[int, Sends], log: Sequence[int],
                 continue
             kind = "lost-write" if place is None else "inconsistent-offsets"
             problems.append(Problem(kind, f"{name}: {producer}:{sequence} was acknowledged at {offset} and is "
-                                          f"{'not there' if place is None else f'at {place}'}"))
+                                          f"{'missing' if place is None else f'at {place}'}"))
     return problems
 
 
@@ -167,18 +168,18 @@ def judge_reads(name: str, readers: Iterable[Reads], log: Sequence[int], start: 
             spans.append((run.start, run.end))
             for offset, code in enumerate(run.codes, run.start):
                 if offset >= len(log):
-                    problems.append(Problem("precommitted-read", f"{name}: {reader.reader} read {told(code)} at "
+                    problems.append(Problem("precommitted-read", f"{name}: {reader.reader} read {text_of(code)} at "
                                                                  f"{offset}, the log ends at {len(log)}"))
                 elif log[offset] != code:
-                    problems.append(Problem("inconsistent-offsets", f"{name}: {reader.reader} read {told(code)} at "
-                                                                    f"{offset}, the log has {told(log[offset])}"))
+                    problems.append(Problem("inconsistent-offsets", f"{name}: {reader.reader} read {text_of(code)} at "
+                                                                    f"{offset}, the log has {text_of(log[offset])}"))
     seen = start
     for first, end in sorted(spans):
         if first > seen:
             break
         seen = max(seen, end)
     if seen < len(log):
-        problems.append(Problem("unseen", f"{name}: {told(log[seen])} at {seen} of {len(log)}"))
+        problems.append(Problem("unseen", f"{name}: {text_of(log[seen])} at {seen} of {len(log)}"))
     return problems
 
 

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.attack.readers import asked, unread
+from tests.attack.readers import requests_of, unread
 from tests.attack.records import SETTINGS, refused
 from tests.attack.requests import Hostile, attacks
 from tests.attack.run import BASE_BYTES, HEAD, P999_MS_MAX, Row, attack, attacked_node, judge, longest_steps
@@ -26,7 +26,7 @@ def rows(node: NodeProcess, arguments: argparse.Namespace) -> Iterator[Row]:
         yield attack(node, hostile, arguments.connections if hostile.copies > 1 else 1)
     for hostile in wanted(refused(arguments.refused_bytes, arguments.elements)):
         yield attack(node, hostile)
-    for hostile in wanted(asked(arguments.elements, arguments.copies)):
+    for hostile in wanted(requests_of(arguments.elements, arguments.copies)):
         for slow in (False, True):
             yield unread(node, hostile, arguments.connections, slow=slow)
 

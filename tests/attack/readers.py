@@ -18,7 +18,7 @@ IDLE_SECONDS: Final = 0.5
 """Interval over which the node's processor time is compared."""
 SLOW_OBSERVED_SECONDS: Final = 5.0
 BUSY_SECONDS_MAX: Final = 120.0
-ASKED: Final = ("DescribeUserScramCredentials: users", "FindCoordinator: keys", "DescribeConfigs: pipelined")
+REQUESTS: Final = ("DescribeUserScramCredentials: users", "FindCoordinator: keys", "DescribeConfigs: pipelined")
 
 
 class Reader(threading.Thread):
@@ -102,6 +102,6 @@ def await_idle(watched: Watched) -> None:
             return
 
 
-def asked(elements: int, copies: int) -> list[Hostile]:
+def requests_of(elements: int, copies: int) -> list[Hostile]:
     """Return the requests with large replies."""
-    return [each for each in attacks(elements, copies) if each.name in ASKED and not each.controller]
+    return [each for each in attacks(elements, copies) if each.name in REQUESTS and not each.controller]

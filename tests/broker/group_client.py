@@ -59,13 +59,13 @@ def sync(node: Node, joined: Any, group: str = "g", *, assignments: dict[str, by
 
 def heartbeat(node: Node, joined: Any, group: str = "g", **changes: Any) -> int:
     fields = {"group_id": group, "generation_id": joined.generation_id, "member_id": joined.member_id, **changes}
-    error: int = node.ask(HeartbeatRequest(**fields)).error_code
+    error: int = node.call(HeartbeatRequest(**fields)).error_code
     return error
 
 
 def leave(node: Node, *members: str, group: str = "g", instance: str | None = None) -> Any:
     identities = [MemberIdentity(member_id=member, group_instance_id=instance) for member in members]
-    return node.ask(LeaveGroupRequest(group_id=group, members=identities))
+    return node.call(LeaveGroupRequest(group_id=group, members=identities))
 
 
 def commit(node: Node, offsets: dict[tuple[str, int], int], group: str = "g", *, member: str = "",
@@ -96,7 +96,7 @@ def fetch(node: Node, group: str = "g", keys: list[tuple[str, int]] | None = Non
         topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=[partition]) for topic, partition in keys]
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=topics)],
                                  require_stable=stable)
-    (answer,) = node.ask(request, version).groups
+    (answer,) = node.call(request, version).groups
     assert answer.error_code == 0, answer
     return {(topic.name, partition.partition_index): partition.committed_offset
             for topic in answer.topics for partition in topic.partitions}

@@ -69,7 +69,7 @@ class Model:
 
     def step(self) -> None:
         actions = [(12, self.act), (2, self.spawn), (1, self.die), (1, self.depart), (4, self.commit_log),
-                   (6, self.wait), (1, self.break_log), (1, self.mend_log), (1, self.kill), (1, self.resign)]
+                   (6, self.wait), (1, self.break_log), (1, self.repair_log), (1, self.kill), (1, self.resign)]
         weights = [weight for weight, _ in actions]
         self.random.choices([action for _, action in actions], weights)[0]()
         self.receive()
@@ -77,7 +77,7 @@ class Model:
     def settle(self) -> None:
         """End all faults: every live client reaches a stable group, and no request stays unanswered."""
         self.quiet = True
-        self.mend_log()
+        self.repair_log()
         self.node.load()
         for _ in range(600):
             self.node.commit()
@@ -231,7 +231,7 @@ class Model:
             self.on_error(client, response.error_code)
             return
         recorded = self.committed_group(client.group)
-        assert recorded is not None, "told of a generation that is not committed"
+        assert recorded is not None, "a generation is announced that is not committed"
         if recorded.generation == client.generation:
             (member,) = [m for m in recorded.members if m.member_id == client.member_id] or [None]
             if member is not None:
@@ -265,7 +265,7 @@ class Model:
     def break_log(self) -> None:
         self.node.logs.error = self.random.choice(APPEND_ERRORS)
 
-    def mend_log(self) -> None:
+    def repair_log(self) -> None:
         self.node.logs.error = None
 
     def kill(self) -> None:

@@ -145,7 +145,7 @@ class Node:
         self._settle()
         return pending
 
-    def ask(self, request: Message, version: int | None = None, client_id: str = "client") -> Any:
+    def call(self, request: Message, version: int | None = None, client_id: str = "client") -> Any:
         """Send a request that is answered at once."""
         pending = self.send(request, version, client_id)
         assert pending.answered, f"{request} was not answered"

@@ -8,9 +8,9 @@ def fail() -> None:
 
 
 def test_a_fault_is_reported_once_and_its_repair_too() -> None:
-    heard: list[tuple[str, ...]] = []
-    faults = ApplyFaults(lambda subject, why, error: heard.append((subject, why, type(error).__name__)),
-                         lambda subject: heard.append((subject,)))
+    received: list[tuple[str, ...]] = []
+    faults = ApplyFaults(lambda subject, why, error: received.append((subject, why, type(error).__name__)),
+                         lambda subject: received.append((subject,)))
     assert not faults.attempt("client quotas", fail)
     assert not faults.attempt("client quotas", fail)
     faults.note("topic t", ["retention.ms: 'x'", "segment.ms: 'y'"])
@@ -19,8 +19,8 @@ def test_a_fault_is_reported_once_and_its_repair_too() -> None:
     assert faults.attempt("client quotas", lambda: None)
     faults.note("topic u", ())
     faults.forget("topic t")
-    assert heard == [("client quotas", "LookupError: nothing of that name", "LookupError"),
-                     ("topic t", "retention.ms: 'x'; segment.ms: 'y'", "NoneType"), ("client quotas",)]
+    assert received == [("client quotas", "LookupError: nothing of that name", "LookupError"),
+                        ("topic t", "retention.ms: 'x'; segment.ms: 'y'", "NoneType"), ("client quotas",)]
     assert len(faults) == 0
 
 

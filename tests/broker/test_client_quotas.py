@@ -32,7 +32,7 @@ def test_the_most_specific_one_holds() -> None:
     assert rates.find(b"app") == (None, None, None)
 
 
-def test_who_shares_a_quota() -> None:
+def test_clients_that_share_a_quota() -> None:
     rates = ClientRates(samples=11, sample_ms=1000)
     assert rates.update({(("user", None),): {PRODUCER_RATE: 10.0, CONSUMER_RATE: 20.0}})
     assert rates.find(b"one") == rates.find(b"two")
@@ -143,8 +143,8 @@ def test_a_listener_may_have_a_rate_of_its_own() -> None:
     rates.update_all(4)
     assert [rates.delay_ms("B", lambda: 20_000) for _ in range(9)] == [0] * 8 + [250]
     assert [rates.delay_ms("A", lambda: 20_000) for _ in range(5)] == [500, 750, 1000, 1250, 1500]
-    assert rates.delay_ms("A", lambda: 20_000, spared=True) == 1000
-    assert rates.delay_ms("B", lambda: 20_000, spared=True) == 0
+    assert rates.delay_ms("A", lambda: 20_000, is_exempt=True) == 1000
+    assert rates.delay_ms("B", lambda: 20_000, is_exempt=True) == 0
 
 
 def test_client_ids_without_end_take_no_memory_without_end() -> None:

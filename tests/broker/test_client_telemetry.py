@@ -28,24 +28,24 @@ def push(telemetry: ClientTelemetry, now_ms: int = NOW_MS, client_id: UUID = ID,
                           BYTES_MAX, now_ms)
 
 
-def test_a_client_asks_once_in_an_interval() -> None:
+def test_a_client_requests_its_subscription_once_per_interval() -> None:
     telemetry = clients()
-    assert telemetry.ask(ID, NOW_MS) == ErrorCode.NONE
-    assert telemetry.ask(OTHER, NOW_MS) == ErrorCode.NONE
-    assert telemetry.ask(ID, NOW_MS + PUSH_INTERVAL_MS - 1) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    assert telemetry.ask(ID, NOW_MS + PUSH_INTERVAL_MS) == ErrorCode.NONE
+    assert telemetry.subscribe(ID, NOW_MS) == ErrorCode.NONE
+    assert telemetry.subscribe(OTHER, NOW_MS) == ErrorCode.NONE
+    assert telemetry.subscribe(ID, NOW_MS + PUSH_INTERVAL_MS - 1) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert telemetry.subscribe(ID, NOW_MS + PUSH_INTERVAL_MS) == ErrorCode.NONE
 
 
-def test_a_client_pushes_at_once_after_it_asked_and_then_once_in_an_interval() -> None:
+def test_a_client_pushes_after_its_request_and_then_once_per_interval() -> None:
     telemetry = clients()
-    telemetry.ask(ID, NOW_MS)
+    telemetry.subscribe(ID, NOW_MS)
     assert push(telemetry, NOW_MS + 1) == ErrorCode.NONE
     assert push(telemetry, NOW_MS + 2) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
     assert push(telemetry, NOW_MS + 1 + PUSH_INTERVAL_MS) == ErrorCode.NONE
-    assert telemetry.ask(ID, NOW_MS + 2 * PUSH_INTERVAL_MS) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert telemetry.subscribe(ID, NOW_MS + 2 * PUSH_INTERVAL_MS) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
-def test_a_client_that_ends_may_push_once_more_at_any_time() -> None:
+def test_a_client_that_ends_may_push_again_at_any_time() -> None:
     telemetry = clients()
     assert push(telemetry) == ErrorCode.NONE
     assert push(telemetry, terminating=True) == ErrorCode.NONE
@@ -66,18 +66,18 @@ def test_what_is_pushed_is_checked(fields: dict[str, object], code: ErrorCode) -
     assert push(clients(), **fields) == code  # type: ignore[arg-type]
 
 
-def test_who_pushed_by_another_subscription_may_ask_at_once() -> None:
+def test_a_client_that_pushed_for_another_subscription_may_request_at_once() -> None:
     for fields, code in (({"subscription_id": 1}, ErrorCode.NONE), ({"compression_type": 9}, ErrorCode.NONE),
                          ({"metrics": bytes(BYTES_MAX + 1)}, ErrorCode.THROTTLING_QUOTA_EXCEEDED)):
         telemetry = clients()
         assert push(telemetry, **fields) != ErrorCode.NONE  # type: ignore[arg-type]
-        assert telemetry.ask(ID, NOW_MS + 1) == code
-        assert telemetry.ask(ID, NOW_MS + 2) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        assert telemetry.subscribe(ID, NOW_MS + 1) == code
+        assert telemetry.subscribe(ID, NOW_MS + 2) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
 def test_clients_are_forgotten_when_others_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_telemetry, "CLIENTS_MAX", 2)
     telemetry = clients()
-    codes = [telemetry.ask(UUID(int=number), NOW_MS) for number in (5, 6, 5, 7, 5, 6)]
+    codes = [telemetry.subscribe(UUID(int=number), NOW_MS) for number in (5, 6, 5, 7, 5, 6)]
     early = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     assert codes == [ErrorCode.NONE, ErrorCode.NONE, early, ErrorCode.NONE, early, ErrorCode.NONE]

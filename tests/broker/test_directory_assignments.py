@@ -15,18 +15,18 @@ from kraft.protocol.messages.assign_replicas_to_dirs_response import (
 
 ONE, OTHER = UUID(int=101), UUID(int=102)
 TOPIC = UUID(int=7)
-Told = dict[tuple[UUID, int], UUID]
+AssignedDirectories = dict[tuple[UUID, int], UUID]
 
 
 class Controller:
     def __init__(self) -> None:
-        self.asked: list[Told] = []
+        self.requested: list[AssignedDirectories] = []
         self.assignments = DirectoryAssignments(1, self._submit)
 
     def _submit(self, request: AssignReplicasToDirsRequest) -> None:
         assert (request.broker_id, request.broker_epoch) == (1, 5)
-        self.asked.append({(topic.topic_id, part.partition_index): directory.id for directory in request.directories
-                           for topic in directory.topics for part in topic.partitions})
+        self.requested.append({(topic.topic_id, part.partition_index): directory.id for directory in request.directories
+                               for topic in directory.topics for part in topic.partitions})
 
     def note(self, index: int, directory: UUID, assigned: UUID = UNASSIGNED_DIRECTORY) -> bool:
         return self.assignments.note((TOPIC, index), directory, assigned)
@@ -41,27 +41,27 @@ def test_one_request_at_a_time_for_all_that_came_up() -> None:
     controller = Controller()
     assert not controller.note(0, ONE, ONE), "the metadata says so"
     assert controller.note(1, ONE) and controller.note(2, OTHER)
-    controller.assignments.ask(5)
-    assert controller.asked == [{(TOPIC, 1): ONE, (TOPIC, 2): OTHER}]
+    controller.assignments.send_due(5)
+    assert controller.requested == [{(TOPIC, 1): ONE, (TOPIC, 2): OTHER}]
     assert not controller.note(1, ONE), "that is under way"
     assert controller.note(3, ONE) and controller.note(2, ONE), "it moved meanwhile"
-    controller.assignments.ask(5)
-    assert len(controller.asked) == 1
+    controller.assignments.send_due(5)
+    assert len(controller.requested) == 1
     controller.answer({1: 0, 2: 0})
     assert controller.assignments.deadline_ms == NEVER_MS
-    controller.assignments.ask(5)
-    assert controller.asked[1] == {(TOPIC, 3): ONE, (TOPIC, 2): ONE}
+    controller.assignments.send_due(5)
+    assert controller.requested[1] == {(TOPIC, 3): ONE, (TOPIC, 2): ONE}
 
 
-def test_what_was_not_taken_is_told_again_unless_it_is_overtaken() -> None:
+def test_rejected_assignments_are_sent_again_unless_superseded() -> None:
     controller = Controller()
     for index in range(3):
         controller.note(index, ONE)
-    controller.assignments.ask(5)
+    controller.assignments.send_due(5)
     controller.answer({0: 0, 1: ErrorCode.UNKNOWN_TOPIC_ID, 2: ErrorCode.UNKNOWN_SERVER_ERROR})
     assert controller.assignments.deadline_ms == 1_000 + RETRY_MS
-    controller.assignments.ask(5)
-    assert controller.asked[1] == {(TOPIC, 2): ONE}
+    controller.assignments.send_due(5)
+    assert controller.requested[1] == {(TOPIC, 2): ONE}
     controller.answer({}, ErrorCode.STALE_BROKER_EPOCH)
-    controller.assignments.ask(5)
-    assert controller.asked[2] == {(TOPIC, 2): ONE}
+    controller.assignments.send_due(5)
+    assert controller.requested[2] == {(TOPIC, 2): ONE}

@@ -29,7 +29,7 @@ WEEK_MS = 7 * DAY_MS
 
 
 def listed(node: Node, states: list[str] | None = None, types: list[str] | None = None) -> dict[str, tuple[str, ...]]:
-    response = node.ask(ListGroupsRequest(states_filter=states or [], types_filter=types or []))
+    response = node.call(ListGroupsRequest(states_filter=states or [], types_filter=types or []))
     assert response.error_code == 0
     return {group.group_id: (group.protocol_type, group.group_state, group.group_type) for group in response.groups}
 
@@ -49,18 +49,18 @@ def test_listing() -> None:
     assert listed(node, types=["Classic"]) == everything
     assert listed(node, types=["consumer"]) == listed(node, ["nonsense"]) == {}
     for version in range(6):
-        assert len(node.ask(ListGroupsRequest(), version).groups) == 3
+        assert len(node.call(ListGroupsRequest(), version).groups) == 3
 
 
 def test_listing_while_it_loads_or_without_a_topic() -> None:
     node = Node(load=False)
-    assert node.ask(ListGroupsRequest()).groups == []
+    assert node.call(ListGroupsRequest()).groups == []
     node.coordinator.shards.start_load(1, 1)
-    assert node.ask(ListGroupsRequest()).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert node.call(ListGroupsRequest()).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     node.coordinator.shards.fail_load(1)
-    assert node.ask(ListGroupsRequest()).error_code == 0
+    assert node.call(ListGroupsRequest()).error_code == 0
     node.coordinator.partition_count = None
-    assert node.ask(ListGroupsRequest()) == ListGroupsResponse(groups=[])
+    assert node.call(ListGroupsRequest()) == ListGroupsResponse(groups=[])
 
 
 @pytest.mark.parametrize("version", range(7))
@@ -68,8 +68,8 @@ def test_describing(version: int) -> None:
     node = Node()
     (member,) = form_group(node, 1, "stable")
     joining = join_new(node, "joining").response
-    response = node.ask(DescribeGroupsRequest(groups=["stable", "joining", "nothing"],
-                                              include_authorized_operations=version >= 3), version)
+    response = node.call(DescribeGroupsRequest(groups=["stable", "joining", "nothing"],
+                                               include_authorized_operations=version >= 3), version)
     stable, other, nothing = (next(g for g in response.groups if g.group_id == name)
                               for name in ("stable", "joining", "nothing"))
     assert (stable.group_state, stable.protocol_type, stable.protocol_data) == ("Stable", "consumer", "range")
@@ -87,16 +87,16 @@ def test_describing(version: int) -> None:
 
 def test_describing_elsewhere() -> None:
     node = Node(load=False)
-    (group,) = node.ask(DescribeGroupsRequest(groups=["g"])).groups
+    (group,) = node.call(DescribeGroupsRequest(groups=["g"])).groups
     assert (group.error_code, group.group_state) == (ErrorCode.NOT_COORDINATOR, "")
     node.coordinator.partition_count = None
-    (group,) = node.ask(DescribeGroupsRequest(groups=["g"])).groups
+    (group,) = node.call(DescribeGroupsRequest(groups=["g"])).groups
     assert group.error_code == ErrorCode.NOT_COORDINATOR
-    assert node.ask(DescribeGroupsRequest(groups=[])).groups == []
+    assert node.call(DescribeGroupsRequest(groups=[])).groups == []
 
 
 def deleted(node: Node, *groups: str) -> dict[str, int]:
-    response = node.ask(DeleteGroupsRequest(groups_names=list(groups)))
+    response = node.call(DeleteGroupsRequest(groups_names=list(groups)))
     assert len(response.results) == len(set(groups))
     return {result.group_id: result.error_code for result in response.results}
 
@@ -138,7 +138,7 @@ def is_due(node: Node) -> bool:
     return (node.coordinator.deadline_ms or 0) <= node.now_ms
 
 
-def test_deleting_a_large_group_takes_turns_and_nobody_sees_a_part_of_it() -> None:
+def test_a_large_group_is_deleted_in_slices_and_no_client_sees_a_part_of_it() -> None:
     node = Node(1)
     node.topics.topics["orders"] = UUID(int=0xA1), 1_000
     commit(node, {("orders", partition): 1 for partition in range(1_000)}, group="many")
@@ -222,7 +222,7 @@ def test_a_deletion_of_a_group_that_expires_meanwhile(monkeypatch: pytest.Monkey
     deletion = start_deleting(node, "g")
     node.coordinator.tick(node.now_ms)
     assert node.group("g") is None
-    assert is_due(node), "the deletion has not looked at it yet"
+    assert is_due(node), "the deletion has not checked it yet"
     node.coordinator.tick(node.now_ms)
     node.commit()
     assert results_of(deletion) == {"g": 0}
@@ -232,7 +232,7 @@ def test_a_deletion_of_a_group_that_expires_meanwhile(monkeypatch: pytest.Monkey
     assert fetch(node) == {("orders", 0): 5}
 
 
-def test_who_deletes_hears_when_another_node_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deletion_fails_when_another_node_becomes_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "STEPS_PER_TICK", 3)
     node = Node(1)
     commit(node, {("orders", partition): 1 for partition in range(8)})
@@ -304,7 +304,7 @@ def test_a_group_without_offsets_goes_at_once_and_one_with_members_stays() -> No
     assert listed(node).keys() == {"used"}
 
 
-def test_expiry_takes_turns_and_survives_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expiry_works_in_slices_and_survives_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "STEPS_PER_TICK", 3)
     node = Node(1)
     for number in range(10):
@@ -321,7 +321,7 @@ def test_expiry_takes_turns_and_survives_failures(monkeypatch: pytest.MonkeyPatc
     assert not state.offsets.groups()
 
 
-def test_one_tick_looks_at_few_groups_and_offsets_of_all_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_tick_checks_few_groups_and_offsets_of_all_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound holds for any number of offsets in one group."""
     node = Node(3)
     node.topics.topics["orders"] = UUID(int=0xA1), 1_000
@@ -375,7 +375,7 @@ def test_offsets_of_deleted_partitions_go() -> None:
     assert fetch(node, "a") == {("orders", 1): 1, ("clicks", 0): 1}
 
 
-def test_offsets_of_deleted_partitions_go_in_turns_and_those_of_the_next_topic_stay() -> None:
+def test_offsets_of_deleted_partitions_are_removed_in_slices_and_those_of_the_next_topic_stay() -> None:
     node = Node(1)
     for number in range(600):
         commit(node, {("orders", 0): 1, ("clicks", 0): 1}, group=f"g{number}")
@@ -431,9 +431,9 @@ def test_a_group_of_the_new_protocol_is_kept_out_of_the_way() -> None:
     assert join(node).response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert errors_of(commit(node, {("orders", 0): 1})) == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert deleted(node, "g") == {"g": ErrorCode.NON_EMPTY_GROUP}
-    (group,) = node.ask(DescribeGroupsRequest(groups=["g"])).groups
+    (group,) = node.call(DescribeGroupsRequest(groups=["g"])).groups
     assert (group.error_code, group.error_message) == (69, "Group g is not a classic group.")
-    (answer,) = node.ask(OffsetFetchRequest(groups=[
+    (answer,) = node.call(OffsetFetchRequest(groups=[
         OffsetFetchRequestGroup(group_id="g", member_id="m", member_epoch=1, topics=None)])).groups
     assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     node.advance(2 * WEEK_MS)

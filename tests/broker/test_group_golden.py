@@ -75,7 +75,7 @@ def test_hashes_of_group_ids() -> None:
 
 def test_the_groups_and_offsets_are_those_that_kafka_showed() -> None:
     node = golden_node()
-    listed = {group.group_id: group for group in node.ask(ListGroupsRequest()).groups}
+    listed = {group.group_id: group for group in node.call(ListGroupsRequest()).groups}
     expected = load_json(golden("log", "expected", "cluster.json"))["groups"]
     assert listed.keys() == expected.keys()
     for group_id, group in expected.items():
@@ -144,7 +144,7 @@ def test_a_group_of_another_protocol_is_deleted_record_by_record() -> None:
     offsets = len(list(state.offsets.keys_of_group("consumer-g")))
     assert keys
     assert offsets == 5
-    (result,) = node.ask(DeleteGroupsRequest(groups_names=["consumer-g"])).results
+    (result,) = node.call(DeleteGroupsRequest(groups_names=["consumer-g"])).results
     assert result.error_code == 0
     written = [record for log in node.logs.records for record in log]
     assert {record.key for record in written[offsets:]} == keys
@@ -199,12 +199,12 @@ def talk(node: Node, number: int, frames: list[dict[str, Any]], member_id: str) 
         if name == "JoinGroup" and found[-1]["response"]["errorCode"] == 79:
             _, header, body = decode_request(bytes.fromhex(found[-1]["request_hex"]))
             request = JoinGroupRequest.decode(body, header.request_api_version).replace(member_id=member_id)
-            assert node.ask(request, header.request_api_version, CLIENT).error_code == 0
+            assert node.call(request, header.request_api_version, CLIENT).error_code == 0
         elif name == "SyncGroup" and not found:
             assignment = SyncGroupRequestAssignment(member_id=member_id, assignment=ASSIGNMENT)
             request = SyncGroupRequest(group_id=group_id, generation_id=1, member_id=member_id,
                                        assignments=[assignment])
-            assert node.ask(request, 3, CLIENT).error_code == 0
+            assert node.call(request, 3, CLIENT).error_code == 0
         elif name == "OffsetCommit" and not found:
             assert errors_of(commit(node, {("wc", 0): number}, group_id, member=member_id, generation=1,
                                     metadata=f"v{number}")) == [0]
@@ -214,7 +214,7 @@ def repeat(node: Node, frame: dict[str, Any]) -> None:
     """Send a golden request and expect the golden response, byte by byte."""
     api, header, body = decode_request(bytes.fromhex(frame["request_hex"]))
     version = header.request_api_version
-    response = node.ask(api.request.decode(body, version), version, header.client_id)
+    response = node.call(api.request.decode(body, version), version, header.client_id)
     _, expected = decode_response_header(bytes.fromhex(frame["response_hex"]), api, version)
     assert response == api.response.decode(expected, version), frame["name"]
     assert response.encode(version) == bytes(expected)

@@ -86,11 +86,11 @@ def test_the_protocol_that_most_prefer_of_those_that_all_support() -> None:
     assert node.group("g").subscribed_topics is None
 
 
-def test_of_a_protocol_that_stands_twice_the_first_counts() -> None:
+def test_of_a_repeated_protocol_the_first_counts() -> None:
     node = Node()
     request = JoinGroupRequest.decode(join(node, protocols={"p": b"1", "q": b"2"}).request.encode(9), 9)
     request.protocols[1].name = "p"
-    response = node.ask(request.replace(member_id=""), 3)
+    response = node.call(request.replace(member_id=""), 3)
     assert [member.metadata for member in response.members] == [b"1"]
 
 
@@ -147,7 +147,7 @@ def test_a_joining_member_makes_all_join_again() -> None:
     assert not again[1].response.members
 
 
-def test_who_does_not_join_in_time_is_out_and_another_leads() -> None:
+def test_a_member_that_joins_too_late_is_removed_and_another_leads() -> None:
     node = Node()
     leader, follower = form_group(node, 2, session_ms=REBALANCE_MS + 1_000)
     newcomer = join_new(node, session_ms=REBALANCE_MS + 1_000)
@@ -161,7 +161,7 @@ def test_who_does_not_join_in_time_is_out_and_another_leads() -> None:
     assert heartbeat(node, leader) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_stable_follower_that_asks_again_gets_the_same_generation() -> None:
+def test_a_stable_follower_that_rejoins_gets_the_same_generation() -> None:
     node = Node()
     leader, follower = form_group(node, 2)
     again = join(node, member=follower.member_id)
@@ -193,7 +193,7 @@ def test_between_join_and_sync_an_unchanged_member_gets_the_same_answer() -> Non
     assert changed.response.generation_id == 2
 
 
-def test_a_member_that_asks_twice_hears_twice() -> None:
+def test_a_member_that_joins_twice_gets_two_answers() -> None:
     node = Node()
     leader, follower = form_group(node, 2)
     join_new(node)
@@ -288,7 +288,7 @@ def test_a_static_member_that_comes_back_with_another_protocol_makes_a_rebalance
     assert third.response.protocol_name == "sticky"
 
 
-def test_the_old_one_hears_that_it_is_fenced() -> None:
+def test_the_replaced_member_is_fenced() -> None:
     node = Node()
     (dynamic,) = form_group(node, 1)
     old = join(node, instance="red")

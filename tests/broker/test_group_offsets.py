@@ -84,7 +84,7 @@ def test_a_commit_of_a_member_to_a_group_that_does_not_exist(version: int, error
 
 def test_topics_that_do_not_exist() -> None:
     node = Node()
-    done = node.ask(OffsetCommitRequest(group_id="g", topics=[
+    done = node.call(OffsetCommitRequest(group_id="g", topics=[
         OffsetCommitRequestTopic(name="nothing", partitions=[OffsetCommitRequestPartition(partition_index=0)]),
         OffsetCommitRequestTopic(name="orders", partitions=[
             OffsetCommitRequestPartition(partition_index=0, committed_offset=4),
@@ -93,7 +93,7 @@ def test_topics_that_do_not_exist() -> None:
     found = {(topic.name, p.partition_index): p.error_code for topic in done.topics for p in topic.partitions}
     assert found == {("nothing", 0): 3, ("orders", 8): 3, ("orders", 0): 0}
     assert len(done.topics) == 2
-    by_id = node.ask(OffsetCommitRequest(group_id="other", topics=[
+    by_id = node.call(OffsetCommitRequest(group_id="other", topics=[
         OffsetCommitRequestTopic(topic_id=UUID(int=5), partitions=[OffsetCommitRequestPartition(partition_index=0)])]))
     assert by_id.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
     assert node.group("other") is None
@@ -108,7 +108,7 @@ def test_metadata_is_limited_in_the_units_of_java() -> None:
     assert fetch(node) == {("orders", 0): 3}
 
 
-def test_a_failed_append_is_told_and_nothing_is_committed() -> None:
+def test_a_failed_append_is_reported_and_nothing_is_committed() -> None:
     node = Node()
     node.logs.error = ErrorCode.NOT_ENOUGH_REPLICAS
     assert errors_of(commit(node, {("orders", 0): 1})) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
@@ -143,13 +143,13 @@ def test_fetching_from_one_group(version: int) -> None:
     request = OffsetFetchRequest(group_id="g", topics=[
         OffsetFetchRequestTopic(name="orders", partition_indexes=[0, 1]),
         OffsetFetchRequestTopic(name="nothing", partition_indexes=[5])])
-    answer = node.ask(request, version)
+    answer = node.call(request, version)
     found = {(topic.name, p.partition_index): (p.committed_offset, p.metadata, p.error_code)
              for topic in answer.topics for p in topic.partitions}
     assert found == {("orders", 0): (-1, "", 0), ("orders", 1): (7, "m", 0), ("nothing", 5): (-1, "", 0)}
     assert answer.error_code == 0
     if version >= 2:
-        everything = node.ask(OffsetFetchRequest(group_id="g", topics=None), version)
+        everything = node.call(OffsetFetchRequest(group_id="g", topics=None), version)
         assert [(topic.name, len(topic.partitions)) for topic in everything.topics] == [("orders", 1)]
 
 
@@ -157,14 +157,14 @@ def test_fetching_from_one_group(version: int) -> None:
 def test_fetching_where_nobody_coordinates(version: int) -> None:
     node = Node(load=False)
     if version < 8:
-        answer = node.ask(OffsetFetchRequest(group_id="g", topics=[
+        answer = node.call(OffsetFetchRequest(group_id="g", topics=[
             OffsetFetchRequestTopic(name="orders", partition_indexes=[0])]), version)
         if version == 1:
             assert answer.topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
         else:
             assert (answer.error_code, answer.topics) == (ErrorCode.NOT_COORDINATOR, [])
     else:
-        answer = node.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)]), version)
+        answer = node.call(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)]), version)
         assert (answer.groups[0].error_code, answer.groups[0].topics) == (ErrorCode.NOT_COORDINATOR, [])
 
 
@@ -180,7 +180,7 @@ def test_fetching_from_many_groups_by_id() -> None:
             OffsetFetchRequestTopics(topic_id=orders, partition_indexes=[1, 2]),
             OffsetFetchRequestTopics(topic_id=UUID(int=5), partition_indexes=[0])]),
     ])
-    answer = node.ask(request, 10)
+    answer = node.call(request, 10)
     assert [group.group_id for group in answer.groups] == ["g0", "g1", "g2", "g3", "g4", "g3"]
     for number, group in enumerate(answer.groups[:5]):
         (topic,) = group.topics
@@ -190,11 +190,11 @@ def test_fetching_from_many_groups_by_id() -> None:
     assert [(p.committed_offset, p.error_code) for p in unknown.partitions] == [(-1, ErrorCode.UNKNOWN_TOPIC_ID)]
 
 
-def test_the_offset_of_an_older_topic_of_the_same_name_is_not_told_by_id() -> None:
+def test_the_offset_of_an_older_topic_of_that_name_is_not_returned_by_id() -> None:
     node = Node()
     commit(node, {("orders", 1): 7}, version=10)
     node.topics.topics["orders"] = (UUID(int=0xB), 8)
-    answer = node.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=[
+    answer = node.call(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=[
         OffsetFetchRequestTopics(topic_id=UUID(int=0xB), partition_indexes=[1])])]), 10)
     assert answer.groups[0].topics[0].partitions[0].committed_offset == -1
     assert fetch(node) == {("orders", 1): 7}
@@ -212,7 +212,7 @@ def transactional(node: Node, producer_id: int, offset: int, partition: int = 0)
     node.commit()
 
 
-def test_offsets_of_open_transactions_are_not_told_and_are_unstable_for_who_asks() -> None:
+def test_offsets_of_open_transactions_are_hidden_and_unstable() -> None:
     node = Node()
     commit(node, {("orders", 0): 1})
     transactional(node, 11, 5)
@@ -220,8 +220,8 @@ def test_offsets_of_open_transactions_are_not_told_and_are_unstable_for_who_asks
     assert fetch(node) == {("orders", 0): 1}
     request = OffsetFetchRequest(require_stable=True, groups=[OffsetFetchRequestGroup(group_id="g", topics=[
         OffsetFetchRequestTopics(name="orders", partition_indexes=[0, 1, 2])])])
-    told = node.ask(request, 9).groups[0].topics[0].partitions
-    assert [(p.committed_offset, p.error_code) for p in told] == [(-1, 88), (-1, 88), (-1, 0)]
+    returned = node.call(request, 9).groups[0].topics[0].partitions
+    assert [(p.committed_offset, p.error_code) for p in returned] == [(-1, 88), (-1, 88), (-1, 0)]
     state = node.state_of("g")
     state.replay_marker(11, committed=True)
     state.replay_marker(12, committed=False)
@@ -240,7 +240,7 @@ def test_a_commit_after_the_transactional_one_wins() -> None:
 # -------------------------------------------------------------------- OffsetDelete
 
 def delete(node: Node, keys: list[tuple[str, int]], group: str = "g") -> Any:
-    return node.ask(OffsetDeleteRequest(group_id=group, topics=[
+    return node.call(OffsetDeleteRequest(group_id=group, topics=[
         OffsetDeleteRequestTopic(name=topic, partitions=[OffsetDeleteRequestPartition(partition_index=partition)])
         for topic, partition in keys]))
 

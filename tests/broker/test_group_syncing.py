@@ -54,7 +54,7 @@ def test_a_session_starts_again_with_the_answer_to_a_sync() -> None:
     assert heartbeat(node, follower) == 0
 
 
-def test_the_assignment_is_told_when_its_record_is_committed() -> None:
+def test_the_assignment_is_sent_when_its_record_is_committed() -> None:
     node = Node(lag=True)
     first = join(node, version=3)
     node.commit()
@@ -117,7 +117,7 @@ def test_a_second_sync_of_a_member_answers_the_first() -> None:
 @pytest.mark.parametrize(("code", "error"), [
     (ErrorCode.NOT_ENOUGH_REPLICAS, 15), (ErrorCode.NOT_LEADER_OR_FOLLOWER, 16), (ErrorCode.MESSAGE_TOO_LARGE, -1),
 ])
-def test_an_assignment_that_cannot_be_recorded_is_told_to_all_and_they_agree_anew(code: ErrorCode, error: int) -> None:
+def test_an_assignment_that_cannot_be_recorded_fails_for_all_members(code: ErrorCode, error: int) -> None:
     node = Node(group_initial_rebalance_delay_ms=1_000)
     pending = [join_new(node), join_new(node)]
     node.advance(5_000)
@@ -133,7 +133,7 @@ def test_an_assignment_that_cannot_be_recorded_is_told_to_all_and_they_agree_ane
     assert {one.response.generation_id for one in again} == {2}
 
 
-def test_who_does_not_sync_in_time_is_out() -> None:
+def test_a_member_that_syncs_too_late_is_removed() -> None:
     node = Node(group_initial_rebalance_delay_ms=1_000)
     pending = [join_new(node, session_ms=60_000) for _ in range(2)]
     node.advance(5_000)
@@ -145,7 +145,7 @@ def test_who_does_not_sync_in_time_is_out() -> None:
     assert heartbeat(node, leader) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_if_the_leader_does_not_sync_in_time_the_rest_goes_on() -> None:
+def test_if_the_leader_does_not_sync_in_time_the_others_continue() -> None:
     node = Node(group_initial_rebalance_delay_ms=1_000)
     pending = [join_new(node, session_ms=60_000) for _ in range(2)]
     node.advance(5_000)
@@ -188,8 +188,8 @@ def test_a_coordinator_that_loads_does_not_frighten_members() -> None:
     node = Node(load=False)
     for partition in range(3):
         node.coordinator.shards.start_load(partition, 1)
-    assert node.ask(HeartbeatRequest(group_id="g", member_id="m", generation_id=1)).error_code == 0
-    assert node.ask(SyncGroupRequest(group_id="g", member_id="m", generation_id=1), 3).error_code == 14
+    assert node.call(HeartbeatRequest(group_id="g", member_id="m", generation_id=1)).error_code == 0
+    assert node.call(SyncGroupRequest(group_id="g", member_id="m", generation_id=1), 3).error_code == 14
 
 
 # -------------------------------------------------------------------- LeaveGroup
@@ -200,19 +200,19 @@ def test_leaving(version: int) -> None:
     (member,) = form_group(node, 1)
     if version < 3:
         request = LeaveGroupRequest(group_id="g", member_id=member.member_id)
-        assert node.ask(request, version).error_code == 0
-        assert node.ask(request, version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
-        assert node.ask(request.replace(group_id="nothing"), version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert node.call(request, version).error_code == 0
+        assert node.call(request, version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert node.call(request.replace(group_id="nothing"), version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
     else:
         request = LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id=member.member_id)])
-        assert [one.error_code for one in node.ask(request, version).members] == [0]
-        again = node.ask(request, version)
+        assert [one.error_code for one in node.call(request, version).members] == [0]
+        again = node.call(request, version)
         assert (again.error_code, [one.error_code for one in again.members]) == (0, [25])
-        unknown = node.ask(request.replace(group_id="nothing"), version)
+        unknown = node.call(request.replace(group_id="nothing"), version)
         assert (unknown.error_code, [one.error_code for one in unknown.members]) == (0, [25])
     assert node.group("g").state is GroupState.EMPTY
     assert node.group("g").generation_id == 2
-    assert node.ask(LeaveGroupRequest(group_id=""), version).error_code == ErrorCode.INVALID_GROUP_ID
+    assert node.call(LeaveGroupRequest(group_id=""), version).error_code == ErrorCode.INVALID_GROUP_ID
 
 
 def test_leaving_together_is_one_rebalance_and_each_has_its_result() -> None:
@@ -221,7 +221,7 @@ def test_leaving_together_is_one_rebalance_and_each_has_its_result() -> None:
     static = join(node, instance="red")
     for member in members:
         join(node, member=member.member_id)
-    left = node.ask(LeaveGroupRequest(group_id="g", members=[
+    left = node.call(LeaveGroupRequest(group_id="g", members=[
         MemberIdentity(member_id=members[1].member_id),
         MemberIdentity(member_id="", group_instance_id="red"),
         MemberIdentity(member_id="", group_instance_id="blue"),
@@ -244,7 +244,7 @@ def test_a_pending_member_leaves() -> None:
     assert again.response.error_code == 0
 
 
-def test_who_waits_for_an_answer_and_is_removed_hears_of_it() -> None:
+def test_a_waiting_member_that_is_removed_gets_an_answer() -> None:
     node = Node(group_initial_rebalance_delay_ms=1_000)
     pending = [join_new(node), join_new(node)]
     node.advance(5_000)

@@ -56,15 +56,15 @@ CONTEXT = RequestContext(12, "client", "127.0.0.1", "PLAINTEXT", 0)
 def test_a_topic_that_a_request_creates_is_as_this_broker_says_or_as_the_controller(
         file: dict[str, str], dynamic: dict[str, str], created: tuple[int, int]) -> None:
     """Settings of the controller apply where the broker has none of its own, also when they are not the defaults."""
-    asked: list[Message] = []
+    requested: list[Message] = []
     layers = BrokerLayers(dynamic=dynamic, static=file)
     broker = cast("Broker", SimpleNamespace(
         image=EMPTY, setting=lambda _name: True, layers=lambda: layers,
-        submit_steps=lambda request, *_arguments: iter([asked.append(request)])))
+        submit_steps=lambda request, *_arguments: iter([requested.append(request)])))
     vars(broker)["own_integer"] = partial(Broker.own_integer, broker)
     run_through(metadata(broker, MetadataRequest(
         topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=True), CONTEXT, lambda _response: None))
-    [creation] = asked
+    [creation] = requested
     assert isinstance(creation, CreateTopicsRequest)
     [topic] = creation.topics
     assert (topic.num_partitions, topic.replication_factor) == created

@@ -36,11 +36,11 @@ class Led:
 
 class Bench:
     def __init__(self, isr: tuple[int, ...] = (1, 2)) -> None:
-        self.asked: list[AlterPartitionRequest] = []
+        self.requested: list[AlterPartitionRequest] = []
         self.active = dict(EPOCHS)
-        self.told: list[tuple[str, dict[str, object]]] = []
-        self.keeper = IsrKeeper(1, self.asked.append, self.active.get,
-                                lambda what, _key, values: self.told.append((what, dict(values))))
+        self.recorded: list[tuple[str, dict[str, object]]] = []
+        self.keeper = IsrKeeper(1, self.requested.append, self.active.get,
+                                lambda what, _key, values: self.recorded.append((what, dict(values))))
         self.led = Led()
         self.keeper.lead(KEY, self.led, registration(isr))
 
@@ -52,7 +52,7 @@ class Bench:
 
     def proposed(self, number: int = -1) -> tuple[int, list[tuple[int, int]]]:
         """Return the partition epoch that a request is based on, and its set with broker epochs."""
-        [part] = self.asked[number].topics[0].partitions
+        [part] = self.requested[number].topics[0].partitions
         return part.partition_epoch, [(each.broker_id, each.broker_epoch) for each in part.new_isr_with_epochs]
 
 
@@ -60,7 +60,7 @@ def registration(isr: tuple[int, ...], partition_epoch: int = 5, leader_epoch: i
     return PartitionRegistration((1, 2, 3), (TOPIC,) * 3, isr, 1, leader_epoch, partition_epoch)
 
 
-def test_who_caught_up_counts_from_the_proposal_on() -> None:
+def test_a_caught_up_replica_counts_once_it_is_proposed() -> None:
     bench = Bench()
     assert bench.keeper.caught_up(KEY, 3)
     assert bench.proposed() == (5, [(1, 10), (2, 20), (3, 30)])
@@ -69,7 +69,7 @@ def test_who_caught_up_counts_from_the_proposal_on() -> None:
     assert (bench.led.isr, bench.led.maximal) == ((1, 2, 3), (1, 2, 3))
 
 
-def test_who_lags_counts_until_the_controller_said_so() -> None:
+def test_a_lagging_replica_counts_until_the_controller_removes_it() -> None:
     bench = Bench()
     bench.led.lags = [2]
     bench.keeper.drop_lagging(500)
@@ -87,7 +87,7 @@ def test_a_lagging_replica_does_not_replace_a_pending_proposal() -> None:
     bench.led.lags = [2]
     bench.keeper.drop_lagging(500)
     assert bench.led.maximal == (1, 2, 3)
-    assert len(bench.asked) == 1
+    assert len(bench.requested) == 1
     bench.answer((1, 2, 3))
     assert bench.led.isr == (1, 2, 3)
     bench.keeper.drop_lagging(500)
@@ -100,20 +100,20 @@ def test_one_request_at_a_time_and_then_all_that_waits() -> None:
     bench.keeper.lead((TOPIC, 1), other, registration((1,)))
     assert bench.keeper.caught_up(KEY, 2) and bench.keeper.caught_up((TOPIC, 1), 3)
     assert not bench.keeper.caught_up(KEY, 3), "not now: a proposal is under way"
-    assert len(bench.asked) == 1
+    assert len(bench.requested) == 1
     bench.answer((1, 2))
-    assert [part.partition_index for part in bench.asked[1].topics[0].partitions] == [1]
+    assert [part.partition_index for part in bench.requested[1].topics[0].partitions] == [1]
 
 
 @pytest.mark.parametrize("gone", ["fenced", "another process"])
-def test_a_broker_that_does_not_take_part_is_not_proposed(gone: str) -> None:
+def test_a_broker_that_is_fenced_or_stopping_is_not_proposed(change: str) -> None:
     bench = Bench()
-    if gone == "fenced":
+    if change == "fenced":
         del bench.active[3]
     else:
         bench.active[3] = 31
     assert not bench.keeper.caught_up(KEY, 3)
-    assert bench.asked == []
+    assert bench.requested == []
 
 
 @pytest.mark.parametrize("error", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
@@ -125,23 +125,23 @@ def test_what_is_refused_for_good_is_taken_back(error: ErrorCode) -> None:
 
 
 @pytest.mark.parametrize("error", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION])
-def test_with_an_unknown_outcome_both_sets_count_until_the_metadata_tells(error: ErrorCode) -> None:
+def test_with_an_unknown_outcome_both_sets_count_until_the_metadata_decides(error: ErrorCode) -> None:
     bench = Bench()
     bench.keeper.caught_up(KEY, 3)
     bench.answer(error=error)
-    assert (bench.led.maximal, len(bench.asked), bench.keeper.deadline_ms) == ((1, 2, 3), 1, NEVER_MS)
+    assert (bench.led.maximal, len(bench.requested), bench.keeper.deadline_ms) == ((1, 2, 3), 1, NEVER_MS)
     bench.keeper.lead(KEY, bench.led, registration((1, 2), partition_epoch=7))
     assert bench.keeper.caught_up(KEY, 3)
     assert bench.proposed()[0] == 7
 
 
-def test_without_an_outcome_it_is_asked_again() -> None:
+def test_without_an_outcome_the_request_is_repeated() -> None:
     bench = Bench()
     bench.keeper.caught_up(KEY, 3)
     bench.keeper.answered(AlterPartitionResponse(error_code=ErrorCode.REQUEST_TIMED_OUT), 1000)
     assert bench.led.maximal == (1, 2, 3)
     bench.keeper.tick(bench.keeper.deadline_ms - 1)
-    assert len(bench.asked) == 1
+    assert len(bench.requested) == 1
     bench.keeper.tick(bench.keeper.deadline_ms)
     assert bench.proposed(1) == bench.proposed(0)
 
@@ -151,11 +151,11 @@ def test_the_answer_may_come_before_the_metadata_and_the_next_proposal_too() -> 
     bench.keeper.caught_up(KEY, 2)
     bench.answer((1, 2))
     bench.keeper.caught_up(KEY, 3)
-    told = registration((1, 2), partition_epoch=6)
+    recorded = registration((1, 2), partition_epoch=6)
     assert bench.keeper.knows_newer(KEY, registration((1,)))
-    assert not bench.keeper.knows_newer(KEY, told)
-    assert bench.keeper.maximal(KEY, told) == (1, 2, 3)
-    bench.keeper.lead(KEY, bench.led, told)
+    assert not bench.keeper.knows_newer(KEY, recorded)
+    assert bench.keeper.maximal(KEY, recorded) == (1, 2, 3)
+    bench.keeper.lead(KEY, bench.led, recorded)
     assert (bench.led.isr, bench.led.maximal) == ((1, 2), (1, 2, 3))
     bench.answer((1, 2, 3), partition_epoch=7)
     assert bench.led.isr == (1, 2, 3)
@@ -176,41 +176,41 @@ def test_an_unclean_leader_says_that_its_log_is_whole() -> None:
     unclean = PartitionRegistration((1, 2, 3), (TOPIC,) * 3, (1,), 1, 4, 8, leader_recovery_state=1)
     bench.keeper.lead(KEY, bench.led, unclean)
     bench.keeper.recovered(KEY)
-    [part] = bench.asked[0].topics[0].partitions
+    [part] = bench.requested[0].topics[0].partitions
     assert (part.leader_recovery_state, [each.broker_id for each in part.new_isr_with_epochs]) == (0, [1])
 
 
-def test_the_flight_recorder_hears_of_each_proposal_and_of_what_became_of_it() -> None:
+def test_the_flight_recorder_receives_each_proposal_and_its_outcome() -> None:
     bench = Bench()
     bench.keeper.caught_up(KEY, 3)
     bench.answer(error=ErrorCode.INELIGIBLE_REPLICA)
     wanted = {"epoch": 3, "isr": [1, 2], "proposed": [1, 2, 3], "because": "broker 3 has everything"}
-    assert bench.told == [("proposes isr", wanted),
-                          ("isr refused", {"epoch": 3, "proposed": [1, 2, 3], "because": "INELIGIBLE_REPLICA"})]
-    bench.told.clear()
+    assert bench.recorded == [("proposes isr", wanted),
+                              ("isr refused", {"epoch": 3, "proposed": [1, 2, 3], "because": "INELIGIBLE_REPLICA"})]
+    bench.recorded.clear()
     bench.active[3] = 31
     bench.keeper.caught_up(KEY, 3)
     del bench.active[3]
     bench.keeper.caught_up(KEY, 3)
-    assert bench.told == [
+    assert bench.recorded == [
         ("does not propose", {"epoch": 3, "replica": 3, "because": (
-            "its broker fetched in broker epoch 30, and the metadata tells of 31")}),
+            "its broker fetched in broker epoch 30, and the metadata has 31")}),
         ("does not propose", {"epoch": 3, "replica": 3, "because": (
-            "the metadata does not say that its broker takes part")})]
-    bench.told.clear()
+            "its broker is not registered, or is fenced or stopping")})]
+    bench.recorded.clear()
     bench.led.lags = [2]
     bench.keeper.drop_lagging(500)
     bench.keeper.answered(AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER), 0)
     bench.keeper.tick(bench.keeper.deadline_ms)
     bench.answer((1,))
-    assert bench.told == [
+    assert bench.recorded == [
         ("proposes isr", {"epoch": 3, "isr": [1, 2], "proposed": [1],
                           "because": "not all had everything at some time in the last 500 ms"}),
         ("isr unanswered", {"epoch": 3, "proposed": [1], "because": "NOT_CONTROLLER"}),
         ("isr decided", {"epoch": 3, "isr": [1]})]
 
 
-def test_the_metadata_may_tell_first_what_became_of_a_proposal() -> None:
+def test_the_metadata_may_contain_the_outcome_before_the_answer() -> None:
     bench = Bench()
     bench.keeper.caught_up(KEY, 3)
     bench.keeper.lead(KEY, bench.led, registration((1, 2, 3), partition_epoch=6))

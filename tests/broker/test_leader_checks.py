@@ -14,19 +14,19 @@ LIMIT_MS = 200
 
 
 class World:
-    """Broker 1 checks 2 and 3. `asked`: the checks that it began; `answers` of held requests, by name."""
+    """Broker 1 checks 2 and 3. `requested`: the checks that it began; `answers` of held requests, by name."""
 
     def __init__(self, limit_ms: int = LIMIT_MS) -> None:
         self.now_ms = 1_000
-        self.asked: list[int] = []
+        self.requested: list[int] = []
         self.answers: dict[str, tuple[int, ...]] = {}
         self.image: MetadataImage = EMPTY
-        self.checks = LeaderChecks(1, limit_ms, lambda: self.now_ms, self._ask)
+        self.checks = LeaderChecks(1, limit_ms, lambda: self.now_ms, self._start_check)
         for broker_id in (1, 2, 3):
             self.register(broker_id, 10 + broker_id)
 
-    def _ask(self, broker: BrokerRegistration) -> None:
-        self.asked.append(broker.broker_id)
+    def _start_check(self, broker: BrokerRegistration) -> None:
+        self.requested.append(broker.broker_id)
 
     def register(self, broker_id: int, epoch: int) -> None:
         self._replay(RegisterBrokerRecord(broker_id=broker_id, broker_epoch=epoch, fenced=False))
@@ -67,12 +67,12 @@ def world() -> World:
 def test_this_broker_and_those_that_do_not_serve_are_not_checked(world: World) -> None:
     world.fence(3)
     world.request("a", 1, 3, 99, -1)
-    assert (world.answers, world.asked) == ({"a": ()}, [])
+    assert (world.answers, world.requested) == ({"a": ()}, [])
 
 
 def test_each_leader_is_checked_once(world: World) -> None:
     world.request("a", 2, 3, 2, 1)
-    assert world.asked == [2, 3]
+    assert world.requested == [2, 3]
     world.checked(2, Checked.ANSWERED)
     assert world.answers == {}
     world.checked(3, Checked.ANSWERED)
@@ -83,9 +83,9 @@ def test_requests_share_the_check_that_begins_after_them(world: World) -> None:
     world.request("a", 2)
     world.request("b", 2)
     world.request("c", 2)
-    assert world.asked == [2], "one at a time"
+    assert world.requested == [2], "one at a time"
     world.checked(2, Checked.ANSWERED)
-    assert (world.answers, world.asked) == ({"a": ()}, [2, 2]), "what was answered before b arrived proves nothing"
+    assert (world.answers, world.requested) == ({"a": ()}, [2, 2]), "what was answered before b arrived proves nothing"
     world.checked(2, Checked.ANSWERED)
     assert world.answers == {"a": (), "b": (), "c": ()}
 
@@ -127,7 +127,7 @@ def test_a_leader_that_hangs_is_named_and_awaited_once(world: World) -> None:
     assert world.answers == {"a": (), "b": ()}
     world.checked(2, Checked.UNANSWERED)
     world.request("c", 2)
-    assert (world.answers["c"], world.asked) == ((), [2, 2]), "in the background it is checked again"
+    assert (world.answers["c"], world.requested) == ((), [2, 2]), "in the background it is checked again"
     world.checked(2, Checked.ANSWERED)
     world.request("d", 2)
     assert "d" not in world.answers
@@ -142,7 +142,7 @@ def test_a_check_without_an_answer_hides_nobody(world: World) -> None:
     assert world.answers == {"a": ()}
 
 
-def test_a_leader_that_the_controller_hears_is_named_again(world: World) -> None:
+def test_a_leader_that_the_controller_reaches_is_named_again(world: World) -> None:
     world.request("a", 2)
     world.checked(2, Checked.REFUSED)
     world.wait(DISPUTED_MS - 1)
@@ -215,4 +215,4 @@ def test_one_that_is_no_longer_registered_is_not_awaited(world: World) -> None:
 def test_without_a_limit_nothing_is_checked() -> None:
     world = World(limit_ms=0)
     world.request("a", 2)
-    assert (world.answers, world.asked) == ({"a": ()}, [])
+    assert (world.answers, world.requested) == ({"a": ()}, [])

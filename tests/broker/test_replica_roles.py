@@ -7,22 +7,22 @@ from tests.broker.test_isr import EPOCHS, KEY, TOPIC, Led, registration
 
 
 class FakeReplica(Led):
-    """`told`: the roles that it was given."""
+    """`roles_given`: the roles that it was given."""
 
     topic_id, index, leader_epoch = TOPIC.bytes, 0, -1
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[tuple[object, ...]] = []
+        self.roles_given: list[tuple[object, ...]] = []
 
     def become_leader(self, leader_epoch: int, *, node_id: int, replicas: tuple[int, ...], isr: tuple[int, ...],
                       maximal: tuple[int, ...]) -> None:
         self.leader_epoch = leader_epoch
-        self.told.append(("leads", isr, maximal))
+        self.roles_given.append(("leads", isr, maximal))
 
     def become_follower(self, leader_epoch: int, leader_id: int) -> None:
         self.leader_epoch = leader_epoch
-        self.told.append(("follows", leader_id))
+        self.roles_given.append(("follows", leader_id))
 
 
 class Bench:
@@ -41,7 +41,7 @@ class Bench:
         self.fetched.append(("end", leader_id))
 
     def watch(self, replica: FakeReplica) -> None:
-        replica.told.append(("watches",))
+        replica.roles_given.append(("watches",))
 
 
 def led_by(leader: int, leader_epoch: int) -> PartitionRegistration:
@@ -53,12 +53,12 @@ def test_a_proposal_counts_apart_from_what_is_committed() -> None:
     bench = Bench()
     bench.roles.lead(bench.replica, registration((1, 2)))
     assert bench.keeper.caught_up(KEY, 3)
-    bench.replica.told.clear()
+    bench.replica.roles_given.clear()
     bench.roles.lead(bench.replica, registration((1, 2)))
-    assert bench.replica.told == [("leads", (1, 2), (1, 2, 3)), ("watches",)]
+    assert bench.replica.roles_given == [("leads", (1, 2), (1, 2, 3)), ("watches",)]
 
 
-def test_who_is_followed_changes_with_the_leader_and_the_epoch() -> None:
+def test_the_followed_broker_changes_with_the_leader_and_the_epoch() -> None:
     bench = Bench()
     for leader, epoch in ((2, 1), (2, 1), (2, 2), (3, 3), (NO_LEADER, 4), (3, 5)):
         bench.roles.follow(bench.replica, led_by(leader, epoch))

@@ -157,7 +157,7 @@ def test_two_arrays_of_one_request() -> None:
 
 
 def test_three_levels_are_put_together_again() -> None:
-    asked, answered = assign_replicas_to_dirs_request, assign_replicas_to_dirs_response
+    sent, answered = assign_replicas_to_dirs_request, assign_replicas_to_dirs_response
     ids = [create_topics_response.CreatableTopicResult().topic_id.__class__(int=number + 200) for number in range(5)]
 
     def assigned(part: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
@@ -168,8 +168,8 @@ def test_three_levels_are_put_together_again() -> None:
 
     server = Server(assigned, later=True)
     request = AssignReplicasToDirsRequest(broker_id=3, directories=[
-        asked.DirectoryData(id=directory, topics=[asked.TopicData(topic_id=topic, partitions=[
-            asked.PartitionData(partition_index=index) for index in range(count)])
+        sent.DirectoryData(id=directory, topics=[sent.TopicData(topic_id=topic, partitions=[
+            sent.PartitionData(partition_index=index) for index in range(count)])
             for topic, count in zip(ids, (0, 1, 300, 7, 100), strict=True)]) for directory in ids[:2]])
     assert server.serve(request) == assigned(request)
     assert len(server.parts) > 3 and all(part.broker_id == 3 for part in server.parts)
@@ -177,7 +177,7 @@ def test_three_levels_are_put_together_again() -> None:
 
 @pytest.mark.parametrize("count", [3, 3000])
 def test_what_is_read_is_read_once(count: int) -> None:
-    asked, answered = offset_fetch_request, offset_fetch_response
+    sent, answered = offset_fetch_request, offset_fetch_response
 
     def fetched(part: OffsetFetchRequest) -> OffsetFetchResponse:
         return OffsetFetchResponse(groups=[answered.OffsetFetchResponseGroup(group_id=group.group_id, topics=[
@@ -187,9 +187,9 @@ def test_what_is_read_is_read_once(count: int) -> None:
 
     server = Server(fetched)
     answer = server.serve(OffsetFetchRequest(require_stable=True, groups=[
-        *[asked.OffsetFetchRequestGroup(group_id="all", topics=None)] * count,
-        *[asked.OffsetFetchRequestGroup(group_id="g", topics=[
-            asked.OffsetFetchRequestTopics(name="t", partition_indexes=[1, 2, *[3] * count])])] * 2]))
+        *[sent.OffsetFetchRequestGroup(group_id="all", topics=None)] * count,
+        *[sent.OffsetFetchRequestGroup(group_id="g", topics=[
+            sent.OffsetFetchRequestTopics(name="t", partition_indexes=[1, 2, *[3] * count])])] * 2]))
     assert [group.group_id for group in answer.groups] == ["all", "g"]
     assert [each.partition_index for each in answer.groups[1].topics[0].partitions] == [1, 2, 3]
     assert all(part.require_stable for part in server.parts)

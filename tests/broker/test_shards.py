@@ -164,7 +164,7 @@ def test_what_arms_itself_again_runs_once_in_a_tick() -> None:
     assert ran == [0, 1, 2]
 
 
-def test_who_serves() -> None:
+def test_serving_shards() -> None:
     world = World(3)
     with pytest.raises(RefusedError) as refused:
         world.shards.for_key("group", 0)

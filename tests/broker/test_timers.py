@@ -52,25 +52,25 @@ def test_what_is_armed_later_waits() -> None:
 def test_many_random_changes_agree_with_a_dictionary() -> None:
     rng = random.Random(7)
     timers = Timers()
-    twin: dict[tuple[str, ...], int] = {}
+    model: dict[tuple[str, ...], int] = {}
     now_ms = 0
     for _ in range(20_000):
         key = (str(rng.randrange(40)),)
         choice = rng.random()
         if choice < 0.7:
             deadline_ms = now_ms + rng.randrange(200)
-            timers.schedule(key, deadline_ms, lambda key=key: twin.pop(key))
-            twin[key] = deadline_ms
+            timers.schedule(key, deadline_ms, lambda key=key: model.pop(key))
+            model[key] = deadline_ms
         elif choice < 0.8:
             timers.cancel(key)
-            twin.pop(key, None)
+            model.pop(key, None)
         else:
             now_ms += rng.randrange(20)
-            due = sorted(deadline for deadline in twin.values() if deadline <= now_ms)
-            before = len(twin)
+            due = sorted(deadline for deadline in model.values() if deadline <= now_ms)
+            before = len(model)
             while (action := timers.take_due(now_ms, timers.armed)) is not None:
                 action()
-            assert before - len(twin) == len(due)
-        assert timers.deadline_ms == min(twin.values(), default=None)
-        assert len(timers) == len(twin)
+            assert before - len(model) == len(due)
+        assert timers.deadline_ms == min(model.values(), default=None)
+        assert len(timers) == len(model)
     assert len(timers._heap) < 64 + 3 * 40

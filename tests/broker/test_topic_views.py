@@ -30,7 +30,7 @@ CONTEXT = RequestContext(12, "client", "127.0.0.1", "PLAINTEXT", 0)
 NOW_MS = 1_000_000
 
 
-class Told:
+class View:
     """The part of a broker that `note_led` and the views need. Partition 0 of a topic has replicas on 1 and 2."""
 
     def __init__(self) -> None:
@@ -74,47 +74,47 @@ def fences(broker_id: int, epoch: int) -> BrokerRegistrationChangeRecord:
 
 
 def test_a_fenced_broker_that_led_a_moment_ago_is_still_listed() -> None:
-    told = Told()
-    told.apply(register(1, 10), register(2, 11), register(3, 12, fenced=True), *led_by(2))
-    assert told.listed(NOW_MS) == [1, 2]
-    told.apply(moves_to(1), fences(2, 11))
-    assert told.listed(NOW_MS) == [1, 2]
-    assert told.listed(NOW_MS + FENCED_LISTED_MS - 1) == [1, 2]
-    assert told.listed(NOW_MS + FENCED_LISTED_MS) == [1]
+    view = View()
+    view.apply(register(1, 10), register(2, 11), register(3, 12, fenced=True), *led_by(2))
+    assert view.listed(NOW_MS) == [1, 2]
+    view.apply(moves_to(1), fences(2, 11))
+    assert view.listed(NOW_MS) == [1, 2]
+    assert view.listed(NOW_MS + FENCED_LISTED_MS - 1) == [1, 2]
+    assert view.listed(NOW_MS + FENCED_LISTED_MS) == [1]
 
 
 def test_a_fenced_broker_that_led_nothing_is_not_listed() -> None:
-    told = Told()
-    told.apply(register(1, 10), register(2, 11), *led_by(1))
-    told.apply(fences(2, 11))
-    assert told.listed(NOW_MS) == [1]
+    view = View()
+    view.apply(register(1, 10), register(2, 11), *led_by(1))
+    view.apply(fences(2, 11))
+    assert view.listed(NOW_MS) == [1]
 
 
 def test_a_broker_that_stops_cleanly_is_listed_from_its_last_leadership_on() -> None:
-    told = Told()
-    told.apply(register(1, 10), register(2, 11), *led_by(2))
-    told.apply(moves_to(1))
-    told.apply(fences(2, 11), at_ms=NOW_MS + FENCED_LISTED_MS - 1)
-    assert told.listed(NOW_MS + FENCED_LISTED_MS - 1) == [1, 2]
-    assert told.listed(NOW_MS + FENCED_LISTED_MS) == [1]
+    view = View()
+    view.apply(register(1, 10), register(2, 11), *led_by(2))
+    view.apply(moves_to(1))
+    view.apply(fences(2, 11), at_ms=NOW_MS + FENCED_LISTED_MS - 1)
+    assert view.listed(NOW_MS + FENCED_LISTED_MS - 1) == [1, 2]
+    assert view.listed(NOW_MS + FENCED_LISTED_MS) == [1]
 
 
 def test_its_next_incarnation_is_listed_when_it_serves() -> None:
-    told = Told()
-    told.apply(register(1, 10), register(2, 11), *led_by(2))
-    told.apply(moves_to(1), fences(2, 11))
-    told.apply(register(2, 20, fenced=True))
-    assert told.listed(NOW_MS) == [1]
-    told.apply(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=20, fenced=-1))
-    assert told.listed(NOW_MS) == [1, 2]
+    view = View()
+    view.apply(register(1, 10), register(2, 11), *led_by(2))
+    view.apply(moves_to(1), fences(2, 11))
+    view.apply(register(2, 20, fenced=True))
+    assert view.listed(NOW_MS) == [1]
+    view.apply(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=20, fenced=-1))
+    assert view.listed(NOW_MS) == [1, 2]
 
 
 def test_clients_keep_an_address_while_nobody_may_serve() -> None:
-    told = Told()
-    told.apply(register(1, 10, fenced=True), register(2, 11, fenced=True))
-    assert told.listed(NOW_MS) == [1, 2]
-    told.apply(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=11, fenced=-1))
-    assert told.listed(NOW_MS) == [2]
+    view = View()
+    view.apply(register(1, 10, fenced=True), register(2, 11, fenced=True))
+    assert view.listed(NOW_MS) == [1, 2]
+    view.apply(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=11, fenced=-1))
+    assert view.listed(NOW_MS) == [2]
 
 
 def cluster(*, fenced: tuple[int, ...] = ()) -> MetadataImage:
@@ -132,8 +132,8 @@ def cluster(*, fenced: tuple[int, ...] = ()) -> MetadataImage:
     return delta.finish(0, 0, 0)
 
 
-def asked(handler: Callable[..., Any], request: Message, image: MetadataImage, ended: tuple[int, ...] = (),
-          version: int = 0) -> Any:
+def answer_of(handler: Callable[..., Any], request: Message, image: MetadataImage, ended: tuple[int, ...] = (),
+              version: int = 0) -> Any:
     """Return the answer of broker 1, which finds that the processes of these leaders have ended."""
     checked: list[list[int]] = []
 
@@ -154,10 +154,10 @@ def asked(handler: Callable[..., Any], request: Message, image: MetadataImage, e
 @pytest.mark.parametrize("ended", [(), (2,)])
 def test_no_answer_names_a_leader_whose_process_has_ended(ended: tuple[int, ...]) -> None:
     leads = (ErrorCode.NONE, 2, 4) if not ended else (ErrorCode.LEADER_NOT_AVAILABLE, -1, 4)
-    page = asked(describe_topic_partitions, DescribeTopicPartitionsRequest(), cluster(), ended)
+    page = answer_of(describe_topic_partitions, DescribeTopicPartitionsRequest(), cluster(), ended)
     assert [(each.error_code, each.leader_id, each.leader_epoch) for each in page.topics[0].partitions] == [
         (ErrorCode.NONE, 1, 4), leads]
-    found = asked(metadata, MetadataRequest(topics=None), cluster(), ended, version=12)
+    found = answer_of(metadata, MetadataRequest(topics=None), cluster(), ended, version=12)
     assert [(each.error_code, each.leader_id, each.leader_epoch) for each in found.topics[0].partitions] == [
         (ErrorCode.NONE, 1, 4), leads]
 
@@ -165,10 +165,10 @@ def test_no_answer_names_a_leader_whose_process_has_ended(ended: tuple[int, ...]
 def test_only_the_leaders_of_a_page_are_checked() -> None:
     """Partition 0 is on the first page, 1 on the second."""
     request = DescribeTopicPartitionsRequest(response_partition_limit=1)
-    first = asked(describe_topic_partitions, request, cluster(), (2,))
+    first = answer_of(describe_topic_partitions, request, cluster(), (2,))
     assert [each.error_code for each in first.topics[0].partitions] == [ErrorCode.NONE]
     request.cursor = Cursor(topic_name=first.next_cursor.topic_name, partition_index=first.next_cursor.partition_index)
-    second = asked(describe_topic_partitions, request, cluster(), (2,))
+    second = answer_of(describe_topic_partitions, request, cluster(), (2,))
     assert [each.error_code for each in second.topics[0].partitions] == [ErrorCode.LEADER_NOT_AVAILABLE]
     assert second.next_cursor is None
 
@@ -179,6 +179,6 @@ def test_only_the_leaders_of_a_page_are_checked() -> None:
 def test_the_broker_that_changes_are_sent_to_is_listed_and_runs(fenced: tuple[int, ...], ended: tuple[int, ...],
                                                                 named: int) -> None:
     image = cluster(fenced=fenced)
-    assert asked(metadata, MetadataRequest(topics=None), image, ended, version=12).controller_id == named
+    assert answer_of(metadata, MetadataRequest(topics=None), image, ended, version=12).controller_id == named
     if not ended:
-        assert asked(describe_cluster, DescribeClusterRequest(), image).controller_id == named
+        assert answer_of(describe_cluster, DescribeClusterRequest(), image).controller_id == named

@@ -76,8 +76,8 @@ class Tool:
         """Return exit code, output and complaints."""
         self.capsys.readouterr()
         code = run([*map(str, arguments), "--bootstrap", self.bootstrap])
-        told = self.capsys.readouterr()
-        return code, told.out, told.err
+        printed = self.capsys.readouterr()
+        return code, printed.out, printed.err
 
     def json(self, *arguments: object) -> list[dict[str, Any]]:
         """Return the objects that a command prints; it must succeed."""

@@ -69,8 +69,8 @@ def test_requests_that_are_refused_count_for_nothing(node: Started, capsys: pyte
     assert re.search(r"kraft: .*: [\d,]+ of [\d,]+ requests were refused \(MESSAGE_TOO_LARGE\)", complaints)
 
 
-def test_it_is_told_to_people_and_written_to_files(node: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                   capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_result_is_printed_and_written_to_files(node: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
     """The address comes from the environment; `kraft pipeline report` reads what --output writes."""
     monkeypatch.setenv("KRAFT_BOOTSTRAP", node.bootstrap)
     file = tmp_path / "a.json"
@@ -107,8 +107,8 @@ def test_a_node_beside_itself(node: Started, tmp_path: Path, capsys: pytest.Capt
 
 @pytest.mark.parametrize(("arguments", "option"), [(["ping"], "--pid"),
                                                    (["compare", "nobody:1", "nobody:1", "ping"], "--pid-b")])
-def test_a_process_that_is_not_there_is_told_before_any_load(arguments: list[str], option: str,
-                                                             capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_process_is_reported_before_any_load(arguments: list[str], option: str,
+                                                       capsys: pytest.CaptureFixture[str]) -> None:
     pid = int(Path("/proc/sys/kernel/pid_max").read_text()) + 1
     assert run(["bench", *arguments, option, str(pid)]) == 1
     assert capsys.readouterr() == ("", f"kraft: pid: there is no process {pid} on this machine\n")
@@ -165,7 +165,7 @@ def test_options_are_checked_before_any_load(option: str, value: object, says: s
     assert says in " ".join(complaint.split())
 
 
-def test_what_cannot_be_loaded_is_told(tool: Tool) -> None:
+def test_impossible_loads_are_reported(tool: Tool) -> None:
     code, out, complaint = tool.run("bench", "produce", *options("produce"), "--acks", 2)
     assert (code, out) == (1, "")
     assert complaint.startswith("kraft: acks: ")

@@ -108,11 +108,11 @@ def test_the_cause_is_said_within_seconds(node: NodeProcess, certificates: Path,
 
 def test_properties_that_are_of_no_use_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dead, = free_ports(1)
-    for text, code, told in ((f"acks=all\nbootstrap.servers=127.0.0.1:{dead}", 1, "without effect here: acks"),
-                             ("ssl.truststor.location=x", 1, "ssl.truststor.location: not supported"),
-                             ("a=\\u00", 1, "client config")):
+    for text, code, printed in ((f"acks=all\nbootstrap.servers=127.0.0.1:{dead}", 1, "without effect here: acks"),
+                                ("ssl.truststor.location=x", 1, "ssl.truststor.location: not supported"),
+                                ("a=\\u00", 1, "client config")):
         assert run(["topics", "list", "--client-config", properties(tmp_path, text)]) == code
-        assert told in capsys.readouterr().err
+        assert printed in capsys.readouterr().err
     assert run(["topics", "list", "--bootstrap", f"127.0.0.1:{dead}", "--client-config",
                 properties(tmp_path, "bootstrap.servers=127.0.0.1:1")]) == 1
     assert f":{dead}: cannot connect" in capsys.readouterr().err

@@ -22,10 +22,10 @@ def up(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], list[dict[st
                                stdout=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"})
     try:
         assert process.stdout
-        told = []
-        while not told or told[-1]["event"] != "ready":
-            told.append(json.loads(process.stdout.readline()))
-        yield process, told
+        printed = []
+        while not printed or printed[-1]["event"] != "ready":
+            printed.append(json.loads(process.stdout.readline()))
+        yield process, printed
     finally:
         process.kill()
         process.communicate(timeout=END_SECONDS)
@@ -40,8 +40,8 @@ def wait_for_ends(descriptors: list[int]) -> None:
 
 
 def test_up_and_up_again(tmp_path: Path) -> None:
-    with up("--nodes", 2, "--controllers", 1, "--data", tmp_path / "data") as (process, told):
-        *nodes, ready = told
+    with up("--nodes", 2, "--controllers", 1, "--data", tmp_path / "data") as (process, printed):
+        *nodes, ready = printed
         assert [(each["node_id"], each["roles"]) for each in nodes] == [
             (1, ["broker"]), (2, ["broker"]), (3001, ["controller"])]
         with Cluster(ready["bootstrap"]) as cluster:
@@ -65,7 +65,7 @@ def test_up_and_up_again(tmp_path: Path) -> None:
         wait_for_ends(running)      # no process is left, however the owner ended
 
 
-def test_a_wrong_setting_is_told() -> None:
+def test_a_wrong_setting_is_reported() -> None:
     code, out, complaints = refused("cluster", "up", "--nodes", 1, "--set", "num.partitions=many")
     assert (code, out) == (1, "")
     assert "num.partitions" in complaints

@@ -46,7 +46,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(name in text for name in ("dump", "stat", "verify"))
 
 
-def test_a_reader_that_goes_away(long_log: Path) -> None:
+def test_a_reader_that_disconnects(long_log: Path) -> None:
     with start("log", "dump", "--json", long_log) as process:
         assert process.stdout
         assert process.stderr
@@ -109,9 +109,9 @@ def test_an_error_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     made = PartitionMaker(tmp_path / "topic-0")
     (tmp_path / "log-start-offset-checkpoint").write_text("7\n")
     assert run(["log", "stat", str(made.directory)]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("kraft: ")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith("kraft: ")
+    assert printed.count("\n") == 1
 
 
 @pytest.mark.parametrize(("hidden", "command", "message"), [
@@ -142,5 +142,5 @@ def test_progress_is_for_terminals_and_long_work(monkeypatch: pytest.MonkeyPatch
     with progress_bar("reading", LONG_WORK_BYTES) as progress:
         progress(LONG_WORK_BYTES)
         print("a line")
-    told = capsys.readouterr()
-    assert "reading" in told.err and told.out == "a line\n"
+    printed = capsys.readouterr()
+    assert "reading" in printed.err and printed.out == "a line\n"

@@ -79,7 +79,7 @@ def test_a_record_is_handed_over_before_the_end_and_a_second_ctrl_c_does_not_wai
     assert target.flushes == 2
 
 
-def test_whoever_waits_hears_it_at_once_and_the_handler_is_put_back():
+def test_a_wait_is_interrupted_at_once_and_the_handler_is_restored():
     before = signal.getsignal(signal.SIGINT)
     with Interrupt() as interrupt:
         interrupt.allow(True)

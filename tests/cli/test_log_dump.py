@@ -136,16 +136,16 @@ def test_from_and_limit(maker: PartitionMaker, capsys: pytest.CaptureFixture[str
 
 
 def test_progress(maker: PartitionMaker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[int] = []
+    reported: list[int] = []
 
     @contextmanager
     def progress_bar(_what: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
-        yield told.append
-        assert sum(told) == total_bytes > 0
+        yield reported.append
+        assert sum(reported) == total_bytes > 0
 
     monkeypatch.setattr("kraft.cli.log.progress_bar", progress_bar)
     assert len(lines(capsys, "dump", maker.directory)) == 5
-    assert all(count >= 0 for count in told)
+    assert all(count >= 0 for count in reported)
 
 
 def test_the_log_start(maker: PartitionMaker, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,7 +192,7 @@ def test_an_owner_decides_what_is_seen(maker: PartitionMaker, capsys: pytest.Cap
     capsys.readouterr()
 
 
-def test_damage_is_told_and_not_shown(maker: PartitionMaker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damage_is_reported_and_not_shown(maker: PartitionMaker, capsys: pytest.CaptureFixture[str]) -> None:
     flip(maker.path(".log", 0), 80)
     assert run(["log", "dump", "--json", str(maker.directory)]) == 1
     shown = capsys.readouterr()
@@ -201,15 +201,15 @@ def test_damage_is_told_and_not_shown(maker: PartitionMaker, capsys: pytest.Capt
     assert "offsets 0 to 2 cannot be read" in shown.err
 
 
-def test_damaged_indexes_are_told(maker: PartitionMaker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_indexes_are_reported(maker: PartitionMaker, capsys: pytest.CaptureFixture[str]) -> None:
     maker.path(".timeindex", 0).unlink()
     maker.path(".snapshot").write_bytes(b"no snapshot")
     maker.append(".index", b"odd")
     assert run(["log", "dump", "--index", str(maker.directory)]) == 1
-    told = capsys.readouterr().err
-    assert f"{maker.path('.timeindex', 0).name}: missing" in told
-    assert f"{maker.path('.snapshot').name}: " in told
-    assert "not a whole number" in told
+    reported = capsys.readouterr().err
+    assert f"{maker.path('.timeindex', 0).name}: missing" in reported
+    assert f"{maker.path('.snapshot').name}: " in reported
+    assert "not a whole number" in reported
 
 
 def test_statistics(maker: PartitionMaker, capsys: pytest.CaptureFixture[str]) -> None:

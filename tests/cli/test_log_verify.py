@@ -184,7 +184,7 @@ def test_a_batch_at_a_wrong_place(maker: PartitionMaker) -> None:
     assert places(maker.directory) == [(log.name, len(first), 10)]
 
 
-def test_a_segment_that_goes_away(maker: PartitionMaker) -> None:
+def test_a_segment_that_is_deleted(maker: PartitionMaker) -> None:
     partition = Partition(maker.directory)
     for path in maker.directory.glob(f"{0:020d}.*"):
         path.unlink()
@@ -193,7 +193,7 @@ def test_a_segment_that_goes_away(maker: PartitionMaker) -> None:
     assert (examination.figures.segments, examination.figures.removed_segments) == (2, 1)
 
 
-def test_a_write_in_progress_is_looked_at_again(maker: PartitionMaker) -> None:
+def test_a_write_in_progress_is_read_again(maker: PartitionMaker) -> None:
     log = maker.path(".log")
     data = log.read_bytes()
     log.write_bytes(data[:-30])

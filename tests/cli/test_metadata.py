@@ -29,8 +29,8 @@ class Shell:
     def run(self, *arguments: object) -> tuple[int, str, str]:
         self.capsys.readouterr()
         code = run([str(each) for each in ("metadata", *arguments, *self.source)])
-        told = self.capsys.readouterr()
-        return code, told.out, told.err
+        printed = self.capsys.readouterr()
+        return code, printed.out, printed.err
 
     def cat(self, *arguments: object) -> Any:
         code, out, complaints = self.run("cat", *arguments, "--json")
@@ -106,8 +106,8 @@ def test_live_and_its_files(kraft_cluster: LocalCluster, capsys: pytest.CaptureF
     assert set(found["topics"]) == {"m1"}
     assert sorted(found["topics"]["m1"]["1"]["replicas"]) == [1, 2]
     assert found["configs"]["topic"] == {"m1": {"retention.ms": "1234"}}
-    asked_of_a_controller = Shell(["--bootstrap", kraft_cluster.controller_bootstrap], capsys).cat("/topics")
-    assert asked_of_a_controller == found["topics"]
+    from_a_controller = Shell(["--bootstrap", kraft_cluster.controller_bootstrap], capsys).cat("/topics")
+    assert from_a_controller == found["topics"]
     controller = next(iter(kraft_cluster.controllers.values()))
     files = Shell(["--data", controller.directory], capsys)
     assert files.cat("/", "--as-of", found["image"]["offset"]) == found

@@ -130,7 +130,7 @@ def test_drain_and_decommission(tool: Tool, kraft_cluster: LocalCluster) -> None
     assert "the cluster has none" in tool.run("brokers", "drain", 77)[2]
 
 
-def test_a_voter_without_whom_nothing_is_committed_stays(tool: Tool, kraft_cluster: LocalCluster) -> None:
+def test_a_voter_that_the_majority_needs_is_not_removed(tool: Tool, kraft_cluster: LocalCluster) -> None:
     [status] = tool.json("quorum", "status")
     dead, needed = (each for each in status["voters"] if each != status["leader"])
     kraft_cluster.brokers[dead].kill()

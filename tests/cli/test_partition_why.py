@@ -29,7 +29,7 @@ from kraft.protocol.messages.partition_record import PartitionRecord
 from kraft.protocol.messages.register_broker_record import RegisterBrokerRecord
 from kraft.protocol.messages.topic_record import TopicRecord
 from kraft.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
-from kraft.recorder.brokers import fencings, heard
+from kraft.recorder.brokers import fencings, speaking_brokers
 from kraft.recorder.entry import Entry
 from kraft.recorder.ring import CAPACITY
 from kraft.recorder.why import Situation
@@ -52,7 +52,7 @@ def story(*records: object, causes: Mapping[tuple[int, int], str] | None = None)
     first = (TopicRecord(name="t", topic_id=TOPIC_ID),
              PartitionRecord(topic_id=TOPIC_ID, partition_id=0, replicas=[1, 2, 3], isr=[1, 2, 3], leader=1))
     for time_ms, record in enumerate((*first, *records), 1_700_000_000_000):
-        found.heard(time_ms, record)
+        found.apply(time_ms, record)
     return found
 
 
@@ -141,7 +141,7 @@ def test_causes(records: list[object], because: str) -> None:
 def test_the_cause_may_follow_in_the_same_batch(records: list[object], because: str) -> None:
     found = story(registered(1, 40), unfenced(1))
     for record in (change(2, isr=[2, 3]), *records):
-        found.heard(LATER_MS, record)
+        found.apply(LATER_MS, record)
     assert found.because == because
 
 
@@ -152,17 +152,17 @@ def test_a_directory_that_failed_earlier_is_no_cause() -> None:
     assert story(lost, fenced(1), change(2)).because == "broker 1 was fenced"
 
 
-def test_the_flight_recorder_tells_why_a_broker_was_fenced() -> None:
+def test_the_flight_recorder_names_the_cause_of_a_fencing() -> None:
     because = "its connection to the controller was closed, and its address refuses connections"
     entries = [Entry(LATER_MS, 3001, 7, "fences", {"broker": 1, "because": because}),
                Entry(LATER_MS, 3001, 8, "commits", {"hw": 70})]
     found = story(causes=fencings(entries))
     for record in (change(2, isr=[2, 3]), fenced(1)):
-        found.heard(LATER_MS, record)
+        found.apply(LATER_MS, record)
     assert found.because == f"broker 1 was fenced ({because})"
     later = story(causes=fencings(entries))
     for record in (change(2, isr=[2, 3]), fenced(1)):
-        later.heard(LATER_MS + 1, record)
+        later.apply(LATER_MS + 1, record)
     assert later.because == "broker 1 was fenced", "that was another time"
 
 
@@ -172,26 +172,26 @@ def test_a_story_that_begins_with_a_snapshot() -> None:
     found.starts(image)
     assert (found.leader, found.because, found.last_known) == (1, "", (3,))
     for record in (change(2), registered(1, 40)):
-        found.heard(LATER_MS, record)
+        found.apply(LATER_MS, record)
     assert found.because == "the metadata log does not say why", "it is the process that the snapshot knows"
 
 
 def test_sentences() -> None:
     assert about_leader(story()).text == (
         "Broker 1 leads t/0 since 2023-11-14 22:13:20.001: the topic was created with it as the preferred replica.")
-    gone = about_leader(story(change(-2, isr=[], eligible_leader_replicas=[3]), fenced(1), change(-1)))
-    assert not gone.is_well
-    assert "One of those that have every acknowledged record has to come back (eligible are 3);" in gone.text
+    without_leader = about_leader(story(change(-2, isr=[], eligible_leader_replicas=[3]), fenced(1), change(-1)))
+    assert not without_leader.is_well
+    assert "One of those that have every acknowledged record has to come back (eligible are 3);" in without_leader.text
     assert "(in sync last: 1);" in about_leader(story(change(-2, isr=[1]), fenced(1), change(-1))).text
-    assert "Nobody is known to have every acknowledged record; who led last: 1;" in about_leader(
+    assert "No replica is known to have every acknowledged record; last leader:  1;" in about_leader(
         story(change(-1, isr=[], last_known_elr=[1]))).text
     assert about_replica(Replica(2, None, 700, 1500), 1).text == (
         "Broker 2 is not in sync: its log has 700 B of the leader's 1.5 kB; it is up, and catches up or cannot reach "
         "its leader.")
     throttled = about_replica(Replica(2, None, 700, 1500, 10_000), 1)
     assert throttled.text.endswith("catches up, at 10.0 kB/s by its throttle.")
-    assert about_replica(Replica(2, None, 700), 1).text.endswith("cannot be told, for its leader does not answer.")
-    assert about_replica(Replica(2, None, 700, 700), 1).text.endswith("who has not yet taken it in.")
+    assert about_replica(Replica(2, None, 700), 1).text.endswith("is unknown, because its leader does not answer.")
+    assert about_replica(Replica(2, None, 700, 700), 1).text.endswith("which has not yet added it to the ISR.")
     assert about_isr(story(), 2, 3) == []
     [few] = about_isr(story(change(-2, isr=[1])), 2, 3)
     assert few.text == "In sync: 1; 2 are needed for acks=all (min.insync.replicas), so such requests are refused."
@@ -207,24 +207,25 @@ def test_sentences() -> None:
     ({"in_controlled_shutdown": True}, None, None, "it is being stopped"),
     ({"log_dirs": (UUID(int=7),)}, None, None, "the log directory of its replica failed"),
     ({"fenced": True}, None, None,
-     "it is fenced, because no controller hears from it or it has not caught up with the metadata log"),
+     "it is fenced, because it reaches no controller or has not caught up with the metadata log"),
     ({"fenced": True}, Left(FENCED), None,
-     "it is fenced, because no controller hears from it or it has not caught up with the metadata log"),
+     "it is fenced, because it reaches no controller or has not caught up with the metadata log"),
     ({"fenced": True}, Left(FENCED, "it was silent"), None, "it is fenced: it was silent"),
     ({"fenced": True}, Left(STOPPED), None, "it is fenced: it was being stopped"),
-    ({"fenced": True}, Left(FENCED, "it was silent"), {"heard_ms": 300, "replayed": 39},
-     ("it is fenced: the controller heard from it 0.3 s ago, but it has replayed the metadata log to 39, not to 40, "
+    ({"fenced": True}, Left(FENCED, "it was silent"), {"contact_ms": 300, "replayed": 39},
+     ("it is fenced: its last contact with the controller was 0.3 s ago, but it has replayed the metadata log to 39, "
+      "not to 40, "
       "where it registered")),
-    ({"fenced": True}, None, {"heard_ms": 300, "replayed": 40},
-     "it is fenced: the controller heard from it 0.3 s ago, but it has not asked to take part"),
+    ({"fenced": True}, None, {"contact_ms": 300, "replayed": 40},
+     "it is fenced: its last contact with the controller was 0.3 s ago, but it has not requested to be unfenced"),
 ])
 def test_why_a_broker_may_be_in_no_isr(registered_as: dict[str, Any] | None, left: Left | None,
                                        speaks: dict[str, int] | None, trouble: str | None) -> None:
     image = image_with(*([] if registered_as is None else [member(2, **registered_as)]))
-    told = PartitionStory("t", 0, left={} if left is None else {2: left})
+    known_story = PartitionStory("t", 0, left={} if left is None else {2: left})
     known = image.partition("t", 0)
     assert known is not None
-    assert trouble_of(2, image, known, told, {} if speaks is None else {2: speaks}) == trouble
+    assert trouble_of(2, image, known, known_story, {} if speaks is None else {2: speaks}) == trouble
 
 
 def test_a_replica_whose_log_could_not_be_opened() -> None:
@@ -235,17 +236,17 @@ def test_a_replica_whose_log_could_not_be_opened() -> None:
         "the log of its replica could not be opened there; what the node logs has the cause")
 
 
-def test_whom_the_active_controller_hears_of() -> None:
+def test_brokers_that_contact_the_active_controller() -> None:
     """The latest report counts: another controller may have been active before."""
     def state(node: int, epoch: int, **more: object) -> Entry:
         return Entry(epoch, node, 1, "state", {"role": "Leader", "epoch": epoch, "voters": [], **more})
 
-    speaking = {"broker": 2, "heard_ms": 300, "replayed": 39}
-    before = {"broker": 1, "heard_ms": 1, "replayed": 1}
+    speaking = {"broker": 2, "contact_ms": 300, "replayed": 39}
+    before = {"broker": 1, "contact_ms": 1, "replayed": 1}
     entries = [state(3001, 4, brokers=[before]), state(3002, 5, brokers=[speaking])]
-    assert heard(Situation(entries)) == {2: speaking}
-    assert heard(Situation([])) == {}
-    assert heard(Situation([state(3001, 4)])) == {}
+    assert speaking_brokers(Situation(entries)) == {2: speaking}
+    assert speaking_brokers(Situation([])) == {}
+    assert speaking_brokers(Situation([state(3001, 4)])) == {}
 
 
 @pytest.mark.kraft_cluster(brokers=2, controllers=1)
@@ -273,13 +274,13 @@ def test_a_cluster(kraft_cluster: LocalCluster, capsys: pytest.CaptureFixture[st
     assert tool.run("why", "none/0")[0] == 1
     assert tool.run("why", "y1") == (1, out, ""), "a topic stands for all of its partitions"
     assert tool.run("why", "none")[0] == 1
-    spoke = heard(Situation(find((), tool.bootstrap, 10.0, CAPACITY).entries))
+    spoke = speaking_brokers(Situation(find((), tool.bootstrap, 10.0, CAPACITY).entries))
     assert set(spoke) == {other.node_id}
-    assert 0 <= spoke[other.node_id]["heard_ms"] < 9_000
+    assert 0 <= spoke[other.node_id]["contact_ms"] < 9_000
     controller, = kraft_cluster.controllers.values()
     capsys.readouterr()
     assert run(["why", "y1/0", str(controller.directory)]) == 0
-    assert capsys.readouterr().out == f"{said[0]}\n", "its files tell the same"
+    assert capsys.readouterr().out == f"{said[0]}\n", "its files give the same answer"
     assert run(["why", "y1", str(controller.directory)]) == 0
     assert capsys.readouterr().out == f"{said[0]}\n"
     run(["why", "y3", str(controller.directory)])
@@ -288,7 +289,7 @@ def test_a_cluster(kraft_cluster: LocalCluster, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.kraft_cluster(brokers=2, controllers=1, settings={"replica.lag.time.max.ms": "500"})
-def test_who_cannot_reach_the_leader_lacks_what_it_does_not_know_of(
+def test_a_replica_that_cannot_reach_its_leader_lacks_records(
     kraft_cluster: LocalCluster, capsys: pytest.CaptureFixture[str],
 ) -> None:
     tool = Tool(kraft_cluster.bootstrap, capsys)

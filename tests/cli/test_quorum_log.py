@@ -43,11 +43,11 @@ def agree(theirs: Any, ours: Any) -> bool:
 
 def check(found: list[dict[str, Any]], right: dict[int, dict[str, Any]]) -> None:
     for each in found:
-        told = right[each["offset"]]
-        assert each["epoch"] == told["epoch"]
-        assert each["control"] is ("control" in told)
-        assert folded(each["type"]) == folded(told.get("control") or told["type"])
-        assert agree(told["data"], each["data"]), (told, each)
+        known = right[each["offset"]]
+        assert each["epoch"] == known["epoch"]
+        assert each["control"] is ("control" in known)
+        assert folded(each["type"]) == folded(known.get("control") or known["type"])
+        assert agree(known["data"], each["data"]), (known, each)
 
 
 @needs_golden
@@ -81,7 +81,7 @@ def test_kafkas_snapshot_and_a_part_of_a_log(capsys: pytest.CaptureFixture[str])
 
 
 @needs_golden
-def test_damage_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damage_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = golden("quorum", "dynamic", "node-1", LOG)
     data = bytearray((source / f"{0:020d}.log").read_bytes())
     data[2000] ^= 0xFF

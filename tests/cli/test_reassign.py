@@ -109,7 +109,7 @@ def test_status_and_watch(begin: Callable[..., Move], monkeypatch: pytest.Monkey
         move.tool.json("topics", "reassign", "start", move.plan, "--no-wait", "--throttle", bound)
         move.await_rate(bound)
         [moving] = move.tool.json("topics", "reassign", "status", move.plan)
-        assert (moving["state"], moving["throttle_bytes"]) == ("moving", bound), "it was bounded anew while it moved"
+        assert (moving["state"], moving["throttle_bytes"]) == ("moving", bound), "its bound was changed while it moved"
 
     def copied_more() -> None:
         before = move.done_bytes()
@@ -125,11 +125,11 @@ def test_status_and_watch(begin: Callable[..., Move], monkeypatch: pytest.Monkey
     assert any(move.throttles())
     looked = []
 
-    def hurry() -> None:
+    def send_now() -> None:
         looked.append(move.done_bytes())
         move.set_rate(1_000_000_000)
 
-    meanwhile(monkeypatch, hurry)
+    meanwhile(monkeypatch, send_now)
     code, out, _ = move.tool.run("topics", "reassign", "status", move.plan, "--watch")
     assert code == 0
     assert looked, "it was still under way"

@@ -50,6 +50,6 @@ def test_a_header_name_of_any_bytes(name: bytes, value: bytes | None) -> None:
     (b'{"key": {"base64": "?"}}', "key is no base64"), (b'{"headers": [["a"]]}', "headers is no list"),
     (b'{"headers": {"a": "b"}}', "headers is no list"), (b'{"timestamp": "x"}', "timestamp is no whole number"),
 ])
-def test_what_is_wrong_is_told(line: bytes, told: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=told):
+def test_wrong_lines_are_reported(line: bytes, printed: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=printed):
         read_line(line, JSON)

@@ -55,7 +55,7 @@ def test_lines_in_and_out(pipe: Pipe, tool: Tool) -> None:
     assert (code, out) == (0, f"{first['key']}={first['value']}\n")
 
 
-def test_a_group_goes_on_where_it_was(pipe: Pipe, tool: Tool) -> None:
+def test_a_group_continues_where_it_was(pipe: Pipe, tool: Tool) -> None:
     tool.json("topics", "create", "r2")
     pipe.run("produce", "r2", given="one\ntwo\nthree\n")
     assert pipe.run("consume", "r2", "--group", "g2", "--limit", 2) == (0, "one\ntwo\n", "")
@@ -105,7 +105,7 @@ def test_a_group_with_members_is_left_alone(pipe: Pipe, tool: Tool) -> None:
         reading.terminate()
 
 
-def test_a_cluster_that_goes_away_is_told(tmp_path: Path) -> None:
+def test_a_cluster_that_stops_is_reported(tmp_path: Path) -> None:
     with running(tmp_path / "data") as node:
         Pipe(node).run("produce", "r7", given="here\n")
         with subprocess.Popen(command("consume", "r7", "--bootstrap", node.bootstrap), cwd=ROOT, text=True,

@@ -53,7 +53,7 @@ def listeners(config: NodeConfig) -> list[str]:
     return [str(each) for each in config.listeners]
 
 
-def test_a_kips_name_stands_for_the_released_one(tmp_path: Path) -> None:
+def test_a_name_of_a_kip_means_the_released_one(tmp_path: Path) -> None:
     """`--set` wins under either name, whichever of them the file has."""
     file = tmp_path / "server.properties"
     for written, set_ in (("node.id", "controller.id"), ("controller.id", "node.id")):
@@ -104,14 +104,14 @@ def test_broker_without_a_controller_has_no_controller_listener() -> None:
     ([], "9092", "--listen: '9092' is not host:port"),
     (["process.roles=controller"], "127.0.0.1:5", "PLAINTEXT://127.0.0.1:5 is a broker's, but process.roles has none"),
 ])
-def test_what_is_wrong_is_named(assignments: list[str], listen: str | None, told: str) -> None:
+def test_what_is_wrong_is_named(assignments: list[str], listen: str | None, printed: str) -> None:
     with pytest.raises(InvalidConfigError) as refusal:
         server_config(None, None, listen, assignments)
-    assert told in str(refusal.value)
+    assert printed in str(refusal.value)
 
 
-def test_a_node_starts_stops_and_goes_on(tmp_path: Path, kafkas_file: Path,
-                                         capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_node_starts_stops_and_continues(tmp_path: Path, kafkas_file: Path,
+                                           capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data"
     kafkas_file.write_text(KAFKAS_FILE.replace("CONTROLLER://:9093", "CONTROLLER://:0"))
     with running(data, "--config", kafkas_file, "--set", "node.id=5") as node:
@@ -142,8 +142,8 @@ def test_a_node_starts_stops_and_goes_on(tmp_path: Path, kafkas_file: Path,
 
 def test_the_log_states_what_happens(tmp_path: Path) -> None:
     with running(tmp_path / "data", "--log-level", "info", "--log-format", "json") as node:
-        code, told = node.stop()
-    lines = [json.loads(line) for line in told.splitlines()]
+        code, printed = node.stop()
+    lines = [json.loads(line) for line in printed.splitlines()]
     assert code == 0
     assert any(line["logger"] == "kraft.runtime.server" and "accepting" in line["message"] for line in lines)
 
@@ -171,11 +171,11 @@ def test_settings_are_checked_without_a_start(tmp_path: Path, capsys: pytest.Cap
     file = tmp_path / "server.properties"
     file.write_text("zookeeper.connect=h:2181\nnum.partitons=3\nnum.io.threads=8\n")
     assert run(["server", "check", f"--config={file}"]) == 0
-    told = capsys.readouterr().out
-    assert "warning: zookeeper.connect: this is a KRaft node: there is no ZooKeeper (ignored)" in told
-    assert "did you mean num.partitions? (ignored)" in told
-    assert "num.io.threads: accepted without effect" in told
-    assert told.endswith("3 warnings\n")
+    printed = capsys.readouterr().out
+    assert "warning: zookeeper.connect: this is a KRaft node: there is no ZooKeeper (ignored)" in printed
+    assert "did you mean num.partitions? (ignored)" in printed
+    assert "num.io.threads: accepted without effect" in printed
+    assert printed.endswith("3 warnings\n")
     assert run(["server", "check", f"--config={file}", "--strict"]) == 1
     capsys.readouterr()
     file.write_text("num.partitions=3\n")

@@ -19,11 +19,11 @@ def short(seed: int) -> Outcome:
     return simulate(seed, options_of(seed).where(fault_seconds=1))
 
 
-def test_one_run_is_traced_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_run_is_traced_and_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", "--seed", "7", "--options", CALM, "--trace"]) == 0
-    told = capsys.readouterr().out
-    assert "becomes role=Leader" in told
-    assert "all invariants held" in told
+    printed = capsys.readouterr().out
+    assert "becomes role=Leader" in printed
+    assert "all invariants held" in printed
 
 
 def test_one_run_has_a_time_line(tmp_path: Path) -> None:
@@ -69,33 +69,33 @@ def test_as_many_runs_as_fit_are_made(jobs: str, tmp_path: Path, capsys: pytest.
     assert list(clock) == []
 
 
-def test_figures_are_told_as_json_and_nothing_else_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_figures_are_printed_as_json_only(capsys: pytest.CaptureFixture[str]) -> None:
     """Text for people goes to standard error."""
-    def told(*arguments: str) -> list[dict[str, Any]]:
+    def printed(*arguments: str) -> list[dict[str, Any]]:
         assert run(["simulate", *arguments, "--json"]) == 0
         return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
-    [one] = told("--seed", "7", "--options", CALM, "--trace")
+    [one] = printed("--seed", "7", "--options", CALM, "--trace")
     assert (one["runs"], one["violations"]) == (1, [])
-    [many] = told("--seeds", "1..2")
+    [many] = printed("--seeds", "1..2")
     assert (many["runs"], many["violations"]) == (2, [])
-    assert [each["found"] for each in told("--mutants", "--mutant", "no-pre-vote", "--seeds", "0..5")] == [True]
-    assert [each["model"] for each in told("--exhaustive", "--model", "elections", "--depth", "2")] == ["elections"]
+    assert [each["found"] for each in printed("--mutants", "--mutant", "no-pre-vote", "--seeds", "0..5")] == [True]
+    assert [each["model"] for each in printed("--exhaustive", "--model", "elections", "--depth", "2")] == ["elections"]
 
 
 def test_a_violation_ends_with_1_and_is_shrunk(capsys: pytest.CaptureFixture[str]) -> None:
     with planted(MUTANTS["no-pre-vote"]):
         assert run(["simulate", "--seed", "0", "--options", CALM, "--shrink"]) == 1
-    told = capsys.readouterr().out
-    assert "violation: NoEpochWithoutConsent" in told
-    assert "smallest: kraft simulate --seed" in told
+    printed = capsys.readouterr().out
+    assert "violation: NoEpochWithoutConsent" in printed
+    assert "smallest: kraft simulate --seed" in printed
 
 
 def test_a_mutant_is_hunted(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", "--mutants", "--mutant", "no-pre-vote", "--seeds", "0..5"]) == 0
-    told = capsys.readouterr().out
-    assert "1 of 1 mutants found" in told
-    assert f"23 is not hunted: {NOT_HERE[23]}" in told
+    printed = capsys.readouterr().out
+    assert "1 of 1 mutants found" in printed
+    assert f"23 is not hunted: {NOT_HERE[23]}" in printed
 
 
 def test_a_small_quorum_is_explored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,6 +116,6 @@ def test_a_small_quorum_is_explored(tmp_path: Path, capsys: pytest.CaptureFixtur
     [], ["--seeds", "5..3"], ["--seeds", "x"], ["--seed", "1", "--options", "nothing=1"],
     ["--mutants", "--mutant", "nobody"], ["--exhaustive", "--replay", "-"], ["--exhaustive", "--model", "nothing"],
 ])
-def test_wrong_usage_is_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_reported(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", *arguments]) == 2
     assert "Error" in capsys.readouterr().err

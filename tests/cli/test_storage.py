@@ -12,7 +12,7 @@ from kraft.metadata.snapshot import decode_snapshot
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, list[dict[str, Any]], str]:
+def run_storage(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, list[dict[str, Any]], str]:
     code = run(["storage", *map(str, arguments), "--json"])
     printed = capsys.readouterr()
     return code, [json.loads(line) for line in printed.out.splitlines()], printed.err
@@ -20,25 +20,25 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, l
 
 def test_formatted_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "a" / "data"
-    code, before, _ = told(capsys, "info", "--data", data)
+    code, before, _ = run_storage(capsys, "info", "--data", data)
     assert (code, before[0]["formatted"]) == (1, False)
-    code, made, _ = told(capsys, "format", "--data", data, "--cluster-id", CLUSTER_ID, "--set", "node.id=3",
-                         "--feature", "transaction.version=1")
+    code, made, _ = run_storage(capsys, "format", "--data", data, "--cluster-id", CLUSTER_ID, "--set", "node.id=3",
+                                "--feature", "transaction.version=1")
     assert code == 0
     assert made[0] | {"directory_id": None, "snapshots": [], "features": {}} == {
         "directory": str(data), "formatted": True, "problem": None, "node_id": 3, "cluster_id": CLUSTER_ID,
         "directory_id": None, "holds_metadata_log": True, "features": {}, "snapshots": [], "partitions": 0,
         "strays": []}
     assert made[0]["features"]["transaction.version"] == 1
-    assert told(capsys, "info", "--data", data) == (0, made, "")
-    assert told(capsys, "format", "--data", data, "--set", "node.id=3") == (
+    assert run_storage(capsys, "info", "--data", data) == (0, made, "")
+    assert run_storage(capsys, "format", "--data", data, "--set", "node.id=3") == (
         0, made, "every directory is formatted already: nothing was done there\n")
-    assert told(capsys, "format", "--data", data, "--set", "node.id=3", "-g") == (0, made, "")
+    assert run_storage(capsys, "format", "--data", data, "--set", "node.id=3", "-g") == (0, made, "")
 
 
 def test_what_is_anothers_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told(capsys, "format", "--data", tmp_path, "--cluster-id", CLUSTER_ID)
-    code, made, complaint = told(capsys, "format", "--data", tmp_path, "--set", "node.id=4")
+    run_storage(capsys, "format", "--data", tmp_path, "--cluster-id", CLUSTER_ID)
+    code, made, complaint = run_storage(capsys, "format", "--data", tmp_path, "--set", "node.id=4")
     assert (code, made) == (1, [])
     assert complaint == (f"kraft: {tmp_path}: it is formatted for node 1 of cluster {CLUSTER_ID}, "
                          f"not for node 4 of {CLUSTER_ID}\n")
@@ -47,7 +47,7 @@ def test_what_is_anothers_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_several_directories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directories = [tmp_path / name for name in "ab"]
     setting = f"log.dirs={','.join(map(str, directories))}"
-    code, made, _ = told(capsys, "format", "--set", setting)
+    code, made, _ = run_storage(capsys, "format", "--set", setting)
     assert code == 0
     assert [row["directory"] for row in made] == list(map(str, directories))
     assert [row["holds_metadata_log"] for row in made] == [True, False]
@@ -65,9 +65,9 @@ def test_several_directories(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 ])
 def test_wrong_levels(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, ...],
                       complaint: str) -> None:
-    code, made, told_text = told(capsys, "format", "--data", tmp_path / "data", *option)
+    code, made, output = run_storage(capsys, "format", "--data", tmp_path / "data", *option)
     assert (code, made) == (1, [])
-    assert complaint in told_text
+    assert complaint in output
     assert not (tmp_path / "data").exists()
 
 
@@ -90,13 +90,13 @@ def voters_of(directory: Path) -> list[int]:
 ])
 def test_first_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...],
                       voters: list[int]) -> None:
-    code, made, complaint = told(capsys, "format", "--data", tmp_path, *CONTROLLER, *options)
+    code, made, complaint = run_storage(capsys, "format", "--data", tmp_path, *CONTROLLER, *options)
     assert (code, complaint) == (0, "")
     assert voters_of(tmp_path) == voters
     if "--initial-controllers" in options:
         assert made[0]["directory_id"] == "A1AAAAAAAAAAAAAAAAAAAw"
         assert made[0]["cluster_id"] is None, "their first leader makes it"
-        again, _, complaint = told(capsys, "format", "--data", tmp_path, *CONTROLLER, *options, "-t", CLUSTER_ID)
+        again, _, complaint = run_storage(capsys, "format", "--data", tmp_path, *CONTROLLER, *options, "-t", CLUSTER_ID)
         assert again == 1
         assert f"not for node 1 of {CLUSTER_ID}" in complaint
 
@@ -105,7 +105,7 @@ def test_the_first_voter_is_where_others_reach_it(tmp_path: Path, capsys: pytest
     listeners = ("--set", "process.roles=controller", "--set", "controller.listener.names=C", "--set",
                  "listeners=C://0.0.0.0:9093", "--set", "listener.security.protocol.map=C:PLAINTEXT", "-s")
     for name, more, host in (("a", (), "127.0.0.1"), ("b", ("--set", "advertised.listeners=C://here:9099"), "here")):
-        assert told(capsys, "format", "--data", tmp_path / name, *listeners, *more)[0] == 0
+        assert run_storage(capsys, "format", "--data", tmp_path / name, *listeners, *more)[0] == 0
         file = tmp_path / name / "__cluster_metadata-0" / f"{0:020d}-{0:010d}.checkpoint"
         voters = decode_snapshot(file.read_bytes()).quorum.voters
         assert voters is not None
@@ -113,18 +113,18 @@ def test_the_first_voter_is_where_others_reach_it(tmp_path: Path, capsys: pytest
 
 
 def test_a_cluster_id_is_an_id(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, made, complaint = told(capsys, "format", "--data", tmp_path, "-t", "abc")
+    code, made, complaint = run_storage(capsys, "format", "--data", tmp_path, "-t", "abc")
     assert (code, made) == (1, [])
     assert "--cluster-id: 'abc' is not 22 characters of base64url" in complaint
     assert run(["storage", "random-uuid"]) == 0
     file = tmp_path / "server.properties"
     file.write_text(f"node.id=1\nlog.dirs={tmp_path / 'data'}\n")
     cluster_id = capsys.readouterr().out.strip()
-    code, made, _ = told(capsys, "format", "-c", file, "-t", cluster_id, "-f", "group.version=0", "-s", "-g")
+    code, made, _ = run_storage(capsys, "format", "-c", file, "-t", cluster_id, "-f", "group.version=0", "-s", "-g")
     assert (code, made[0]["cluster_id"]) == (0, cluster_id)
     assert "group.version" not in made[0]["features"]
     for version in ("25", "4.0-IV3", "4.0"):
-        _, made, _ = told(capsys, "format", "--data", tmp_path / version, "-r", version)
+        _, made, _ = run_storage(capsys, "format", "--data", tmp_path / version, "-r", version)
         assert made[0]["features"]["metadata.version"] == 25
 
 
@@ -143,7 +143,7 @@ def test_a_cluster_id_is_an_id(tmp_path: Path, capsys: pytest.CaptureFixture[str
 ])
 def test_wrong_first_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...],
                             why: str) -> None:
-    code, made, complaint = told(capsys, "format", "--data", tmp_path / "data", *options)
+    code, made, complaint = run_storage(capsys, "format", "--data", tmp_path / "data", *options)
     assert (code, made) == (1, [])
     assert why in complaint
     assert not (tmp_path / "data").exists()

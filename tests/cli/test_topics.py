@@ -29,7 +29,7 @@ def test_more_partitions(tool: Tool) -> None:
     assert complaint.endswith("(INVALID_PARTITIONS)\n")
 
 
-def test_refusals_are_told_and_the_rest_is_done(tool: Tool) -> None:
+def test_refusals_are_reported_and_the_rest_is_done(tool: Tool) -> None:
     tool.json("topics", "create", "here")
     code, out, complaint = tool.run("topics", "create", "here", "there", "not/allowed")
     assert (code, out) == (1, "there: created\n")

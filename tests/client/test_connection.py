@@ -51,7 +51,7 @@ def peer(answers: Sequence[bytes]) -> Iterator[int]:
                 for each in (versions(FETCH), *answers):
                     asked.read(int.from_bytes(asked.read(4), "big"))
                     client.sendall(len(each).to_bytes(4, "big") + each)
-                asked.read()
+                received.read()
 
         thread = threading.Thread(target=serve)
         thread.start()

@@ -23,7 +23,7 @@ def test_what_is_even_stays() -> None:
     assert changes({("t", 0): [1, 2]}, {("t", 0): [1, 2]}) == {}
 
 
-def test_a_broker_that_goes_gives_everything_away_and_others_nothing() -> None:
+def test_a_stopping_broker_gives_up_every_leadership_and_others_none() -> None:
     now = {0: [1, 2], 1: [2, 3], 2: [3, 1]}
     then = plan(now, [1, 2])
     assert [sorted(then[each]) for each in then] == [[1, 2]] * 3

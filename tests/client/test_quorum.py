@@ -69,7 +69,7 @@ def test_a_reassignment_is_repeated_against_the_next_leader(targets: tuple[int, 
     assert max(client.given) <= module.ATTEMPT_SECONDS + module.ANSWER_SECONDS, "one that hangs is given up"
 
 
-def test_a_refusal_is_no_reason_to_ask_again() -> None:
+def test_a_refused_request_is_not_repeated() -> None:
     client = Leaders([answer(ErrorCode.INVALID_REQUEST)])
     with pytest.raises(RefusedError, match="reassigning the voters to 9"):
         client.reassign((9,))

@@ -171,7 +171,7 @@ def test_connect_moves_a_file_through_a_topic(kraft_cluster: LocalCluster, tmp_p
         until(lambda: worker.runs("source", 1) and worker.runs("sink", 2), "both run again")
         until(lambda: sorted(lines_of(sink)) == sorted(lines), "all has come, once")
         worker.call("DELETE", "/connectors/sink")
-        until(lambda: worker.call("GET", "/connectors") == ["source"], "the sink is gone")
+        until(lambda: worker.call("GET", "/connectors") == ["source"], "the sink is deleted")
 
 
 def _read_by(worker: Worker, name: str) -> int:

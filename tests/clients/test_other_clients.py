@@ -62,9 +62,9 @@ def count_of(*members: Running) -> int:
 
 
 def committed(admin: AdminClient, group: str) -> dict[int, int]:
-    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(TOPIC, number) for number in range(PARTITIONS)])
-    told = admin.list_consumer_group_offsets([asked])[group].result(SECONDS)
-    return {each.partition: each.offset for each in told.topic_partitions}
+    listing = ConsumerGroupTopicPartitions(group, [TopicPartition(TOPIC, number) for number in range(PARTITIONS)])
+    offsets_found = admin.list_consumer_group_offsets([listing])[group].result(SECONDS)
+    return {each.partition: each.offset for each in offsets_found.topic_partitions}
 
 
 def ends(records: list[Read]) -> dict[int, int]:
@@ -76,10 +76,10 @@ def test_a_group_reads_what_was_sent(
     library: Library, kraft_cluster: LocalCluster, admin: AdminClient, start: Callable[..., Running]
 ) -> None:
     """Each codec of the library, read by two members; each leaves gracefully and has committed."""
-    told = {}
+    offsets_found = {}
     for codec in library.codecs:
-        told[codec] = acknowledged(start(codec, "produce", codec, str(RECORDS), str(RATE)).wait())
-        assert sorted(each.value for each in told[codec]) == list(range(RECORDS))
+        offsets_found[codec] = acknowledged(start(codec, "produce", codec, str(RECORDS), str(RATE)).wait())
+        assert sorted(each.value for each in offsets_found[codec]) == list(range(RECORDS))
     total = RECORDS * len(library.codecs)
     members = [start(f"member-{number}", "consume", "readers") for number in range(2)]
     kraft_cluster.wait_until(lambda: count_of(*members) >= total, "all is read", SECONDS)
@@ -88,7 +88,8 @@ def test_a_group_reads_what_was_sent(
     assert len(placed) == total, "a record was read twice, or not at all"
     assert sorted(placed.values()) == sorted(list(range(RECORDS)) * len(library.codecs))
     assert all(read.key == read.header == read.value for read in records)
-    assert placed == {(each.partition, each.offset): each.value for codec in told for each in told[codec]}
+    assert placed == {(each.partition, each.offset): each.value for codec in offsets_found
+                      for each in offsets_found[codec]}
     assert committed(admin, "readers") == ends(records)
 
 
@@ -104,14 +105,14 @@ def test_brokers_are_killed(
         kraft_cluster.wait_until(lambda before=before: before[1] < count_of(member), "the group reads", SECONDS)
         broker.kill_and_start()
         kraft_cluster.wait_until(lambda: in_sync(admin), "all are in sync again", SECONDS)
-    told = acknowledged(producer.stop())
-    wanted = set(range(len(told)))
-    assert {each.value for each in told} == wanted
+    offsets_found = acknowledged(producer.stop())
+    wanted = set(range(len(offsets_found)))
+    assert {each.value for each in offsets_found} == wanted
     kraft_cluster.wait_until(lambda: {read.value for read in reads(member.lines)} >= wanted, "all is read", SECONDS)
     records = reads(member.stop())
     placed = {(read.partition, read.offset): read.value for read in records}
     assert set(placed.values()) == wanted
-    assert placed.items() >= {(each.partition, each.offset): each.value for each in told}.items()
+    assert placed.items() >= {(each.partition, each.offset): each.value for each in offsets_found}.items()
     if library.is_idempotent:
         assert len(placed) == len(wanted), "a record stands twice"
         for partition in range(PARTITIONS):

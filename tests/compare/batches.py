@@ -46,7 +46,7 @@ def wrong_batches() -> tuple[bytes, ...]:
             batch(1, start_ms=4_000_000_000_000), batch(1, base_offset=5), batch(1, leader_epoch=3))
 
 
-def told(data: bytes | None) -> Any:
+def comparable(data: bytes | None) -> Any:
     """Whole batches as values; bytes after the last are omitted, as clients do."""
     found: list[Any] = []
     if data is None:

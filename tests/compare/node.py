@@ -12,7 +12,7 @@ from kraft.protocol.apis import API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import ZERO_UUID
 from kraft_native.errors import KraftError
-from tests.compare.batches import told
+from tests.compare.batches import comparable
 from tests.compare.questions import IDENTITY, Name, Question
 from tests.integration.process import NodeProcess
 from tests.peer.kafka import kafka_node
@@ -28,7 +28,7 @@ OWN: Final = frozenset({
     "total_bytes", "usable_bytes", "log_dir", "rack", "batch_index_error_message", "partition_size", "timestamp_ms",
     "last_timestamp"})
 """Attributes that differ between nodes."""
-ASKED_IDS_MAX: Final = 1 << 100
+REQUESTED_IDS_MAX: Final = 1 << 100
 """Ids up to this one are never assigned."""
 GIVEN: Final = frozenset({"session_id", "producer_id"})
 
@@ -50,7 +50,7 @@ def merged(rows: list[Any]) -> list[Any]:
     return list(found.values())
 
 
-class Asked:
+class Requests:
     """A node, on loopback. One thread uses it."""
 
     def __init__(self, port: int) -> None:
@@ -88,7 +88,7 @@ class Asked:
         missing: dict[str, Any] = {"topic": UUID(int=1 << 99), "member": "", "generation": 1, "producer": 5}
         return self.given.get(name, missing[name.kind])
 
-    def ask(self, question: Question) -> Any:
+    def call(self, question: Question) -> Any:
         """Return the answer as values, or how the connection ended."""
         api = API_BY_NAME[question.api]
         connection = self.connection()
@@ -131,7 +131,7 @@ class Asked:
             if field.attribute in OWN:
                 continue
             if field.kind == "records":
-                found[field.attribute] = told(each)
+                found[field.attribute] = comparable(each)
             elif isinstance(each, list | tuple):
                 rows = [self._one(form, field, one) for one in each]
                 found[field.attribute] = sorted(merged(rows), key=order) if field.is_struct or field.kind == "string" \
@@ -148,14 +148,14 @@ class Asked:
         if field.is_struct:
             return self._common(form, form.structs[field.kind], value)
         if isinstance(value, UUID):
-            return self._names.get(value, str(value) if value.int <= ASKED_IDS_MAX else "<another>")
+            return self._names.get(value, str(value) if value.int <= REQUESTED_IDS_MAX else "<another>")
         if isinstance(value, str):
             return self._names.get(value, value)
         return "<recent>" if isinstance(value, int) and 1_750_000_000_000 < value < 2_500_000_000_000 else value
 
 
 @contextmanager
-def both_nodes(directory: Path) -> Iterator[tuple[Asked, Asked]]:
+def both_nodes(directory: Path) -> Iterator[tuple[Requests, Requests]]:
     """Run our node and Kafka's, with the same settings, for the duration of the block."""
     with ExitStack() as stack:
         kafka = stack.enter_context(kafka_node(directory / "kafka"))
@@ -163,7 +163,7 @@ def both_nodes(directory: Path) -> Iterator[tuple[Asked, Asked]]:
         node = NodeProcess(directory / "node", AS_KAFKA)
         stack.callback(node.stop)
         node.start()
-        asked = Asked(node.port), Asked(kafka.port)
-        for each in asked:
+        nodes = Requests(node.port), Requests(kafka.port)
+        for each in nodes:
             stack.callback(each.close)
-        yield asked
+        yield nodes

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from kraft.protocol.apis import API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
-from tests.compare.node import NO_ANSWER, Asked
+from tests.compare.node import NO_ANSWER, Requests
 from tests.compare.questions import Question, Questions
 
 NOT_YET: Final = (
@@ -19,7 +19,7 @@ CHANGES: Final = frozenset({
     "CreateTopics", "DeleteTopics", "CreatePartitions", "IncrementalAlterConfigs", "AlterConfigs", "ElectLeaders",
     "AlterPartitionReassignments", "AlterClientQuotas", "AlterUserScramCredentials"})
 """Answered when the metadata has them; the broker may learn of it later."""
-ASKS_ONLY: Final = frozenset({
+READS_ONLY: Final = frozenset({
     "Metadata", "ListOffsets", "Fetch", "OffsetFetch", "DescribeGroups", "ListGroups", "DescribeConfigs",
     "DescribeCluster", "FindCoordinator", "DescribeTopicPartitions", "OffsetForLeaderEpoch", "DescribeClientQuotas",
     "ListPartitionReassignments", "DescribeUserScramCredentials", "DescribeLogDirs", "ListTransactions",
@@ -72,13 +72,14 @@ def different(path: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any
 
 
 class Comparison:
-    """`asked`: number of requests. `given_up`: rows that ended because Kafka had its own fault or did not answer."""
+    """`requested`: number of requests. `given_up`: rows that ended because Kafka had its own fault or did not
+    answer."""
 
-    def __init__(self, ours: Asked, theirs: Asked, apis: list[str], *, trace: bool = False) -> None:
+    def __init__(self, ours: Requests, theirs: Requests, apis: list[str], *, trace: bool = False) -> None:
         self.ours, self.theirs = ours, theirs
         self.apis = apis
         self.trace = trace
-        self.asked = self.given_up = 0
+        self.requested = self.given_up = 0
 
     def row(self, seed: int, count: int) -> Iterator[Difference]:
         """Send `count` requests. After a difference in an API that may have changed something, the row is over."""
@@ -94,7 +95,7 @@ class Comparison:
                 return
             if ours != theirs:
                 yield Difference(seed, number, question, ours, theirs)
-                if question.api not in ASKS_ONLY:
+                if question.api not in READS_ONLY:
                     return
             if question.api in CHANGES and (difference := self.settle(seed, number, questions.topics)):
                 yield difference
@@ -108,7 +109,7 @@ class Comparison:
         for node in (self.ours, self.theirs):
             node.forget()
             self.await_coordinators(node, questions.groups)
-            node.ask(made)
+            node.call(made)
         self.settle(seed, -1, questions.topics)
 
     def both(self, question: Question) -> tuple[Any, Any]:
@@ -117,21 +118,21 @@ class Comparison:
         Kafka's broker may learn of a change shortly after it was answered. A request that changes nothing is therefore
         repeated before the answers count as different.
         """
-        self.asked += 1
-        until = time.monotonic() + (AGAIN_SECONDS if question.api in ASKS_ONLY else 0)
+        self.requested += 1
+        until = time.monotonic() + (AGAIN_SECONDS if question.api in READS_ONLY else 0)
         while True:
-            ours, theirs = self.ours.ask(question), self.theirs.ask(question)
+            ours, theirs = self.ours.call(question), self.theirs.call(question)
             if ours == theirs or time.monotonic() > until:
                 return ours, theirs
             time.sleep(PAUSE_SECONDS)
 
-    def await_coordinators(self, node: Asked, groups: list[str]) -> None:
+    def await_coordinators(self, node: Requests, groups: list[str]) -> None:
         """Wait until the node assigns producer ids and serves groups."""
-        while node.ask(Question("InitProducerId", 4, {"transactional_id": None}))["error_code"] != ErrorCode.NONE:
+        while node.call(Question("InitProducerId", 4, {"transactional_id": None}))["error_code"] != ErrorCode.NONE:
             time.sleep(PAUSE_SECONDS)
         for group in groups:
-            node.ask(Question("FindCoordinator", 0, {"key": group}))
-            while node.ask(Question("Heartbeat", 3, {"group_id": group}))["error_code"] in NOT_YET:
+            node.call(Question("FindCoordinator", 0, {"key": group}))
+            while node.call(Question("Heartbeat", 3, {"group_id": group}))["error_code"] in NOT_YET:
                 time.sleep(PAUSE_SECONDS)
 
     def settle(self, seed: int, number: int, topics: list[str]) -> Difference | None:
@@ -140,20 +141,20 @@ class Comparison:
             "topics": [{"name": each} for each in topics], "allow_auto_topic_creation": False})
         until = time.monotonic() + SETTLE_SECONDS
         while True:
-            ours, theirs = self.ours.ask(question), self.theirs.ask(question)
+            ours, theirs = self.ours.call(question), self.theirs.call(question)
             same = ours == theirs and self.all_lead(ours)
             if same or time.monotonic() > until:
                 return None if same else Difference(seed, number, question, ours, theirs)
             time.sleep(PAUSE_SECONDS)
 
-    def all_lead(self, told: Any) -> bool:
+    def all_lead(self, description: Any) -> bool:
         """True when both nodes serve these partitions; Kafka's metadata has them a little earlier."""
         topics = [{"name": topic["name"], "partitions": [
             {"partition_index": each["partition_index"], "timestamp": -1} for each in topic["partitions"]]}
-            for topic in told["topics"] if topic["partitions"]]
+            for topic in description["topics"] if topic["partitions"]]
         question = Question("ListOffsets", 7, {"replica_id": -1, "topics": topics})
         return all(partition["error_code"] == 0 for node in (self.ours, self.theirs)
-                   for topic in node.ask(question)["topics"] for partition in topic["partitions"])
+                   for topic in node.call(question)["topics"] for partition in topic["partitions"])
 
 
 def is_fault(answer: Any) -> bool:
@@ -163,7 +164,7 @@ def is_fault(answer: Any) -> bool:
     return any(map(is_fault, answer)) if isinstance(answer, list) else str(answer).startswith(NO_ANSWER)
 
 
-def comparable(left: Asked, right: Asked) -> list[str]:
+def comparable(left: Requests, right: Requests) -> list[str]:
     """APIs that both serve and that do not affect the other rows."""
     return [name for name, api in API_BY_NAME.items()
             if name not in LEFT_OUT and not api.cluster_action and not api.private

@@ -17,7 +17,7 @@ OVERRIDES = {"cleanup.policy": "delete", "max.message.bytes": "500000"}
 
 
 @needs_golden
-def test_topic_settings_are_told_as_kafka_tells_them():
+def test_topic_settings_are_reported_as_in_kafka():
     checked = 0
     for line in golden("wire", "DescribeConfigs.jsonl").read_text().splitlines():
         frame = json.loads(line)
@@ -55,7 +55,7 @@ def test_layers_count_in_kafkas_order():
         ("1", Source.DEFAULT)]
 
 
-def test_the_other_units_of_a_name_that_is_set_are_told_with_their_defaults():
+def test_the_other_units_of_a_set_name_are_reported_with_their_defaults():
     found = topic_value("retention.ms", {}, BrokerLayers(dynamic_default={"log.retention.ms": "5"}))
     assert [(synonym.name, synonym.text) for synonym in found.synonyms] == [
         ("log.retention.ms", "5"), ("log.retention.hours", "168")]
@@ -69,7 +69,7 @@ def test_a_group_falls_back_to_the_brokers_setting():
     assert (own.value, own.source) == (46_000, Source.GROUP)
 
 
-def test_a_groups_setting_that_brokers_do_not_have_tells_its_own_default():
+def test_a_group_setting_without_a_broker_setting_has_its_own_default():
     found = group_value("share.isolation.level", {"share.isolation.level": "read_committed"}, BrokerLayers())
     assert [(synonym.text, synonym.source) for synonym in found.synonyms] == [
         ("read_committed", Source.GROUP), ("read_uncommitted", Source.DEFAULT)]

@@ -78,7 +78,7 @@ def test_values_are_written_as_kafka_writes_them(value, text):
 
 
 @pytest.mark.parametrize("duration", ["latest", "earliest", "by_duration:PT1H30M", "by_duration:P2DT3.5S"])
-def test_share_groups_start_where_they_are_told(duration):
+def test_share_groups_start_at_the_configured_position(duration):
     assert tables.section("group")["share.auto.offset.reset"].parse(duration) == duration
 
 

@@ -12,7 +12,7 @@ NAMES = {"topic": "topic", "broker": "broker", "brokerDynamicOnly": "broker_dyna
 
 
 @needs_golden
-def test_every_setting_of_kafka_is_there_with_its_facts():
+def test_every_setting_of_kafka_exists_with_its_facts():
     reference = json.loads(golden("..", "reference", "configs.json").read_text())
     for kafka_name, name in NAMES.items():
         section = tables.section(name)
@@ -38,7 +38,7 @@ def test_every_setting_is_documented_in_sentences(name):
         assert len(setting.documentation) > 12, setting.name
 
 
-def test_no_text_stands_for_a_setting_that_there_is_not():
+def test_every_text_belongs_to_an_existing_setting():
     for name, texts in tables._documentation().items():
         assert set(texts) <= set(tables.section(name)), name
 

@@ -36,7 +36,7 @@ from tests.controller.world import World
 def world() -> World:
     made = World()
     made.join(1, 2, 3, 4)
-    response = made.ask(CreateTopicsRequest(timeout_ms=1, topics=[CreatableTopic(
+    response = made.send(CreateTopicsRequest(timeout_ms=1, topics=[CreatableTopic(
         name="t", num_partitions=-1, replication_factor=-1,
         assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2, 3])])]), 7)
     assert response.topics[0].error_code == 0
@@ -58,7 +58,7 @@ def alter(world: World, *isr: int, leader: int | None = None, **fields: Any) -> 
                   world.image.brokers[each].epoch if each in world.image.brokers else -1)) for each in isr], **fields}
     topic = world.image.topic("t")
     assert topic is not None
-    response = world.ask(AlterPartitionRequest(
+    response = world.send(AlterPartitionRequest(
         broker_id=broker.broker_id, broker_epoch=broker.epoch,
         topics=[TopicData(topic_id=topic.topic_id, partitions=[PartitionData(**wanted)])]), 3)
     assert response.error_code == 0
@@ -66,7 +66,7 @@ def alter(world: World, *isr: int, leader: int | None = None, **fields: Any) -> 
 
 
 def reassign(world: World, replicas: list[int] | None) -> ErrorCode:
-    response = world.ask(AlterPartitionReassignmentsRequest(timeout_ms=1, topics=[ReassignableTopic(
+    response = world.send(AlterPartitionReassignmentsRequest(timeout_ms=1, topics=[ReassignableTopic(
         name="t", partitions=[ReassignablePartition(partition_index=0, replicas=replicas)])]), 1)
     return ErrorCode(response.responses[0].partitions[0].error_code)  # type: ignore[call-arg]
 
@@ -79,7 +79,7 @@ def test_a_leader_shrinks_and_grows_its_isr(world: World) -> None:
     assert partition(world).isr == (1, 2, 3)
 
 
-def test_who_is_behind_or_wrong_is_refused(world: World) -> None:
+def test_a_stale_or_wrong_leader_is_refused(world: World) -> None:
     known = partition(world)
     assert alter(world, 1, leader_epoch=known.leader_epoch + 1).error_code == ErrorCode.NOT_CONTROLLER
     assert alter(world, 1, partition_epoch=known.partition_epoch + 1).error_code == ErrorCode.NOT_CONTROLLER
@@ -107,7 +107,7 @@ def test_a_replica_in_a_failed_directory_does_not_become_in_sync() -> None:
     world.join(1, 3)
     world.register(2, log_dirs=[UUID(int=9002), UUID(int=9102)])
     assert not world.beat(2).is_fenced
-    world.ask(CreateTopicsRequest(timeout_ms=1, topics=[CreatableTopic(
+    world.send(CreateTopicsRequest(timeout_ms=1, topics=[CreatableTopic(
         name="t", num_partitions=-1, replication_factor=-1,
         assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2, 3])])]), 7)
     place(world, 2, 9102)
@@ -122,7 +122,7 @@ def place(world: World, broker_id: int, directory: int) -> None:
     topic = world.image.topic("t")
     assert topic is not None
     part = DirectoryPartition(partition_index=0)
-    answer = world.ask(AssignReplicasToDirsRequest(
+    answer = world.send(AssignReplicasToDirsRequest(
         broker_id=broker_id, broker_epoch=world.image.brokers[broker_id].epoch, directories=[DirectoryData(
             id=UUID(int=directory), topics=[DirectoryTopic(topic_id=topic.topic_id, partitions=[part])])]), 0)
     assert answer.directories[0].topics[0].partitions[0].error_code == ErrorCode.NONE
@@ -138,15 +138,15 @@ def test_a_replica_comes_into_a_failed_directory_and_out_of_it(replicas: list[in
     world.join(3)
     world.register(2, log_dirs=[UUID(int=9002), UUID(int=9102)])
     assert not world.beat(2).is_fenced
-    world.ask(CreateTopicsRequest(timeout_ms=1, topics=[CreatableTopic(
+    world.send(CreateTopicsRequest(timeout_ms=1, topics=[CreatableTopic(
         name="t", num_partitions=-1, replication_factor=-1,
         assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)])]), 7)
     place(world, 2, 9002)
     world.beat(2, offline_log_dirs=[UUID(int=9102)])
     assert (partition(world).leader, partition(world).isr) == (2, tuple(replicas))
     place(world, 2, 9102)
-    gone = partition(world)
-    assert (gone.leader, gone.isr) == ((3, (3,)) if 3 in replicas else (NO_LEADER, ()))
+    shrunk = partition(world)
+    assert (shrunk.leader, shrunk.isr) == ((3, (3,)) if 3 in replicas else (NO_LEADER, ()))
     place(world, 2, 9002)
     back = partition(world)
     assert (back.leader, back.isr) == ((3, (3,)) if 3 in replicas else (2, (2,)))
@@ -165,15 +165,15 @@ def test_a_reassignment_is_over_when_those_added_are_in_sync(world: World) -> No
     assert done.leader in (2, 3, 4) and done.leader_epoch > before
 
 
-def test_a_reassignment_that_only_takes_away_is_over_at_once(world: World) -> None:
+def test_a_reassignment_that_only_removes_ends_at_once(world: World) -> None:
     before = partition(world).leader_epoch
     assert reassign(world, [1, 2]) == 0
     done = partition(world)
     assert (done.replicas, done.isr, done.reassigning, done.leader) == ((1, 2), (1, 2), False, 1)
-    assert done.leader_epoch > before, "whoever left is fenced"
+    assert done.leader_epoch > before, "the removed replica is fenced"
 
 
-def test_a_cancelled_reassignment_takes_away_what_was_added(world: World) -> None:
+def test_a_cancelled_reassignment_removes_the_added_replicas(world: World) -> None:
     assert reassign(world, None) == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     reassign(world, [1, 2, 4])
     assert reassign(world, None) == 0
@@ -186,7 +186,7 @@ def test_an_assignment_that_cannot_be_is_refused(world: World, replicas: list[in
     assert reassign(world, replicas) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_a_reassignment_that_is_asked_for_again_goes_on(world: World) -> None:
+def test_a_repeated_reassignment_continues(world: World) -> None:
     """The added replica is a replica already, but it must be in sync before another one is removed."""
     reassign(world, [4, 2, 3])
     assert reassign(world, [4, 2, 3]) == 0
@@ -206,11 +206,11 @@ def test_what_is_added_stays_so_until_it_is_in_sync(world: World) -> None:
     assert (sorted(partition(world).replicas), partition(world).reassigning) == ([1, 2, 3], False)
 
 
-def test_who_is_gone_is_not_eligible() -> None:
+def test_a_removed_replica_is_not_eligible() -> None:
     """A broker that left the in-sync replicas below the minimum may lead, but only while it is a replica."""
     world = World(min_insync_replicas="3")
     world.join(1, 2, 3, 4)
-    world.ask(CreateTopicsRequest(timeout_ms=1, topics=[CreatableTopic(
+    world.send(CreateTopicsRequest(timeout_ms=1, topics=[CreatableTopic(
         name="t", num_partitions=-1, replication_factor=-1,
         assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2, 3])])]), 7)
     alter(world, 1, 2)

@@ -21,7 +21,7 @@ from tests.controller.world import CLUSTER, ListLog, World
 
 
 def with_topic(world: World, replicas: int = 1) -> World:
-    world.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=replicas)]))
+    world.send(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=replicas)]))
     return world
 
 
@@ -115,7 +115,7 @@ def registration(world: World, **fields: Any) -> Any:
     features = [Feature(name="metadata.version", min_supported_version=7, max_supported_version=30)]
     features += [Feature(name=name, min_supported_version=0, max_supported_version=2)
                  for name in world.image.features if name != "metadata.version"]
-    return world.ask(BrokerRegistrationRequest(**{
+    return world.send(BrokerRegistrationRequest(**{
         "broker_id": 2, "cluster_id": CLUSTER, "incarnation_id": UUID(int=42_000), "log_dirs": [UUID(int=43_000)],
         "features": features, **fields}))
 
@@ -158,7 +158,7 @@ def test_a_killed_broker_comes_back_whatever_it_held(monkeypatch: pytest.MonkeyP
     world = World()
     world.join(1)
     for name in "ab":
-        world.ask(CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=3, replication_factor=1)]))
+        world.send(CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=3, replication_factor=1)]))
     world = World(world.log)
     start = world.log.end_offset
     assert world.register(incarnation=2) == start + 4
@@ -227,7 +227,7 @@ def test_a_paused_controller_renews_no_session_that_was_over() -> None:
 def test_stale_epochs_are_refused() -> None:
     world = single()
     assert world.beat(epoch=99).error_code == ErrorCode.STALE_BROKER_EPOCH
-    answer: Any = world.ask(BrokerHeartbeatRequest(broker_id=7, broker_epoch=1))
+    answer: Any = world.send(BrokerHeartbeatRequest(broker_id=7, broker_epoch=1))
     assert (answer.error_code, answer.is_fenced, answer.is_caught_up) == (ErrorCode.STALE_BROKER_EPOCH, True, False)
 
 
@@ -263,7 +263,7 @@ def test_a_fence_reads_the_settings_of_a_topic_once(monkeypatch: pytest.MonkeyPa
     world = World()
     world.join(1, 2)
     topics = [CreatableTopic(name=name, num_partitions=50, replication_factor=2) for name in ("a", "b")]
-    assert not any(each.error_code for each in world.ask(CreateTopicsRequest(topics=topics, timeout_ms=1_000)).topics)
+    assert not any(each.error_code for each in world.send(CreateTopicsRequest(topics=topics, timeout_ms=1_000)).topics)
     reads: list[tuple[str, str]] = []
     topic_value = decision.Context.topic_value
 
@@ -282,7 +282,7 @@ def test_a_fence_reads_the_settings_of_a_topic_once(monkeypatch: pytest.MonkeyPa
                              for name in ("min.insync.replicas", "unclean.leader.election.enable")]
 
 
-def test_a_lease_is_told_in_the_brokers_own_time() -> None:
+def test_a_lease_is_granted_in_the_brokers_own_time() -> None:
     """KIP-631: "based on the start time that was passed, not the controller's local clock"."""
     world = single()
     world.now_ms += 5
@@ -333,8 +333,8 @@ def test_unregistering() -> None:
     world = World()
     world.join(1, 2)
     with_topic(world, replicas=2)
-    assert world.ask(UnregisterBrokerRequest(broker_id=9)).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
-    assert world.ask(UnregisterBrokerRequest(broker_id=2)).error_code == 0
+    assert world.send(UnregisterBrokerRequest(broker_id=9)).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    assert world.send(UnregisterBrokerRequest(broker_id=2)).error_code == 0
     assert list(world.image.brokers) == [1]
     assert (world.partition("a").leader, world.partition("a").isr) == (1, (1,))
     assert sorted(world.partition("a").replicas) == [1, 2]
@@ -342,19 +342,19 @@ def test_unregistering() -> None:
 
 def test_controllers_register() -> None:
     world = single()
-    answer: Any = world.ask(ControllerRegistrationRequest(controller_id=1, incarnation_id=UUID(int=5)))
+    answer: Any = world.send(ControllerRegistrationRequest(controller_id=1, incarnation_id=UUID(int=5)))
     assert (answer.error_code, world.image.controllers[1].incarnation_id) == (0, UUID(int=5))
     old = World(metadata_level=14)
-    answer = old.ask(ControllerRegistrationRequest(controller_id=1))
+    answer = old.send(ControllerRegistrationRequest(controller_id=1))
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_producer_ids_come_in_blocks() -> None:
     world = single()
     request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=world.image.brokers[1].epoch)
-    assert [world.ask(request).producer_id_start for _ in range(3)] == [0, 1000, 2000]
+    assert [world.send(request).producer_id_start for _ in range(3)] == [0, 1000, 2000]
     assert world.image.next_producer_id == 3000
     world = World(world.log)
-    assert world.ask(request).producer_id_start == 3000
+    assert world.send(request).producer_id_start == 3000
     stale = AllocateProducerIdsRequest(broker_id=1, broker_epoch=1)
-    assert world.ask(stale).error_code == ErrorCode.STALE_BROKER_EPOCH
+    assert world.send(stale).error_code == ErrorCode.STALE_BROKER_EPOCH

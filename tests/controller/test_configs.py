@@ -29,12 +29,12 @@ TOPIC = Resource(TOPIC_RESOURCE, "a")
 def world() -> World:
     world = World()
     world.join(1)
-    world.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)]))
+    world.send(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)]))
     return world
 
 
 def alter(world: World, resource: Resource, *operations: tuple[str, int, str | None], **fields: Any) -> int:
-    answer: Any = world.ask(incremental.IncrementalAlterConfigsRequest(resources=[incremental.AlterConfigsResource(
+    answer: Any = world.send(incremental.IncrementalAlterConfigsRequest(resources=[incremental.AlterConfigsResource(
         resource_type=resource.type, resource_name=resource.name, configs=[
             incremental.AlterableConfig(name=name, config_operation=operation, value=value)
             for name, operation, value in operations])], **fields))
@@ -46,7 +46,7 @@ def alter(world: World, resource: Resource, *operations: tuple[str, int, str | N
 
 
 def replace(world: World, resource: Resource, **values: str | None) -> int:
-    answer: Any = world.ask(legacy.AlterConfigsRequest(resources=[legacy.AlterConfigsResource(
+    answer: Any = world.send(legacy.AlterConfigsRequest(resources=[legacy.AlterConfigsResource(
         resource_type=resource.type, resource_name=resource.name, configs=[
             legacy.AlterableConfig(name=name.replace("_", "."), value=value) for name, value in values.items()])]))
     code: int = answer.responses[0].error_code
@@ -67,7 +67,7 @@ def directly(world: World, resource: Resource, name: str, operation: int, value:
 
 def refusal_of(world: World, resource: Resource, values: dict[str, str]) -> str | None:
     """The error message has this sentence, which scripts compare."""
-    answer: Any = world.ask(incremental.IncrementalAlterConfigsRequest(resources=[incremental.AlterConfigsResource(
+    answer: Any = world.send(incremental.IncrementalAlterConfigsRequest(resources=[incremental.AlterConfigsResource(
         resource_type=resource.type, resource_name=resource.name, configs=[
             incremental.AlterableConfig(name=name, config_operation=SET, value=value)
             for name, value in values.items()])]))
@@ -109,7 +109,7 @@ def test_what_a_topic_cannot_have_is_refused(world: World, name: str, value: str
     assert alter(world, TOPIC, (name, SET, value)) == ErrorCode.INVALID_CONFIG
     assert replace(world, TOPIC, **{name.replace(".", "_"): value}) == ErrorCode.INVALID_CONFIG
     assert alter(world, TOPIC, (name, SET, "false")) == 0
-    answer: Any = world.ask(CreateTopicsRequest(topics=[CreatableTopic(
+    answer: Any = world.send(CreateTopicsRequest(topics=[CreatableTopic(
         name="b", num_partitions=1, replication_factor=1, configs=[CreatableTopicConfig(name=name, value=value)])]))
     assert answer.topics[0].error_code == ErrorCode.INVALID_CONFIG
 
@@ -194,7 +194,7 @@ def test_directories_are_cordoned_from_a_metadata_version_on() -> None:
     for value in ("", "/a"):
         assert alter(world, broker, ("cordoned.log.dirs", SET, value)) == ErrorCode.INVALID_CONFIG
     assert replace(world, broker, cordoned_log_dirs="/a") == ErrorCode.INVALID_CONFIG
-    world.ask(UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(
+    world.send(UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(
         feature="metadata.version", max_version_level=30, upgrade_type=1)]))
     assert alter(world, broker, ("cordoned.log.dirs", SET, "/a")) == 0
 
@@ -226,7 +226,7 @@ def test_what_cannot_be_changed_is_refused_in_kafkas_words(world: World) -> None
 
 
 def test_long_names_and_values_are_refused_in_short(world: World) -> None:
-    answer: Any = world.ask(incremental.IncrementalAlterConfigsRequest(resources=[incremental.AlterConfigsResource(
+    answer: Any = world.send(incremental.IncrementalAlterConfigsRequest(resources=[incremental.AlterConfigsResource(
         resource_type=TOPIC_RESOURCE, resource_name="a", configs=[incremental.AlterableConfig(
             name=name, config_operation=SET, value="x" * 30_000)])
         for name in ("retention.ms",)]))
@@ -284,7 +284,7 @@ def test_validate_only_and_repeated_resources(world: World) -> None:
     before = world.log.end_offset
     assert alter(world, TOPIC, ("retention.ms", SET, "5"), validate_only=True) == 0
     resource = incremental.AlterConfigsResource(resource_type=2, resource_name="a")
-    answer: Any = world.ask(incremental.IncrementalAlterConfigsRequest(resources=[resource, resource]))
+    answer: Any = world.send(incremental.IncrementalAlterConfigsRequest(resources=[resource, resource]))
     assert [result.error_code for result in answer.responses] == [ErrorCode.INVALID_REQUEST]
     assert world.log.end_offset == before
 

@@ -66,8 +66,8 @@ def test_listeners_get_every_change_once() -> None:
     seen: list[tuple[int, list[str]]] = []
     world.controller.subscribe(lambda delta, image: seen.append(
         (image.offset, [created.name for created in delta.created_topics()])))
-    world.ask(topic("a"))
-    world.ask(topic("b"))
+    world.send(topic("a"))
+    world.send(topic("b"))
     assert [names for _, names in seen] == [["a"], ["b"]]
     assert [offset for offset, _ in seen] == sorted(offset for offset, _ in seen)
 
@@ -111,7 +111,7 @@ def test_a_refused_heartbeat_names_the_active_controller() -> None:
 
 def test_other_requests_are_not_the_controllers() -> None:
     with pytest.raises(InvalidArgumentError, match="FetchRequest"):
-        World().ask(FetchRequest())
+        World().send(FetchRequest())
 
 
 def test_an_idle_leader_shows_that_it_commits() -> None:
@@ -127,11 +127,11 @@ def test_an_idle_leader_shows_that_it_commits() -> None:
 def test_elections() -> None:
     world = World()
     world.join(1, 2)
-    world.ask(topic("a", 2))
+    world.send(topic("a", 2))
     preferred = world.partition("a").replicas[0]
 
     def elect(kind: int, *partitions: tuple[str, int]) -> list[int]:
-        answer = world.ask(ElectLeadersRequest(election_type=kind, topic_partitions=None if not partitions else [
+        answer = world.send(ElectLeadersRequest(election_type=kind, topic_partitions=None if not partitions else [
             TopicPartitions(topic=name, partitions=[index]) for name, index in partitions]))
         return [answer.error_code, *(each.error_code for result in answer.replica_election_results
                                      for each in result.partition_result)]
@@ -159,8 +159,8 @@ def test_elections() -> None:
 def test_reassignments_are_listed() -> None:
     world = World()
     world.join(1, 2)
-    world.ask(topic("a"))
-    world.ask(topic("b"))
+    world.send(topic("a"))
+    world.send(topic("b"))
     change = PartitionChangeRecord(partition_id=0, topic_id=world.image.topic_ids["a"], replicas=[1, 2],
                                    adding_replicas=[2], directories=[UUID(int=9001), UUID(int=9002)])
     world.log.append([encode_record(change, 2)], 0)
@@ -168,7 +168,7 @@ def test_reassignments_are_listed() -> None:
     for topics in (None, [ListPartitionReassignmentsTopics(name="a", partition_indexes=[0, 5]),
                           ListPartitionReassignmentsTopics(name="b", partition_indexes=[0]),
                           ListPartitionReassignmentsTopics(name="c", partition_indexes=[0])]):
-        answer = world.ask(ListPartitionReassignmentsRequest(topics=topics))
+        answer = world.send(ListPartitionReassignmentsRequest(topics=topics))
         assert [(each.name, partition.partition_index, partition.replicas, partition.adding_replicas)
                 for each in answer.topics for partition in each.partitions] == [("a", 0, [1, 2], [2])]
 
@@ -178,7 +178,7 @@ def history() -> str:
     world = World()
     world.join(3, 1, 2, racks=("x", "y", "x"))
     for number in range(20):
-        world.ask(topic(f"t{number}", 1 + number % 3))
+        world.send(topic(f"t{number}", 1 + number % 3))
     world.beat(2, want_shut_down=True)
     world = World(world.log)
     world.now_ms += 10_000
@@ -200,7 +200,7 @@ def test_replaying_the_log_gives_the_image() -> None:
     world = World()
     world.join(1, 2, 3)
     for number in range(10):
-        world.ask(topic(f"t{number}", 2))
+        world.send(topic(f"t{number}", 2))
     world.beat(3, want_fence=True)
     replayer = Replayer()
     for offset, message, _ in world.log.records:
@@ -283,7 +283,7 @@ def test_what_would_append_waits_for_a_decision_in_steps() -> None:
     world.now_ms += 1_000              # that one is to be probed
     world.controller.tick(world.now_ms)
     assert world.controller.deadline_ms == NEVER_MS
-    world.controller.broker_probed(2, world.image.brokers[2].epoch, Found.GONE, world.now_ms)
+    world.controller.broker_probed(2, world.image.brokers[2].epoch, Found.REFUSED, world.now_ms)
     made.finish()
     made.finish()                      # the fencing takes steps of its own
     assert world.log.batches[-3:] == [1_001, 2, 1_002]      # the last fences a broker: each partition changes

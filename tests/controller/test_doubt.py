@@ -26,7 +26,7 @@ class Doubts(World):
         self.fencings: list[tuple[Fencing, int]] = []
         self.controller.on_probe = self._probe
         self.controller.on_notice = self.notices.append
-        self.controller.on_fencing = lambda *told: self.fencings.append(told)
+        self.controller.on_fencing = lambda *fencing: self.fencings.append(fencing)
 
     def _probe(self, broker: BrokerRegistration) -> None:
         self.probed.append(broker.broker_id)
@@ -53,7 +53,7 @@ class Doubts(World):
 
     def new_process_of(self, broker_id: int) -> int:
         """Return the answer to the registration of another incarnation."""
-        answer = self.ask(BrokerRegistrationRequest(
+        answer = self.send(BrokerRegistrationRequest(
             broker_id=broker_id, cluster_id=CLUSTER, incarnation_id=UUID(int=77), log_dirs=[UUID(int=9000 + broker_id)],
             features=[Feature(name=name, min_supported_version=low, max_supported_version=high)
                       for name, (low, high) in self.settings.features.items()]))
@@ -65,7 +65,7 @@ class Doubts(World):
 def world() -> Doubts:
     made = Doubts()
     made.join(1, 2, 3)
-    made.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=3, replication_factor=3)]))
+    made.send(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=3, replication_factor=3)]))
     return made
 
 
@@ -78,10 +78,10 @@ def test_a_broker_whose_address_refuses_is_fenced_without_grace(world: Doubts) -
     world.close(2)
     world.wait(0)
     assert (world.probed, world.fenced()) == ([2], [])
-    world.found(2, Found.GONE)
+    world.found(2, Found.REFUSED)
     assert world.fenced() == [2]
     assert all(world.partition("a", index).leader != 2 for index in range(3))
-    because = f"its connection to the controller was closed, and {Found.GONE.value}"
+    because = f"its connection to the controller was closed, and {Found.REFUSED.value}"
     assert world.notices == [f"broker 2 is fenced: {because}"]
     assert world.fencings == [(Fencing(2, because), world.image.timestamp_ms)], "the time of the record"
 
@@ -90,21 +90,21 @@ def test_no_answer_within_the_grace_proves_nothing(world: Doubts) -> None:
     world.close(2)
     world.wait(0)
     for passed_ms in range(PROBE_INTERVAL_MS, GRACE_MS + 1, PROBE_INTERVAL_MS):
-        world.found(2, Found.SILENT)
+        world.found(2, Found.UNANSWERED)
         assert world.fenced() == []
         world.wait(PROBE_INTERVAL_MS - 1)
         world.wait(1)
         assert world.probed == [2] * (1 + passed_ms // PROBE_INTERVAL_MS)
-    world.found(2, Found.SILENT)
+    world.found(2, Found.UNANSWERED)
     assert world.fenced() == [2]
 
 
 def test_a_process_that_closes_its_listeners_late_is_fenced_within_the_grace(world: Doubts) -> None:
     world.close(2)
     world.wait(0)
-    world.found(2, Found.THERE)
+    world.found(2, Found.ACCEPTED)
     world.wait(PROBE_INTERVAL_MS)
-    world.found(2, Found.GONE)
+    world.found(2, Found.REFUSED)
     assert (world.probed, world.fenced()) == ([2, 2], [2])
 
 
@@ -112,7 +112,7 @@ def test_a_broker_that_speaks_again_is_not_in_doubt(world: Doubts) -> None:
     world.close(2)
     world.wait(0)
     world.beat(2)                       # while it is probed
-    world.found(2, Found.GONE)
+    world.found(2, Found.REFUSED)
     assert (world.probed, world.fenced()) == ([2], [])
     world.wait(GRACE_MS)
     assert world.probed == [2]
@@ -122,9 +122,9 @@ def test_a_broker_whose_address_accepts_keeps_its_session(world: Doubts) -> None
     world.close(2)
     world.wait(0)
     while world.now_ms < world.controller.sessions.by_id[2].doubt_ms + GRACE_MS:
-        world.found(2, Found.THERE)
+        world.found(2, Found.ACCEPTED)
         world.wait(PROBE_INTERVAL_MS)
-    world.found(2, Found.THERE)
+    world.found(2, Found.ACCEPTED)
     probed = len(world.probed)
     world.beat(3)
     world.wait(8_000)
@@ -137,7 +137,7 @@ def test_a_broker_whose_address_accepts_keeps_its_session(world: Doubts) -> None
 def test_a_fenced_broker_that_lives_takes_part_again_with_its_next_heartbeat(world: Doubts) -> None:
     world.close(2)
     world.wait(0)
-    world.found(2, Found.GONE)
+    world.found(2, Found.REFUSED)
     assert world.fenced() == [2]
     assert not world.beat(2).is_fenced
     assert world.fenced() == []
@@ -154,7 +154,7 @@ def test_connections_and_probes_of_other_incarnations_count_for_nothing(world: D
     assert world.new_process_of(2) == ErrorCode.NONE
     world.beat(2)
     world.close(2)
-    world.controller.broker_probed(2, old_epoch, Found.GONE, world.now_ms)
+    world.controller.broker_probed(2, old_epoch, Found.REFUSED, world.now_ms)
     world.commit()
     assert world.fenced() == []
 
@@ -164,13 +164,13 @@ def test_a_new_controller_has_those_probed_that_do_not_speak(world: Doubts) -> N
     world.beat(3)
     world.wait(0)
     assert world.probed == [2]          # its own broker went and came with its process
-    world.found(2, Found.SILENT)
+    world.found(2, Found.UNANSWERED)
     assert world.fenced() == []         # it may be slow: nothing was closed
     world = next_controller(world)
     world.wait(0)
     assert world.probed == [2, 3]
-    world.found(2, Found.GONE)
-    world.found(3, Found.THERE)
+    world.found(2, Found.REFUSED)
+    world.found(3, Found.ACCEPTED)
     assert world.fenced() == [2]
     assert world.notices == [
         "broker 2 is fenced: it did not speak to the new controller, and its address refuses connections"]
@@ -181,18 +181,18 @@ def test_a_new_controller_probes_again_within_the_grace(world: Doubts) -> None:
     world = next_controller(world)
     world.wait(0)
     world.beat(3)
-    world.found(2, Found.THERE)
+    world.found(2, Found.ACCEPTED)
     world.wait(PROBE_INTERVAL_MS)
     assert world.probed == [2, 3, 2], "3 has spoken"
-    world.found(2, Found.SILENT)
+    world.found(2, Found.UNANSWERED)
     world.wait(GRACE_MS)
-    world.found(2, Found.SILENT)
+    world.found(2, Found.UNANSWERED)
     assert world.fenced() == [], "nothing was closed, so no answer proves nothing"
     world = next_controller(world)
     world.wait(0)
-    world.found(2, Found.THERE)
+    world.found(2, Found.ACCEPTED)
     world.wait(PROBE_INTERVAL_MS)
-    world.found(2, Found.GONE)
+    world.found(2, Found.REFUSED)
     assert world.fenced() == [2]
 
 
@@ -201,7 +201,7 @@ def test_a_new_process_need_not_wait_for_the_session_of_one_in_doubt(world: Doub
     world.close(2)
     assert world.new_process_of(2) == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     world.wait(GRACE_MS)
-    world.found(2, Found.THERE)         # the new process listens already
+    world.found(2, Found.ACCEPTED)         # the new process listens already
     assert world.new_process_of(2) == ErrorCode.NONE
     assert world.fenced() == [2]
     world = next_controller(world)
@@ -214,11 +214,11 @@ def test_a_controller_that_was_paused_gives_the_grace_again(world: Doubts) -> No
     world.now_ms += 60_000
     world.controller.tick(world.now_ms)
     assert world.probed == [2]
-    world.found(2, Found.SILENT)
+    world.found(2, Found.UNANSWERED)
     assert world.fenced() == []
     world.wait(GRACE_MS)
     assert world.fenced() == []
-    world.found(2, Found.SILENT)
+    world.found(2, Found.UNANSWERED)
     assert world.fenced() == [2]
 
 
@@ -227,15 +227,15 @@ def test_one_on_its_way_out_is_fenced_as_any_other(world: Doubts) -> None:
     assert world.image.brokers[2].in_controlled_shutdown
     world.close(2)
     world.wait(GRACE_MS)
-    world.found(2, Found.GONE)
+    world.found(2, Found.REFUSED)
     assert world.fenced() == [2]
 
 
-def test_who_does_not_lead_decides_nothing(world: Doubts) -> None:
+def test_an_inactive_controller_decides_nothing(world: Doubts) -> None:
     world.close(2)
     world.wait(GRACE_MS)
     world.controller.resigned(world.now_ms)
     end = world.log.end_offset
-    world.controller.broker_probed(2, world.image.brokers[2].epoch, Found.GONE, world.now_ms)
+    world.controller.broker_probed(2, world.image.brokers[2].epoch, Found.REFUSED, world.now_ms)
     world.controller.broker_disconnected(3, world.image.brokers[3].epoch, world.now_ms)
     assert world.log.end_offset == end

@@ -13,7 +13,7 @@ from tests.controller.world import World
 
 
 def update(world: World, *updates: tuple[str, int, int], version: int = 2, **fields: Any) -> Any:
-    return world.ask(UpdateFeaturesRequest(feature_updates=[
+    return world.send(UpdateFeaturesRequest(feature_updates=[
         FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates
     ], **fields), version)
 
@@ -42,7 +42,7 @@ def test_levels(name: str, level: int, kind: int, code: int) -> None:
     assert world.image.features == (before if code else {k: v for k, v in {**before, name: level}.items() if v})
 
 
-def test_the_level_in_the_quorums_own_records_may_be_asked_for_again() -> None:
+def test_the_level_in_the_quorums_own_records_may_be_requested_again() -> None:
     world = World()
     world.join(1)
     before = world.log.end_offset
@@ -56,7 +56,7 @@ def test_the_quorums_own_level_goes_up_when_its_voters_are_ready() -> None:
     world.log.kraft_version, world.log.voters_are_ready = 0, False
     before = world.log.end_offset
     answer = update(world, ("kraft.version", 1, UPGRADE), ("group.version", 0, SAFE_DOWNGRADE))
-    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_UPDATE_VERSION, "voters have not told")
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_UPDATE_VERSION, "voters have not reported")
     assert update(world, ("kraft.version", 1, UPGRADE), validate_only=True).error_code == 0
     assert (world.log.kraft_version, world.log.end_offset) == (0, before)
     world.log.voters_are_ready = True

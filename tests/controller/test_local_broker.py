@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from kraft.controller.local_broker import RETRY_MS, LocalBroker, State, UntoldDirectoryError
+from kraft.controller.local_broker import RETRY_MS, LocalBroker, State, UnreportedDirectoryError
 from kraft.controller.sessions import NEVER_MS
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.ids import id_text
@@ -47,7 +47,7 @@ def test_a_whole_life_and_the_next() -> None:
     broker.serve(world.now_ms)
     run(world, broker)
     assert broker.state is State.RUNNING
-    world.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)]))
+    world.send(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)]))
     broker.stop(world.now_ms)
     run(world, broker)
     assert broker.state is State.STOPPED
@@ -76,7 +76,7 @@ def test_heartbeats_keep_it_alive() -> None:
         assert not world.image.brokers[1].fenced
 
 
-def test_refusals_are_told_and_tried_again() -> None:
+def test_refused_requests_are_reported_and_repeated() -> None:
     world = World()
     broker = broker_of(world, cluster_id="other")
     broker.start(world.now_ms)
@@ -90,28 +90,28 @@ def test_refusals_are_told_and_tried_again() -> None:
 def test_a_hurried_heartbeat_goes_at_once_or_after_the_one_under_way() -> None:
     world = World()
     broker = broker_of(world)
-    broker.hurry(world.now_ms)              # it is not registered: nothing to say
+    broker.send_now(world.now_ms)              # it is not registered: nothing to say
     broker.start(world.now_ms)
     broker.serve(world.now_ms)
     run(world, broker)
     assert broker.deadline_ms > world.now_ms
     epoch = world.image.brokers[1].epoch
     world.controller.sessions.forget(1)
-    broker.hurry(world.now_ms)
+    broker.send_now(world.now_ms)
     world.commit()
     assert world.controller.sessions.valid(1, world.now_ms)
     assert world.image.brokers[1].epoch == epoch
-    world.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)]))
+    world.send(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)]))
     broker.stop(world.now_ms)               # not answered before it is committed
-    broker.hurry(world.now_ms)
+    broker.send_now(world.now_ms)
     assert broker.state is State.STOPPING
     run(world, broker)
     assert broker.state is State.STOPPED
-    broker.hurry(world.now_ms)
+    broker.send_now(world.now_ms)
     assert broker.state is State.STOPPED
 
 
-def test_cordoned_directories_are_told() -> None:
+def test_cordoned_directories_are_reported() -> None:
     world = World()
     broker = broker_of(world)
     assert broker.cordon([UUID(int=9001)])
@@ -120,7 +120,7 @@ def test_cordoned_directories_are_told() -> None:
     run(world, broker)
     assert world.image.brokers[1].cordoned_log_dirs == (UUID(int=9001),)
     assert broker.cordon([])
-    broker.hurry(world.now_ms)
+    broker.send_now(world.now_ms)
     world.commit()
     assert world.image.brokers[1].cordoned_log_dirs == ()
 
@@ -154,11 +154,11 @@ def test_another_process_with_its_id() -> None:
     assert found is not None
     assert (found.epoch, found.incarnation_id) == (other.epoch, UUID(int=6002))
     broker.give_up()
-    asked = len(world.log.records)
+    record_count = len(world.log.records)
     world.now_ms += 9_000
-    for ask in (broker.tick, broker.hurry, broker.stop):
-        ask(world.now_ms)
-    assert (broker.state, broker.deadline_ms, len(world.log.records)) == (State.REPLACED, NEVER_MS, asked)
+    for call in (broker.tick, broker.send_now, broker.stop):
+        call(world.now_ms)
+    assert (broker.state, broker.deadline_ms, len(world.log.records)) == (State.REPLACED, NEVER_MS, record_count)
     other.stop(world.now_ms)
     assert other.successor(world.image) is None
 
@@ -178,7 +178,7 @@ def test_a_broker_that_was_let_go_has_no_successor_to_fear() -> None:
 
 
 def test_an_answer_after_it_gave_up_changes_nothing() -> None:
-    controller = SilentController(World())
+    controller = UnresponsiveController(World())
     broker = LocalBroker(controller, BrokerRegistrationRequest(broker_id=1))
     broker.start(0)
     controller.waiting.pop()(BrokerRegistrationResponse(broker_epoch=7))
@@ -188,7 +188,7 @@ def test_an_answer_after_it_gave_up_changes_nothing() -> None:
     assert (broker.state, broker.deadline_ms) == (State.REPLACED, NEVER_MS)
 
 
-class SilentController:
+class UnresponsiveController:
     """A controller that answers when the test says so."""
 
     def __init__(self, world: World) -> None:
@@ -200,14 +200,14 @@ class SilentController:
 
 
 def test_nothing_is_due_while_a_request_is_under_way() -> None:
-    controller = SilentController(World())
+    controller = UnresponsiveController(World())
     broker = LocalBroker(controller, BrokerRegistrationRequest(broker_id=1))
     broker.start(0)
     broker.tick(broker.deadline_ms)
-    assert (broker.deadline_ms, len(controller.waiting)) == (NEVER_MS, 1), "who waits for a deadline waits for none"
+    assert (broker.deadline_ms, len(controller.waiting)) == (NEVER_MS, 1), "it waits for an answer, without a deadline"
     controller.waiting.pop()(BrokerRegistrationResponse(broker_epoch=7))
     broker.tick(broker.deadline_ms)
-    broker.hurry(3_000)
+    broker.send_now(3_000)
     assert (broker.deadline_ms, len(controller.waiting)) == (NEVER_MS, 1)
     controller.waiting.pop()(BrokerHeartbeatResponse(is_fenced=True))
     assert broker.deadline_ms == 3_000
@@ -215,15 +215,15 @@ def test_nothing_is_due_while_a_request_is_under_way() -> None:
     assert len(controller.waiting) == 1
 
 
-def beats(controller: SilentController, broker: LocalBroker, start_ms: int, **answer: int) -> None:
+def beats(controller: UnresponsiveController, broker: LocalBroker, start_ms: int, **answer: int) -> None:
     """Send a heartbeat and answer it."""
     broker.tick(start_ms)
     controller.waiting.pop()(BrokerHeartbeatResponse(is_fenced=False, active_controller_id=3, **answer))
 
 
-def with_lease(notices: list[str], end_ms: int) -> tuple[SilentController, LocalBroker]:
+def with_lease(notices: list[str], end_ms: int) -> tuple[UnresponsiveController, LocalBroker]:
     """A broker with an answered heartbeat of time 0; the next ones go every two seconds."""
-    controller = SilentController(World())
+    controller = UnresponsiveController(World())
     broker = LocalBroker(controller, BrokerRegistrationRequest(broker_id=1))
     broker.on_notice = notices.append
     broker.start(0)
@@ -233,7 +233,7 @@ def with_lease(notices: list[str], end_ms: int) -> tuple[SilentController, Local
     return controller, broker
 
 
-def test_a_heartbeat_asks_for_a_lease_from_when_it_is_sent() -> None:
+def test_a_lease_begins_when_the_heartbeat_is_sent() -> None:
     world = World()
     broker = broker_of(world)
     broker.start(world.now_ms)
@@ -248,7 +248,7 @@ def test_a_heartbeat_asks_for_a_lease_from_when_it_is_sent() -> None:
     assert (broker.state, broker.lease.left_ms(world.now_ms)) == (State.STOPPED, None)
 
 
-def test_a_lease_that_ends_and_the_next_are_told_once() -> None:
+def test_the_end_of_a_lease_and_the_next_lease_are_reported_once() -> None:
     notices: list[str] = []
     controller, broker = with_lease(notices, 9_000)
     broker.tick(2_000)                          # is not answered
@@ -257,9 +257,9 @@ def test_a_lease_that_ends_and_the_next_are_told_once() -> None:
     broker.tick(8_999)
     assert notices == []
     broker.tick(9_000)
-    told, = notices
-    assert told == ("the lease of broker 1 ran out: no controller has answered a heartbeat for 9000 ms; controllers "
-                    "may have fenced it, and it goes on")
+    notice, = notices
+    assert notice == ("the lease of broker 1 ran out: no controller has answered a heartbeat for 9000 ms; controllers "
+                      "may have fenced it, and it continues")
     assert broker.deadline_ms == NEVER_MS
     broker.tick(12_000)
     assert broker.lease.left_ms(12_000) == -3_000
@@ -275,7 +275,7 @@ def test_a_lease_that_ends_and_the_next_are_told_once() -> None:
     assert "for 9000 ms, the last was refused with REQUEST_TIMED_OUT; controllers" in notices[2]
 
 
-def test_a_controller_that_tells_of_no_lease() -> None:
+def test_a_controller_that_grants_no_lease() -> None:
     """An Apache Kafka controller reports no lease: nothing is known, and the broker reports nothing."""
     notices: list[str] = []
     controller, broker = with_lease(notices, 9_000)
@@ -294,14 +294,14 @@ def test_a_broker_that_the_controller_does_not_know_has_no_lease() -> None:
     broker.tick(broker.deadline_ms)
     controller.waiting.pop()(BrokerRegistrationResponse(broker_epoch=9))
     broker.tick(9_000)
-    assert len(notices) == 1, "why it has none was told"
+    assert len(notices) == 1, "the reason was reported"
     controller.waiting.pop()(BrokerHeartbeatResponse(active_controller_id=3, lease_end_time_ms=18_000))
     assert notices[1:] == ["broker 1 has a lease again: controller 3 answered its heartbeat"]
     broker.give_up()
     assert (broker.lease.left_ms(9_000), broker.deadline_ms) == (None, NEVER_MS)
 
 
-def test_a_failed_directory_that_no_controller_hears_of_ends_the_broker() -> None:
+def test_a_broker_stops_when_a_failed_directory_cannot_be_reported() -> None:
     """Its replicas there may be counted as in sync by everybody else."""
     requests: list[tuple[BrokerHeartbeatRequest, Callable[[Message], None]]] = []
     controller = World().controller
@@ -331,11 +331,12 @@ def test_a_failed_directory_that_no_controller_hears_of_ends_the_broker() -> Non
     assert requests.pop()[0].offline_log_dirs == [UUID(int=1), UUID(int=2)]
     assert broker.deadline_ms <= 32_000
     broker.tick(31_999)
-    with pytest.raises(UntoldDirectoryError, match=f"30000 ms that log directory {id_text(UUID(int=2))} of broker 1"):
+    directory = id_text(UUID(int=2))
+    with pytest.raises(UnreportedDirectoryError, match=f"30000 ms that log directory {directory} of broker 1"):
         broker.tick(32_000)
 
 
-def test_a_failed_directory_that_a_controller_has_heard_of_is_no_reason_to_stop() -> None:
+def test_a_broker_continues_once_a_failed_directory_is_reported() -> None:
     world = World()
     broker = broker_of(world, log_dirs=[UUID(int=9001), UUID(int=9002)])
     broker.start(world.now_ms)

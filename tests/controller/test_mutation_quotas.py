@@ -22,7 +22,7 @@ BURST = int(RATE) * SAMPLES
 STRICT = {CreateTopicsRequest: 6, DeleteTopicsRequest: 5, CreatePartitionsRequest: 3}
 
 
-def ask(world: World, request: Message, client: str | None = "app", version: int | None = None) -> Any:
+def send(world: World, request: Message, client: str | None = "app", version: int | None = None) -> Any:
     answers: list[Any] = []
     world.controller.submit(request, STRICT[type(request)] if version is None else version, world.now_ms,
                             answers.append, client)
@@ -32,7 +32,7 @@ def ask(world: World, request: Message, client: str | None = "app", version: int
 
 def create(world: World, name: str, partitions: int, **how: Any) -> tuple[ErrorCode, int]:
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    answer = ask(world, CreateTopicsRequest(topics=[topic]), **how)
+    answer = send(world, CreateTopicsRequest(topics=[topic]), **how)
     return ErrorCode(answer.topics[0].error_code), answer.throttle_time_ms  # type: ignore[call-arg]
 
 
@@ -41,7 +41,7 @@ def world() -> World:
     """`app` may change two partitions per second; other clients have no limit."""
     world = World(mutation_samples=SAMPLES, mutation_sample_ms=1000)
     world.join(1)
-    answer = world.ask(AlterClientQuotasRequest(entries=[EntryData(
+    answer = world.send(AlterClientQuotasRequest(entries=[EntryData(
         entity=[EntityData(entity_type="client-id", entity_name="app")],
         ops=[OpData(key="controller_mutation_rate", value=RATE)])]))
     assert answer.entries[0].error_code == 0
@@ -63,21 +63,21 @@ def test_a_burst_is_carried_out_whole_and_paid_for_afterwards(world: World) -> N
     assert create(world, "e", 1)[0] == ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
-def test_each_topic_is_told_by_itself(world: World) -> None:
+def test_each_topic_has_its_own_result(world: World) -> None:
     topics = [CreatableTopic(name=name, num_partitions=BURST + 2, replication_factor=1) for name in "ab"]
-    answer = ask(world, CreateTopicsRequest(topics=topics))
+    answer = send(world, CreateTopicsRequest(topics=topics))
     assert [each.error_code for each in answer.topics] == [0, ErrorCode.THROTTLING_QUOTA_EXCEEDED]
     assert answer.throttle_time_ms == 1000
-    more = ask(world, CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="a", count=99, assignments=None)]))
+    more = send(world, CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="a", count=99, assignments=None)]))
     assert more.results[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED and more.throttle_time_ms == 1000
-    deleted = ask(world, DeleteTopicsRequest(topic_names=["a"]))
+    deleted = send(world, DeleteTopicsRequest(topic_names=["a"]))
     assert (deleted.responses[0].name, deleted.responses[0].error_code) == ("a", ErrorCode.THROTTLING_QUOTA_EXCEEDED)
     assert deleted.throttle_time_ms == 1000 and "a" in world.image.topic_ids
     world.now_ms += 1000
     topic = DeleteTopicState(name=None, topic_id=world.image.topic_ids["a"])
-    deleted = ask(world, DeleteTopicsRequest(topics=[topic]), version=6)
+    deleted = send(world, DeleteTopicsRequest(topics=[topic]), version=6)
     assert (deleted.responses[0].error_code, deleted.throttle_time_ms) == (0, 0)
-    deleted = ask(world, DeleteTopicsRequest(topic_names=["a"]))
+    deleted = send(world, DeleteTopicsRequest(topic_names=["a"]))
     assert deleted.responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "it costs nothing"
 
 
@@ -91,14 +91,14 @@ def test_earlier_versions_are_carried_out_and_slowed_down(world: World, kind: ty
                                                                                        assignments=None)]),
         DeleteTopicsRequest: DeleteTopicsRequest(topic_names=["a"]),
     }[kind]
-    answer = ask(world, request, version=STRICT[kind] - 1)
+    answer = send(world, request, version=STRICT[kind] - 1)
     [result] = getattr(answer, {CreateTopicsRequest: "topics", DeleteTopicsRequest: "responses"}.get(kind, "results"))
     assert (result.error_code, answer.throttle_time_ms) == (0, 5000)
 
 
-def test_what_is_only_looked_at_counts_as_in_kafka(world: World) -> None:
+def test_requests_that_only_read_count_as_in_kafka(world: World) -> None:
     topic = CreatableTopic(name="a", num_partitions=BURST + 2, replication_factor=1)
-    assert ask(world, CreateTopicsRequest(topics=[topic], validate_only=True)).topics[0].error_code == 0
+    assert send(world, CreateTopicsRequest(topics=[topic], validate_only=True)).topics[0].error_code == 0
     assert create(world, "a", 1) == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, 1000)
 
 

@@ -15,12 +15,12 @@ from tests.controller.world import World
 def made(*racks: str | None) -> World:
     world = World()
     world.join(1, 2, 3, racks=racks or (None, None, None))
-    world.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=2, replication_factor=2)]))
+    world.send(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=2, replication_factor=2)]))
     return world
 
 
 def more(world: World, *topics: CreatePartitionsTopic, validate_only: bool = False) -> list[tuple[str, int]]:
-    answer: Any = world.ask(CreatePartitionsRequest(topics=topics, validate_only=validate_only))
+    answer: Any = world.send(CreatePartitionsRequest(topics=topics, validate_only=validate_only))
     return [(result.name, result.error_code) for result in answer.results]
 
 
@@ -59,7 +59,7 @@ def test_what_is_refused() -> None:
 def test_replicas_are_on_different_racks() -> None:
     world = World()
     world.join(1, 2, 3, 4, racks=("x", "x", "y", "y"))
-    world.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=40, replication_factor=2)]))
+    world.send(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=40, replication_factor=2)]))
     rack = {1: "x", 2: "x", 3: "y", 4: "y"}
     partitions = [partition for _, _, partition in world.image.partitions()]
     assert all(len({rack[broker] for broker in partition.replicas}) == 2 for partition in partitions)
@@ -70,7 +70,7 @@ def test_brokers_whose_directories_are_cordoned_get_nothing() -> None:
     world = World()
     world.join(1, 2)
     world.beat(1, cordoned_log_dirs=world.image.brokers[1].log_dirs)
-    answer: Any = world.ask(CreateTopicsRequest(topics=[
+    answer: Any = world.send(CreateTopicsRequest(topics=[
         CreatableTopic(name="a", num_partitions=4, replication_factor=1),
         CreatableTopic(name="b", num_partitions=4, replication_factor=2)]))
     assert [result.error_code for result in answer.topics] == [0, ErrorCode.INVALID_REPLICATION_FACTOR]

@@ -133,13 +133,13 @@ def test_which_brokers_count() -> None:
 def test_a_topic_on_all_brokers_while_one_of_them_is_stopped() -> None:
     world = World()
     world.join(1, 2, 3)
-    world.ask(CreateTopicsRequest(topics=[CreatableTopic(name="before", num_partitions=3, replication_factor=3)]))
+    world.send(CreateTopicsRequest(topics=[CreatableTopic(name="before", num_partitions=3, replication_factor=3)]))
     world.beat(2, want_shut_down=True)
     for other in (1, 3):
         world.beat(other)
     assert world.beat(2, want_shut_down=True).should_shut_down
     assert world.image.brokers[2].fenced
-    made = world.ask(CreateTopicsRequest(topics=[
+    made = world.send(CreateTopicsRequest(topics=[
         CreatableTopic(name="__consumer_offsets", num_partitions=4, replication_factor=3)]))
     assert made.topics[0].error_code == ErrorCode.NONE
     for index in range(4):

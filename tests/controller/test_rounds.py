@@ -28,7 +28,7 @@ INTERVAL_MS = 5_000
 def world_of(partitions: int = 3, replicas: int = 2, **settings: Any) -> World:
     world = World(**settings)
     world.join(1, 2)
-    world.ask(CreateTopicsRequest(topics=[
+    world.send(CreateTopicsRequest(topics=[
         CreatableTopic(name="a", num_partitions=partitions, replication_factor=replicas)]))
     return world
 
@@ -45,7 +45,7 @@ def pass_time(world: World, milliseconds: int) -> None:
     world.commit()
 
 
-def move_away(world: World, broker_id: int) -> None:
+def move_leader_away(world: World, broker_id: int) -> None:
     """The broker leads nothing, then is in sync with everything again."""
     world.beat(broker_id, want_fence=True)
     world.beat(broker_id)
@@ -57,7 +57,7 @@ def move_away(world: World, broker_id: int) -> None:
 def expand(world: World, topic_id: UUID, index: int, broker_id: int) -> None:
     partition = world.image.topics[topic_id].partitions[index]
     isr = (*partition.isr, broker_id)
-    world.ask(AlterPartitionRequest(
+    world.send(AlterPartitionRequest(
         broker_id=partition.leader, broker_epoch=world.image.brokers[partition.leader].epoch,
         topics=[TopicData(topic_id=topic_id, partitions=[PartitionData(
             partition_index=index, leader_epoch=partition.leader_epoch, partition_epoch=partition.partition_epoch,
@@ -69,7 +69,7 @@ def test_preferred_replicas_lead_again_after_the_interval() -> None:
     world = world_of(balance_interval_ms=INTERVAL_MS)
     preferred = leaders(world)
     assert sorted(set(preferred)) == [1, 2]
-    move_away(world, 2)
+    move_leader_away(world, 2)
     assert leaders(world) == [1, 1, 1]
     pass_time(world, INTERVAL_MS - 1)
     assert leaders(world) == [1, 1, 1]
@@ -87,7 +87,7 @@ def test_a_preferred_replica_that_is_not_in_sync_does_not_lead() -> None:
 
 def test_switched_off_nothing_moves_by_itself() -> None:
     world = world_of(balance_interval_ms=0)
-    move_away(world, 2)
+    move_leader_away(world, 2)
     pass_time(world, 10 * INTERVAL_MS)
     assert leaders(world) == [1, 1, 1]
 
@@ -96,7 +96,7 @@ def test_many_elections_go_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elections, "PER_ROUND_MAX", 1)
     world = world_of(partitions=4, balance_interval_ms=INTERVAL_MS)
     preferred = leaders(world)
-    move_away(world, 2)
+    move_leader_away(world, 2)
     pass_time(world, INTERVAL_MS)
     assert leaders(world).count(2) == 1
     assert world.controller.deadline_ms <= world.now_ms
@@ -105,7 +105,7 @@ def test_many_elections_go_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def allow_unclean(world: World) -> None:
-    world.ask(IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(
+    world.send(IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(
         resource_type=2, resource_name="a",
         configs=[AlterableConfig(name="unclean.leader.election.enable", config_operation=0, value="true")])]))
 
@@ -119,7 +119,7 @@ def test_unclean_elections_come_when_they_are_allowed_and_are_said_loudly() -> N
     leader = leaders(world)[0]
     other = 3 - leader
     world.beat(other, want_fence=True)          # falls out of sync; it may lack what the leader takes from here on
-    world.ask(UnregisterBrokerRequest(broker_id=leader))
+    world.send(UnregisterBrokerRequest(broker_id=leader))
     world.beat(other)
     pass_time(world, INTERVAL_MS)
     assert leaders(world) == [NO_LEADER]

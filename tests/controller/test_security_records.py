@@ -34,7 +34,7 @@ def limits(world: World, *entries: tuple[dict[str, str | None], dict[str, float 
         EntryData(entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
                   ops=[OpData(key=key, value=value or 0.0, remove=value is None) for key, value in values.items()])
         for entity, values in entries])
-    answer: Any = world.ask(request)
+    answer: Any = world.send(request)
     assert all(bool(entry.error_code) == bool(entry.error_message) for entry in answer.entries)
     assert [{part.entity_type: part.entity_name for part in entry.entity} for entry in answer.entries] == [
         entity for entity, _ in entries]
@@ -61,7 +61,7 @@ def test_limits_are_set_changed_and_removed() -> None:
     ({"ip": "10.0.0.1", "user": "a"}, "Invalid quota entity combination"),
 ])
 def test_refused_entities_have_the_wording_that_kafkas_clients_know(entity: dict[str, str], text: str) -> None:
-    answer: Any = World().ask(AlterClientQuotasRequest(entries=[EntryData(
+    answer: Any = World().send(AlterClientQuotasRequest(entries=[EntryData(
         entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
         ops=[OpData(key="connection_creation_rate", value=1.0)])]))
     assert text in answer.entries[0].error_message
@@ -119,7 +119,7 @@ def put(name: str, mechanism: int = 1, iterations: int = 4096) -> ScramCredentia
 
 def scram(world: World, *upsertions: ScramCredentialUpsertion,
           deletions: tuple[tuple[str, int], ...] = ()) -> dict[str, int]:
-    answer: Any = world.ask(AlterUserScramCredentialsRequest(upsertions=upsertions, deletions=[
+    answer: Any = world.send(AlterUserScramCredentialsRequest(upsertions=upsertions, deletions=[
         ScramCredentialDeletion(name=name, mechanism=mechanism) for name, mechanism in deletions]))
     return {result.user: result.error_code for result in answer.results}
 
@@ -154,7 +154,7 @@ def test_deletions_and_doubles() -> None:
     assert scram(world, put("a"), put("a", 2), put("b")) == {"a": ErrorCode.DUPLICATE_RESOURCE, "b": 0}
     assert scram(world, put("b"), deletions=(("b", 1),)) == {"b": ErrorCode.DUPLICATE_RESOURCE}
     assert list(world.image.scram) == [(1, "b")], "neither of the two"
-    assert scram(world, put("a"), deletions=(("a", 1),)) == {"a": ErrorCode.RESOURCE_NOT_FOUND}, "the first is told"
+    assert scram(world, put("a"), deletions=(("a", 1),)) == {"a": ErrorCode.RESOURCE_NOT_FOUND}, "the first error"
     assert list(world.image.scram) == [(1, "b")]
 
 
@@ -169,7 +169,7 @@ def test_an_old_metadata_version_has_no_credentials() -> None:
 def with_topic() -> World:
     world = World()
     world.join(1)
-    world.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=2, replication_factor=1)]))
+    world.send(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=2, replication_factor=1)]))
     return world
 
 
@@ -181,7 +181,7 @@ def test_directories_of_replicas() -> None:
     epoch = world.image.brokers[1].epoch
 
     def assign(topic_id: UUID, *indexes: int, broker_epoch: int = epoch) -> Any:
-        return world.ask(dirs.AssignReplicasToDirsRequest(broker_id=1, broker_epoch=broker_epoch, directories=[
+        return world.send(dirs.AssignReplicasToDirsRequest(broker_id=1, broker_epoch=broker_epoch, directories=[
             dirs.DirectoryData(id=directory, topics=[dirs.TopicData(topic_id=topic_id, partitions=[
                 dirs.PartitionData(partition_index=index) for index in indexes])])]))
 
@@ -205,7 +205,7 @@ def test_directories_of_replicas() -> None:
 ])
 def test_reassignments(name: str, index: int, replicas: list[int] | None, code: int) -> None:
     world = with_topic()
-    answer: Any = world.ask(AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=name, partitions=[
+    answer: Any = world.send(AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=name, partitions=[
         ReassignablePartition(partition_index=index, replicas=replicas)])]))
     found = answer.responses[0].partitions[0]
     assert (found.error_code, bool(found.error_message)) == (code, bool(code))
@@ -216,7 +216,7 @@ def test_a_replication_factor_that_must_not_change_is_refused_with_kafkas_wordin
     world.join(2)
 
     def answered(may_change: bool) -> tuple[int, str | None]:
-        answer: Any = world.ask(AlterPartitionReassignmentsRequest(
+        answer: Any = world.send(AlterPartitionReassignmentsRequest(
             allow_replication_factor_change=may_change, topics=[ReassignableTopic(name="a", partitions=[
                 ReassignablePartition(partition_index=0, replicas=[1, 2])])]))
         found = answer.responses[0].partitions[0]

@@ -28,7 +28,7 @@ def assigned(name: str, *brokers: list[int], first: int = 0) -> CreatableTopic:
 
 
 def create(world: World, *topics: CreatableTopic, version: int = 7, **fields: Any) -> dict[str, Any]:
-    answer = world.ask(CreateTopicsRequest(topics=topics, **fields), version)
+    answer = world.send(CreateTopicsRequest(topics=topics, **fields), version)
     assert len({result.name for result in answer.topics}) == len(answer.topics)
     return {result.name: result for result in answer.topics}
 
@@ -40,7 +40,7 @@ def world() -> World:
     return world
 
 
-def test_each_topic_stands_for_itself(world: World) -> None:
+def test_each_topic_is_independent(world: World) -> None:
     """Hazard 14: valid and invalid entries in one request."""
     create(world, topic("there"))
     answers = create(
@@ -72,12 +72,12 @@ def test_each_topic_stands_for_itself(world: World) -> None:
 def test_a_new_topic_has_the_settings_it_was_given(world: World) -> None:
     configs = [CreatableTopicConfig(name="cleanup.policy", value="compact"),
                CreatableTopicConfig(name="retention.ms", value="-1")]
-    told = {config.name: config for config in create(world, topic("a", configs=configs), topic("b"))["a"].configs}
+    configs_of = {config.name: config for config in create(world, topic("a", configs=configs), topic("b"))["a"].configs}
     assert world.image.topic_config("a") == {"cleanup.policy": "compact", "retention.ms": "-1"}
-    assert (told["cleanup.policy"].value, told["cleanup.policy"].config_source) == ("compact", 1)
-    assert (told["segment.bytes"].value, told["segment.bytes"].config_source) == ("1073741824", 5)
-    assert told["min.insync.replicas"].config_source == 3  # the cluster's own, in the log
-    assert list(told) == sorted(told)
+    assert (configs_of["cleanup.policy"].value, configs_of["cleanup.policy"].config_source) == ("compact", 1)
+    assert (configs_of["segment.bytes"].value, configs_of["segment.bytes"].config_source) == ("1073741824", 5)
+    assert configs_of["min.insync.replicas"].config_source == 3  # the cluster's own, in the log
+    assert list(configs_of) == sorted(configs_of)
     assert not create(world, topic("old"), version=4)["old"].configs
 
 
@@ -90,7 +90,7 @@ def test_topic_names(world: World, name: str, allowed: bool) -> None:
     assert code == (ErrorCode.NONE if allowed else ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
-def test_names_that_metrics_cannot_tell_apart(world: World) -> None:
+def test_names_that_collide_in_metrics(world: World) -> None:
     """wire.md 2.6: a name is refused beside an existing topic, not within one request."""
     assert create(world, topic("a.b"))["a.b"].error_code == 0
     assert create(world, topic("a_b"))["a_b"].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -98,9 +98,9 @@ def test_names_that_metrics_cannot_tell_apart(world: World) -> None:
     assert create(world, topic("a-b"))["a-b"].error_code == 0
     answers = create(world, topic("c.d.e"), topic("c_d.e"))
     assert [answer.error_code for answer in answers.values()] == [0, 0]
-    world.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="c.d.e")]))
+    world.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="c.d.e")]))
     assert create(world, topic("c.d_e"))["c.d_e"].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
-    world.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="c_d.e")]))
+    world.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="c_d.e")]))
     assert create(world, topic("c.d_e"))["c.d_e"].error_code == 0
 
 
@@ -190,7 +190,7 @@ def test_partitions_are_spread(world: World) -> None:
 
 
 def delete(world: World, *states: DeleteTopicState, names: tuple[str, ...] = (), version: int = 6) -> list[Any]:
-    answer = world.ask(DeleteTopicsRequest(topics=states, topic_names=names), version)
+    answer = world.send(DeleteTopicsRequest(topics=states, topic_names=names), version)
     return [(result.name, result.topic_id, result.error_code) for result in answer.responses]
 
 

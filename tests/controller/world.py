@@ -55,7 +55,7 @@ class ListLog:
 
     def upgrade_kraft_version(self, level: int) -> int:
         if not self.voters_are_ready:
-            raise RefusedError(ErrorCode.INVALID_UPDATE_VERSION, "voters have not told")
+            raise RefusedError(ErrorCode.INVALID_UPDATE_VERSION, "voters have not reported")
         self.kraft_version = level
         self.end_offset += 2
         return self.end_offset - 1
@@ -71,7 +71,7 @@ class World:
                  commit: bool = True, **settings: Any):
         self.log = log or ListLog()
         self.now_ms = 1_000_000
-        self.told: list[MetadataImage] = []
+        self.images: list[MetadataImage] = []
         replayer = Replayer()
         replayer.advance(2, 0, 0)
         for offset, message, _ in self.log.records:
@@ -83,7 +83,7 @@ class World:
             **settings})
         self.controller = Controller(
             self.settings, TableRules(static or {}), self.log, replayer, ids(self.log.end_offset * 1000))
-        self.controller.subscribe(lambda delta, image: self.told.append(image))
+        self.controller.subscribe(lambda delta, image: self.images.append(image))
         self.controller.became_leader(self.log.leader_epoch, self.now_ms)
         if commit:
             self.commit()
@@ -95,7 +95,7 @@ class World:
     def commit(self) -> None:
         self.controller.committed(self.log.end_offset, self.now_ms)
 
-    def ask(self, request: Message, version: int = LATEST_VERSION) -> Any:
+    def send(self, request: Message, version: int = LATEST_VERSION) -> Any:
         """Return the answer to a request whose records are committed at once."""
         answers: list[Message] = []
         self.controller.submit(request, version, self.now_ms, answers.append)
@@ -105,7 +105,7 @@ class World:
 
     def register(self, broker_id: int = 1, incarnation: int = 1, rack: str | None = None, **fields: Any) -> int:
         """Register a broker; return its epoch."""
-        answer = self.ask(BrokerRegistrationRequest(**{
+        answer = self.send(BrokerRegistrationRequest(**{
             "broker_id": broker_id, "cluster_id": CLUSTER, "incarnation_id": UUID(int=5000 + incarnation), "rack": rack,
             "listeners": [Listener(name="PLAINTEXT", host="localhost", port=9092)],
             "features": [Feature(name=name, min_supported_version=low, max_supported_version=high)
@@ -117,7 +117,7 @@ class World:
 
     def beat(self, broker_id: int = 1, epoch: int | None = None, **fields: Any) -> Any:
         broker = self.image.brokers[broker_id]
-        return self.ask(BrokerHeartbeatRequest(**{
+        return self.send(BrokerHeartbeatRequest(**{
             "broker_id": broker_id, "broker_epoch": broker.epoch if epoch is None else epoch,
             "current_metadata_offset": self.image.offset, **fields}))
 

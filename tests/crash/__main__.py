@@ -21,11 +21,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("what", choices=("states", "failing", "damage", "all"), nargs="?", default="all")
     parser.add_argument("--subject", default="log", choices=("log", "compacted", "reference"),
                         help="the engine's log, a compacted one, or a small log in Python (with --flaw)")
-    parser.add_argument("--reader", action="store_true", help="damage: looked at by a reader without an owner")
+    parser.add_argument("--reader", action="store_true", help="damage: checked by a reader without an owner")
     parser.add_argument("--flaw", choices=sorted(FLAWS), action="append", default=[])
     parser.add_argument("--durability", choices=DURABILITIES, action="append")
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
-    parser.add_argument("--states", type=int, default=100_000, help="crash states in all; seeds go on until then")
+    parser.add_argument("--states", type=int, default=100_000, help="crash states in all; seeds continue until then")
     parser.add_argument("--seeds", type=int, default=2, help="how many seeds for failing calls and damage")
     parser.add_argument("--steps", type=int, default=60, help="steps of a workload")
     parser.add_argument("--random", type=int, default=8, help="random states per crash point")

@@ -179,14 +179,14 @@ class EngineSession:
     def audit(self) -> list[str]:
         seen = self.observe()
         headers = [Header(batch) for batch in seen.batches]
-        broken = self.audit_look_ups(seen, headers)
+        broken = self.audit_lookups(seen, headers)
         if not seen.gaps:
             broken += self.audit_epochs(headers)
         if not seen.gaps and self.policy == "delete":
             broken += self.audit_transactions(seen, headers) + self.audit_producers(seen, headers)
         return broken
 
-    def audit_look_ups(self, seen: Observed, headers: list[Header]) -> list[str]:
+    def audit_lookups(self, seen: Observed, headers: list[Header]) -> list[str]:
         """Check look-ups by offset and by time, through the indexes."""
         broken = []
         random = Random(seen.end)

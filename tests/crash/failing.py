@@ -143,9 +143,9 @@ class Attempt:
         """Check the next operations of the log that met the fault, then close it."""
         broken: list[str] = []
         if failure is None:
-            return [f"nobody was told that {self.fatal!r}"] if self.fatal else []
+            return [f"the fault was not reported: {self.fatal!r}"] if self.fatal else []
         if not isinstance(failure, StorageError) and failure.code != StorageError.code:
-            broken.append(f"the failure is told as {failure!r}")
+            broken.append(f"the failure is reported as {failure!r}")
         if self.workload is None or not self.workload.opened:
             return broken
         session = self.workload.session

@@ -1,6 +1,6 @@
 """Damage to a small log without an owner: every byte flipped, every length cut, and the report to the reader.
 
-A flip is harmless when everything is served as it was. It counts as `told` when the missing part is reported and
+A flip is harmless when everything is served as it was. It counts as `is_reported` when the missing part is reported and
 everything else is served. Every other outcome is a broken promise, except for three, which are counted apart:
 
 - "torn end": the end of a log that was not closed cleanly looks the same whether torn or damaged. The last batch that
@@ -156,7 +156,7 @@ class DamageRun:
         if lost and self.is_torn_end(path, label, lost):
             return "torn end"
         if lost:
-            unnotified = [batch for batch in lost if not told(seen, batch)]
+            unnotified = [batch for batch in lost if not is_reported(seen, batch)]
             if unnotified:
                 self.report.broken.append(f"{label}: batch {unnotified[0].base} is missing without a word")
                 return "missing"
@@ -217,5 +217,5 @@ class DamageRun:
         return sum(not base <= batch.base < end for batch in lost)
 
 
-def told(seen: Observed, batch: Batch) -> bool:
+def is_reported(seen: Observed, batch: Batch) -> bool:
     return any(gap.first <= batch.base and batch.last < gap.next for gap in seen.gaps)

@@ -29,7 +29,7 @@ FLAWS = {
     "trusts the tail": "recovery takes whatever has a plausible length",
     "appends behind the tear": "recovery leaves torn bytes and appends behind them",
     "cuts without flush": "a truncation is not made durable",
-    "skips damage": "recovery drops a damaged batch and goes on behind it",
+    "skips damage": "recovery drops a damaged batch and continues behind it",
     "ignores failures": "a failed write or flush is acknowledged like any other",
 }
 

@@ -159,7 +159,7 @@ def test_killed_inside_a_write(tmp_path):
     assert kept(disk) == {"f.tmp": b"0123456789"}
 
 
-def test_states_are_made_real_and_told_apart(tmp_path):
+def test_states_are_materialized_and_distinguished(tmp_path):
     disk = Disk(tmp_path)
     disk.inodes.append(Inode(Content(b"abc", 8_000)))
     disk.durable_names["f"] = 0

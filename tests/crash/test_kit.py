@@ -54,7 +54,7 @@ def test_failing_calls_of_a_careful_log(durability):
 
 def test_a_log_that_acknowledges_a_failed_write_is_caught():
     report = run_failing(ReferenceLog("ignores failures"), "per-append", 1, 20, every=5)
-    assert any("nobody was told" in line for line in report.broken)
+    assert any("the fault was not reported" in line for line in report.broken)
 
 
 def test_a_log_that_cuts_at_damage_is_caught():
@@ -126,7 +126,7 @@ def test_judge_refuses_what_was_never_there(history):
     assert verdict(history, NEW, begun=7, done=7)
 
 
-def test_judge_wants_gaps_to_be_told(history):
+def test_the_judge_requires_gaps_to_be_reported(history):
     hole = [OLD[0], OLD[2]]
     assert verdict(history, hole)
     assert verdict(history, hole, gaps=[Gap(1, 2)]) == []

@@ -111,7 +111,7 @@ class Workload:
         self.history = History()
         self.mark = mark
         self.session: Session = subject.open(directory, durability)
-        self.told_durable = 0
+        self.reported_durable = 0
         self.opened = True
 
     def run(self, steps: int) -> None:
@@ -125,12 +125,12 @@ class Workload:
         names, weights = zip(*self.subject.operations().items(), strict=True)
         for _ in range(steps):
             getattr(self, f"do_{self.random.choices(names, weights)[0]}")()
-            self.tell_durable()
+            self.report_durable()
 
-    def tell_durable(self) -> None:
+    def report_durable(self) -> None:
         end = self.session.durable_end()
-        if end > self.told_durable:
-            self.told_durable = end
+        if end > self.reported_durable:
+            self.reported_durable = end
             self.mark(Floor(self.history.version, end))
 
     def attempt(self, act: Callable[[], T], note: Callable[[T | None], object], durable_end: int | None = None) -> None:
@@ -174,13 +174,13 @@ class Workload:
         target = self.random.choice(lives).batch.base
         if target < self.history.starts[-1]:
             return
-        self.told_durable = min(self.told_durable, target)
+        self.reported_durable = min(self.reported_durable, target)
         self.source.forget_producers()
         self.attempt(lambda: self.session.truncate(target), lambda _: self.history.truncate(target), durable_end=0)
 
     def do_restart_at(self) -> None:
         offset = max(0, self.history.ends[-1] + self.random.randrange(-3, 10))
-        self.told_durable = offset
+        self.reported_durable = offset
         self.source.forget_producers()
         self.attempt(lambda: self.session.restart_at(offset), lambda _: self.history.restart_at(offset), durable_end=0)
 

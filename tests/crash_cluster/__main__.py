@@ -22,7 +22,7 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def tell(text: str) -> None:
+def print_line(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')}  {text}", flush=True)
 
 
@@ -30,7 +30,8 @@ def main() -> int:
     """Return 1 if a guarantee was broken. The directories are then kept and the first problems are printed."""
     arguments = parse()
     directory = Path(tempfile.mkdtemp(prefix=f"kraft-faults-{arguments.seed}-"))
-    campaign = Campaign(directory, arguments.seed, tell, brokers=arguments.brokers, controllers=arguments.controllers)
+    campaign = Campaign(directory, arguments.seed, print_line, brokers=arguments.brokers,
+                        controllers=arguments.controllers)
     began = time.monotonic()
     wrong = ""
     try:

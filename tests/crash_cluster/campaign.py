@@ -18,7 +18,7 @@ from kraft.local.errors import LocalNodeError
 from kraft.testing.history import NOT_ACKNOWLEDGED, Problem, judge_commits, judge_log, judge_reads
 from tests.crash_cluster import logs
 from tests.crash_cluster.clients import Client, Group, Producer, Watcher
-from tests.crash_cluster.faults import LOOK_SECONDS, Faults, wait_until
+from tests.crash_cluster.faults import CHECK_SECONDS, Faults, wait_until
 from tests.crash_cluster.moves import OFFSETS_TOPIC, REPLICAS, Moves
 from tests.integration.clients import librdkafka_consumer
 from tests.integration.history import check_same_logs
@@ -42,7 +42,7 @@ TOPICS: Final = {
 }
 """Durability by the page cache, and by group commit."""
 SECONDS: Final = 60.0
-COMPARE_LOOKS: Final = 1_200
+COMPARE_CHECKS: Final = 1_200
 CHAPTER_FAULTS: Final = 40
 
 
@@ -134,14 +134,14 @@ class Load:
 
 
 class Campaign:
-    """A campaign; `tell` receives a line of progress now and then."""
+    """A campaign; `report` receives a line of progress now and then."""
 
-    def __init__(self, directory: Path, seed: int, tell: Callable[[str], None], *, brokers: int = 3,
+    def __init__(self, directory: Path, seed: int, report: Callable[[str], None], *, brokers: int = 3,
                  controllers: int = 0) -> None:
         self.cluster = LocalCluster(directory, brokers=brokers, controllers=controllers, settings=SETTINGS)
         self.totals = Totals()
         self._seed = seed
-        self._tell = tell
+        self._report = report
         self._chance = random.Random(seed)
         self._faults = Faults(self.cluster, self._chance, self.totals.faults)
         self._chapter = 0
@@ -186,9 +186,9 @@ class Campaign:
         problems = self._judge(loads)
         self._count(loads, moves)
         counts = self.totals.counts
-        self._tell(f"chapter {self._chapter}: faults {first + 1} to {self.totals.faults.total()}, "
-                   f"{time.monotonic() - began:.0f} s; so far {counts['records acknowledged']} records acknowledged, "
-                   f"{len(problems)} problems")
+        self._report(f"chapter {self._chapter}: faults {first + 1} to {self.totals.faults.total()}, "
+                     f"{time.monotonic() - began:.0f} s; so far {counts['records acknowledged']} records acknowledged, "
+                     f"{len(problems)} problems")
         if not problems:
             self._delete_topics(topics)
         return problems
@@ -197,7 +197,7 @@ class Campaign:
         faults = self._faults.draw(until - self.totals.faults.total())
         if not faults:
             return
-        self._tell(f"  {self.totals.faults.total() + 1}: {'; '.join(map(str, faults))}")
+        self._report(f"  {self.totals.faults.total() + 1}: {'; '.join(map(str, faults))}")
         self._faults.inflict(faults)
         self._faults.hold()
         self._faults.heal(faults)
@@ -212,11 +212,11 @@ class Campaign:
         """Wait until each partition has acknowledged to each producer something that was sent from now on."""
         progress = [load.progress() for load in loads]
 
-        def go_on() -> bool:
+        def continues() -> bool:
             self._check_clients(loads)
             return all(each() for each in progress)
 
-        wait_until(go_on, "every producer goes on in every partition")
+        wait_until(continues, "every producer continues in every partition")
 
     def _check_alive(self, loads: list[Load], moves: Moves) -> None:
         """Check that no node and no client has ended by itself."""
@@ -259,7 +259,7 @@ class Campaign:
             again = [logs.sent_again(log, index) for index, (log, _) in enumerate(found)]
             problems += load.judge(contents, again, load.finish_readers([len(each) for each in contents]))
             self.totals.counts["records stored"] += sum(map(len, contents))
-            self.totals.counts["records that their client sent anew under another epoch"] += sum(map(len, again))
+            self.totals.counts["records that their client sent again under another epoch"] += sum(map(len, again))
         for index in range(OFFSETS_PARTITIONS):
             problems += self._compared(OFFSETS_TOPIC, index)[1]
         self._compare_metadata()
@@ -269,11 +269,11 @@ class Campaign:
         """Return the log of a partition once its replicas are the same; retry for a while."""
         directories = [node.directory for node in self.cluster.brokers.values()]
         directories = [each for each in directories if (each / f"{topic}-{index}").exists()]
-        for _ in range(COMPARE_LOOKS):
+        for _ in range(COMPARE_CHECKS):
             log, problems = logs.same_replicas(directories, topic, index)
             if not problems:
                 break
-            time.sleep(LOOK_SECONDS)
+            time.sleep(CHECK_SECONDS)
         return log, problems
 
     def _compare_metadata(self) -> None:
@@ -303,7 +303,7 @@ class Campaign:
                                           for reads in one.reads for run in reads.runs)
             counts["commits of groups acknowledged"] += sum(each.answered is not None for each in load.group.commits)
             counts["assignments of members"] += load.group.rebalances
-        counts["reassignments asked for"] += moves.asked
+        counts["reassignments requested"] += moves.requested
         counts["reassignments cancelled"] += moves.cancelled
         counts["preferred elections held"] += moves.elections
         controller = next(iter(self.cluster.controllers.values()))

@@ -18,8 +18,8 @@ from kraft.local.cluster import LocalCluster
 from kraft.local.errors import LocalNodeError
 from kraft.local.node import LocalNode
 
-LOOKS: Final = 12_000
-LOOK_SECONDS: Final = 0.05
+CHECKS: Final = 12_000
+CHECK_SECONDS: Final = 0.05
 READY_SECONDS: Final = 600.0
 
 SLOW_DISK: Final = "slow disk"
@@ -39,14 +39,15 @@ HOLDS: Final = (0.0, 0.1, 0.5, 1.5, 7.0)
 """Seconds that faults last at most; the longest exceeds a broker's session."""
 
 
-def wait_until(done: Callable[[], bool], what: str, looks: int = LOOKS, *, instead: Callable[[], object] = str) -> None:
+def wait_until(done: Callable[[], bool], what: str, checks: int = CHECKS, *,
+               instead: Callable[[], object] = str) -> None:
     """Wait, counting checks instead of seconds: the machine itself may be stopped for a while. `instead` returns the
     current state for the error text."""
-    for _ in range(looks):
+    for _ in range(checks):
         if done():
             return
-        time.sleep(LOOK_SECONDS)
-    raise AssertionError(f"not after {looks} looks: {what} {instead()}")
+        time.sleep(CHECK_SECONDS)
+    raise AssertionError(f"not after {checks} looks: {what} {instead()}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class Faults:
         elif fault.kind == PAUSE:
             node.pause()
         elif fault.kind == RESTART:
-            node.ask_to_stop()
+            node.request_stop()
         else:
             nodes = [self.cluster.nodes[each] for each in fault.nodes]
             for each in nodes:
@@ -130,12 +131,12 @@ class Faults:
             self._leave_full_disk(by_kind[FULL_DISK])
         leaving = by_kind.get(RESTART)
         dead = [node for node in self.cluster.nodes.values() if node is not leaving and not node.running]
-        steps = [lambda: _launch(dead), *([self.cluster.mend] if _cuts(by_kind) else [])]
+        steps = [lambda: _launch(dead), *([self.cluster.heal] if _cuts(by_kind) else [])]
         self.chance.shuffle(steps)
         for step in steps:
             step()
         if leaving is not None:
-            wait_until(lambda: not leaving.running, f"{leaving} stops in good order")
+            wait_until(lambda: not leaving.running, f"{leaving} stops gracefully")
             if leaving.ended == 0:
                 leaving.expect_end()
             _launch([leaving])
@@ -143,7 +144,7 @@ class Faults:
         for node in dead:
             node.await_ready(READY_SECONDS)
         if SLOW_DISK in by_kind and by_kind[SLOW_DISK].running:
-            by_kind[SLOW_DISK].mend_disk()
+            by_kind[SLOW_DISK].heal_disk()
 
     def _leave_full_disk(self, node: LocalNode) -> None:
         """End a node whose disk was full. It has ended by itself, as a node must whose metadata log cannot be written,

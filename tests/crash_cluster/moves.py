@@ -16,7 +16,7 @@ from tests.crash_cluster.faults import wait_until
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 REPLICAS: Final = 3
 REPLICAS_MIN: Final = 2
-ASK_SECONDS: Final = 5.0
+REQUEST_SECONDS: Final = 5.0
 PAUSES: Final = (0.05, 0.3, 1.0)
 
 
@@ -26,7 +26,7 @@ class Moves(Client):
 
     def __init__(self, cluster: LocalCluster, partitions: Mapping[str, int], seed: str) -> None:
         super().__init__("moves")
-        self.asked = self.elections = self.cancelled = self.refused = 0
+        self.requested = self.elections = self.cancelled = self.refused = 0
         self._cluster = cluster
         self._partitions = [(topic, index) for topic, count in partitions.items() for index in range(count)]
         self._chance = random.Random(seed)
@@ -34,7 +34,7 @@ class Moves(Client):
     def work(self) -> None:
         while not self._end.is_set():
             try:
-                with self._cluster.client(seconds=ASK_SECONDS) as client:
+                with self._cluster.client(seconds=REQUEST_SECONDS) as client:
                     while not self._end.wait(self._chance.choice(PAUSES) * self._chance.random()):
                         self._move(client)
             except KraftError:      # from brokers that are offline; others may answer
@@ -55,7 +55,7 @@ class Moves(Client):
                 count = self._chance.choice((REPLICAS_MIN, REPLICAS))
                 wanted[partition] = self._chance.sample(list(self._cluster.brokers), count)
             self.refused += len(reassign(client, wanted))
-            self.asked += len(wanted)
+            self.requested += len(wanted)
 
     def settle(self) -> None:
         """Wait, after the end, until all partitions have three replicas again and all of them are in sync."""
@@ -63,14 +63,14 @@ class Moves(Client):
         wanted = {partition: [brokers[(number + place) % len(brokers)] for place in range(REPLICAS)]
                   for number, partition in enumerate(self._partitions)}
 
-        def asked() -> bool:
+        def requested() -> bool:
             try:
-                with self._cluster.client(seconds=ASK_SECONDS) as client:
+                with self._cluster.client(seconds=REQUEST_SECONDS) as client:
                     return not reassign(client, wanted)
             except KraftError:
                 return False
 
-        wait_until(asked, "all partitions are to have three replicas again")
+        wait_until(requested, "all partitions are to have three replicas again")
         wait_until(lambda: all(replicas == wanted[partition] and sorted(isr) == sorted(replicas)
                                for partition, (replicas, isr) in self.replicas().items()), "all replicas are in sync")
 
@@ -78,7 +78,7 @@ class Moves(Client):
         """Replicas and in-sync replicas of each partition, as far as a broker reports them."""
         found = {}
         try:
-            with self._cluster.client(seconds=ASK_SECONDS) as client:
+            with self._cluster.client(seconds=REQUEST_SECONDS) as client:
                 for topic in client.metadata(sorted(dict.fromkeys(topic for topic, _ in self._partitions))).topics:
                     for each in topic.partitions:
                         found[topic.name or "", each.partition_index] = (list(each.replica_nodes), list(each.isr_nodes))

@@ -17,14 +17,14 @@ def parse() -> argparse.Namespace:
     parser.add_argument("what", choices=(*RUNS, "all"), nargs="*", default="all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=int, default=50, help="failover: how often the leader is killed")
-    parser.add_argument("--stops", type=int, default=20, help="failover: how often the leader is stopped in good order")
+    parser.add_argument("--stops", type=int, default=20, help="failover: how often the leader is stopped gracefully")
     parser.add_argument("--rounds", type=int, default=3, help="returning: how often each kind of return is tried")
     parser.add_argument("--events", type=int, default=1_000, help="chaos: kills and pauses in all")
     parser.add_argument("--seconds", type=float, default=30.0, help="idle: how long to look")
     return parser.parse_args()
 
 
-def tell(text: str) -> None:
+def print_line(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')}  {text}", flush=True)
 
 
@@ -35,18 +35,19 @@ def run(what: str, directory: Path, arguments: argparse.Namespace) -> None:
             quorum.start([node_id])
         if what == "failover":
             gaps, committed = runs.failover(quorum, arguments.kills, graceful=False)
-            tell(f"leader killed, {gaps}; {committed} commits, none lost")
+            print_line(f"leader killed, {gaps}; {committed} commits, none lost")
             gaps, committed = runs.failover(quorum, arguments.stops, graceful=True)
-            tell(f"leader stopped, {gaps}; {committed} commits, none lost")
+            print_line(f"leader stopped, {gaps}; {committed} commits, none lost")
         elif what == "returning":
-            tell(f"returning nodes: {runs.returning(quorum, arguments.rounds)}, the epoch raised 0 times")
+            print_line(f"returning nodes: {runs.returning(quorum, arguments.rounds)}, the epoch raised 0 times")
         elif what == "chaos":
-            tell(f"chaos, seed {arguments.seed}: {runs.chaos(quorum, arguments.events, arguments.seed, tell)}")
+            result = runs.chaos(quorum, arguments.events, arguments.seed, print_line)
+            print_line(f"chaos, seed {arguments.seed}: {result}")
         elif what == "membership":
-            tell(f"membership: {runs.membership(quorum, tell)}")
+            print_line(f"membership: {runs.membership(quorum, print_line)}")
         else:
             shares = runs.idle(quorum, arguments.seconds)
-            tell("idle, of one processor: " + ", ".join(
+            print_line("idle, of one processor: " + ", ".join(
                 f"node {node_id}{' (leader)' if not number else ''} {share:.2%}"
                 for number, (node_id, share) in enumerate(shares.items())))
         quorum.stop()

@@ -35,7 +35,7 @@ class Load:
         for node in nodes:
             own: list[Proposal] = []
             self._history.append(own)
-            self._threads.append(threading.Thread(target=self._ask, args=(node, own), daemon=True))
+            self._threads.append(threading.Thread(target=self._propose, args=(node, own), daemon=True))
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -59,10 +59,10 @@ class Load:
 
     def first_answer_after(self, moment: float) -> float | None:
         """Return when the first proposal that was sent after a given moment was committed."""
-        return min((each.answered for each in self.history if each.asked >= moment and each.answered is not None),
+        return min((each.answered for each in self.history if each.sent >= moment and each.answered is not None),
                    default=None)
 
-    def _ask(self, node: ControllerProcess, history: list[Proposal]) -> None:
+    def _propose(self, node: ControllerProcess, history: list[Proposal]) -> None:
         number = 0
         while self._going:
             try:
@@ -70,11 +70,11 @@ class Load:
                     while self._going:
                         number += 1
                         name = f"{self._number}.{node.node_id}.{number}"
-                        asked = time.monotonic()
-                        history.append(Proposal(name, asked, None))
+                        sent = time.monotonic()
+                        history.append(Proposal(name, sent, None))
                         code = propose(connection, name)
                         if code is ErrorCode.NONE:
-                            history[-1] = Proposal(name, asked, time.monotonic())
+                            history[-1] = Proposal(name, sent, time.monotonic())
                         time.sleep(self._pause if code is ErrorCode.NONE else REFUSED_PAUSE_SECONDS)
             except KraftError:
                 time.sleep(REFUSED_PAUSE_SECONDS)

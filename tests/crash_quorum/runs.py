@@ -23,7 +23,7 @@ from tests.crash_quorum.load import Load
 from tests.golden import REPOSITORY
 from tests.integration.quorum import ControllerProcess, Quorum
 
-LOOKS: Final = 3_000
+CHECKS: Final = 3_000
 PAUSE_SECONDS: Final = 0.02
 FETCH_TIMEOUT_SECONDS: Final = 2.0
 CHANGE_SECONDS: Final = 2.0
@@ -44,11 +44,11 @@ class Gaps(NamedTuple):
 
 def wait_until(done: Callable[[], bool], what: str) -> None:
     """Wait, counting checks instead of seconds: the machine itself may be stopped for a while."""
-    for _ in range(LOOKS):
+    for _ in range(CHECKS):
         if done():
             return
         time.sleep(PAUSE_SECONDS)
-    raise AssertionError(f"not after {LOOKS} looks: {what}")
+    raise AssertionError(f"not after {CHECKS} looks: {what}")
 
 
 def settled(quorum: Quorum) -> Description:
@@ -77,7 +77,7 @@ def failover(quorum: Quorum, events: int, *, graceful: bool) -> tuple[Gaps, int]
         for _ in range(events):
             leader = quorum.nodes[settled(quorum).leader]
             count = len(load.answers())
-            wait_until(lambda count=count: len(load.answers()) > count, "the load goes on")
+            wait_until(lambda count=count: len(load.answers()) > count, "the load continues")
             gaps.append(_stop(load, leader) if graceful else _kill(load, leader))
             leader.start()
     return Gaps(gaps), finish(quorum, load)
@@ -216,10 +216,10 @@ class Changes:
             time.sleep(self._random.random() * 0.3)
 
 
-def chaos(quorum: Quorum, events: int, seed: int, tell: Callable[[str], None]) -> str:
+def chaos(quorum: Quorum, events: int, seed: int, report: Callable[[str], None]) -> str:
     """Apply kill -9 and pauses to one node or two of three, while voters come and go."""
     chance = random.Random(seed)
-    kills = pauses = told = 0
+    kills = pauses = reported = 0
     with Load(quorum.nodes.values()) as load, Changes(quorum, seed + 1) as changes:
         while kills + pauses < events:
             killed = []
@@ -242,39 +242,40 @@ def chaos(quorum: Quorum, events: int, seed: int, tell: Callable[[str], None]) -
             if chance.random() < 0.5:
                 wait_until(lambda moment=moment: load.first_answer_after(moment) is not None, "somebody leads")
             time.sleep(chance.choice((0.0, 0.1, 0.5, 1.0)) * chance.random())
-            if kills + pauses >= told + 50:
-                told = kills + pauses
-                tell(f"{kills} kills, {pauses} pauses, {changes.done} changes of voters, {len(load.answers())} commits")
+            if kills + pauses >= reported + 50:
+                reported = kills + pauses
+                report(f"{kills} kills, {pauses} pauses, {changes.done} changes of voters, "
+                       f"{len(load.answers())} commits")
     committed = finish(quorum, load)
     return (f"{kills} kills and {pauses} pauses, {changes.done} changes of voters ({changes.refused} refused or "
             f"unanswered), {committed} of {len(load.history)} proposals committed, none lost or reordered")
 
 
-def membership(quorum: Quorum, tell: Callable[[str], None]) -> str:
+def membership(quorum: Quorum, report: Callable[[str], None]) -> str:
     """Grow one voter to three and to five. Replace all five; cancel that half-way and request it again. Shrink to one.
     The leader dies in each step. Of the ten nodes the first is the first voter. All changes are made by `kraft
     quorum`."""
     steps = 0
     with Load(quorum.nodes.values()) as load:
-        def told(what: str) -> None:
-            tell(f"{what}: {steps} changes, {len(load.answers())} commits")
+        def reported(what: str) -> None:
+            report(f"{what}: {steps} changes, {len(load.answers())} commits")
         for node_id in (2, 3, 4, 5):
             _step(quorum, node_id, adds=True)
             steps += 1
-        told("grown to five")
+        reported("grown to five")
         quorum.nodes[10].kill()    # the reassignment cannot complete without it, once the leader counts it as lagging
         wait_until(lambda: _is_missed(quorum, 10), "10 is missed")
         steps += _reassign(quorum, (6, 7, 8, 9, 10), lambda voters: len({6, 7, 8} & voters) == 3)
         wait_until(lambda: _command(quorum, ["cancel"]) == 0, "the reassignment is cancelled")
         halfway = _voters(quorum)
-        told(f"cancelled half-way, voters {sorted(halfway)}")
+        reported(f"cancelled half-way, voters {sorted(halfway)}")
         quorum.nodes[10].start()
         steps += _reassign(quorum, (6, 7, 8, 9, 10), lambda voters: voters == {6, 7, 8, 9, 10})
-        told("all five replaced")
+        reported("all five replaced")
         for node_id in (10, 9, 8, 7):
             _step(quorum, node_id, adds=False)
             steps += 1
-        told("shrunk to one")
+        reported("shrunk to one")
         assert _voters(quorum) == {6}
     return (f"{steps} changes of voters, cancelled with {sorted(halfway)}, each with a leader killed, "
             f"{finish(quorum, load)} proposals, none lost")
@@ -294,21 +295,21 @@ def _voters(quorum: Quorum) -> set[int]:
 def _reassign(quorum: Quorum, targets: Sequence[int], is_done: Callable[[set[int]], bool]) -> int:
     """Request a reassignment and kill the leader after each of its steps that is seen. Return the number of steps."""
     words = ["reassign", *map(str, targets), "--force", "--no-wait"]
-    seen, steps, asking = _voters(quorum), 0, threading.Thread()
+    seen, steps, changing = _voters(quorum), 0, threading.Thread()
     deadline = time.monotonic() + STEPS_SECONDS
     while not is_done(seen):
-        assert time.monotonic() < deadline, f"the reassignment goes on from {seen}"
-        if not asking.is_alive() and quorum.describe().targets is None and not is_done(_voters(quorum)):
-            asking = threading.Thread(target=_command, args=(quorum, words))
-            asking.start()
+        assert time.monotonic() < deadline, f"the reassignment continues from {seen}"
+        if not changing.is_alive() and quorum.describe().targets is None and not is_done(_voters(quorum)):
+            changing = threading.Thread(target=_command, args=(quorum, words))
+            changing.start()
         now = _voters(quorum)
         if now != seen:
             seen = now
             steps += 1
             if not is_done(seen):
                 quorum.leader.kill_and_start()
-    if asking.ident is not None:
-        asking.join()
+    if changing.ident is not None:
+        changing.join()
     return steps
 
 
@@ -323,12 +324,12 @@ def _step(quorum: Quorum, node_id: int, *, adds: bool) -> None:
     assert properties.directory_id is not None
     words = (["add", str(node_id), id_text(properties.directory_id), f"CONTROLLER://{node.controller_address}"]
              if adds else ["remove", str(node_id)])
-    asking = threading.Thread(target=_command, args=(quorum, words))
-    asking.start()
-    while asking.is_alive() and (node_id in _voters(quorum)) != adds:
+    changing = threading.Thread(target=_command, args=(quorum, words))
+    changing.start()
+    while changing.is_alive() and (node_id in _voters(quorum)) != adds:
         pass
     quorum.leader.kill_and_start()
-    asking.join()
+    changing.join()
 
     def is_done() -> bool:
         if (node_id in _voters(quorum)) == adds:

@@ -25,7 +25,7 @@ def test_no_value_of_any_setting_stops_a_node(tmp_path: Path, request: pytest.Fi
     assert report.answers["accepted"] > 100 < report.answers["INVALID_REQUEST"]
 
 
-def test_every_dynamic_setting_has_its_turn() -> None:
+def test_every_dynamic_setting_is_used() -> None:
     found = cases([1, 2])
     for section, kind in (("topic", "topic"), ("group", "group"), ("client_metrics", "client-metrics")):
         assert {each.name for each in found if each.kind == kind} == {*tables.section(section), "no.such.setting"}
@@ -44,7 +44,7 @@ def test_a_node_that_stops_is_seen(tmp_path: Path, request: pytest.FixtureReques
 
     def stop_first(attacker: run.Attacker, after: str) -> None:
         if after == "all settings":
-            attacker.cluster.nodes[1].ask_to_stop()
+            attacker.cluster.nodes[1].request_stop()
             attacker.cluster.nodes[1].has_ended(20)
         served(attacker, after)
 

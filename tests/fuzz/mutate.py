@@ -70,30 +70,30 @@ def mutate(source: random.Random, data: bytes) -> bytes:
     return bytes(changed)
 
 
-def mend_messages(data: bytes) -> bytes:
-    """Correct the checksums of messages of formats v0 and v1, as `mend_batches` does."""
-    mended = bytearray(data)
+def correct_messages(data: bytes) -> bytes:
+    """Correct the checksums of messages of formats v0 and v1, as `correct_batches` does."""
+    corrected = bytearray(data)
     at = 0
-    while len(mended) - at >= 26:
-        length, = struct.unpack_from(">i", mended, at + 8)
-        if not 14 <= length <= len(mended) - at - 12:
-            length = len(mended) - at - 12
-            struct.pack_into(">i", mended, at + 8, length)
-        struct.pack_into(">I", mended, at + 12, zlib.crc32(mended[at + 16:at + 12 + length]))
+    while len(corrected) - at >= 26:
+        length, = struct.unpack_from(">i", corrected, at + 8)
+        if not 14 <= length <= len(corrected) - at - 12:
+            length = len(corrected) - at - 12
+            struct.pack_into(">i", corrected, at + 8, length)
+        struct.pack_into(">I", corrected, at + 12, zlib.crc32(corrected[at + 16:at + 12 + length]))
         at += 12 + length
-    return bytes(mended)
+    return bytes(corrected)
 
 
-def mend_batches(data: bytes) -> bytes:
+def correct_batches(data: bytes) -> bytes:
     """Correct the checksums of all batches that can be found, and in most cases the lengths. The bytes then pass the
     first check and reach the parsers behind it."""
-    mended = bytearray(data)
+    corrected = bytearray(data)
     at = 0
-    while len(mended) - at >= 61:
-        length, = struct.unpack_from(">i", mended, at + 8)
-        if not 49 <= length <= len(mended) - at - 12:
-            length = len(mended) - at - 12
-            struct.pack_into(">i", mended, at + 8, length)
-        struct.pack_into(">I", mended, at + 17, checksum(bytes(mended[at + 21:at + 12 + length])))
+    while len(corrected) - at >= 61:
+        length, = struct.unpack_from(">i", corrected, at + 8)
+        if not 49 <= length <= len(corrected) - at - 12:
+            length = len(corrected) - at - 12
+            struct.pack_into(">i", corrected, at + 8, length)
+        struct.pack_into(">I", corrected, at + 17, checksum(bytes(corrected[at + 21:at + 12 + length])))
         at += 12 + length
-    return bytes(mended)
+    return bytes(corrected)

@@ -19,7 +19,7 @@ from kraft_native.epochs import LeaderEpochCache
 from kraft_native.index import OffsetIndex, TimeIndex
 from kraft_native.records import BatchBuilder, records
 from kraft_native.txnindex import TransactionIndex
-from tests.fuzz.mutate import mend_batches, mend_messages, mutate
+from tests.fuzz.mutate import correct_batches, correct_messages, mutate
 from tests.oracle.legacy import sample
 
 BYTES_MAX = 1 << 20
@@ -32,11 +32,11 @@ class Target:
 
     corpus: Callable[[random.Random], list[bytes]]
     call: Callable[[bytes], object]
-    mend: Callable[[bytes], bytes] | None = None
+    correct: Callable[[bytes], bytes] | None = None
 
     def input(self, source: random.Random, good: list[bytes]) -> bytes:
         data = mutate(source, source.choice(good))
-        return self.mend(data) if self.mend is not None and source.random() < 0.7 else data
+        return self.heal(data) if self.heal is not None and source.random() < 0.7 else data
 
 
 def scratch_file(name: str) -> Path:
@@ -193,11 +193,11 @@ def snapshot_corpus(_: random.Random) -> list[bytes]:
     for count in (0, 1, 9):
         body = struct.pack(">i", count) + b"".join(
             struct.pack(">q", number) + entry[8:] for number in range(count))
-        made.append(mend_snapshot(struct.pack(">hI", 1, 0) + body))
+        made.append(correct_snapshot(struct.pack(">hI", 1, 0) + body))
     return made
 
 
-def mend_snapshot(data: bytes) -> bytes:
+def correct_snapshot(data: bytes) -> bytes:
     return data[:2] + struct.pack(">I", checksum(data[6:])) + data[6:] if len(data) > 6 else data
 
 
@@ -208,17 +208,17 @@ def read_snapshot(data: bytes) -> None:
 
 
 TARGETS: dict[str, Target] = {
-    "batches": Target(batch_corpus, read_batches, mend_batches),
-    "records": Target(batch_corpus, read_records, mend_batches),
-    "control": Target(batch_corpus, read_control, mend_batches),
-    "audit": Target(batch_corpus, audit_log, mend_batches),
-    "messages": Target(message_corpus, read_batches, mend_messages),
-    "message-records": Target(message_corpus, read_records, mend_messages),
+    "batches": Target(batch_corpus, read_batches, correct_batches),
+    "records": Target(batch_corpus, read_records, correct_batches),
+    "control": Target(batch_corpus, read_control, correct_batches),
+    "audit": Target(batch_corpus, audit_log, correct_batches),
+    "messages": Target(message_corpus, read_batches, correct_messages),
+    "message-records": Target(message_corpus, read_records, correct_messages),
     **{codec: codec_target(codec) for codec in ("gzip", "snappy", "lz4", "zstd")},
     "offset-index": Target(index_corpus(">ii"), read_index(OffsetIndex)),
     "time-index": Target(index_corpus(">qi"), read_index(TimeIndex)),
     "txn-index": Target(txn_corpus, read_txn_index),
-    "snapshot": Target(snapshot_corpus, read_snapshot, mend_snapshot),
+    "snapshot": Target(snapshot_corpus, read_snapshot, correct_snapshot),
     "leader-epochs": file_target("small", lambda path: checkpoints.write_leader_epochs(path, [(0, 0), (3, 70)]),
                                  checkpoints.read_leader_epochs),
     "epoch-cache": file_target("leader-epoch-checkpoint",

@@ -12,7 +12,7 @@ from kraft.protocol.headers import decode_request, encode_request_header
 from kraft.protocol.message import Struct
 from kraft_native.errors import KraftError
 from kraft_native.records import BatchBuilder
-from tests.fuzz.mutate import mend_batches, mutate
+from tests.fuzz.mutate import correct_batches, mutate
 from tests.golden import golden, golden_root
 from tests.protocol.json_form import schemas
 from tests.protocol.samples import sample
@@ -163,7 +163,7 @@ def _batch(source: random.Random) -> bytes:
                        timestamp_ms=-1)      # the same frames at any time
     data = builder.build()
     damaged = mutate(source, data) if source.random() < 0.7 else data
-    return mend_batches(damaged) if source.random() < 0.7 else damaged
+    return correct_batches(damaged) if source.random() < 0.7 else damaged
 
 
 def _golden_bodies() -> dict[tuple[int, int], list[bytes]]:

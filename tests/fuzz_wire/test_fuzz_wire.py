@@ -35,7 +35,7 @@ def test_frames_depend_on_seed_and_number_alone() -> None:
     assert forwards != [another.frame(number) for number in range(200)]
 
 
-def test_each_version_has_its_turn() -> None:
+def test_each_version_is_used() -> None:
     corpus = Corpus(3, IDS, SERVED)
     served = [(key, version) for key, (low, high) in SERVED.items() for version in range(low, high + 1)]
     first = [corpus.frame(number) for number in range(len(served) * TURN_FRAMES)]

@@ -60,7 +60,7 @@ class Peer:
         size = int.from_bytes(self._exactly(4), "big")
         return self._exactly(size)
 
-    def ask(self, message: Message, version: int) -> Message:
+    def exchange(self, message: Message, version: int) -> Message:
         """Return the answer to a proper request."""
         api = API_BY_NAME[type(message).__name__.removesuffix("Request")]
         self.send(request(api.name, version, message.encode(version)))

@@ -105,10 +105,10 @@ class NodeProcess:
         """Return the options of the command line other than the settings."""
         return [f"--listen=127.0.0.1:{self.port}"]
 
-    def _ready(self, told: dict[str, Any]) -> None:
+    def _ready(self, message: dict[str, Any]) -> None:
         """Store the ports that the ready line reports."""
-        self.port = int(told["listeners"]["PLAINTEXT"].rpartition(":")[2])
-        self.controller_port = int(told["listeners"].get("CONTROLLER", ":0").rpartition(":")[2])
+        self.port = int(message["listeners"]["PLAINTEXT"].rpartition(":")[2])
+        self.controller_port = int(message["listeners"].get("CONTROLLER", ":0").rpartition(":")[2])
 
     def stop(self) -> None:
         """Send SIGTERM: the node stops cleanly, or the test fails. A node that does not run stays as it is."""

@@ -67,10 +67,10 @@ class ControllerProcess(MemberProcess):
     def _options(self) -> list[str]:
         return super()._options() if self.is_broker else []
 
-    def _ready(self, told: dict[str, Any]) -> None:
-        assert told["listeners"]["CONTROLLER"] == self.controller_address
+    def _ready(self, message: dict[str, Any]) -> None:
+        assert message["listeners"]["CONTROLLER"] == self.controller_address
         if self.is_broker:
-            super()._ready(told)
+            super()._ready(message)
 
     @property
     def controller_address(self) -> str:

@@ -49,20 +49,20 @@ def either_listener(node: NodeProcess, request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_features_are_told(node: NodeProcess) -> None:
+def test_features_are_reported(node: NodeProcess) -> None:
     """Version 3 hides a feature whose lowest level is 0: clients of that time refuse it (KIP-1022)."""
     with connect(node) as connection:
-        told = {version: connection.send(ApiVersionsRequest(client_software_name="x", client_software_version="1"),
-                                         ApiVersionsResponse, version=version) for version in (3, 4)}
+        reported = {version: connection.send(ApiVersionsRequest(client_software_name="x", client_software_version="1"),
+                                             ApiVersionsResponse, version=version) for version in (3, 4)}
     supported = {version: {each.name: (each.min_version, each.max_version) for each in answer.supported_features}
-                 for version, answer in told.items()}
+                 for version, answer in reported.items()}
     assert all(low > 0 for low, _ in supported[3].values())
     hidden = supported[4].items() - supported[3].items()
     assert supported[3].items() <= supported[4].items()
     assert "kraft.version" in dict(hidden)
     assert all(low == 0 for _, (low, _) in hidden)
     assert "metadata.version" in supported[3]
-    for answer in told.values():
+    for answer in reported.values():
         levels = {each.name: each.max_version_level for each in answer.finalized_features}
         low, high = supported[4]["metadata.version"]
         assert low <= levels["metadata.version"] <= high
@@ -72,20 +72,20 @@ def test_features_are_told(node: NodeProcess) -> None:
 def test_producers_that_a_partition_knows(node: NodeProcess, name: str) -> None:
     create(node, name, 2)
     librdkafka_produce(node, name, [Record(b"k", b"v")] * 3, idempotent=True)
-    asked = [producers.TopicRequest(name=name, partition_indexes=[0, 1, 2, -1]),
-             producers.TopicRequest(name=f"{name}-none", partition_indexes=[0]),
-             producers.TopicRequest(name="no/name", partition_indexes=[0])]
+    requested = [producers.TopicRequest(name=name, partition_indexes=[0, 1, 2, -1]),
+                 producers.TopicRequest(name=f"{name}-none", partition_indexes=[0]),
+                 producers.TopicRequest(name="no/name", partition_indexes=[0])]
     with connect(node) as connection:
-        found = connection.send(producers.DescribeProducersRequest(topics=asked), DescribeProducersResponse)
-    told = {(topic.name, each.partition_index): each for topic in found.topics for each in topic.partitions}
-    assert {where: each.error_code for where, each in told.items()} == {
+        found = connection.send(producers.DescribeProducersRequest(topics=requested), DescribeProducersResponse)
+    reported = {(topic.name, each.partition_index): each for topic in found.topics for each in topic.partitions}
+    assert {where: each.error_code for where, each in reported.items()} == {
         (name, 0): NONE, (name, 1): NONE, (name, 2): UNKNOWN, (name, -1): UNKNOWN, (f"{name}-none", 0): UNKNOWN,
         ("no/name", 0): ErrorCode.INVALID_TOPIC_EXCEPTION}
-    [one] = told[name, 0].active_producers
+    [one] = reported[name, 0].active_producers
     assert one.producer_id >= 0
     assert (one.producer_epoch, one.last_sequence, one.last_timestamp) == (0, 2, START_MS)
     assert (one.coordinator_epoch, one.current_txn_start_offset) == (-1, -1)
-    assert told[name, 1].active_producers == []
+    assert reported[name, 1].active_producers == []
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -101,16 +101,16 @@ def test_transactions_of_which_there_are_none(node: NodeProcess, version: int) -
         (each, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "") for each in "ab"]
 
 
-def test_who_begins_a_transaction_is_told_that_nobody_coordinates_it(new_node: Callable[..., NodeProcess]) -> None:
+def test_a_transaction_without_a_coordinator_is_refused(new_node: Callable[..., NodeProcess]) -> None:
     """Every broker replies that no coordinator exists until a Kafka broker has created `__transaction_state`;
     afterwards its leader replies so."""
     node = new_node()
     with connect(node) as connection:
-        asked = FindCoordinatorRequest(key_type=1, coordinator_keys=["t"])
+        requested = FindCoordinatorRequest(key_type=1, coordinator_keys=["t"])
 
         def found() -> tuple[int, int, int]:
-            [told] = connection.send(asked, FindCoordinatorResponse).coordinators
-            return told.error_code, told.node_id, told.port
+            [reported] = connection.send(requested, FindCoordinatorResponse).coordinators
+            return reported.error_code, reported.node_id, reported.port
 
         assert found() == (NONE, 1, node.port)
         refused = connection.send(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1),
@@ -119,9 +119,9 @@ def test_who_begins_a_transaction_is_told_that_nobody_coordinates_it(new_node: C
         create(node, "__transaction_state")
         assert found() == (NONE, 1, node.port)
     producer = librdkafka_producer(node, transactional_id="t")
-    with pytest.raises(confluent_kafka.KafkaException) as told:
+    with pytest.raises(confluent_kafka.KafkaException) as reported:
         producer.init_transactions()       # without a limit of time: it ends
-    assert told.value.args[0].code() == confluent_kafka.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert reported.value.args[0].code() == confluent_kafka.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 @pytest.mark.parametrize(("partition", "current", "epoch", "told"), [
@@ -133,20 +133,21 @@ def test_who_begins_a_transaction_is_told_that_nobody_coordinates_it(new_node: C
     (9, -1, 0, (UNKNOWN, -1, -1)),
 ])
 def test_where_an_epoch_ends(node: NodeProcess, partition: int, current: int, epoch: int,
-                             told: tuple[int, int, int]) -> None:
+                             reported: tuple[int, int, int]) -> None:
     topic = "where-an-epoch-ends"
     with connect(node) as connection:
         if connection.send(MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False),
                            MetadataResponse).topics[0].error_code:
             create(node, topic)
             librdkafka_produce(node, topic, [Record(b"k", b"v")] * 3)
-        asked = epochs.OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=epoch)
+        requested = epochs.OffsetForLeaderPartition(partition=partition, current_leader_epoch=current,
+                                                    leader_epoch=epoch)
         for version in (2, 3, 4):
             answer = connection.send(epochs.OffsetForLeaderEpochRequest(replica_id=-1 if version > 2 else -2, topics=[
-                epochs.OffsetForLeaderTopic(topic=topic, partitions=[asked])]), OffsetForLeaderEpochResponse,
+                epochs.OffsetForLeaderTopic(topic=topic, partitions=[requested])]), OffsetForLeaderEpochResponse,
                 version=version)
             [found] = answer.topics[0].partitions
-            assert (found.error_code, found.leader_epoch, found.end_offset) == told
+            assert (found.error_code, found.leader_epoch, found.end_offset) == reported
 
 
 def test_an_older_leader_epoch_is_fenced(new_node: Callable[..., NodeProcess]) -> None:
@@ -155,10 +156,10 @@ def test_an_older_leader_epoch_is_fenced(new_node: Callable[..., NodeProcess]) -
     create(node, "t")
     librdkafka_produce(node, "t", [Record(b"k", b"v")])
     node.kill_and_start()
-    asked = epochs.OffsetForLeaderPartition(partition=0, current_leader_epoch=0, leader_epoch=0)
+    requested = epochs.OffsetForLeaderPartition(partition=0, current_leader_epoch=0, leader_epoch=0)
     with connect(node) as connection:
         answer = connection.send(epochs.OffsetForLeaderEpochRequest(topics=[
-            epochs.OffsetForLeaderTopic(topic="t", partitions=[asked])]), OffsetForLeaderEpochResponse)
+            epochs.OffsetForLeaderTopic(topic="t", partitions=[requested])]), OffsetForLeaderEpochResponse)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
@@ -180,12 +181,12 @@ def test_elections(node: NodeProcess, name: str, either_listener: str) -> None:
         every = connection.send(elections.ElectLeadersRequest(election_type=0, topic_partitions=None),
                                 ElectLeadersResponse)
         assert [each for topic in every.replica_election_results for each in topic.partition_result] == []
-        for topics, told in ((None, []), (wanted, [(name, 0), (name, 5), (f"{name}-none", 0)])):
+        for topics, reported in ((None, []), (wanted, [(name, 0), (name, 5), (f"{name}-none", 0)])):
             refused = connection.send(elections.ElectLeadersRequest(election_type=2, topic_partitions=topics),
                                       ElectLeadersResponse)
             assert refused.error_code == ErrorCode.INVALID_REQUEST
             assert [(topic.topic, each.partition_id) for topic in refused.replica_election_results
-                    for each in topic.partition_result if each.error_code == ErrorCode.INVALID_REQUEST] == told
+                    for each in topic.partition_result if each.error_code == ErrorCode.INVALID_REQUEST] == reported
 
 
 def test_reassignments_of_which_there_are_none(node: NodeProcess, name: str, either_listener: str) -> None:
@@ -208,10 +209,10 @@ SPECIAL = {-1: (2, -1), -2: (0, -1), -3: (1, START_MS + 5), -4: (0, -1), -5: (-1
 
 
 def offsets_of(connection: Connection, topic: str, version: int,
-               *asked: tuple[int, int]) -> list[ListOffsetsPartitionResponse]:
+               *requested: tuple[int, int]) -> list[ListOffsetsPartitionResponse]:
     """Return the answer by (partition, timestamp)."""
     partitions = [list_offsets.ListOffsetsPartition(partition_index=index, timestamp=timestamp)
-                  for index, timestamp in asked]
+                  for index, timestamp in requested]
     request = list_offsets.ListOffsetsRequest(replica_id=-1, topics=[
         list_offsets.ListOffsetsTopic(name=topic, partitions=partitions)])
     return connection.send(request, ListOffsetsResponse, version=version).topics[0].partitions
@@ -224,11 +225,11 @@ def test_special_times_in_every_version(node: NodeProcess, name: str) -> None:
         for version in range(1, 12):
             for timestamp, first in FIRST_VERSION.items():
                 [found] = offsets_of(connection, name, version, (0, timestamp))
-                told = (found.error_code, found.offset, found.timestamp)
+                reported = (found.error_code, found.offset, found.timestamp)
                 if version < first:
-                    assert told == (ErrorCode.UNSUPPORTED_VERSION, -1, -1), (version, timestamp)
+                    assert reported == (ErrorCode.UNSUPPORTED_VERSION, -1, -1), (version, timestamp)
                 else:
-                    assert told == (NONE, *SPECIAL[timestamp]), (version, timestamp)
+                    assert reported == (NONE, *SPECIAL[timestamp]), (version, timestamp)
             [late] = offsets_of(connection, name, version, (0, START_MS + 6))
             assert (late.error_code, late.offset, late.timestamp) == (NONE, -1, -1)
 
@@ -273,11 +274,11 @@ def test_a_topic_id_that_nobody_has(node: NodeProcess) -> None:
 @pytest.mark.parametrize("version", [10, 11])
 def test_topics_cannot_be_named_by_id_before_they_can(node: NodeProcess, name: str, version: int) -> None:
     create(node, name)
-    asked = [MetadataRequestTopic(name=name), MetadataRequestTopic(topic_id=uuid.uuid4(), name=name)]
+    requested = [MetadataRequestTopic(name=name), MetadataRequestTopic(topic_id=uuid.uuid4(), name=name)]
     with connect(node) as connection:
-        told = connection.send(MetadataRequest(topics=asked), MetadataResponse, version=version)
-    assert (told.brokers, told.controller_id) == ([], -1)
-    assert [each.error_code for each in told.topics] == [ErrorCode.INVALID_REQUEST] * 2
+        reported = connection.send(MetadataRequest(topics=requested), MetadataResponse, version=version)
+    assert (reported.brokers, reported.controller_id) == ([], -1)
+    assert [each.error_code for each in reported.topics] == [ErrorCode.INVALID_REQUEST] * 2
 
 
 @pytest.mark.parametrize(("topic", "code"), [
@@ -294,14 +295,14 @@ def test_topics_that_are_not_there_or_cannot_be(node: NodeProcess, topic: str, c
     assert one.topic_authorized_operations == other.topic_authorized_operations == 3576, "all that there are"
 
 
-def test_a_page_begins_at_a_partition_of_a_topic_that_is_asked_for(node: NodeProcess, name: str) -> None:
+def test_a_page_begins_at_a_partition_of_a_requested_topic(node: NodeProcess, name: str) -> None:
     create(node, name, 3)
     with connect(node) as connection:
         def page(topic: str, index: int) -> list[tuple[int, list[int]]]:
-            asked = pages.DescribeTopicPartitionsRequest(
+            requested = pages.DescribeTopicPartitionsRequest(
                 topics=[pages.TopicRequest(name=name)], cursor=pages.Cursor(topic_name=topic, partition_index=index))
             return [(each.error_code, [one.partition_index for one in each.partitions])
-                    for each in connection.send(asked, DescribeTopicPartitionsResponse).topics]
+                    for each in connection.send(requested, DescribeTopicPartitionsResponse).topics]
 
         assert page(name, 1) == [(NONE, [1, 2])]
         assert page(name, -1) == [(ErrorCode.INVALID_REQUEST, [])]
@@ -318,7 +319,7 @@ def test_coordinators_in_every_version(node: NodeProcess, name: str) -> None:
             each = answer.coordinators[0] if version >= 4 else answer
             return each.error_code, each.error_message, each.node_id
 
-        wait_until(lambda: found(6)[0] == NONE, "the topic of offsets is there")
+        wait_until(lambda: found(6)[0] == NONE, "the topic of offsets exists")
         for version in range(7):
             assert found(version) == (NONE, "NONE" if 1 <= version <= 3 else "", 1)
             if version:
@@ -333,10 +334,10 @@ def test_the_topic_of_offsets_can_be_deleted(new_node: Callable[..., NodeProcess
             return connection.send(FindCoordinatorRequest(coordinator_keys=["g"]),
                                    FindCoordinatorResponse).coordinators[0].error_code
 
-        wait_until(lambda: coordinator() == NONE, "the topic of offsets is there")
-        gone = connection.send(DeleteTopicsRequest(topic_names=[OFFSETS], timeout_ms=5_000), DeleteTopicsResponse,
-                               version=5)
-        assert [(each.name, each.error_code) for each in gone.responses] == [(OFFSETS, NONE)]
+        wait_until(lambda: coordinator() == NONE, "the topic of offsets exists")
+        deleted = connection.send(DeleteTopicsRequest(topic_names=[OFFSETS], timeout_ms=5_000), DeleteTopicsResponse,
+                                  version=5)
+        assert [(each.name, each.error_code) for each in deleted.responses] == [(OFFSETS, NONE)]
         listed = connection.send(MetadataRequest(topics=None), MetadataResponse).topics
         assert OFFSETS not in {each.name for each in listed}
         wait_until(lambda: coordinator() == NONE, "the topic of offsets is made again")

@@ -59,18 +59,18 @@ def test_a_late_one_begins_with_a_snapshot(
 def test_one_of_another_cluster(new_quorum: MakeQuorum) -> None:
     """The broker is refused, logs by which cluster and why, and ends with 1. The controllers continue without having
     received it."""
-    quorum, stranger_id = new_quorum(1), new_cluster_id()
+    quorum, other_cluster_id = new_quorum(1), new_cluster_id()
     quorum.start()
     broker = MemberProcess(quorum.directory / "10", 10, {
         "process.roles": "broker", **quorum.settings, "initial.broker.registration.timeout.ms": "1000"})
-    broker.format(f"--cluster-id={stranger_id}")
+    broker.format(f"--cluster-id={other_cluster_id}")
     code, out, complaints = refused("server", "start", f"--data={broker.data}", f"--listen={broker.address}",
                                     *(f"--set={name}={value}" for name, value in broker.settings.items()))
     assert (code, out) == (1, "")
     controller = quorum.nodes[1].controller_address
     assert complaints.splitlines()[-1] == (
         f"kraft: no controller registered this node's broker in time: the controller at {controller} is of another "
-        f"cluster than this node, whose cluster id is {stranger_id} (INCONSISTENT_CLUSTER_ID)")
+        f"cluster than this node, whose cluster id is {other_cluster_id} (INCONSISTENT_CLUSTER_ID)")
     assert [each.node_id for each in quorum.describe().replicas] == [1]
 
 
@@ -87,7 +87,7 @@ def test_one_that_was_unregistered_while_it_ran(
         answer = client.send(UnregisterBrokerRequest(broker_id=2), UnregisterBrokerResponse)
         assert answer.error_code == ErrorCode.NONE
         stale = f"broker 2 is not registered in epoch {old_epoch} any more: it registers again"
-        cluster.wait_until(lambda: stale in cluster.brokers[2].log(), "it has heard of it")
+        cluster.wait_until(lambda: stale in cluster.brokers[2].log(), "it has learned of it")
         cluster.wait_until(lambda: sorted(partitions(tool, "t")[0]["isr"]) == [1, 2], "it is in sync again")
         assert from_leader(client, AsOf()).brokers[2].epoch > old_epoch
     with Connection(controller.host, controller.controller_port) as connection:
@@ -120,7 +120,7 @@ def test_one_whose_lease_nobody_renews(kraft_cluster: LocalCluster, capsys: pyte
     for about in ((), ("t/0",)):
         code, out, _ = tool.run("why", *about, "--timeout", 1)
         assert code == 1
-        assert "Broker 1 hears from no controller: its lease ended " in out
+        assert "Broker 1 reaches no controller: its lease ended " in out
         assert " s ago: controllers may have fenced it." in out
     controller.start()
     cluster.wait_until(lambda: all(f"has a lease again: controller {controller.node_id} answered" in node.log()

@@ -85,12 +85,12 @@ class Load:
         sent = [len(each.offsets) for each in self.producers]
         commits = self.member.commits
 
-        def goes_on() -> bool:
+        def continues() -> bool:
             return self.member.commits > commits + 2 and all(
                 len(each.offsets) > count and each.offsets[count] >= 0
                 and self.member.committed.get(each.partition, 0) > each.offsets[count]
                 for each, count in zip(self.producers, sent, strict=True))
-        wait_until(goes_on, "records are acknowledged and committed", SECONDS)
+        wait_until(continues, "records are acknowledged and committed", SECONDS)
 
     def await_in_sync(self) -> None:
         """Wait until all replicas of both topics are in sync: the next node may stop."""

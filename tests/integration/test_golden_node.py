@@ -87,7 +87,7 @@ def test_leftovers_of_a_deleted_topic_are_removed(served: NodeProcess) -> None:
     assert not list(served.directory.glob("doomed-*"))
 
 
-def test_a_group_goes_on_where_it_was(served: NodeProcess, expected: dict[str, Any]) -> None:
+def test_a_group_continues_where_it_was(served: NodeProcess, expected: dict[str, Any]) -> None:
     consumer = librdkafka_consumer(served, "readers")
     consumer.subscribe(["orders"])
     high = {int(name[-1]): each["high"] for name, each in expected["records"].items() if name.startswith("orders-")}

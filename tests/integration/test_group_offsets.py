@@ -18,8 +18,8 @@ from tests.integration.process import NodeProcess
 
 def committed(node: NodeProcess, group: str) -> dict[tuple[str, int], tuple[int, str | None]]:
     """Return the offsets that the group's coordinator has: (topic, partition) -> (offset, metadata)."""
-    asked = ConsumerGroupTopicPartitions(group)
-    found = admin(node).list_consumer_group_offsets([asked])[group].result(10)
+    of_group = ConsumerGroupTopicPartitions(group)
+    found = admin(node).list_consumer_group_offsets([of_group])[group].result(10)
     return {(each.topic, each.partition): (each.offset, each.metadata) for each in found.topic_partitions}
 
 
@@ -41,7 +41,7 @@ def test_offsets_and_their_metadata_come_back(node: NodeProcess, name: str) -> N
     assert committed(node, name)[name, 0] == (6, "later")
 
 
-def test_a_member_goes_on_where_the_last_one_stopped(node: NodeProcess, name: str) -> None:
+def test_a_member_continues_where_the_last_one_stopped(node: NodeProcess, name: str) -> None:
     librdkafka_produce(node, name, [Record(b"k", b"%d" % i) for i in range(30)])
     for start in (0, 10, 20):
         consumer = librdkafka_consumer(node, name)
@@ -93,11 +93,11 @@ def test_offsets_are_altered_and_deleted(node: NodeProcess, name: str) -> None:
     assert committed(node, name) == {(name, 1): (6, None)}
 
 
-def test_offsets_of_a_deleted_topic_are_gone(node: NodeProcess, name: str) -> None:
+def test_offsets_of_a_deleted_topic_are_deleted(node: NodeProcess, name: str) -> None:
     create(node, name, 2)
     commit(node, name, TopicPartition(name, 0, 5))
     admin(node).delete_topics([name])[name].result(10)
-    wait_until(lambda: not committed(node, name), "the offsets are gone")
+    wait_until(lambda: not committed(node, name), "the offsets are deleted")
 
 
 @pytest.mark.parametrize("how", ["restart", "kill_and_start"])

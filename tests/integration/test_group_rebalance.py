@@ -145,7 +145,7 @@ def test_join_leave_and_kill(node: NodeProcess, group: Group) -> None:
     group.settle([32, 32])
     send(node, group.name, 5)
     everything = {(partition, offset) for partition in range(PARTITIONS) for offset in range(25)}
-    elsewhere, unsure = told(lines)
+    elsewhere, unsure = parsed(lines)
     missing: set[Place] = set()
 
     def seen() -> Counter[Place]:
@@ -165,7 +165,7 @@ def test_join_leave_and_kill(node: NodeProcess, group: Group) -> None:
     assert not [each for each, count in seen().items() if count > 1], "seen again after it was committed"
 
 
-def told(lines: list[str]) -> tuple[list[Place], set[Place]]:
+def parsed(lines: list[str]) -> tuple[list[Place], set[Place]]:
     """Return what the other process committed, and what it may or may not have committed when it was killed."""
     found: dict[str, list[Place]] = {"committing": [], "committed": []}
     for line in lines:

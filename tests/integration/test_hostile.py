@@ -107,7 +107,7 @@ def test_a_thousand_connections_announce_100_mib_each(victim: NodeProcess) -> No
         for peer in crowd:
             peer.send(struct.pack(">i", 100 * MIB) + bytes(1000))
         with Peer(victim) as other:
-            answer = other.ask(MetadataRequest(topics=[]), 12)
+            answer = other.exchange(MetadataRequest(topics=[]), 12)
             assert answer is not None
         assert victim.resident_bytes() - before < 24 * MIB
         for peer in crowd:
@@ -211,7 +211,7 @@ def test_api_versions_of_the_future_is_answered_in_version_0(victim: NodeProcess
         peer.send(framed(struct.pack(">hhih", 18, version, 7, -1) + b"\x00what comes here is not known"))
         reply = peer.reply()
         assert reply[:6] == struct.pack(">ih", 7, 35)
-        answer = peer.ask(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3)
+        answer = peer.exchange(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3)
         assert answer is not None
 
 
@@ -252,7 +252,7 @@ def test_a_request_that_comes_drop_by_drop(victim: NodeProcess) -> None:
                 break
             time.sleep(0.05)
         else:
-            raise AssertionError("the node let a request take for ever")
+            raise AssertionError("the node let a request take indefinitely")
     assert FRAME_MS / 1000 * 0.9 < time.monotonic() - began < 20
 
 
@@ -299,14 +299,14 @@ def test_readers_that_never_read(victim: NodeProcess) -> None:
                     continue
                 except ConnectionError:
                     left.remove(peer)
-            asked = time.monotonic()
+            sent_s = time.monotonic()
             with Peer(victim) as other:
                 other.send(HELLO)
                 other.reply()
-            slowest = max(slowest, time.monotonic() - asked)
+            slowest = max(slowest, time.monotonic() - sent_s)
             assert victim.resident_bytes() - before < 32 * MIB
             time.sleep(0.02)
-        assert not left, "the node waits for ever for them to read"
+        assert not left, "the node waits indefinitely for them to read"
         assert slowest < 5
 
 

@@ -36,11 +36,11 @@ def batch(codec: str = "none", count: int = 3, key: bytes | None = b"k", **optio
     return oracle.encode(items, codec, **options)
 
 
-def patched(data: bytes, position: int, form: str, value: int, *, mend_crc: bool = True) -> bytes:
+def patched(data: bytes, position: int, form: str, value: int, *, fix_crc: bool = True) -> bytes:
     """Return `data` with a field changed, and with the matching checksum."""
     changed = bytearray(data)
     struct.pack_into(form, changed, position, value)
-    if mend_crc:
+    if fix_crc:
         struct.pack_into(">I", changed, 17, oracle.crc32c(bytes(changed[21:])))
     return bytes(changed)
 
@@ -77,8 +77,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NodeProce
 
 def produce(cluster: Cluster, records: bytes, topic: str = "events", version: int = 9) -> PartitionProduceResponse:
     data = PartitionProduceData(index=0, records=records)
-    asked = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
-    return cluster.leader(topic, 0).send(asked, ProduceResponse, version=version).responses[0].partition_responses[0]
+    produce_request = ProduceRequest(acks=-1, timeout_ms=5000,
+                                     topic_data=[TopicProduceData(name=topic, partition_data=[data])])
+    return cluster.leader(topic, 0).send(produce_request, ProduceResponse,
+                                         version=version).responses[0].partition_responses[0]
 
 
 def refused(served: tuple[NodeProcess, Cluster], records: bytes, code: int, wrong: list[int] | None = None,
@@ -240,9 +242,9 @@ def test_several_refusals_in_one_request(served: Served) -> None:
     builder = BatchBuilder()
     builder.append(b"good", b"key")
     parts = [("events", builder.build()), ("state", batch(key=None)), ("nowhere", batch())]
-    asked = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[
+    produce_request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[
         TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=data)])
         for topic, data in parts])
-    answer = cluster.leader("events", 0).send(asked, ProduceResponse, version=9)
+    answer = cluster.leader("events", 0).send(produce_request, ProduceResponse, version=9)
     codes = {each.name: each.partition_responses[0].error_code for each in answer.responses}
     assert codes == {"events": 0, "state": INVALID_RECORD, "nowhere": 3}

@@ -18,10 +18,10 @@ def check(node: NodeProcess, kills: int, seed: int) -> dict[str, Verdict]:
     create(node, "plain", PARTITIONS, GROUP_COMMIT)
     verdicts = run_load(node, {"idempotent": True, "plain": False}, kills, seed)
     for topic, verdict in verdicts.items():
-        told = f"{topic}, seed {seed}, {kills} kills: {verdict}"
-        assert verdict.problems == [], told
-        assert (verdict.lost, verdict.reordered, verdict.changed) == (0, 0, 0), told
-        assert verdict.acknowledged > 0, told
+        summary = f"{topic}, seed {seed}, {kills} kills: {verdict}"
+        assert verdict.problems == [], summary
+        assert (verdict.lost, verdict.reordered, verdict.changed) == (0, 0, 0), summary
+        assert verdict.acknowledged > 0, summary
     exact = verdicts["idempotent"]
     assert (exact.duplicated, exact.stored) == (0, exact.acknowledged), str(exact)
     return verdicts

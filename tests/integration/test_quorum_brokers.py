@@ -79,7 +79,7 @@ def test_three_nodes_of_both_roles(new_quorum: MakeQuorum) -> None:
         assert topics(node) == expected
 
 
-def test_who_still_sends_to_a_slow_reader_controls_no_more(new_quorum: MakeQuorum) -> None:
+def test_a_node_that_only_sends_its_last_answers_is_no_controller(new_quorum: MakeQuorum) -> None:
     """A node that stops receives nothing any more while its last answers leave: another node is the controller by
     then."""
     quorum = new_quorum(3, is_broker=True)

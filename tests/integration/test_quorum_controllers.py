@@ -57,20 +57,20 @@ def test_leaders_die_and_nothing_is_lost(new_quorum: MakeQuorum, static: bool) -
 
 def described_node_id(node: ControllerProcess) -> str | None:
     """Return the node id that the controller listener reports among the node's own settings."""
-    asked = DescribeConfigsRequest(resources=[DescribeConfigsResource(
+    describe_request = DescribeConfigsRequest(resources=[DescribeConfigsResource(
         resource_type=BROKER_RESOURCE, resource_name=str(node.node_id), configuration_keys=["node.id"])])
     with Connection("127.0.0.1", node.controller_port) as connection:
-        [found] = connection.send(asked, DescribeConfigsResponse).results
+        [found] = connection.send(describe_request, DescribeConfigsResponse).results
     assert found.error_code == ErrorCode.NONE, found.error_message
     return next(each.value for each in found.configs if each.name == "node.id")
 
 
 def logger_level(node: ControllerProcess, logger: str) -> str | None:
     """Return the logger's level that the node's controller listener describes."""
-    asked = DescribeConfigsRequest(resources=[DescribeConfigsResource(
+    describe_request = DescribeConfigsRequest(resources=[DescribeConfigsResource(
         resource_type=BROKER_LOGGER_RESOURCE, resource_name=str(node.node_id), configuration_keys=[logger])])
     with Connection("127.0.0.1", node.controller_port) as connection:
-        [found] = connection.send(asked, DescribeConfigsResponse).results
+        [found] = connection.send(describe_request, DescribeConfigsResponse).results
     assert found.error_code == ErrorCode.NONE, found.error_message
     return next(each.value for each in found.configs)
 
@@ -78,13 +78,14 @@ def logger_level(node: ControllerProcess, logger: str) -> str | None:
 def set_logger_level(node: ControllerProcess, logger: str, level: str) -> list[int]:
     """Return the error codes. The request names the loggers, and a broker that only the active controller can
     change."""
-    asked = IncrementalAlterConfigsRequest(resources=[
+    describe_request = IncrementalAlterConfigsRequest(resources=[
         AlterConfigsResource(resource_type=kind, resource_name=name, configs=[
             AlterableConfig(name=key, config_operation=0, value=value)])
         for kind, name, key, value in ((BROKER_RESOURCE, "", "log.cleaner.threads", "2"),
                                        (BROKER_LOGGER_RESOURCE, str(node.node_id), logger, level))])
     with Connection("127.0.0.1", node.controller_port) as connection:
-        return [each.error_code for each in connection.send(asked, IncrementalAlterConfigsResponse).responses]
+        return [each.error_code
+                for each in connection.send(describe_request, IncrementalAlterConfigsResponse).responses]
 
 
 def test_every_process_registers_its_controller(new_quorum: MakeQuorum) -> None:
@@ -184,18 +185,18 @@ def test_static_voters_become_records_of_the_log(new_quorum: MakeQuorum) -> None
             FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=1)])
         with Connection("127.0.0.1", quorum.leader.controller_port) as connection:
             answer = connection.send(update, UpdateFeaturesResponse)
-        assert answer.error_code == 0 or "have not told their address and disk yet" in (answer.error_message or "")
+        assert answer.error_code == 0 or "have not reported their address and disk yet" in (answer.error_message or "")
         return answer.error_code == 0
 
     assert not any(each.directory_id.int for each in quorum.describe().voters)
-    wait_until(upgraded, "all voters have told the leader about themselves")
+    wait_until(upgraded, "all voters have reported to the leader")
     found = quorum.describe()
     assert {each.node_id: each.addresses for each in found.voters} == {
         node_id: (f"CONTROLLER://{node.controller_address}",) for node_id, node in quorum.nodes.items()}
     quorum.leader.kill_and_start()
-    gone = quorum.others[0]
-    client.remove(gone.node_id, next(each.directory_id for each in found.voters if each.node_id == gone.node_id))
-    assert gone.node_id not in {each.node_id for each in quorum.describe().voters}
+    removed = quorum.others[0]
+    client.remove(removed.node_id, next(each.directory_id for each in found.voters if each.node_id == removed.node_id))
+    assert removed.node_id not in {each.node_id for each in quorum.describe().voters}
 
 
 def test_not_formatted(new_quorum: MakeQuorum) -> None:

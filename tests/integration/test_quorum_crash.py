@@ -15,5 +15,5 @@ def test_the_leader_dies_and_leaves_under_load(new_quorum: MakeQuorum) -> None:
 def test_kills_and_pauses_while_voters_come_and_go(new_quorum: MakeQuorum) -> None:
     quorum = new_quorum(3)
     quorum.start()
-    told = runs.chaos(quorum, 12, 7, lambda _: None)
-    assert "none lost or reordered" in told
+    summary = runs.chaos(quorum, 12, 7, lambda _: None)
+    assert "none lost or reordered" in summary

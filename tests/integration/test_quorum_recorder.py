@@ -28,7 +28,7 @@ def stood_early(capsys: pytest.CaptureFixture[str], quorum: Quorum, leader_id: i
     return min(waited, default=FETCH_TIMEOUT_MS) < FETCH_TIMEOUT_MS // 2
 
 
-def told_about(capsys: pytest.CaptureFixture[str], quorum: Quorum) -> str | None:
+def reported_subject(capsys: pytest.CaptureFixture[str], quorum: Quorum) -> str | None:
     """Return the subject that `kraft why` reports first; None while all is well."""
     code = run(["why", bootstrap(quorum), "--json"])
     out = capsys.readouterr().out
@@ -44,12 +44,12 @@ def test_a_killed_leader_is_in_the_time_line(new_quorum: MakeQuorum, tmp_path: P
     epoch = quorum.describe().epoch
     capsys.readouterr()
     assert run(["quorum", "timeline", bootstrap(quorum), str(killed.directory)]) == 1
-    told = capsys.readouterr()
-    assert f"node {killed.node_id}: 127.0.0.1:{killed.controller_port}: cannot connect" in told.err
-    leads = [line for line in told.out.splitlines() if "becomes Leader" in line]
+    printed = capsys.readouterr()
+    assert f"node {killed.node_id}: 127.0.0.1:{killed.controller_port}: cannot connect" in printed.err
+    leads = [line for line in printed.out.splitlines() if "becomes Leader" in line]
     assert f"{killed.node_id}  becomes Leader in epoch {epoch - 1}" in leads[-2]
     assert f"becomes Leader in epoch {epoch}" in leads[-1]
-    assert f"loses its connection to the leader {killed.node_id}" in told.out
+    assert f"loses its connection to the leader {killed.node_id}" in printed.out
     assert stood_early(capsys, quorum, killed.node_id)
     assert run(["quorum", "timeline", str(killed.directory), "--json"]) == 0
     entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -68,4 +68,4 @@ def test_a_killed_leader_is_in_the_time_line(new_quorum: MakeQuorum, tmp_path: P
         node.kill()
     capsys.readouterr()
     # The remaining leader leads on until it has received nothing from a majority for a time.
-    wait_until(lambda: told_about(capsys, quorum) == "leader", "nobody leads")
+    wait_until(lambda: reported_subject(capsys, quorum) == "leader", "nobody leads")

@@ -34,11 +34,11 @@ def relocate(quorum: Quorum, chance: random.Random, former: ExitStack) -> float:
     nodes = list(quorum.nodes.values())
     for node in chance.sample(nodes, len(nodes)):
         node.kill()
-    is_silent = chance.random() < 0.5
+    is_unresponsive = chance.random() < 0.5
     before = [node.controller_port for node in nodes]
     free = [port for port in free_ports(2 * len(nodes)) if port not in before]
     for node, port in zip(nodes, free, strict=False):
-        if is_silent:
+        if is_unresponsive:
             former.enter_context(socket.create_server(("127.0.0.1", node.controller_port), backlog=50))
         node.move(port)
     servers = ",".join(node.controller_address for node in nodes)

@@ -58,7 +58,7 @@ def other_than(node: NodeProcess, path: str) -> str:
     return second if path == first else first
 
 
-def move_away(node: NodeProcess, node_id: int = 1) -> str:
+def move_to_other_directory(node: NodeProcess, node_id: int = 1) -> str:
     """Begin a move of partition 0 to the other directory, and return that directory."""
     target = other_than(node, homes(node, node_id)[0])
     assert move(node, target, 0, node_id=node_id) == [0]
@@ -104,7 +104,7 @@ def test_a_replica_moves_while_it_is_written(quorum: Quorum) -> None:
     librdkafka_produce(node, TOPIC, BULKY)
     with under_load(node) as offsets:
         for _ in range(3):
-            target = move_away(node)
+            target = move_to_other_directory(node)
             await_move(node, target)
             before = len(offsets)
             wait_until(lambda count=before: len(offsets) > count + 20, "it is written on")  # type: ignore[misc]
@@ -118,12 +118,12 @@ def test_a_replica_moves_while_it_is_written(quorum: Quorum) -> None:
     assert librdkafka_read(node, TOPIC, 300) == numbered(BULKY)
 
 
-def test_a_move_that_a_kill_interrupts_goes_on(quorum: Quorum) -> None:
+def test_a_move_that_a_kill_interrupts_continues(quorum: Quorum) -> None:
     node = quorum.nodes[1]
     create(node, TOPIC)
     librdkafka_produce(node, TOPIC, BULKY)
     throttle(node, 1)
-    target = move_away(node)
+    target = move_to_other_directory(node)
 
     def future() -> PlacedReplica | None:
         return next((each for each in replicas(node) if each.is_future and 0 < each.offset_lag < 300), None)
@@ -134,7 +134,7 @@ def test_a_move_that_a_kill_interrupts_goes_on(quorum: Quorum) -> None:
     assert (copied.path, homes(node)) == (target, {})
     node.kill()
     node.start()
-    wait_until(lambda: future() is not None, "the move goes on")
+    wait_until(lambda: future() is not None, "the move continues")
     resumed = future()
     assert resumed is not None and resumed.path == target
     assert 0 < copied.size_bytes <= resumed.size_bytes
@@ -148,7 +148,7 @@ def test_a_kill_between_the_renames_loses_nothing(quorum: Quorum) -> None:
     node = quorum.nodes[1]
     create(node, TOPIC)
     librdkafka_produce(node, TOPIC, plain(100, 1))
-    target = move_away(node)
+    target = move_to_other_directory(node)
     await_move(node, target)
     node.kill()
     moved = Path(target) / f"{TOPIC}-0"
@@ -188,7 +188,7 @@ def test_leader_and_followers_move(new_quorum: MakeQuorum) -> None:
     node = made.nodes[1]
     admin(node).create_topics([NewTopic(TOPIC, 1, 3, config={"min.insync.replicas": "2"})])[TOPIC].result(SECONDS)
     with under_load(node) as offsets:
-        targets = {node_id: move_away(each, node_id) for node_id, each in made.nodes.items()}
+        targets = {node_id: move_to_other_directory(each, node_id) for node_id, each in made.nodes.items()}
         for node_id, each in made.nodes.items():
             await_move(each, targets[node_id], node_id)
         before = len(offsets)

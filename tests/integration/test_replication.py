@@ -101,14 +101,14 @@ def test_too_few_replicas_refuse_acks_all(cluster: LocalCluster) -> None:
     librdkafka_produce(left[0], TOPIC, plain(10, 3), acks="all")
 
 
-def test_who_asks_a_broker_without_a_replica_is_sent_on(cluster: LocalCluster) -> None:
+def test_a_client_of_a_broker_without_a_replica_is_redirected(cluster: LocalCluster) -> None:
     """The error is not that of an unknown topic: a client would abandon the topic, or report the error to its user."""
     nodes = cluster.nodes
     make(nodes[1], replicas=1)
     leader_id, _, _ = partition_of(nodes[1])
-    stranger = next(node for node_id, node in nodes.items() if node_id != leader_id)
+    other_broker = next(node for node_id, node in nodes.items() if node_id != leader_id)
     errors, leaders = {}, {}
-    with Cluster(stranger.address) as client:
+    with Cluster(other_broker.address) as client:
         wait_until(lambda: client.topic(TOPIC).partitions[0].leader_id == leader_id, "it knows the topic")
         for index in (0, 7):
             wanted = TopicProduceData(name=TOPIC, partition_data=[
@@ -122,7 +122,7 @@ def test_who_asks_a_broker_without_a_replica_is_sent_on(cluster: LocalCluster) -
     assert errors == {0: ErrorCode.NOT_LEADER_OR_FOLLOWER, 7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def isr_told_by(node: LocalNode) -> list[int]:
+def isr_reported_by(node: LocalNode) -> list[int]:
     """Return the in-sync replicas as this node reports them: librdkafka may query the node that is paused."""
     with Cluster(node.address) as cluster:
         return sorted(cluster.topic(TOPIC).partitions[0].isr_nodes)
@@ -143,15 +143,15 @@ def test_a_replica_that_lives_and_lags_falls_out_of_sync(kraft_cluster: LocalClu
     slow.pause()
     librdkafka_produce(nodes[leader_id], TOPIC, sent, acks="all")      # acknowledged once it is out of sync
     isr = sorted({1, 2, 3} - {slow.node_id})
-    wait_until(lambda: isr_told_by(nodes[leader_id]) == isr, "it is out of sync")
+    wait_until(lambda: isr_reported_by(nodes[leader_id]) == isr, "it is out of sync")
     assert kraft_cluster.seen_by(leader_id) == {1, 2, 3}
     slow.resume()
-    wait_until(lambda: isr_told_by(nodes[leader_id]) == [1, 2, 3], "it is in sync again")
+    wait_until(lambda: isr_reported_by(nodes[leader_id]) == [1, 2, 3], "it is in sync again")
     wait_until(lambda: same_logs(list(nodes.values())), "the logs are the same")
     assert all("is fenced" not in node.log() for node in kraft_cluster.controllers.values())
 
 
-def test_a_replica_that_was_away_gets_what_it_missed_after_the_log_was_cut_short(cluster: LocalCluster) -> None:
+def test_a_replica_that_was_offline_catches_up_after_the_log_was_truncated(cluster: LocalCluster) -> None:
     nodes = cluster.nodes
     make(nodes[1], retention_bytes="100000", segment_bytes="1048576", file_delete_delay_ms="0")
     librdkafka_produce(nodes[1], TOPIC, plain(50, 1), acks="all")
@@ -224,8 +224,8 @@ def test_a_consumer_reads_from_the_replica_in_its_rack(stopped: LocalCluster) ->
     assert [each.offset() for each in take(consumer, 100)] == list(range(100))
     librdkafka_produce(nodes[1], TOPIC, plain(100, 2), acks="all")
     assert [each.offset() for each in take(consumer, 100)] == list(range(100, 200))
-    wait_until(lambda: consumer.poll(0.05) is None and fetches.get(near, 0) > 1, "the replica in the rack is asked")
-    assert fetches[leader_id] == 1, "the leader told once where to go"
+    wait_until(lambda: consumer.poll(0.05) is None and fetches.get(near, 0) > 1, "the replica in the rack is used")
+    assert fetches[leader_id] == 1, "the leader named the replica once"
     consumer.close()
 
 

@@ -33,7 +33,7 @@ def stored(node: NodeProcess) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("how", ["restart", "kill_and_start"])
-def test_everything_is_there_again(new_node: Callable[..., NodeProcess], how: str) -> None:
+def test_everything_exists_again(new_node: Callable[..., NodeProcess], how: str) -> None:
     node = new_node()
     records: dict[str, list[Read]] = {}
     create(node, "grown", 3, {"retention.ms": "123456789", "flush.messages": "1"})

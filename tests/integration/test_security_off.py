@@ -44,11 +44,11 @@ ACLS_AND_TOKENS: tuple[Message, ...] = (
 
 def test_sasl_on_a_plain_listener(node: NodeProcess) -> None:
     """Every mechanism is refused, however often and however large the request is; none is believed."""
-    asked: list[tuple[str, Message]] = [
+    requests: list[tuple[str, Message]] = [
         ("SaslHandshake", SaslHandshakeRequest(mechanism=mechanism)) for mechanism in ("PLAIN", "NONE", "x" * 30_000)]
-    asked += [("SaslAuthenticate", SaslAuthenticateRequest(auth_bytes=bytes(size))) for size in (0, 10, 524_289)]
+    requests += [("SaslAuthenticate", SaslAuthenticateRequest(auth_bytes=bytes(size))) for size in (0, 10, 524_289)]
     with connect(node) as connection:
-        for name, request in asked * 20:
+        for name, request in requests * 20:
             answer = connection.send(request, API_BY_NAME[name].response)
             assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
         assert connection.send(MetadataRequest(topics=[]), MetadataResponse).brokers
@@ -64,8 +64,8 @@ def test_acls_without_an_authorizer(node: NodeProcess, version: int) -> None:
         assert found.error_message
         made = connection.send(CreateAclsRequest(creations=[CREATION] * 2), CreateAclsResponse, version=version)
         assert [each.error_code for each in made.results] == [DISABLED] * 2
-        gone = connection.send(DeleteAclsRequest(filters=[FILTER] * 3), DeleteAclsResponse, version=version)
-        assert [(each.error_code, each.matching_acls) for each in gone.filter_results] == [(DISABLED, [])] * 3
+        deleted = connection.send(DeleteAclsRequest(filters=[FILTER] * 3), DeleteAclsResponse, version=version)
+        assert [(each.error_code, each.matching_acls) for each in deleted.filter_results] == [(DISABLED, [])] * 3
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

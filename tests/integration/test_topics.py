@@ -45,8 +45,8 @@ def test_offsets_by_time_and_special_offsets(node: NodeProcess, name: str) -> No
     assert offsets(client, name, OffsetSpec.earliest()) == (0, -1)
     assert offsets(client, name, OffsetSpec.latest()) == (7, -1)
     assert offsets(client, name, OffsetSpec.max_timestamp()) == (6, START_MS + 60)
-    for asked, offset in ((0, 0), (1, 1), (7, 1), (11, 3), (41, 6), (60, 6)):
-        assert offsets(client, name, OffsetSpec.for_timestamp(START_MS + asked)) == (offset, times[offset])
+    for time_ms, offset in ((0, 0), (1, 1), (7, 1), (11, 3), (41, 6), (60, 6)):
+        assert offsets(client, name, OffsetSpec.for_timestamp(START_MS + time_ms)) == (offset, times[offset])
     assert offsets(client, name, OffsetSpec.for_timestamp(START_MS + 61)) == (-1, -1)
 
 
@@ -54,8 +54,8 @@ def test_offsets_by_time_inside_compressed_batches(node: NodeProcess, name: str)
     records = [Record(b"k", b"v" * 50, (), START_MS + i) for i in range(3_000)]
     librdkafka_produce(node, name, records, "lz4", batch_num_messages=500)
     client = admin(node)
-    for asked in random.Random(4).sample(range(3_000), 20):
-        assert offsets(client, name, OffsetSpec.for_timestamp(START_MS + asked)) == (asked, START_MS + asked)
+    for time_ms in random.Random(4).sample(range(3_000), 20):
+        assert offsets(client, name, OffsetSpec.for_timestamp(START_MS + time_ms)) == (time_ms, START_MS + time_ms)
 
 
 def test_partitions_are_added(node: NodeProcess, name: str) -> None:
@@ -88,14 +88,14 @@ def test_records_are_deleted(node: NodeProcess, name: str) -> None:
     assert refused.value.args[0].code() == KafkaError.OFFSET_OUT_OF_RANGE
 
 
-def test_a_deleted_topic_is_gone_and_its_name_is_free(node: NodeProcess, name: str) -> None:
+def test_a_deleted_topic_is_removed_and_its_name_is_free(node: NodeProcess, name: str) -> None:
     client = admin(node)
     create(node, name, 3)
     librdkafka_produce(node, name, [Record(b"k", b"old")])
     first = client.describe_topics(TopicCollection([name]))[name].result(10).topic_id
     client.delete_topics([name])[name].result(10)
     assert name not in client.list_topics().topics
-    wait_until(lambda: not list(node.directory.glob(f"{name}-*")), "the files of the topic are gone")
+    wait_until(lambda: not list(node.directory.glob(f"{name}-*")), "the files of the topic are deleted")
     create(node, name, 1)
     assert str(client.describe_topics(TopicCollection([name]))[name].result(10).topic_id) != str(first)
     assert end_offset(node, name) == 0
@@ -116,7 +116,7 @@ def test_a_long_poll_ends_when_records_come(node: NodeProcess, name: str) -> Non
     consumer.close()
 
 
-def test_a_consumer_at_an_offset_that_is_gone_is_reset(node: NodeProcess, name: str) -> None:
+def test_a_consumer_at_a_deleted_offset_is_reset(node: NodeProcess, name: str) -> None:
     librdkafka_produce(node, name, [Record(b"k", b"%d" % i) for i in range(20)])
     where = TopicPartition(name, 0, 15)
     admin(node).delete_records([where])[where].result(10)

@@ -127,8 +127,8 @@ def batch_of(records: list[tuple[bytes | None, bytes]], codec: str = "none") -> 
 def test_5_offsets_by_time_for_every_client(node: NodeProcess, name: str) -> None:
     librdkafka_produce(node, name, [Record(b"k", b"v", (), START_MS + i * 10) for i in range(10)])
     consumer = librdkafka_consumer(node)
-    asked = [TopicPartition(name, 0, START_MS + 41)]
-    assert [each.offset for each in consumer.offsets_for_times(asked, 10)] == [5]
+    times = [TopicPartition(name, 0, START_MS + 41)]
+    assert [each.offset for each in consumer.offsets_for_times(times, 10)] == [5]
     consumer.close()
     python = kafka.KafkaConsumer(bootstrap_servers=node.address)
     found = python.offsets_for_times({PythonPartition(name, 0): START_MS + 41})[PythonPartition(name, 0)]
@@ -213,7 +213,7 @@ def test_14_good_and_bad_topics_in_one_request(node: NodeProcess, name: str) -> 
     assert len(answer.topics) == 6
 
 
-def test_15_addresses_are_told_as_ipv4(node: NodeProcess) -> None:
+def test_15_addresses_are_reported_as_ipv4(node: NodeProcess) -> None:
     with connect(node) as connection:
         brokers = connection.send(MetadataRequest(topics=[]), MetadataResponse).brokers
     assert [(ipaddress.ip_address(each.host).version, each.port) for each in brokers] == [(4, node.port)]

@@ -53,7 +53,7 @@ def body_of(request: bytes, header_version: int) -> bytes:
     return request[at + (header_version >= 2):]
 
 
-def ask(connection: Connection, key: int, version: int, body: bytes) -> Message:
+def exchange(connection: Connection, key: int, version: int, body: bytes) -> Message:
     api = API_BY_KEY[key]
     content = encode_request_header(api, version, 7, "versions") + body
     connection.socket.sendall(len(content).to_bytes(4, "big") + content)
@@ -70,14 +70,14 @@ def ask(connection: Connection, key: int, version: int, body: bytes) -> Message:
 @needs_golden
 def test_captured_requests_are_answered(node: NodeProcess) -> None:
     connection = connect(node)
-    asked = {(key, version) for key, (low, high) in connection.versions.items() for version in range(low, high + 1)
-             if API_BY_KEY[key].name not in LEFT_OUT}
+    requested = {(key, version) for key, (low, high) in connection.versions.items() for version in range(low, high + 1)
+                 if API_BY_KEY[key].name not in LEFT_OUT}
     answered = set()
     closed = []
-    for key, version in sorted(asked):
+    for key, version in sorted(requested):
         for body in captured(API_BY_KEY[key].name, version):
             try:
-                ask(connection, key, version, body)
+                exchange(connection, key, version, body)
                 answered.add((key, version))
             except ConnectionError as error:
                 closed.append(str(error))
@@ -85,7 +85,7 @@ def test_captured_requests_are_answered(node: NodeProcess) -> None:
                 connection = connect(node)
     connection.close()
     assert closed == []
-    assert len(answered) > len(asked) * 0.75, sorted(asked - answered)
+    assert len(answered) > len(requested) * 0.75, sorted(requested - answered)
 
 
 def usual(api: str, version: int, topic: str, topic_id: Any) -> Message:
@@ -152,7 +152,7 @@ def test_usual_requests_succeed_in_every_version(node: NodeProcess, name: str, a
         low, high = connection.versions[key]
         connection.send(usual("OffsetCommit", 8, name, topic_id), API_BY_NAME["OffsetCommit"].response, version=8)
         for version in range(max(low, API_BY_NAME[api].versions.start), high + 1):
-            answer = ask(connection, key, version, usual(api, version, name, topic_id).encode(version))
+            answer = exchange(connection, key, version, usual(api, version, name, topic_id).encode(version))
             found = errors(answer)
             assert found, f"{api} version {version}: no error code in {answer}"
             assert not any(found), f"{api} version {version}: {answer}"

@@ -51,7 +51,7 @@ def test_damage_of_a_copy_is_found(tmp_path: Path) -> None:
         check_backup(tmp_path / "copy")
 
 
-def test_what_is_there_is_not_touched(tmp_path: Path) -> None:
+def test_existing_files_are_not_touched(tmp_path: Path) -> None:
     with filled(tmp_path / "log") as log:
         (tmp_path / "copy").mkdir()
         with pytest.raises(errors.InvalidArgumentError, match="exists"):

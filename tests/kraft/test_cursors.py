@@ -30,7 +30,7 @@ def log(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Log]:
     del request.node.funcargs["log"]      # a closed log still has its buffers
 
 
-def test_reading_goes_on_behind_what_was_committed(log: Log, tmp_path: Path) -> None:
+def test_reading_continues_behind_what_was_committed(log: Log, tmp_path: Path) -> None:
     with Cursor(tmp_path / "c") as cursor:
         assert cursor.commit() is None
         assert read(cursor, log, 4) == [0, 1, 2, 3]
@@ -50,7 +50,7 @@ def test_reading_goes_on_behind_what_was_committed(log: Log, tmp_path: Path) -> 
         assert read(cursor, log) == [29, 30]
 
 
-def test_another_process_goes_on(log: Log, tmp_path: Path) -> None:
+def test_another_process_continues(log: Log, tmp_path: Path) -> None:
     """The process is killed in the middle: only what was committed counts."""
     program = ("import os, sys\nfrom kraft import Cursor, LogReader\n"
                "with LogReader(sys.argv[1]) as reader, Cursor(sys.argv[2]) as cursor:\n"

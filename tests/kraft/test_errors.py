@@ -8,7 +8,7 @@ from kraft_native import errors as native
 from tools.tree import ROOT
 
 
-def test_every_exception_is_there() -> None:
+def test_every_exception_exists() -> None:
     defined = {name for name, value in vars(native).items() if isinstance(value, type)
                and issubclass(value, Exception) and value.__module__ == native.__name__}
     assert defined == set(errors.__all__) - {"BY_CODE"}

@@ -66,7 +66,7 @@ def test_there_is_no_place_for_other_fields() -> None:
         Span(1).other = 2  # type: ignore[attr-defined]
 
 
-def test_they_are_told_apart() -> None:
+def test_different_values_are_not_equal() -> None:
     @dataclass(frozen=True)
     class Frozen:
         number: int

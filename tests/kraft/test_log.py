@@ -129,7 +129,7 @@ def test_a_record_that_never_fits_ends_it_and_what_was_full_stays(tmp_path: Path
         assert values(log) == [b"x" * 900]
 
 
-def test_missing_parts_are_told_from_empty_ones(tmp_path: Path) -> None:
+def test_missing_parts_differ_from_empty_ones(tmp_path: Path) -> None:
     with Log(tmp_path / "log") as log:
         log.append_records([(None, b"k", 1, ()), (b"", None, 2, [("h", None)]), (b"v", b"", 3, [("", b"")])])
         assert [(each.value, each.key, each.timestamp_ms, each.headers) for each in log.records()] == [
@@ -172,7 +172,7 @@ def test_columns_of_unequal_length_change_nothing(tmp_path: Path) -> None:
         assert log.log_end_offset == 0
 
 
-def test_a_damaged_batch_is_refused_and_the_log_goes_on(tmp_path: Path) -> None:
+def test_a_damaged_batch_is_refused_and_the_log_continues(tmp_path: Path) -> None:
     with Log(tmp_path / "log") as log:
         made = bytearray(batch(3))
         made[-1] ^= 1
@@ -244,7 +244,7 @@ def test_close_ends_followers(tmp_path: Path) -> None:
     assert asyncio.run(main()) == [[b"a"]] * 3
 
 
-def test_a_follower_that_retention_overtook_is_told(tmp_path: Path) -> None:
+def test_a_reader_overtaken_by_retention_gets_an_error(tmp_path: Path) -> None:
     async def main() -> None:
         with Log(tmp_path) as log:
             for _ in range(10):
@@ -295,7 +295,7 @@ def test_a_follower_notices_a_truncation_that_it_slept_through(tmp_path: Path, c
 
 @pytest.mark.parametrize("asleep", [False, True])
 def test_a_reader_that_follows_notices_it_too(tmp_path: Path, asleep: bool) -> None:
-    told: list[BaseException | None] = []
+    raised: list[BaseException | None] = []
     with Log(tmp_path) as log, LogReader(tmp_path) as reader:
         for _ in range(5):
             log.append_record(b"a")
@@ -305,13 +305,13 @@ def test_a_reader_that_follows_notices_it_too(tmp_path: Path, asleep: bool) -> N
         log.append_record(b"a")
         assert next(follower).base_offset == 5
         if asleep:
-            thread = threading.Thread(target=lambda: told.append(raised_by(follower)))
+            thread = threading.Thread(target=lambda: raised.append(raised_by(follower)))
             thread.start()
             while not (tmp_path / "kraft.live").read_bytes()[256]:   # its request to be woken
                 os.sched_yield()
             regrow(log, 3, 9)
             thread.join(SOON)
-            assert [type(error) for error in told] == [errors.OffsetOutOfRangeError]
+            assert [type(error) for error in raised] == [errors.OffsetOutOfRangeError]
         else:
             regrow(log, 3, 9)
             with pytest.raises(errors.OffsetOutOfRangeError, match="truncated below"):
@@ -443,7 +443,7 @@ def test_compaction_needs_its_policy(tmp_path: Path) -> None:
         log.compact()
 
 
-def test_reading_goes_on_behind_damage(tmp_path: Path) -> None:
+def test_reading_continues_behind_damage(tmp_path: Path) -> None:
     config = LogConfig(segment_bytes=1 << 20)
     with Log(tmp_path, config) as log:
         for number in range(10):

@@ -258,7 +258,7 @@ def test_what_goes_is_not_flushed_before_it_goes(tmp_path: Path) -> None:
     directory.close()
 
 
-def test_a_failed_log_takes_the_clean_mark_away_and_the_rest_is_closed(tmp_path: Path) -> None:
+def test_a_failed_log_removes_the_clean_mark_and_the_others_are_closed(tmp_path: Path) -> None:
     directory = LogDir(tmp_path)
     failing, sound = directory.log("a", 0), directory.log("b", 0)
     fill(sound, 2)
@@ -282,9 +282,10 @@ def test_a_failed_log_does_not_keep_the_others_from_their_checkpoint(tmp_path: P
         log.roll()
         fill(log, 1)
         log.flush()
-    for number, told in ((1, errors.StorageError), (2, errors.LogReadOnlyError)):
+    for number, error_type in ((1, errors.StorageError), (2, errors.LogReadOnlyError)):
         fill(logs[number], 1)
-        with faults.fail_at(1, error=28, kinds=["write"], under=tmp_path / "d" / f"t-{number}"), pytest.raises(told):
+        with faults.fail_at(1, error=28, kinds=["write"],
+                            under=tmp_path / "d" / f"t-{number}"), pytest.raises(error_type):
             directory.checkpoint()
     with pytest.raises(errors.LogReadOnlyError) as caught:
         directory.checkpoint()

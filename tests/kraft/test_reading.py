@@ -140,7 +140,7 @@ def test_isolation_hides_what_it_must(reading, read_bytes: int) -> None:
         2, 4, 6, 7, 9, 10]
 
 
-def test_control_records_come_when_asked_for(reading) -> None:
+def test_control_records_are_returned_on_request(reading) -> None:
     source = reading(fill_with_transactions)
     assert [each.offset for each in source.records(control=True)] == list(range(15))
     assert [each.offset for each in source.records(control=True, isolation="read_committed")] == [
@@ -162,7 +162,7 @@ def test_log_end_is_the_owners_alone(tmp_path: Path) -> None:
             list(reader.records(isolation="log_end"))
 
 
-def test_arrow_gives_the_columns_asked_for(reading) -> None:
+def test_arrow_gives_the_requested_columns(reading) -> None:
     source = reading(fill_plainly)
     piece = next(source.arrow(columns=["key", "offset"], read_bytes=500))
     assert piece.schema.names == ["key", "offset"] and len(piece) > 0

@@ -72,7 +72,7 @@ def fonts():
 
 
 @pytest.mark.usefixtures("fonts")
-def test_a_report_stands_alone():
+def test_a_report_needs_no_other_file():
     a = replace(run(2, 1), date="2026-01-31T09:00:00+00:00", host="here-host", version="9.9", samples=1000,
                 end_to_end_us={"50": 123.0, "max": 456.0}, end_to_end_samples=777,
                 end_to_end_histogram=[(50.0, 123.0), (100.0, 456.0)])

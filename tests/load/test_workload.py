@@ -57,7 +57,7 @@ def test_what_does_not_fit_is_named(options, says):
 @pytest.mark.parametrize(("record_bytes", "batch_bytes", "count"), [
     (100, 0, 1), (100, 16_384, 145), (1024, 1 << 20, 1012),
 ])
-def test_a_batch_is_about_as_large_as_asked_for(record_bytes, batch_bytes, count):
+def test_a_batch_has_about_the_requested_size(record_bytes, batch_bytes, count):
     workload = Workload("produce", record_bytes=record_bytes, batch_bytes=batch_bytes)
     batch = workload.batch()
     assert first_batch(batch).record_count == workload.records_per_batch == count

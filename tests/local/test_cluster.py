@@ -23,7 +23,7 @@ def refused(host: str, port: int) -> bool:
         return probe.connect_ex((host, port)) != 0
 
 
-def test_all_know_all_and_any_client_may_ask(kraft_cluster: LocalCluster) -> None:
+def test_every_node_answers_clients_about_the_whole_cluster(kraft_cluster: LocalCluster) -> None:
     assert list(kraft_cluster.brokers) == [1, 2, 3]
     assert list(kraft_cluster.controllers) == [3001, 3002, 3003]
     assert len({node.pid for node in kraft_cluster.nodes.values()}) == 6
@@ -53,7 +53,7 @@ def test_faults_bite(kraft_cluster: LocalCluster) -> None:
     assert one.can_connect(three)
     one.restart()
     assert not one.can_connect(two), "a cut outlasts a restart"
-    kraft_cluster.mend()
+    kraft_cluster.heal()
     assert one.can_connect(two)
     kraft_cluster.expire_session(3)
     kraft_cluster.wait_until(lambda: kraft_cluster.seen_by(1) == {1, 2, 3}, "it is back")
@@ -69,10 +69,10 @@ def test_faults_bite(kraft_cluster: LocalCluster) -> None:
 def test_disks(kraft_cluster: LocalCluster) -> None:
     node = kraft_cluster.brokers[1]
     node.slow_disk(30)
-    assert node.ask_agent(do="probe")["seconds"] >= 0.03
-    node.mend_disk()
+    assert node.call_agent(do="probe")["seconds"] >= 0.03
+    node.heal_disk()
     node.fill_disk()
-    assert node.ask_agent(do="probe")["error"] != 0
+    assert node.call_agent(do="probe")["error"] != 0
     node.end()
 
 
@@ -80,9 +80,9 @@ def test_disks(kraft_cluster: LocalCluster) -> None:
 def test_a_fault_that_does_not_bite_fails(kraft_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = kraft_cluster.brokers.values()
     # The requests are lost on the way, so nothing happens.
-    heard = LocalNode.ask_agent
-    monkeypatch.setattr(LocalNode, "ask_agent", lambda self, **request: (
-        {} if request["do"] in ("links", "disk") else heard(self, **request)))
+    original = LocalNode.call_agent
+    monkeypatch.setattr(LocalNode, "call_agent", lambda self, **request: (
+        {} if request["do"] in ("links", "disk") else original(self, **request)))
     with pytest.raises(FaultDidNotBiteError, match="still reaches"):
         kraft_cluster.cut(one, two)
     with pytest.raises(FaultDidNotBiteError, match="full disk"):
@@ -100,7 +100,7 @@ def test_a_fault_that_does_not_bite_fails(kraft_cluster: LocalCluster, monkeypat
     two.kill()
 
 
-def test_a_node_that_ends_by_itself_is_told(new_kraft_cluster: NewCluster) -> None:
+def test_an_unexpected_end_of_a_node_is_reported(new_kraft_cluster: NewCluster) -> None:
     cluster = new_kraft_cluster(brokers=1, controllers=0)
     cluster.start()
     node = cluster.brokers[1]

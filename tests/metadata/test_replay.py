@@ -49,7 +49,7 @@ def image_of(*records: object) -> MetadataImage:
     return replayer.image
 
 
-def test_changes_are_told() -> None:
+def test_changes_are_reported() -> None:
     before = image_of(TopicRecord(name="a", topic_id=A), partition(A), partition(A, 1),
                       TopicRecord(name="b", topic_id=B), partition(B))
     delta = MetadataDelta(before)

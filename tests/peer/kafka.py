@@ -195,8 +195,8 @@ class KafkaNode(KafkaProcess):
         By default, wait until every ended transaction is marked as ended in its partitions: Kafka answers before that.
         """
         with Cluster(self.bootstrap) as cluster:
-            asked = ListTransactionsRequest(state_filters=states or ENDING)
-            while cluster.send(asked, ListTransactionsResponse).transaction_states:
+            listing = ListTransactionsRequest(state_filters=states or ENDING)
+            while cluster.send(listing, ListTransactionsResponse).transaction_states:
                 pass
 
     def create_topic(self, name: str, **configs: str) -> None:

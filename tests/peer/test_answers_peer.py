@@ -32,7 +32,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         yield started
 
 
-def asks(cluster: Cluster, client_id: UUID) -> dict[str, Any]:
+def subscriptions(cluster: Cluster, client_id: UUID) -> dict[str, Any]:
     answer = cluster.any().send(GetTelemetrySubscriptionsRequest(client_instance_id=client_id),
                                 GetTelemetrySubscriptionsResponse, version=0)
     return {name: getattr(answer, name) for name in answer.__slots__}
@@ -46,15 +46,16 @@ def pushes(cluster: Cluster, client_id: UUID, subscription_id: int, **fields: An
 def telemetry(cluster: Cluster) -> list[Any]:
     """Return every answer in order: to a client with a whole life, and to clients that push without a subscription."""
     assert not {71, 72} & cluster.any().versions.keys()
-    first = asks(cluster, UUID(int=0))
+    first = subscriptions(cluster, UUID(int=0))
     given = first.pop("client_instance_id"), first.pop("subscription_id")
     assert given[0].version == 4
-    told = asks(cluster, ID)
-    found = [first, told, asks(cluster, ID), asks(cluster, UUID(int=1))["subscription_id"]]
-    known = told["subscription_id"]
+    answer = subscriptions(cluster, ID)
+    found = [first, answer, subscriptions(cluster, ID), subscriptions(cluster, UUID(int=1))["subscription_id"]]
+    known = answer["subscription_id"]
     found += [pushes(cluster, *given), pushes(cluster, *given), pushes(cluster, ID, known, compression_type=4)]
     found += [pushes(cluster, ID, known, terminating=terminating) for terminating in (False, True, True, False, True)]
-    found += [asks(cluster, OTHER)["error_code"], pushes(cluster, OTHER, known), asks(cluster, OTHER)["error_code"]]
+    found += [subscriptions(cluster, OTHER)["error_code"], pushes(cluster, OTHER, known),
+              subscriptions(cluster, OTHER)["error_code"]]
     found += [pushes(cluster, UUID(int=number), known) for number in range(3)]
     fields: list[dict[str, Any]] = [
         {"compression_type": 5}, {"compression_type": -1}, {"compression_type": 0, "metrics": b"no metrics"},
@@ -63,8 +64,8 @@ def telemetry(cluster: Cluster) -> list[Any]:
     for number, each in enumerate(fields):
         # Ids whose four words together equal those of `ID`: their subscription has the same number.
         fresh = UUID(int=ID.int ^ ((number + 1) << 96 | (number + 1)))
-        found += [pushes(cluster, fresh, known, **each), asks(cluster, fresh)["error_code"],
-                  asks(cluster, fresh)["error_code"]]
+        found += [pushes(cluster, fresh, known, **each), subscriptions(cluster, fresh)["error_code"],
+                  subscriptions(cluster, fresh)["error_code"]]
     return found
 
 

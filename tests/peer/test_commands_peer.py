@@ -48,7 +48,7 @@ def test_topics(tool: Tool) -> None:
     assert (code, out) == (1, "")
     assert ["TOPIC_ALREADY_EXISTS" in line or "INVALID_TOPIC" in line for line in complaint.splitlines()] == [True] * 2
     assert tool.json("topics", "delete", "t") == [{"topic": "t", "result": "deleted"}]
-    wait_until(lambda: "t" not in {row["topic"] for row in tool.json("topics", "list")}, "the topic is gone")
+    wait_until(lambda: "t" not in {row["topic"] for row in tool.json("topics", "list")}, "the topic is deleted")
 
 
 def test_configs(tool: Tool) -> None:
@@ -82,9 +82,9 @@ def test_records_and_groups(node: KafkaNode, tool: Tool, pipe: Pipe) -> None:
     assert pipe.run("consume", "r", "--group", "g", "--limit", 2) == (0, "1\n2\n", "")
     assert tool.json("groups", "offsets", "g") == [
         {"topic": "r", "partition": 0, "committed": 2, "end": 3, "lag": 1, "metadata": ""}]
-    told = java("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", node.bootstrap,
-                "--describe", "--group", "g")
-    assert ["g", "r", "0", "2", "3", "1"] in [line.split()[:6] for line in told.splitlines()]
+    printed = java("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", node.bootstrap,
+                   "--describe", "--group", "g")
+    assert ["g", "r", "0", "2", "3", "1"] in [line.split()[:6] for line in printed.splitlines()]
     assert {"group": "g", "kind": "classic", "state": "Empty", "protocol_type": "consumer",
             "coordinator": 1} in tool.json("groups", "list")
     [described] = tool.json("groups", "describe", "g")

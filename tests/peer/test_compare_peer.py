@@ -27,4 +27,4 @@ def test_both_answer_the_same(tmp_path: Path) -> None:
         comparison = Comparison(ours, theirs, apis)
         found = [str(each) for seed in ROWS for each in comparison.row(seed, QUESTIONS)]
     assert not found, "\n".join(found)
-    assert comparison.asked > len(ROWS) * QUESTIONS // 2, "rows end early when Kafka meets a fault of its own"
+    assert comparison.requested > len(ROWS) * QUESTIONS // 2, "rows end early when Kafka meets a fault of its own"

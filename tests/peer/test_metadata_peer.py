@@ -34,16 +34,16 @@ class World(NamedTuple):
 def fill(node: Node) -> SnapshotId:
     """Append topics with and without settings, one that grows, one that is deleted, a snapshot in between."""
     node.join()
-    node.ask(CreateTopicsRequest(topics=[
+    node.send(CreateTopicsRequest(topics=[
         CreatableTopic(name="plain", num_partitions=3, replication_factor=1),
         CreatableTopic(name="set", num_partitions=1, replication_factor=1, configs=[
             CreatableTopicConfig(name="cleanup.policy", value="compact"),
             CreatableTopicConfig(name="max.message.bytes", value="65536")]),
         CreatableTopic(name="gone", num_partitions=2, replication_factor=1)]))
-    node.ask(DeleteTopicsRequest(topic_names=["gone"]), 5)
+    node.send(DeleteTopicsRequest(topic_names=["gone"]), 5)
     snapshot: SnapshotId = node.snapshot()
-    node.ask(CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="plain", count=5, assignments=None)]))
-    node.ask(CreateTopicsRequest(topics=[CreatableTopic(name="later", num_partitions=1, replication_factor=1)]))
+    node.send(CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="plain", count=5, assignments=None)]))
+    node.send(CreateTopicsRequest(topics=[CreatableTopic(name="later", num_partitions=1, replication_factor=1)]))
     return snapshot
 
 
@@ -85,7 +85,7 @@ def test_kafkas_dumper_reads_our_log_and_snapshot(world: World) -> None:
     assert len(snapshot) < len(list(image_records(world.image)))
 
 
-def test_kafka_starts_on_it_and_we_go_on_after_kafka(world: World) -> None:
+def test_kafka_starts_on_it_and_our_node_continues_after_kafka(world: World) -> None:
     node, image = world.node, world.image
     node.start()
     text = java("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", node.bootstrap, "--describe")

@@ -126,7 +126,7 @@ def test_kafka_serves_what_our_node_wrote(turns: Turns) -> None:
     assert turns.committed_in_kafka == {(topic, 0): RECORDS for topic in TOPICS}
 
 
-def test_our_node_goes_on_after_kafka(turns: Turns) -> None:
+def test_our_node_continues_after_kafka(turns: Turns) -> None:
     assert len(turns.both_from_kafka) == 2 * TOTAL
     assert turns.committed_in_ours == {(topic, 0): 2 * RECORDS for topic in TOPICS}
     assert len(turns.everything) == 3 * TOTAL

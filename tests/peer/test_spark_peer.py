@@ -146,8 +146,8 @@ def test_a_stream_writes_exactly_once_with_tls_and_sasl(node: SecureNode, tmp_pa
     for number in range(300):
         assert given[number]["key"] == keys[number].as_py()
         assert given[number]["headers"] == headers[number].as_py()
-    told_ms = [round(given[number]["timestamp"].timestamp() * 1000) for number in range(300)]
-    assert sorted(told_ms) == sorted(times_ms[:300])
+    read_ms = [round(given[number]["timestamp"].timestamp() * 1000) for number in range(300)]
+    assert sorted(read_ms) == sorted(times_ms[:300])
     assert all(abs(row["timestamp"].timestamp() - time.time()) < 600 for row in found)
     # The same partitions as without TLS.
     plain = {"kafka.bootstrap.servers": node.bootstrap, "topic": "once", "delivery": "at-least-once"}
@@ -165,7 +165,7 @@ def test_exactly_once_with_tls_needs_transactions(node: SecureNode) -> None:
         stream_writer(to)
 
 
-def test_who_is_not_trusted_and_who_does_not_trust(node: SecureNode) -> None:
+def test_untrusted_servers_and_untrusted_clients(node: SecureNode) -> None:
     create(node, "guarded", 1)
     patience = {"fetchOffset.numRetries": "0", "kafkaConsumer.pollTimeoutMs": "4000"}
     for name, value in (("kafka.sasl.password", "guessed"), ("kafka.ssl.ca.location", "/etc/ssl/certs")):

@@ -10,7 +10,7 @@ from tests.peer.cluster import three_nodes
 from tests.peer.kafka import require_kafka
 from tests.peer.quorum import JAVA, OURS
 from tests.peer.tool_runs import Run, run_all, settled, table
-from tests.peer.tools import Told, tools
+from tests.peer.tools import ToolOutput, tools
 
 pytestmark = pytest.mark.peer
 
@@ -22,22 +22,22 @@ def no_leaks() -> None:
     """Nothing of the engine runs in this process."""
 
 
-def told_by(kind: str, directory: Path) -> list[tuple[Run, Told]]:
+def outputs_of(kind: str, directory: Path) -> list[tuple[Run, ToolOutput]]:
     """Run every tool against a cluster of that kind; return the answers."""
-    found: list[tuple[Run, Told]] = []
+    found: list[tuple[Run, ToolOutput]] = []
     directory.mkdir()
     with three_nodes(directory / "cluster", kind) as cluster, tools(directory) as kafka:
         run_all(cluster, kafka, directory,
-                lambda run, told: found.append((run, settled(cluster, directory, run, told))))
+                lambda run, printed: found.append((run, settled(cluster, directory, run, printed))))
         alarms = [line for node in cluster.nodes if kind == OURS for line in node.alarms()]
     assert alarms == []
     return found
 
 
-def test_the_tools_tell_the_same(tmp_path: Path) -> None:
+def test_the_tools_print_the_same(tmp_path: Path) -> None:
     require_kafka()
-    theirs = told_by(JAVA, tmp_path / "kafka")
-    ours = told_by(OURS, tmp_path / "ours")
+    theirs = outputs_of(JAVA, tmp_path / "kafka")
+    ours = outputs_of(OURS, tmp_path / "ours")
     wrong = []
     for (run, expected), (_, found) in zip(theirs, ours, strict=True):
         if (found == expected) == bool(run.differs):

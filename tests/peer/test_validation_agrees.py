@@ -258,12 +258,12 @@ DIFFERENCES: Final = (
     Difference("likewise", CORRUPT, KAFKA_FAILED, ("gzip", "snappy", "lz4"), ("no stream",)),
     Difference("likewise; Kafka's library takes no bytes for no records", CORRUPT, INVALID_RECORD, ("zstd",),
                ("no stream",)),
-    Difference("Kafka means to number such records anew, and misses what it has not read of them", NONE, KAFKA_FAILED,
+    Difference("Kafka means to number such records again, and misses what it has not read of them", NONE, KAFKA_FAILED,
                COMPRESSED, ("first delta 1", "deltas out of order", "delta repeated", "delta negative")),
     Difference("Kafka takes any negative length for null", INVALID_RECORD, NONE,
                (*CODECS, "none: repacked", "lz4: repacked"), (
                    "key length -2", "value length -2", "header value length -2")),
-    Difference("Kafka does not look at them where it only skips through records", INVALID_RECORD, NONE, COMPRESSED, (
+    Difference("Kafka does not check them where it only skips through records", INVALID_RECORD, NONE, COMPRESSED, (
         "record length too small", "record length too large", "record beyond the batch", "record length 0",
         "record length -1")),
     Difference("without a producer it belongs to no transaction", NO_TRANSACTION, NONE, ("",), (

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition
 
 from tests.integration.clients import Record, librdkafka_consumer, librdkafka_produce, take
 from tests.peer.cluster import ThreeNodes
-from tests.peer.tools import Told, Tools
+from tests.peer.tools import ToolOutput, Tools
 
 TOPIC: Final = "orders"
 GROUP: Final = "readers"
@@ -205,21 +205,21 @@ def active_group(cluster: ThreeNodes) -> Iterator[None]:
 
 
 def run_all(cluster: ThreeNodes, tools: Tools, files: Path,
-            see: Callable[[Run, Told], None]) -> None:
+            see: Callable[[Run, ToolOutput], None]) -> None:
     """Run every tool, one after the other."""
     write_files(files)
     for run in (*TOPICS, *CONFIGS):
-        see(run, ask(cluster, tools, files, run))
+        see(run, run_tool(cluster, tools, files, run))
     fill(cluster)
     with active_group(cluster):
         for run in GROUPS:
-            see(run, ask(cluster, tools, files, run))
+            see(run, run_tool(cluster, tools, files, run))
     for run in (*DATA, *MOVES, *CLUSTER):
-        see(run, ask(cluster, tools, files, run))
-    see(LAST, ask(cluster, tools, files, LAST, linger_ms=2500))
+        see(run, run_tool(cluster, tools, files, run))
+    see(LAST, run_tool(cluster, tools, files, LAST, linger_ms=2500))
 
 
-def ask(cluster: ThreeNodes, tools: Tools, files: Path, run: Run, linger_ms: int = 0) -> Told:
+def run_tool(cluster: ThreeNodes, tools: Tools, files: Path, run: Run, linger_ms: int = 0) -> ToolOutput:
     """One run."""
     words = run.words.format(files=files).split()
     option = "--broker-list" if run is LAST else "--bootstrap-controller" if run.controller else "--bootstrap-server"
@@ -251,9 +251,9 @@ SENTENCES: Final = tuple((re.compile(pattern, re.MULTILINE), written) for patter
 ))
 
 
-def settled(cluster: ThreeNodes, files: Path, run: Run, told: Told) -> Told:
+def settled(cluster: ThreeNodes, files: Path, run: Run, printed: ToolOutput) -> ToolOutput:
     """The output without what cannot be the same of another cluster."""
-    text = told.text.replace(str(files), "FILES")
+    text = printed.text.replace(str(files), "FILES")
     for node in cluster.nodes:
         text = re.sub(rf"\b{node.port}\b", f"PORT{node.node_id}", text)
         text = re.sub(rf"\b{node.controller_port}\b", f"CONTROLLER{node.node_id}", text)
@@ -262,7 +262,7 @@ def settled(cluster: ThreeNodes, files: Path, run: Run, told: Told) -> Told:
     lines = text.splitlines()
     if run.tool in UNORDERED:
         lines.sort()
-    return Told(told.code, "\n".join(lines))
+    return ToolOutput(printed.code, "\n".join(lines))
 
 
 UNORDERED: Final = ("kafka-delete-records", "kafka-broker-api-versions", "kafka-metadata-quorum")

@@ -30,7 +30,7 @@ CLASSES: Final = {
 }
 
 
-class Told(NamedTuple):
+class ToolOutput(NamedTuple):
     """Output of a tool, and its exit code."""
 
     code: int
@@ -43,7 +43,7 @@ class Tools:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
-    def run(self, name: str, *arguments: str, linger_ms: int = 0) -> Told:
+    def run(self, name: str, *arguments: str, linger_ms: int = 0) -> ToolOutput:
         """Run the script of that name.
 
         The output of its threads ends `linger_ms` after its main method: a tool with such threads must be the last.
@@ -55,7 +55,7 @@ class Tools:
         self._process.stdin.flush()
         head = self._process.stdout.readline().split()
         assert len(head) == 2, f"{name} ended the process"
-        return Told(int(head[0]), self._process.stdout.read(int(head[1])).decode())
+        return ToolOutput(int(head[0]), self._process.stdout.read(int(head[1])).decode())
 
 
 @contextmanager

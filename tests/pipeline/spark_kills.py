@@ -91,7 +91,7 @@ class Driver:
         self._replies = queue.Queue()
         threading.Thread(target=_collect, args=(self._process.stdout, self._replies), daemon=True).start()
 
-    def tell(self, job: Job) -> None:
+    def submit(self, job: Job) -> None:
         assert self._process is not None and self._process.stdin is not None, "the driver does not run"
         self._process.stdin.write(json.dumps(job._asdict()) + "\n")
         self._process.stdin.flush()
@@ -172,7 +172,7 @@ class Topics:
         producer = Producer({"bootstrap.servers": self.node.address, "log_level": 2, "enable.idempotence": True})
         for value in values:
             producer.produce(IN, b"record %d" % value, b"key %d" % (value % 97))
-        assert producer.flush(SECONDS) == 0, "the node is not there"
+        assert producer.flush(SECONDS) == 0, "the node does not answer"
 
     def rows(self, topic: str) -> Rows:
         origin = origin_of({"kafka.bootstrap.servers": self.node.address, "subscribe": topic})
@@ -275,7 +275,7 @@ class SparkRuns:
         come too late remain.
         """
         self.driver.ready()
-        self.driver.tell(job)
+        self.driver.submit(job)
         begun, undisturbed = time.monotonic(), True
         while faults:
             delay, what = faults[0]

@@ -141,7 +141,7 @@ def test_a_schema_file_of_another_kind_is_one_sentence(tmp_path: Path, kind: str
     message = ["--message", "x.Y"] if kind == "protobuf" else []
     assert command.run(["pipeline", "export", str(tmp_path / "table"), "--from", str(tmp_path), "--value", kind,
                         "--schema", str(tmp_path / "schema"), *message]) == 1
-    told = capsys.readouterr().err
-    assert text in told
-    assert told.startswith("kraft: schema")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert text in printed
+    assert printed.startswith("kraft: schema")
+    assert printed.count("\n") == 1

@@ -72,7 +72,7 @@ def test_every_record_once(logs: Path, tmp_path: Path) -> None:
     assert sum(file.rows for file in live_files(table)) == 300
 
 
-def test_a_second_batch_goes_on(logs: Path, tmp_path: Path) -> None:
+def test_a_second_batch_continues(logs: Path, tmp_path: Path) -> None:
     table = tmp_path / "table"
     for _ in range(20):
         if run(table, logs, records_max=47) is None:
@@ -218,16 +218,16 @@ def test_lost_offsets_are_named(logs: Path, tmp_path: Path) -> None:
 
 
 def test_decoded_values_and_those_that_cannot_be(tmp_path: Path) -> None:
-    values = [b'{"id": 1, "who": {"name": "a"}}', b'{"id": 2,\n "other": 3}', None, b"no json", b'{"id": "x"}', b"{}"]
+    values = [b'{"id": 1, "owner": {"name": "a"}}', b'{"id": 2,\n "other": 3}', None, b"no json", b'{"id": "x"}', b"{}"]
     with LogDir(tmp_path / "logs", node_id=1) as logs:
         logs.log("orders", 0).append_records((value, None, START_MS, ()) for value in values)
-    spec = DecoderSpec("json", '{"id": "long", "who": {"name": "string"}}')
+    spec = DecoderSpec("json", '{"id": "long", "owner": {"name": "string"}}')
     with pytest.raises(InvalidRecordError, match="orders-0 offset 3: its value cannot be decoded"):
         run(tmp_path / "table", tmp_path / "logs", SETTINGS._replace(value=spec))
     run(tmp_path / "table2", tmp_path / "logs", SETTINGS._replace(value=spec, on_error="keep"))
     found = rows(tmp_path / "table2")
-    assert [row["value"] for row in found] == [{"id": 1, "who": {"name": "a"}}, {"id": 2, "who": None}, None, None,
-                                               None, {"id": None, "who": None}]
+    assert [row["value"] for row in found] == [{"id": 1, "owner": {"name": "a"}}, {"id": 2, "owner": None}, None, None,
+                                               None, {"id": None, "owner": None}]
     assert [row["value_undecoded"] for row in found] == [None, None, None, b"no json", b'{"id": "x"}', None]
 
 
@@ -281,8 +281,8 @@ def test_small_files_are_merged(logs: Path, tmp_path: Path) -> None:
 def test_the_command(logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["pipeline", "export", str(tmp_path / "table"), "--from", str(logs), "--json", "--batch-records", "100"]
     assert command(arguments) == 0
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert sum(each["rows"] for each in told) == 300 == len(rows(tmp_path / "table"))
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert sum(each["rows"] for each in printed) == 300 == len(rows(tmp_path / "table"))
     assert command([*arguments, "--merge-below", "1"]) == 0
     assert json.loads(capsys.readouterr().out)["removed"] > 1
     assert command([*arguments, "--by", "day"]) == 1

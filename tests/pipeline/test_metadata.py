@@ -35,8 +35,8 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(("kind", "node"), NODES)
 def test_the_cluster_as_kafka_listed_it(kind: str, node: int) -> None:
     """Topics, partitions and configs at the high watermark of that moment."""
-    told = facts(kind)
-    high_watermark = int(re.search(r"HighWatermark:\s+(\d+)", told["quorum_status"])[1])  # type: ignore[index]
+    facts_of_kind = facts(kind)
+    high_watermark = int(re.search(r"HighWatermark:\s+(\d+)", facts_of_kind["quorum_status"])[1])  # type: ignore[index]
     found = read_metadata(directory(kind, node), until_offset=high_watermark)
     partitions: dict[str, dict[str, Any]] = {}
     for row in rows(found["partitions"]):
@@ -45,14 +45,14 @@ def test_the_cluster_as_kafka_listed_it(kind: str, node: int) -> None:
             **fields, "isr": sorted(fields["isr"]), "elr": sorted(fields["elr"])}
     listed = {name: {index: {**fields, "isr": sorted(fields["isr"]), "elr": sorted(fields["elr"])}
                      for index, fields in topic["partitions"].items()}
-              for name, topic in told["topics_as_fields"].items()}
+              for name, topic in facts_of_kind["topics_as_fields"].items()}
     assert partitions == listed
     assert {row["topic"]: row["topic_id"] for row in rows(found["topics"])} == {
-        name: topic["topic_id"] for name, topic in told["topics_as_fields"].items()}
+        name: topic["topic_id"] for name, topic in facts_of_kind["topics_as_fields"].items()}
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "static"])
-def test_every_node_tells_the_same(kind: str) -> None:
+def test_every_node_has_the_same_metadata(kind: str) -> None:
     """Events at the offsets that all logs still have."""
     found = [read_metadata(directory(kind, node)) for node in (1, 2, 3)]
     first = max(rows(each["leader_changes"])[0]["offset"] for each in found)
@@ -92,9 +92,9 @@ def test_a_node_with_configs() -> None:
     for row in rows(found["configs"]):
         if row["resource"] == "topic":
             configs.setdefault(row["name"], {})[row["key"]] = row["value"]
-    for topic, told in expected["topics"].items():
-        if "dynamic_configs" in told:
-            assert configs.get(topic, {}) == told["dynamic_configs"], topic
+    for topic, facts_of_kind in expected["topics"].items():
+        if "dynamic_configs" in facts_of_kind:
+            assert configs.get(topic, {}) == facts_of_kind["dynamic_configs"], topic
     deleted = [row["topic"] for row in rows(found["topic_events"]) if row["event"] == "deleted"]
     assert len(deleted) == 1
 

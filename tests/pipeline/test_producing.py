@@ -76,7 +76,7 @@ def test_what_passes_is_sent_again() -> None:
     assert brokers.sent == [[0, 1], [1]]
 
 
-def test_what_is_there_counts_as_sent() -> None:
+def test_existing_records_count_as_sent() -> None:
     brokers = Brokers({0: [ErrorCode.DUPLICATE_SEQUENCE_NUMBER]}, {0: 1})
     send(brokers)
     assert brokers.sent == [[0]]

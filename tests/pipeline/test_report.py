@@ -116,6 +116,6 @@ def test_files_of_another_kind_are_one_sentence(tmp_path: Path, content: bytes,
                                                 capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.json").write_bytes(content)
     assert run(["pipeline", "report", str(tmp_path / "x.json")]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith(f"kraft: {tmp_path}/x.json: ")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"kraft: {tmp_path}/x.json: ")
+    assert printed.count("\n") == 1

@@ -38,7 +38,7 @@ from tests.protocol.json_form import JsonForm, lower_keys
 COORDINATORS = {each.topic: each for each in (GROUPS, TRANSACTIONS, SHARE_STATES)}
 
 
-def told(value: dict[str, Any]) -> dict[str, Any]:
+def normalized(value: dict[str, Any]) -> dict[str, Any]:
     """Return JSON of a value as Kafka's dump writes it.
 
     The dump also decodes the consumers' own messages inside group metadata, reduced to their topics and partitions.
@@ -114,7 +114,7 @@ def test_the_coordinators_topics() -> None:
                 value, version = coordinator.decode_value(key, record.value)
                 assert coordinator.encode_value(value, version) == record.value
                 if line is not None:
-                    assert told(json_of(value, version)) == told(line["payload"]["data"])
+                    assert normalized(json_of(value, version)) == normalized(line["payload"]["data"])
                     assert version == int(line["payload"]["version"])
     assert not expected
     assert min(seen[topic] for topic in COORDINATORS) > 5

@@ -268,19 +268,19 @@ class Story:
         """feed N from=L [leader=M] diverging=POSITION|snapshot=POSITION|records=v,v@EPOCH: answer N's Fetch in L's
         place."""
         node_id, sender = int(words[0]), int(options["from"])
-        asked = next(each for each in self.world.wire if (each.sender, each.receiver) == (node_id, sender)
+        fetch = next(each for each in self.world.wire if (each.sender, each.receiver) == (node_id, sender)
                      and isinstance(each.message, FetchRequest))
-        assert isinstance(asked.message, FetchRequest)
-        self.world.wire.remove(asked)
+        assert isinstance(fetch.message, FetchRequest)
+        self.world.wire.remove(fetch)
         values, _, epoch = options.get("records", "").partition("@")
         records = tuple(Record(int(epoch), value) for value in values.split(",")) if values else ()
         answer = FetchResponse(
-            epoch=asked.message.epoch, leader_id=int(options.get("leader", sender)),
+            epoch=fetch.message.epoch, leader_id=int(options.get("leader", sender)),
             high_watermark=int(options.get("hw", "-1")),
             diverging=_position(options["diverging"]) if "diverging" in options else None,
             snapshot=_position(options["snapshot"]) if "snapshot" in options else None,
-            records=Batch(asked.message.fetch_offset, records) if records else None)
-        self.world.raft(node_id).step(sender, asked.correlation, answer, self.world.now_ms)
+            records=Batch(fetch.message.fetch_offset, records) if records else None)
+        self.world.raft(node_id).step(sender, fetch.correlation, answer, self.world.now_ms)
         self.world.settle(node_id)
 
     def end_flush(self, words: list[str], options: dict[str, str]) -> None:
@@ -299,13 +299,13 @@ class Story:
                 self.say(f"{name} {each.key} end={each.end_offset} fetch={each.fetch_ms} caught_up={each.caught_up_ms}")
 
     def send(self, words: list[str], options: dict[str, str]) -> None:
-        """`ask N KIND ...`: send a request (see REQUESTS) from outside; print the immediate answer, or "later"."""
+        """`send N KIND ...`: send a request (see REQUESTS) from outside; print the immediate answer, or "later"."""
         node_id, kind = int(words[0]), words[1]
         answer = self.world.request(node_id, REQUESTS[kind](self, words[2:], options))
         self.say(f"{node_id} answers {describe(answer)}" if answer else f"{node_id} answers later")
 
     def answer(self, words: list[str], options: dict[str, str]) -> None:
-        """answer: print the answer to the last `ask` so far."""
+        """answer: print the answer to the last `send` so far."""
         answer = self.world.answers.get(self.world.last_token)
         self.say(describe(answer) if answer else "no answer yet")
 
@@ -433,7 +433,7 @@ COMMANDS: dict[str, Callable[[Story, list[str], dict[str, str]], None]] = {
     "node": Story.node, "restart-all": Story.restart_all, "old": Story.old, "resign": Story.resign,
     "upgrade": Story.upgrade,
     "snapshot": Story.snapshot, "trim": Story.trim, "move": Story.move, "state": Story.state, "log": Story.log,
-    "addresses": Story.addresses, "known": Story.known, "describe": Story.describe, "ask": Story.send,
+    "addresses": Story.addresses, "known": Story.known, "describe": Story.describe, "send": Story.send,
     "answer": Story.answer,
 }
 

@@ -22,7 +22,7 @@ def test_up_to_date_is_by_epoch_then_by_offset(one: tuple[int, int], other: tupl
     assert a.at_least(b) or b.at_least(a)
 
 
-def test_caught_up_is_having_what_the_leader_had() -> None:
+def test_caught_up_means_up_to_the_leaders_last_end() -> None:
     progress = Progress()
     progress.fetched(0, 10, now_ms=100)
     assert (progress.end_offset, progress.caught_up_ms) == (0, -1)

@@ -6,19 +6,19 @@ from kraft.raft.types import Endpoint
 from tests.raft.world import World, address, key
 
 LOGGED = (Endpoint("C", "logged", 1),)
-TOLD = (Endpoint("C", "told", 1),)
+LEARNED = (Endpoint("C", "told", 1),)
 
 
-def test_what_was_announced_is_tried_before_the_log_and_then_in_turn() -> None:
+def test_announced_addresses_are_tried_before_the_log_and_then_in_rotation() -> None:
     world = World()
     replica = world.raft(2).replica
     assert replica.address_of(1) == address(1)[0]
-    replica.learn_address(Known(key(1), 1 << 40, TOLD))
+    replica.learn_address(Known(key(1), 1 << 40, LEARNED))
     tried = []
     for _ in range(4):
         tried.append(replica.address_of(1))
         replica.address_failed(1)
-    assert tried == [TOLD[0], address(1)[0], TOLD[0], address(1)[0]]
+    assert tried == [LEARNED[0], address(1)[0], LEARNED[0], address(1)[0]]
     replica.address_failed(1)
     replica.learn_address(Known(key(1), 1 << 41, address(9)))
     assert replica.address_of(1) == address(9)[0]
@@ -36,10 +36,10 @@ def test_a_node_with_one_address_is_tried_there_again_and_again() -> None:
 def test_nobody_fills_the_memory_and_nonsense_is_not_kept() -> None:
     directory = Directory()
     directory.learn(Known(key(1), 5, ()))
-    directory.learn(Known(key(1)._replace(node_id=-1), 5, TOLD))
+    directory.learn(Known(key(1)._replace(node_id=-1), 5, LEARNED))
     assert directory == Directory()
     for node_id in range(2 * NODES_MAX):
-        directory.learn(Known(key(node_id), 5, TOLD))
+        directory.learn(Known(key(node_id), 5, LEARNED))
     assert len(directory.nodes) == NODES_MAX
 
 
@@ -48,8 +48,8 @@ def test_a_follower_whose_leader_is_not_where_it_was_said_to_be_tries_the_log() 
     world.elect(1)
     replica = world.raft(2).replica
     replica.leader_endpoints = ()
-    replica.directory.learn(Known(key(1), 1 << 40, TOLD))
-    assert replica.address_of(1) == TOLD[0]
+    replica.directory.learn(Known(key(1), 1 << 40, LEARNED))
+    assert replica.address_of(1) == LEARNED[0]
     world.disconnect(2, 1)
     assert replica.address_of(1) == address(1)[0]
     world.pass_time(30)

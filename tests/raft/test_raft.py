@@ -85,7 +85,7 @@ def test_everything_is_given_once() -> None:
             ready.leadership) == (None, (), None, None, None, None)
 
 
-def test_a_candidate_has_voted_for_itself_before_it_asks() -> None:
+def test_a_candidate_votes_for_itself_before_it_requests_votes() -> None:
     raft = core()
     pre_vote = pre_votes(raft)[0]
     raft.step(pre_vote.node_id, pre_vote.correlation, VoteResponse(granted=True, pre_vote=True), 1001)
@@ -96,7 +96,7 @@ def test_a_candidate_has_voted_for_itself_before_it_asks() -> None:
     assert len(votes) == 2
 
 
-def test_what_is_proposed_in_one_turn_is_one_flush_and_one_answer() -> None:
+def test_proposals_of_one_iteration_are_one_flush_and_one_answer() -> None:
     world = World()
     world.elect(1)
     raft = world.raft(1)
@@ -128,7 +128,7 @@ def test_what_is_proposed_at_a_commit_goes_out_with_it() -> None:
         replica=key(2), epoch=end.epoch, fetch_offset=end.offset, last_fetched_epoch=end.epoch, max_wait_ms=500,
         high_watermark=end.offset - 1), world.now_ms)
     assert raft.take_high_watermark() == end.offset
-    assert raft.take_high_watermark() is None, "told once"
+    assert raft.take_high_watermark() is None, "reported once"
     raft.propose(("second",), world.now_ms)
     ready = raft.take_ready()
     assert ready.high_watermark is None
@@ -148,15 +148,15 @@ def answered(world: World, records: str) -> tuple[Raft, FetchResponse]:
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-def test_the_fetch_that_leaves_ahead_is_not_asked_again(leaves: bool) -> None:
+def test_a_fetch_sent_ahead_is_not_repeated(leaves: bool) -> None:
     world = World()
     raft, answer = answered(world, "r")
     correlation = raft.replica.requests._peers[1].correlation
     assert raft.fetch_ahead() is None, "nothing is flushed"
     assert raft.takes_records(1, correlation, answer)
     raft.step(1, correlation, answer, world.now_ms)
-    assert not raft.takes_records(1, correlation, answer), "it was asked for once"
-    assert raft.fetch_ahead() is None, "no flush was asked for"
+    assert not raft.takes_records(1, correlation, answer), "it was requested once"
+    assert raft.fetch_ahead() is None, "no flush was requested"
     flush = raft.take_ready().flush
     assert flush is not None
     ahead = raft.fetch_ahead()
@@ -168,12 +168,12 @@ def test_the_fetch_that_leaves_ahead_is_not_asked_again(leaves: bool) -> None:
         raft.withdraw(ahead)
     raft.log_flushed(flush, world.now_ms)
     assert raft.fetch_ahead() is None
-    asked = raft.take_ready().messages
+    outgoing = raft.take_ready().messages
     if leaves:
-        assert asked == ()
+        assert outgoing == ()
         assert raft.takes_records(1, ahead.correlation, answer), "its answer is waited for"
     else:
-        again, = asked
+        again, = outgoing
         assert isinstance(again, OutgoingRequest)
         assert again._replace(correlation=ahead.correlation) == ahead
 
@@ -203,7 +203,7 @@ def test_nothing_leaves_ahead_when_something_else_is_due() -> None:
     assert ahead is not None
     raft.withdraw(ahead)
     role.update_voter_ms, before = raft.replica.now_ms, role.update_voter_ms
-    assert raft.fetch_ahead() is None, "the leader is to be told the address"
+    assert raft.fetch_ahead() is None, "the address is to be announced to the leader"
     role.update_voter_ms, role.fetch_ms = before, raft.replica.now_ms
     assert raft.fetch_ahead() is None, "it stands"
     assert world.raft(1).fetch_ahead() is None, "a leader fetches nothing"
@@ -221,10 +221,10 @@ def test_records_that_are_not_taken(change: dict[str, object]) -> None:
     assert not raft.takes_records(1, correlation - 1, answer), "it was given up"
     assert not raft.takes_records(3, correlation, answer)
     raft.step(3, 1, replace(vote(epoch=9), candidate=key(3), voter=key(2)), world.now_ms)
-    assert not raft.takes_records(1, correlation, answer), "it has gone on to another epoch"
+    assert not raft.takes_records(1, correlation, answer), "it has moved to another epoch"
 
 
-def test_a_commit_is_not_told_before_the_epoch_is_durable() -> None:
+def test_a_commit_is_not_reported_before_the_epoch_is_durable() -> None:
     """A single voter elects itself and commits. It reports first its epoch, then the role, then what it committed."""
     raft = core(voters=VoterSet.of(voter(1)))
     raft.tick(2000)
@@ -236,12 +236,12 @@ def test_a_commit_is_not_told_before_the_epoch_is_durable() -> None:
     assert raft.take_high_watermark() == ready.flush
 
 
-def test_a_flush_that_nobody_asked_for_is_a_fault() -> None:
-    with pytest.raises(AssertionError, match="was asked for"):
+def test_an_unrequested_flush_is_a_fault() -> None:
+    with pytest.raises(AssertionError, match="was requested"):
         core().log_flushed(5, 0)
 
 
-def test_leadership_tells_where_the_epoch_starts() -> None:
+def test_leadership_contains_the_epoch_start() -> None:
     world = World((1,))
     world.elect(1)
     assert world.nodes[1].leadership == Leadership(Role.LEADER, 1, 1, 0)
@@ -330,15 +330,15 @@ def test_nothing_to_wait_for() -> None:
 def test_a_response_that_says_it_was_no_pre_vote() -> None:
     """KIP-996: "if we were to receive PreVote=false [...] we transition to Candidate state immediately"."""
     raft = core()
-    asked = pre_votes(raft)[0]
-    raft.step(asked.node_id, asked.correlation, VoteResponse(granted=False, pre_vote=False), 1001)
+    outgoing = pre_votes(raft)[0]
+    raft.step(outgoing.node_id, outgoing.correlation, VoteResponse(granted=False, pre_vote=False), 1001)
     assert raft.replica.role.role is Role.CANDIDATE
 
 
-def test_java_does_not_tell_and_is_counted() -> None:
+def test_a_refusal_without_a_pre_vote_flag_is_counted() -> None:
     raft = core()
-    for asked in pre_votes(raft):
-        raft.step(asked.node_id, asked.correlation, VoteResponse(granted=False), 1001)
+    for outgoing in pre_votes(raft):
+        raft.step(outgoing.node_id, outgoing.correlation, VoteResponse(granted=False), 1001)
     assert raft.replica.role.role is Role.UNATTACHED, "both refused"
 
 
@@ -380,8 +380,8 @@ def test_the_back_off_of_a_candidate_that_loses_grows_to_the_longest_and_ends_wi
 
 def test_an_answer_under_another_number_is_not_an_answer() -> None:
     raft = core()
-    asked = pre_votes(raft)[0]
-    raft.step(asked.node_id, asked.correlation + 99, VoteResponse(granted=True, pre_vote=True), 1001)
+    outgoing = pre_votes(raft)[0]
+    raft.step(outgoing.node_id, outgoing.correlation + 99, VoteResponse(granted=True, pre_vote=True), 1001)
     assert raft.replica.role.role is Role.PROSPECTIVE
 
 
@@ -396,10 +396,10 @@ def test_an_answer_of_another_cluster_teaches_nothing() -> None:
 def test_a_follower_does_not_cut_what_is_committed() -> None:
     world = World()
     world.elect(1)
-    asked = next(each for each in world.raft(2).replica.requests._peers.values())
+    outgoing = next(each for each in world.raft(2).replica.requests._peers.values())
     wrong = FetchResponse(epoch=1, leader_id=1, diverging=OffsetAndEpoch(1, 1))
     with pytest.raises(AssertionError, match="is committed"):
-        world.raft(2).step(1, asked.correlation, wrong, world.now_ms)
+        world.raft(2).step(1, outgoing.correlation, wrong, world.now_ms)
 
 
 def test_a_followers_high_watermark_stays_within_its_own_log() -> None:
@@ -415,8 +415,8 @@ def test_a_followers_high_watermark_stays_within_its_own_log() -> None:
 def test_divergence_that_would_cut_nothing_is_the_peers_fault() -> None:
     world = World()
     world.elect(1)
-    asked = next(each for each in world.raft(2).replica.requests._peers.values())
-    world.raft(2).step(1, asked.correlation, FetchResponse(epoch=1, leader_id=1, diverging=OffsetAndEpoch(9, 1)),
+    outgoing = next(each for each in world.raft(2).replica.requests._peers.values())
+    world.raft(2).step(1, outgoing.correlation, FetchResponse(epoch=1, leader_id=1, diverging=OffsetAndEpoch(9, 1)),
                        world.now_ms)
     assert world.nodes[2].log.end == OffsetAndEpoch(3, 1)
 
@@ -522,15 +522,15 @@ def test_no_quorum_is_taken_to_the_last_of_the_epochs() -> None:
         assert ahead.replica.epoch == expected
 
 
-def test_an_observer_asks_the_bootstrap_servers_under_ids_of_their_own() -> None:
+def test_an_observer_queries_the_bootstrap_servers_under_their_own_ids() -> None:
     servers = tuple(Endpoint("CONTROLLER", host, 1) for host in ("here", "there"))
     raft = core(9, voters=VoterSet(), bootstrap=servers, endpoints=servers[:1])
-    asked = raft.take_ready().messages[0]
-    assert isinstance(asked, OutgoingRequest)
-    assert (asked.node_id, asked.address) == (-3, servers[1]), "not itself"
-    assert isinstance(asked.request, DiscoverRequest)
-    assert asked.request.sender == Known(key(9), 0, servers[:1])
-    raft.step(-3, asked.correlation, Lost(Loss.UNSUPPORTED), 1)
+    outgoing = raft.take_ready().messages[0]
+    assert isinstance(outgoing, OutgoingRequest)
+    assert (outgoing.node_id, outgoing.address) == (-3, servers[1]), "not itself"
+    assert isinstance(outgoing.request, DiscoverRequest)
+    assert outgoing.request.sender == Known(key(9), 0, servers[:1])
+    raft.step(-3, outgoing.correlation, Lost(Loss.UNSUPPORTED), 1)
     again = raft.take_ready().messages[0]
     assert isinstance(again, OutgoingRequest)
     assert isinstance(again.request, FetchRequest), "it does not know DiscoverBrokers"
@@ -538,7 +538,7 @@ def test_an_observer_asks_the_bootstrap_servers_under_ids_of_their_own() -> None
 
 
 @pytest.mark.parametrize("leader_id", [2, -1])
-def test_a_voter_that_reaches_nobody_asks_the_bootstrap_servers(leader_id: int) -> None:
+def test_an_isolated_voter_queries_the_bootstrap_servers(leader_id: int) -> None:
     """All other voters have moved while this one was offline. It queries the servers even if it has a last leader."""
     moved = (Endpoint("C", "moved2", 9093), Endpoint("C", "moved3", 9093))
     raft = core(1, HardState(1, None, leader_id), bootstrap=moved)

@@ -76,7 +76,7 @@ def test_a_node_whose_disk_was_replaced_leaves_before_it_comes() -> None:
     assert next_step(voters, key(1), everybody) == Add(key(3, disk=1))
 
 
-def test_who_is_behind_leaves_first() -> None:
+def test_the_voter_that_lags_leaves_first() -> None:
     """A majority without 3, which is caught up, would need 2, which is not."""
     voters = VoterSet.of(voter(1), voter(2), voter(3)).toward((key(4),))
     assert next_step(voters, key(1), everybody) == Remove(key(3))
@@ -84,7 +84,7 @@ def test_who_is_behind_leaves_first() -> None:
     assert next_step(voters, key(2), everybody, [key(1)]) == Remove(key(1))
 
 
-def test_any_disk_will_do_where_none_is_told() -> None:
+def test_any_disk_matches_an_unspecified_one() -> None:
     voters = VoterSet.of(voter(1)).toward((ReplicaKey(1), ReplicaKey(2)))
     assert next_step(voters, key(1), lambda target: key(2, disk=7)) == Add(key(2, disk=7))
     voters = voters.with_voter(voter(2, disk=7))

@@ -61,7 +61,7 @@ class Core:
 
     def __init__(self, letter: str) -> None:
         self.now_ms = 0
-        self.asked: dict[int, OutgoingRequest] = {}
+        self.sent: dict[int, OutgoingRequest] = {}
         log, snapshots = formatted(VoterSet.of(*map(voter, (ME, OTHER, THIRD))))
         config = RaftConfig(key=key(ME), cluster_id=CLUSTER, endpoints=address(ME))
         hard_state = HardState(EPOCH, None, OTHER if letter == "F" else NOBODY)
@@ -89,7 +89,7 @@ class Core:
     def settle(self) -> None:
         while True:
             ready = self.raft.take_ready()
-            self.asked |= {each.node_id: each for each in ready.messages if isinstance(each, OutgoingRequest)}
+            self.sent |= {each.node_id: each for each in ready.messages if isinstance(each, OutgoingRequest)}
             if ready.flush is None:
                 return
             self.raft.log_flushed(ready.flush, self.now_ms)
@@ -100,9 +100,9 @@ class Core:
 
     def answer(self, node_id: int, message: Response | Lost) -> None:
         """Answer the last request to that node. A message that does not answer it arrives as a late answer."""
-        asked = self.asked.get(node_id)
-        waits = asked is not None and isinstance(message, Lost | ANSWERS[type(asked.request)])
-        self.step(node_id, asked.correlation if asked is not None and waits else LATE, message)
+        sent = self.sent.get(node_id)
+        waits = sent is not None and isinstance(message, Lost | ANSWERS[type(sent.request)])
+        self.step(node_id, sent.correlation if sent is not None and waits else LATE, message)
 
     def time_out(self) -> None:
         """Move time to the time-out of the role, which is longer than that of any request in flight."""
@@ -116,7 +116,7 @@ class Core:
 Event = Callable[[Core], None]
 
 
-def asks(make: Callable[[int], Request], after: int = 0) -> Event:
+def answers_to(make: Callable[[int], Request], after: int = 0) -> Event:
     """Step a request of node 2 whose epoch is `after` above this replica's own."""
     return lambda core: core.step(7, 8, make(core.epoch + after))
 
@@ -191,17 +191,17 @@ REQUESTS: Mapping[tuple[Callable[[int], Request], int], str] = {
 
 def check(event: Event, becomes: str) -> None:
     assert len(becomes) == len(SAME)
-    told = {}
+    roles = {}
     for letter in SAME:
         core = Core(letter)
         event(core)
-        told[letter] = core.role
-    assert told == {letter: LETTERS[after] for letter, after in zip(SAME, becomes, strict=True)}
+        roles[letter] = core.role
+    assert roles == {letter: LETTERS[after] for letter, after in zip(SAME, becomes, strict=True)}
 
 
 @pytest.mark.parametrize(("make", "after", "becomes"), [(*key_, becomes) for key_, becomes in REQUESTS.items()])
 def test_requests(make: Callable[[int], Request], after: int, becomes: str) -> None:
-    check(asks(make, after), becomes)
+    check(answers_to(make, after), becomes)
 
 
 def test_every_request_is_among_them() -> None:
@@ -217,8 +217,8 @@ QUORUM_RESPONSES = sorted({each for each in ANSWERS.values() if issubclass(each,
 @pytest.mark.parametrize(("after", "leader_id", "becomes"), [
     (-1, NOBODY, SAME), (-1, THIRD, SAME), (0, NOBODY, SAME), (0, OTHER, "FFFLFR"), (1, NOBODY, "UUUUUU"),
     (1, THIRD, "FFFFFF")])
-def test_what_answers_tell_of_the_leader(kind: type[QuorumResponse], error: ErrorCode, after: int, leader_id: int,
-                                         becomes: str) -> None:
+def test_answers_name_the_leader(kind: type[QuorumResponse], error: ErrorCode, after: int, leader_id: int,
+                                 becomes: str) -> None:
     """An answer of one voter alone decides nothing, whatever else it says. In the epoch that this replica leads, or
     led, all answers name it."""
     def event(core: Core) -> None:

@@ -13,14 +13,14 @@ from tests.raft.world import address, key, voter
 ONE_TO_THREE = VoterSet.of(voter(1), voter(2), voter(3))
 
 
-def test_a_set_tells_disks_apart() -> None:
+def test_a_set_distinguishes_disks() -> None:
     assert ONE_TO_THREE.has(key(1))
     assert not ONE_TO_THREE.has(key(1, disk=1))
-    assert not ONE_TO_THREE.has(ReplicaKey(1)), "a node that does not tell its disk"
+    assert not ONE_TO_THREE.has(ReplicaKey(1)), "a node that does not report its disk"
     assert not ONE_TO_THREE.has(key(4))
 
 
-def test_a_set_without_disks_asks_for_none() -> None:
+def test_a_set_without_disks_requires_none() -> None:
     static = VoterSet.of(Voter(ReplicaKey(1)))
     assert static.has(key(1))
     assert static.has(key(1, disk=1))

@@ -44,7 +44,7 @@ from kraft_native.records import BatchBuilder
 from tests.raft.world import CLUSTER, address, key
 
 HERE = address(3)
-TOLD: dict[str, Any] = {"epoch": 4, "leader_id": 2, "leader_endpoints": (Endpoint("", "node2", 9093),)}
+LEADER_FIELDS: dict[str, Any] = {"epoch": 4, "leader_id": 2, "leader_endpoints": (Endpoint("", "node2", 9093),)}
 
 REQUESTS: list[Request] = [
     VoteRequest(cluster_id=CLUSTER, candidate=key(3), epoch=4, log_end=OffsetAndEpoch(10, 3), voter=key(1),
@@ -62,22 +62,24 @@ REQUESTS: list[Request] = [
     UpdateVoterRequest(cluster_id=CLUSTER, epoch=3, voter=Voter(key(3), HERE)),
 ]
 RESPONSES: dict[type[Request], list[Response]] = {
-    VoteRequest: [VoteResponse(granted=True, pre_vote=False, **TOLD), VoteResponse(pre_vote=True, **TOLD)],
+    VoteRequest: [VoteResponse(granted=True, pre_vote=False, **LEADER_FIELDS),
+                  VoteResponse(pre_vote=True, **LEADER_FIELDS)],
     DiscoverRequest: [
         DiscoverResponse(epoch=4, leader_id=2, leader_endpoints=address(2), cluster_id=CLUSTER, voters=(key(1), key(2)),
                          targets=(key(2), key(3)), nodes=(Known(key(2), 5, address(2)), Known(key(3), 6, HERE))),
         DiscoverResponse(epoch=1)],
-    BeginQuorumEpochRequest: [BeginQuorumEpochResponse(error=ErrorCode.FENCED_LEADER_EPOCH, **TOLD)],
-    EndQuorumEpochRequest: [EndQuorumEpochResponse(**TOLD)],
+    BeginQuorumEpochRequest: [BeginQuorumEpochResponse(error=ErrorCode.FENCED_LEADER_EPOCH, **LEADER_FIELDS)],
+    EndQuorumEpochRequest: [EndQuorumEpochResponse(**LEADER_FIELDS)],
     FetchRequest: [
-        FetchResponse(high_watermark=4, log_start_offset=1, not_follower=True, **TOLD),
-        FetchResponse(diverging=OffsetAndEpoch(3, 1), **TOLD), FetchResponse(snapshot=OffsetAndEpoch(4, 1), **TOLD),
-        FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, **TOLD)],
+        FetchResponse(high_watermark=4, log_start_offset=1, not_follower=True, **LEADER_FIELDS),
+        FetchResponse(diverging=OffsetAndEpoch(3, 1), **LEADER_FIELDS),
+        FetchResponse(snapshot=OffsetAndEpoch(4, 1), **LEADER_FIELDS),
+        FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, **LEADER_FIELDS)],
     FetchSnapshotRequest: [
-        FetchSnapshotResponse(snapshot=OffsetAndEpoch(3, 4), size=9, position=3, data=b"abc", **TOLD)],
+        FetchSnapshotResponse(snapshot=OffsetAndEpoch(3, 4), size=9, position=3, data=b"abc", **LEADER_FIELDS)],
     AddVoterRequest: [ChangeVotersResponse(), ChangeVotersResponse(error=ErrorCode.DUPLICATE_VOTER, text="it votes")],
     RemoveVoterRequest: [ChangeVotersResponse(error=ErrorCode.VOTER_NOT_FOUND, text="it does not vote")],
-    UpdateVoterRequest: [ChangeVotersResponse(**TOLD)],
+    UpdateVoterRequest: [ChangeVotersResponse(**LEADER_FIELDS)],
 }
 
 
@@ -147,7 +149,7 @@ def test_only_the_metadata_partition() -> None:
             codec.decode_request(vote_request.VoteRequest(topics=topics), 2)
 
 
-def test_nobody_waits_for_ever() -> None:
+def test_no_client_waits_indefinitely() -> None:
     fetch = request_after(FetchRequest(replica=key(3), epoch=1, fetch_offset=0, last_fetched_epoch=0,
                                        max_wait_ms=2**31 - 1, max_bytes=-5), 18)
     assert isinstance(fetch, FetchRequest)
@@ -182,8 +184,8 @@ def test_reassignments_of_the_metadata_partition(version: int, targets: tuple[in
     assert names_metadata(decoded)
     assert REASSIGN_CODEC.decode_request(decoded, version) == request
     for response in (ChangeVotersResponse(), ChangeVotersResponse(error=ErrorCode.REQUEST_TIMED_OUT, text="late")):
-        told = REASSIGN_CODEC.encode_response(response, version)
-        assert REASSIGN_CODEC.decode_response(type(told).decode(told.encode(version), version)) == response
+        encoded = REASSIGN_CODEC.encode_response(response, version)
+        assert REASSIGN_CODEC.decode_response(type(encoded).decode(encoded.encode(version), version)) == response
 
 
 def test_other_reassignments_are_not_the_cores() -> None:

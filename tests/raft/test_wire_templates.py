@@ -18,10 +18,10 @@ from tests.raft.world import CLUSTER, key
 
 LATEST = 18
 NUMBERS = (0, 1, 127, 128, 2**31 - 1)
-ASKED = FetchRequest(cluster_id=CLUSTER, replica=key(3), epoch=3, fetch_offset=7, last_fetched_epoch=2, max_bytes=100,
-                     max_wait_ms=500, high_watermark=5, is_follower=True)
-TOLD: dict[str, Any] = {"epoch": 4, "leader_id": 2, "leader_endpoints": (Endpoint("", "node2", 9093),)}
-ANSWERED = FetchResponse(high_watermark=4, log_start_offset=1, **TOLD)
+REQUEST = FetchRequest(cluster_id=CLUSTER, replica=key(3), epoch=3, fetch_offset=7, last_fetched_epoch=2, max_bytes=100,
+                       max_wait_ms=500, high_watermark=5, is_follower=True)
+LEADER_FIELDS: dict[str, Any] = {"epoch": 4, "leader_id": 2, "leader_endpoints": (Endpoint("", "node2", 9093),)}
+ANSWERED = FetchResponse(high_watermark=4, log_start_offset=1, **LEADER_FIELDS)
 
 
 def batch(size: int) -> bytes:
@@ -35,12 +35,12 @@ def encoded(request: FetchRequest, version: int = LATEST) -> bytes:
 
 
 REQUESTS = [
-    *(replace(ASKED, epoch=number, fetch_offset=number << 20, last_fetched_epoch=number, high_watermark=number)
+    *(replace(REQUEST, epoch=number, fetch_offset=number << 20, last_fetched_epoch=number, high_watermark=number)
       for number in NUMBERS),
-    replace(ASKED, is_follower=False), replace(ASKED, cluster_id=None), replace(ASKED, replica=key(1)),
-    replace(ASKED, max_bytes=1), replace(ASKED, max_wait_ms=0),
-    replace(ASKED, high_watermark=HIGH_WATERMARK_UNREPORTED),
-    ASKED,
+    replace(REQUEST, is_follower=False), replace(REQUEST, cluster_id=None), replace(REQUEST, replica=key(1)),
+    replace(REQUEST, max_bytes=1), replace(REQUEST, max_wait_ms=0),
+    replace(REQUEST, high_watermark=HIGH_WATERMARK_UNREPORTED),
+    REQUEST,
 ]
 
 
@@ -56,17 +56,17 @@ def test_requests_are_those_of_the_codec(version: int) -> None:
 
 def test_requests_that_change_in_numbers_only_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = FetchTemplates(), FetchTemplates()
-    theirs.request_of(1, ours.request_bytes(ASKED, LATEST), LATEST)
+    theirs.request_of(1, ours.request_bytes(REQUEST, LATEST), LATEST)
     monkeypatch.setattr(FetchMessage, "decode", None)
     monkeypatch.setattr(FetchMessage, "encode", None)
-    later = replace(ASKED, fetch_offset=1000, high_watermark=999)
+    later = replace(REQUEST, fetch_offset=1000, high_watermark=999)
     assert theirs.request_of(1, ours.request_bytes(later, LATEST), LATEST) == later
 
 
 def test_each_byte_of_a_request_counts() -> None:
     """A body that differs from the previous one in any other place is decoded again, or refused as the codec refuses
     it."""
-    theirs, body = FetchTemplates(), encoded(ASKED)
+    theirs, body = FetchTemplates(), encoded(REQUEST)
     for at in range(len(body)):
         theirs.request_of(1, body, LATEST)
         changed = body[:at] + bytes([body[at] ^ 1]) + body[at + 1:]
@@ -82,7 +82,7 @@ def test_each_byte_of_a_request_counts() -> None:
 def test_sources_do_not_share_a_template() -> None:
     theirs = FetchTemplates()
     for source in range(600):
-        request = replace(ASKED, replica=key(source % 3 + 1), fetch_offset=source)
+        request = replace(REQUEST, replica=key(source % 3 + 1), fetch_offset=source)
         assert theirs.request_of(source % 7, encoded(request), LATEST) == request
 
 
@@ -91,7 +91,8 @@ RESPONSES = [
                 for number, size in zip(NUMBERS, (0, 1, 60, 200, 20_000), strict=True)),
     replace(ANSWERED, not_follower=True), replace(ANSWERED, epoch=5), replace(ANSWERED, log_start_offset=9),
     replace(ANSWERED, leader_endpoints=()), replace(ANSWERED, diverging=OffsetAndEpoch(3, 1)),
-    replace(ANSWERED, snapshot=OffsetAndEpoch(4, 1)), FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, **TOLD),
+    replace(ANSWERED, snapshot=OffsetAndEpoch(4, 1)),
+    FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, **LEADER_FIELDS),
     FetchResponse(error=ErrorCode.INCONSISTENT_CLUSTER_ID), ANSWERED,
 ]
 

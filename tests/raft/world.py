@@ -100,7 +100,7 @@ class World:
         self.watch: Callable[[Packet], None] = lambda packet: None
         self.trace = trace or (lambda node_id, text: None)
         self.record = record
-        self.told: list[str] = []
+        self.events: list[str] = []
         self.settings = settings
         self.kraft_version = kraft_version
         self.voters = VoterSet.of(*map(voter, voters))
@@ -132,7 +132,7 @@ class World:
         node = self.nodes[node_id]
 
         def trace(event: Event) -> None:
-            self.told.append(f"{node_id} {event}")
+            self.events.append(f"{node_id} {event}")
             self.trace(node_id, str(event))
             self.record(node_id, event)
 
@@ -235,7 +235,7 @@ class World:
             self.wire.remove(packet)
             count += 1
             self.deliver_one(packet)
-            assert count < 10_000, "messages go on for ever"
+            assert count < 10_000, "messages continue indefinitely"
         return count
 
     def deliver_one(self, packet: Packet) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kraft.recorder.entry import parse
-from kraft.recorder.replicas import Recordings, hindrances
+from kraft.recorder.replicas import Recordings, blockers
 from kraft.runtime.replica_recorder import ReplicaRecorder
 
 LEADER, FOLLOWER, EPOCH = 1, 2, 7
@@ -14,7 +14,7 @@ PROPOSES = "its leader proposes to take it in, and the controller "
 STATE_MS = 1_700_004_800_000
 
 
-class Told:
+class Recorded:
     """The recorders of two brokers, on one clock that stands still."""
 
     def __init__(self) -> None:
@@ -35,39 +35,39 @@ class Told:
         return {broker: [parse(line) for line in recorder.lines()] for broker, recorder in self.of.items()}
 
     @property
-    def hindrances(self) -> list[str]:
-        return hindrances(self.read(), "t", 0, FOLLOWER, LEADER, EPOCH)
+    def blockers(self) -> list[str]:
+        return blockers(self.read(), "t", 0, FOLLOWER, LEADER, EPOCH)
 
 
-def test_nothing_is_told_of_a_replica_to_which_nothing_happened() -> None:
-    told = Told()
-    told.of[FOLLOWER].connection("connects", LEADER, address="h:1")
-    told.of[FOLLOWER].partition("fetch fails", "t", 1, leader=LEADER, because="of another partition")
-    told.of[FOLLOWER].partition("fetch fails", "t", 0, leader=3, because="of another leader")
-    assert told.hindrances == []
-    assert hindrances({}, "t", 0, FOLLOWER, LEADER, EPOCH) == []
+def test_an_undisturbed_replica_has_no_blockers() -> None:
+    recorded = Recorded()
+    recorded.of[FOLLOWER].connection("connects", LEADER, address="h:1")
+    recorded.of[FOLLOWER].partition("fetch fails", "t", 1, leader=LEADER, because="of another partition")
+    recorded.of[FOLLOWER].partition("fetch fails", "t", 0, leader=3, because="of another leader")
+    assert recorded.blockers == []
+    assert blockers({}, "t", 0, FOLLOWER, LEADER, EPOCH) == []
 
 
 def test_why_it_left() -> None:
-    told = Told()
-    told.proposes([1, 2], [1])
-    told.leader("isr decided", isr=[1])
-    assert told.hindrances == [f"its leader took it out at 2023-11-14 {AT}: so"]
-    told.now_ms += 1000
-    told.proposes([1], [1, 2])
-    told.leader("isr decided", isr=[1, 2])
-    assert told.hindrances == [], "it was in again: who took it out now is the controller"
-    told.now_ms += 1000
-    told.proposes([1, 2], [1])
-    assert told.hindrances == ["its leader took it out at 2023-11-14 23:33:22.000: so"]
+    recorded = Recorded()
+    recorded.proposes([1, 2], [1])
+    recorded.leader("isr decided", isr=[1])
+    assert recorded.blockers == [f"its leader took it out at 2023-11-14 {AT}: so"]
+    recorded.now_ms += 1000
+    recorded.proposes([1], [1, 2])
+    recorded.leader("isr decided", isr=[1, 2])
+    assert recorded.blockers == [], "it was in sync again: the controller removed it afterwards"
+    recorded.now_ms += 1000
+    recorded.proposes([1, 2], [1])
+    assert recorded.blockers == ["its leader took it out at 2023-11-14 23:33:22.000: so"]
 
 
-def test_what_a_leader_did_in_an_earlier_epoch_is_not_told() -> None:
+def test_actions_of_a_leader_in_an_earlier_epoch_are_not_reported() -> None:
     """The leader learned the outcome of its last proposal by losing the leadership."""
-    told = Told()
-    told.proposes([1, 2], [1], epoch=EPOCH - 2)
-    told.proposes([1], [1, 2], epoch=EPOCH - 1)
-    assert told.hindrances == []
+    recorded = Recorded()
+    recorded.proposes([1, 2], [1], epoch=EPOCH - 2)
+    recorded.proposes([1], [1, 2], epoch=EPOCH - 1)
+    assert recorded.blockers == []
 
 
 @pytest.mark.parametrize(("outcome", "clause"), [
@@ -76,64 +76,64 @@ def test_what_a_leader_did_in_an_earlier_epoch_is_not_told() -> None:
     ("isr unanswered", f"{PROPOSES}has not done it (at 2023-11-14 {AT}): INELIGIBLE_REPLICA"),
 ])
 def test_a_proposal_that_is_not_in_force(outcome: str, clause: str) -> None:
-    told = Told()
-    told.proposes([1], [1, 2])
+    recorded = Recorded()
+    recorded.proposes([1], [1, 2])
     if outcome:
-        told.leader(outcome, proposed=[1, 2], because="INELIGIBLE_REPLICA")
-    assert told.hindrances == [clause]
+        recorded.leader(outcome, proposed=[1, 2], because="INELIGIBLE_REPLICA")
+    assert recorded.blockers == [clause]
 
 
-def test_a_proposal_about_another_replica_is_not_told() -> None:
-    told = Told()
-    told.proposes([1], [1, 3])
-    assert told.hindrances == []
+def test_a_proposal_about_another_replica_is_not_reported() -> None:
+    recorded = Recorded()
+    recorded.proposes([1], [1, 3])
+    assert recorded.blockers == []
 
 
 def test_how_it_reaches_its_leader_now() -> None:
-    told = Told()
+    recorded = Recorded()
     for _ in range(3):
-        told.of[FOLLOWER].connection("cannot connect", LEADER, address="h:1", because="refused")
-        told.now_ms += 1000
-    assert told.hindrances == [
+        recorded.of[FOLLOWER].connection("cannot connect", LEADER, address="h:1", because="refused")
+        recorded.now_ms += 1000
+    assert recorded.blockers == [
         f"it cannot reach its leader, broker 1 at h:1 (since 2023-11-14 {AT}, 3 times): refused"]
-    told.of[FOLLOWER].connection("connects", LEADER, address="h:1")
-    assert told.hindrances == []
-    told.silent_ms = 3210
-    assert told.hindrances == ["its leader, broker 1, has not answered its Fetch for 3.2 s"]
-    told.silent_ms = 900
-    assert told.hindrances == [], "it may hold a Fetch back"
-    told.now_ms += 1000
-    told.of[FOLLOWER].connection("loses connection", LEADER)
-    assert told.hindrances == ["it lost its connection to its leader, broker 1, at 2023-11-14 23:33:24.000"]
+    recorded.of[FOLLOWER].connection("connects", LEADER, address="h:1")
+    assert recorded.blockers == []
+    recorded.silent_ms = 3210
+    assert recorded.blockers == ["its leader, broker 1, has not answered its Fetch for 3.2 s"]
+    recorded.silent_ms = 900
+    assert recorded.blockers == [], "it may hold a Fetch back"
+    recorded.now_ms += 1000
+    recorded.of[FOLLOWER].connection("loses connection", LEADER)
+    assert recorded.blockers == ["it lost its connection to its leader, broker 1, at 2023-11-14 23:33:24.000"]
 
 
 def test_a_fetch_that_failed_a_while_ago_is_over() -> None:
-    told = Told()
+    recorded = Recorded()
     for _ in range(2):
-        told.of[FOLLOWER].partition("fetch fails", "t", 0, leader=LEADER, because="UNKNOWN_LEADER_EPOCH")
-        told.now_ms += 4000
-    assert told.hindrances == [
+        recorded.of[FOLLOWER].partition("fetch fails", "t", 0, leader=LEADER, because="UNKNOWN_LEADER_EPOCH")
+        recorded.now_ms += 4000
+    assert recorded.blockers == [
         f"its Fetch from its leader, broker 1, fails (since 2023-11-14 {AT}, 2 times): UNKNOWN_LEADER_EPOCH"]
-    told.now_ms += 2000
-    assert told.hindrances == []
+    recorded.now_ms += 2000
+    assert recorded.blockers == []
 
 
 def test_a_replica_that_is_held_back() -> None:
-    told = Told()
+    recorded = Recorded()
     for because in ("it is fenced", "another process"):
         for replica in (2, 3, 2):
-            told.leader("does not propose", replica=replica, because=because)
-        told.now_ms += 1000
-    assert told.hindrances == [
+            recorded.leader("does not propose", replica=replica, because=because)
+        recorded.now_ms += 1000
+    assert recorded.blockers == [
         ("it has everything, but its leader does not propose it (since 2023-11-14 23:33:21.000, 2 times): another "
          "process")]
 
 
-def test_partitions_that_fail_in_turns_are_one_entry_each() -> None:
-    told = Told()
+def test_partitions_that_fail_alternately_are_one_entry_each() -> None:
+    recorded = Recorded()
     for _ in range(100):
         for index in range(50):
-            told.of[FOLLOWER].partition("fetch fails", "t", index, leader=LEADER, because="NOT_LEADER_OR_FOLLOWER")
-    *entries, state = told.read()[FOLLOWER]
+            recorded.of[FOLLOWER].partition("fetch fails", "t", index, leader=LEADER, because="NOT_LEADER_OR_FOLLOWER")
+    *entries, state = recorded.read()[FOLLOWER]
     assert [(each.values["partition"], each.times) for each in entries] == [(index, 100) for index in range(50)]
     assert (state.what, state.time_ms) == ("state", STATE_MS)

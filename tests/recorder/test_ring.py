@@ -50,7 +50,7 @@ def test_what_is_written_is_what_happened_but_for_the_last_second_of_commits() -
     recorder.record(event(2500, "becomes", role="Resigned"))
     assert [each.what for each in written] == ["commits"] * 4 + ["becomes"]
     assert written[3] == recorder.entries()[0]
-    recorder.tell()
+    recorder.flush()
     assert len(written) == 5
 
 

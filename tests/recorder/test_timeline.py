@@ -39,7 +39,7 @@ def test_the_last_form_of_an_entry_counts_and_time_orders() -> None:
     assert merged([late, early, other, early]) == [other, late]
 
 
-def test_text_tells_who_did_what_and_why() -> None:
+def test_text_names_node_action_and_cause() -> None:
     _, entries = election()
     text = "\n".join(text_lines(entries))
     assert "1  becomes Leader in epoch 1: received a majority of votes" in text
@@ -52,15 +52,16 @@ def test_text_tells_who_did_what_and_why() -> None:
     assert "2  high watermark 5: the leader 3 says so" in text
     assert "4  counts with the voters {1:d001 2:d002 3:d003}, by the record at 2 of the leader 1" in text
     for each in entries:
-        told = each.values
-        assert each.what != "commits" or "leader" in told or told["by"] in (1, 2, 3), each
-        assert each.what != "becomes" or told["because"].startswith(
-            ("learned", "discovered")) is ("source" in told), each
+        entry_values = each.values
+        assert each.what != "commits" or "leader" in entry_values or entry_values["by"] in (1, 2, 3), each
+        assert each.what != "becomes" or entry_values["because"].startswith(
+            ("learned", "discovered")) is ("source" in entry_values), each
 
 
 def test_a_bootstrap_server_has_no_id() -> None:
-    told, = text_lines([entry(0, 1, 1, "becomes", role="Follower", leader=2, epoch=3, because="found", source=-3)])
-    assert told.endswith("becomes Follower of 2 in epoch 3: found, as a bootstrap server says")
+    entry_values, = text_lines([entry(0, 1, 1, "becomes", role="Follower", leader=2, epoch=3, because="found",
+                                      source=-3)])
+    assert entry_values.endswith("becomes Follower of 2 in epoch 3: found, as a bootstrap server says")
 
 
 def test_times_are_of_the_day_or_since_the_start() -> None:
@@ -97,15 +98,15 @@ def test_the_page_has_every_entry_and_loads_nothing() -> None:
     assert "".join(page([], "nothing")).endswith("</html>\n")
 
 
-def test_entries_tell_what_a_node_is() -> None:
+def test_entries_describe_a_node() -> None:
     world, entries = election()
     states = states_of(entries)
     assert (states[3].role, states[3].epoch, states[3].leader_id) == ("Leader", 2, 3)
     assert (states[2].role, states[2].leader_id, states[2].because) == ("Follower", 3, "discovered a leader")
     assert states[1].role == "Leader"          # neither the node nor the time line knows better
     for node_id in (2, 3):
-        told, true = states[node_id].values, state_values(world.raft(node_id))
-        assert {name: told[name] for name in ("role", "epoch", "leader", "hw", "voters")} == {
+        entry_values, true = states[node_id].values, state_values(world.raft(node_id))
+        assert {name: entry_values[name] for name in ("role", "epoch", "leader", "hw", "voters")} == {
             name: true[name] for name in ("role", "epoch", "leader", "hw", "voters")}
 
 

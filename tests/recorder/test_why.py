@@ -74,7 +74,7 @@ def test_voters_do_not_hear_each_other() -> None:
     scene = Scene()
     scene.world.partition((1,), (2,), (3,))
     scene.world.time_out(1)
-    assert scene.text() == ("There is no leader: node 1 asks for pre-votes in epoch 0 (the election time-out expired), "
+    assert scene.text() == ("There is no leader: node 1 requests pre-votes in epoch 0 (the election time-out expired), "
                             "no answer from 2, 3.")
 
 
@@ -88,13 +88,13 @@ def test_a_vote_is_refused_for_a_short_log() -> None:
     scene.world.disconnect(3, 1)
     scene.world.time_out(3)
     scene.world.deliver()
-    assert "node 3 asks for pre-votes in epoch 1" in scene.text()
+    assert "node 3 requests pre-votes in epoch 1" in scene.text()
     assert "refused by 2 (the log here ends at 4@1), no answer from 1" in scene.text()
 
 
-def test_nobody_knows_who_votes() -> None:
+def test_no_node_knows_the_voters() -> None:
     scene = Scene((), (1, 2))
-    assert scene.text().startswith("There is no leader: no controller that answers knows who votes")
+    assert scene.text().startswith("There is no leader: no controller that answers knows the voters")
 
 
 def test_a_voter_is_down_and_one_is_cut_off() -> None:
@@ -103,12 +103,12 @@ def test_a_voter_is_down_and_one_is_cut_off() -> None:
     scene.world.partition((1, 4, 5), (3,))
     until(scene, lambda: scene.world.raft(3).replica.leader_id == 1 and scene.world.role(3) is Role.PROSPECTIVE)
     scene.world.pass_time(2000)
-    told = scene.answers()
-    assert told["leader", 1].is_well
-    assert told["voter", 2].text == "Voter 2 is not caught up: it does not answer (cannot connect)."
-    assert "Voter 3 is not caught up: it has not fetched" in told["voter", 3].text or (
-        "it fetched" in told["voter", 3].text)
-    assert told["voter", 4].is_well
+    found_answers = scene.answers()
+    assert found_answers["leader", 1].is_well
+    assert found_answers["voter", 2].text == "Voter 2 is not caught up: it does not answer (cannot connect)."
+    assert "Voter 3 is not caught up: it has not fetched" in found_answers["voter", 3].text or (
+        "it fetched" in found_answers["voter", 3].text)
+    assert found_answers["voter", 4].is_well
 
 
 def test_a_voter_follows_nobody() -> None:
@@ -118,7 +118,7 @@ def test_a_voter_follows_nobody() -> None:
     scene.world.partition((1, 2), (3,))
     scene.world.start(3)
     scene.world.pass_time(1500)
-    assert "and knows no leader, while 1 leads epoch 1: the two do not hear each other" in (
+    assert "and knows no leader, while 1 leads epoch 1: the two do not reach each other" in (
         scene.answers()["voter", 3].text)
 
 
@@ -143,11 +143,11 @@ def test_a_disk_was_replaced() -> None:
 def test_a_change_waits_for_a_voter_that_does_not_run() -> None:
     scene = led()
     scene.world.request(1, AddVoterRequest(voter=voter(4), timeout_ms=60_000))
-    assert scene.text() == ("A change of the voters is pending, adding voter 4:d004: it waits for node 4:d004 to tell "
-                            "its versions, at node4:9093.")
+    assert scene.text() == ("A change of the voters is pending, adding voter 4:d004: it waits for node 4:d004 to "
+                            "report its versions, at node4:9093.")
 
 
-def test_a_reassignment_waits_for_who_lags() -> None:
+def test_a_reassignment_waits_for_a_lagging_voter() -> None:
     scene = led((1, 2, 3), (4,))
     scene.world.crash(4)
     scene.world.pass_time(3000)
@@ -157,14 +157,14 @@ def test_a_reassignment_waits_for_who_lags() -> None:
             "records when it fetched 3.0 s ago") in scene.text()
 
 
-def test_a_reassignment_waits_for_who_stays() -> None:
+def test_a_reassignment_waits_for_remaining_voters() -> None:
     scene = led()
     scene.world.crash(3)
     scene.world.pass_time(1200)
     scene.world.request(1, ReassignVotersRequest(targets=(1, 3)))
     scene.world.pass_time(100)
-    assert ("reassigning the voters to 1:d001, 3:d003: it waits for a majority of those who are to vote without 2:d002 "
-            "to be here and caught up: 2 of 2 are needed, not yet 3:d003.") in scene.text()
+    assert ("reassigning the voters to 1:d001, 3:d003: it waits for a majority of the voters without 2:d002 "
+            "to be reachable and caught up: 2 of 2 are needed, not yet 3:d003.") in scene.text()
 
 
 def test_a_reassignment_waits_for_an_address() -> None:
@@ -174,7 +174,7 @@ def test_a_reassignment_waits_for_an_address() -> None:
     scene.world.raft(1).replica.directory.nodes.pop(4)
     scene.world.request(1, ReassignVotersRequest(targets=(1, 2, 4)))
     scene.world.pass_time(100)
-    assert "it waits for node 4:d004 to tell its address (DiscoverBrokers" in scene.text()
+    assert "it waits for node 4:d004 to report its address (DiscoverBrokers" in scene.text()
 
 
 def test_a_change_waits_for_a_majority() -> None:
@@ -185,9 +185,9 @@ def test_a_change_waits_for_a_majority() -> None:
             "not yet 2:d002, 3:d003.") in scene.text()
 
 
-def test_files_alone_tell_the_last_that_is_known() -> None:
+def test_files_alone_give_the_last_known_state() -> None:
     scene = led()
     live = scene.situation()
     found = answers(Situation([each for each in live.entries if each.what != STATE]))
     assert [(each.about, each.node_id) for each in found] == [("leader", 1), ("voter", 2), ("voter", 3), ("change", 1)]
-    assert found[1].text == "Voter 2: the files of the leader do not tell how far it is."
+    assert found[1].text == "Voter 2: the files of the leader do not contain its progress."

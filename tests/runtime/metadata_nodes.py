@@ -90,7 +90,7 @@ class Node:
                         clock=lambda: self.now_ms)
         # Ids that no earlier life of the same log has drawn.
         quorum.metadata._new_id = ids(quorum.log.log_end_offset * 1000 + 1000)
-        quorum.driver.on_turn = self._turned.set
+        quorum.driver.on_iteration = self._turned.set
         quorum.start()
         self.now_ms += 1               # the only voter campaigns as soon as time moves
         return quorum
@@ -142,7 +142,7 @@ class Node:
         replica = self.quorum.raft.replica
         self.wait(lambda: replica.high_watermark == self.log.log_end_offset)
 
-    def ask(self, request: Message, version: int = 99) -> Any:
+    def send(self, request: Message, version: int = 99) -> Any:
         answers: list[Message] = []
         self.controller.submit(request, version, self.now_ms, answers.append)
         self.commit()
@@ -163,13 +163,13 @@ class Node:
 
     def join(self, incarnation: int = 1, **fields: Any) -> None:
         """Register this node's broker and let it take part."""
-        epoch = self.ask(BrokerRegistrationRequest(**{
+        epoch = self.send(BrokerRegistrationRequest(**{
             "broker_id": self.properties.node_id, "cluster_id": self.properties.cluster_id,
             "incarnation_id": UUID(int=5000 + incarnation), "rack": None,
             "listeners": [Listener(name="PLAINTEXT", host="127.0.0.1", port=9092)],
             "features": [Feature(name=name, min_supported_version=low, max_supported_version=high)
                          for name, (low, high) in SUPPORTED.items()],
             "log_dirs": [self.properties.directory_id], **fields})).broker_epoch
-        answer = self.ask(BrokerHeartbeatRequest(
+        answer = self.send(BrokerHeartbeatRequest(
             broker_id=self._node_id, broker_epoch=epoch, current_metadata_offset=self.controller.image.offset))
         assert not answer.is_fenced

@@ -47,7 +47,7 @@ class Check:
         self._resume()
 
 
-def test_it_runs_beside_the_loop_and_goes_on_there():
+def test_it_runs_beside_the_loop_and_continues_there():
     async def main():
         checks, ended = BatchChecks(), asyncio.Event()
         check = Check(resume=ended.set)

@@ -19,13 +19,13 @@ def test_what_an_address_says() -> None:
             listening.bind(("127.0.0.1", 0))
             listening.listen()
             bound.bind(("127.0.0.1", 0))
-            there, gone = endpoint(listening.getsockname()[1]), endpoint(bound.getsockname()[1])
+            open_endpoint, closed = endpoint(listening.getsockname()[1]), endpoint(bound.getsockname()[1])
             unknown = endpoint(1, "no-such-host.invalid")
-            assert await probe([there]) is Found.THERE       # although nothing accepts: the process may hang
-            assert await probe([gone]) is Found.GONE
-            assert await probe([gone, there]) is Found.THERE
-            assert await probe([gone, unknown]) is Found.SILENT
-            assert await probe([endpoint(1, "a..b")]) is Found.SILENT
-            assert await probe([]) is Found.SILENT
+            assert await probe([open_endpoint]) is Found.ACCEPTED       # although nothing accepts: the process may hang
+            assert await probe([closed]) is Found.REFUSED
+            assert await probe([closed, open_endpoint]) is Found.ACCEPTED
+            assert await probe([closed, unknown]) is Found.UNANSWERED
+            assert await probe([endpoint(1, "a..b")]) is Found.UNANSWERED
+            assert await probe([]) is Found.UNANSWERED
 
     uvloop.run(run())

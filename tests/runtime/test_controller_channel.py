@@ -17,7 +17,7 @@ from kraft.runtime.dialer import Dialer
 
 
 def test_a_fault_of_ours_ends_one_request_and_not_the_channel(caplog: pytest.LogCaptureFixture) -> None:
-    async def ask() -> list[int]:
+    async def send_twice() -> list[int]:
         faults = [AttributeError("no socket"), AttributeError("again")]
 
         def find() -> Endpoint | None:
@@ -40,9 +40,9 @@ def test_a_fault_of_ours_ends_one_request_and_not_the_channel(caplog: pytest.Log
         return answers
 
     with caplog.at_level(logging.ERROR):
-        assert asyncio.run(ask()) == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
-    told = [record.getMessage() for record in caplog.records]
-    assert told == ["BrokerHeartbeatRequest ends by a fault of our own"] * 2
+        assert asyncio.run(send_twice()) == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+    logged = [record.getMessage() for record in caplog.records]
+    assert logged == ["BrokerHeartbeatRequest ends by a fault of our own"] * 2
 
 
 @pytest.mark.parametrize("host", ["x" * 64, "a..b", "a\0b", ".", "é" * 70])
@@ -76,6 +76,6 @@ def test_a_line_that_was_closed_since_it_was_opened_is_not_waited_for() -> None:
             await line.open(Endpoint("CONTROLLER", *server.sockets[0].getsockname()))
             line.close()
             with pytest.raises(ConnectionError):
-                await line.ask(BrokerHeartbeatRequest(), 1, timeout_seconds=0.2)
+                await line.send_twice(BrokerHeartbeatRequest(), 1, timeout_seconds=0.2)
 
     asyncio.run(reach())

@@ -15,7 +15,7 @@ from kraft.raft.wire import FETCH_CODEC
 from kraft.runtime.dialer import Backoff, Dialer, is_address
 from kraft.runtime.peers import API_VERSIONS, Peers
 from tests.client.secure_broker import make_certificates, needs_openssl
-from tests.runtime.test_peers import FETCHED, FakePeer, Told, fetch
+from tests.runtime.test_peers import FETCHED, FakePeer, Receiver, fetch
 
 KEYS = (API_VERSIONS, FETCH_CODEC.key)
 
@@ -120,17 +120,17 @@ def test_the_context_of_a_listener_secures_its_connections(
         server.load_cert_chain(certificates / "server.pem")
         contexts = {} if authority is None else {"C": ssl.create_default_context(
             cafile=str(certificates / f"{authority}.pem"))}
-        told = Told()
+        receiver = Receiver()
         async with FakePeer(KEYS, server) as peer:
             address = Endpoint("C", "localhost", peer.address.port)
-            peers = Peers("test", told, Dialer(contexts))
-            peers.ask(fetch(1, address, 7))
-            _, _, answer = await told.next()
+            peers = Peers("test", receiver, Dialer(contexts))
+            peers.send(fetch(1, address, 7))
+            _, _, answer = await receiver.next()
             if authority == "ca":
                 assert answer == FETCHED
                 assert peers.prepare(fetch(2, None, 7)) is None
-                peers.ask(fetch(3, None, 7))
-                assert (await told.next())[2] == FETCHED
+                peers.send(fetch(3, None, 7))
+                assert (await receiver.next())[2] == FETCHED
             else:
                 assert isinstance(answer, Lost)
             peers.close()

@@ -243,7 +243,7 @@ def test_a_directory_whose_device_gives_no_answer_is_lost(
         monkeypatch.setattr(directory_watch, "identity", answer)
         with monkeypatch.context() as short:
             short.setattr(directory_watch, "DEADLINE_SECONDS", 0.05)
-            await watch._look_at(hung)
+            await watch._check(hung)
         assert lost == [(hung, errno.ETIMEDOUT)]
         await watch.look()
         assert len(lost) == 1, "once"

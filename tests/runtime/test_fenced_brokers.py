@@ -30,15 +30,15 @@ def fenced(image: MetadataImage) -> MetadataImage:
     return delta.finish(image.offset, image.epoch, image.timestamp_ms)
 
 
-def test_a_reader_goes_on_after_a_time_without_a_broker_that_serves(
+def test_a_reader_continues_after_a_time_without_a_broker_that_serves(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told: list[list[ListedBroker]] = []
+    reported: list[list[ListedBroker]] = []
 
     def while_fenced(broker: Broker, listener: str, now_ms: int) -> list[ListedBroker]:
         view = SimpleNamespace(image=fenced(broker.image), led={})
-        told.append(reachable_brokers(cast("Broker", view), listener, now_ms))
-        return told[-1]
+        reported.append(reachable_brokers(cast("Broker", view), listener, now_ms))
+        return reported[-1]
 
     def work(cluster: Cluster, node: Node) -> None:
         create(cluster, "t")
@@ -50,7 +50,7 @@ def test_a_reader_goes_on_after_a_time_without_a_broker_that_serves(
         assert [each.value() for each in take(reader, 1, SECONDS)] == [b"before"]
         with monkeypatch.context() as patch:
             patch.setattr(metadata, "reachable_brokers", while_fenced)
-            wait_until(lambda: len(told) >= 3, "the reader asks again and again", SECONDS)
+            wait_until(lambda: len(reported) >= 3, "the reader repeats its request", SECONDS)
         produce(cluster, "t", b"after")
         assert [each.value() for each in take(reader, 1, SECONDS)] == [b"after"]
         reader.close()

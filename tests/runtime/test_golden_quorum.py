@@ -34,7 +34,7 @@ pytestmark = needs_golden
 NODES = [(kind, node) for kind in ("dynamic", "static") for node in (1, 2, 3)]
 
 
-def told_voters(facts: dict[str, Any]) -> VoterSet:
+def voters_of(facts: dict[str, Any]) -> VoterSet:
     """Return the voters of `kafka-metadata-quorum describe --status`."""
     text = re.search(r"CurrentVoters:\s*(.*)", facts["quorum_status"])
     assert text is not None
@@ -66,7 +66,7 @@ def opened(kind: str, node: int, directory: Path) -> Iterator[tuple[Raft, RaftLo
         facts = load_json(golden("quorum", kind, "expected", "facts.json"))
         config = RaftConfig(
             key=ReplicaKey(node) if is_static else ReplicaKey(node, properties.directory_id),
-            cluster_id=properties.cluster_id, static_voters=told_voters(facts) if is_static else NO_VOTERS)
+            cluster_id=properties.cluster_id, static_voters=voters_of(facts) if is_static else NO_VOTERS)
         raft = Raft(config, HardState(state.leader_epoch, voted, state.leader_id),
                     Ports(raft_log, snapshots, random.Random(1), lambda _: None), 0)
         yield raft, raft_log, snapshots, state
@@ -78,16 +78,16 @@ def test_opens(kind: str, node: int, tmp_path: Path) -> None:
     lines = golden("quorum", kind, "expected", "records.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
     files = load_json(golden("quorum", kind, "expected", "files.json"))["files"]
-    ends = [batch["lastOffset"] + 1 for name, told in files.items()
-            if name.startswith(f"node-{node}/") and name.endswith(".log") for batch in told["batches"]]
+    ends = [batch["lastOffset"] + 1 for name, contents in files.items()
+            if name.startswith(f"node-{node}/") and name.endswith(".log") for batch in contents["batches"]]
     with opened(kind, node, tmp_path) as (raft, log, snapshots, state):
         replica = raft.replica
         assert [(each.key, each.endpoints) for each in replica.voters.voters] == [
-            (each.key, each.endpoints) for each in told_voters(facts).voters]
+            (each.key, each.endpoints) for each in voters_of(facts).voters]
         assert replica.history.latest.kraft_version == (1 if kind == "dynamic" else 0)
-        told = facts["quorum_state"][f"node-{node}"]
-        assert (replica.epoch, replica.leader_id) == (told["leaderEpoch"], told["leaderId"])
-        assert (replica.voted.node_id if replica.voted else -1) == told["votedId"]
+        contents = facts["quorum_state"][f"node-{node}"]
+        assert (replica.epoch, replica.leader_id) == (contents["leaderEpoch"], contents["leaderId"])
+        assert (replica.voted.node_id if replica.voted else -1) == contents["votedId"]
         assert replica.role.role is (Role.RESIGNED if state.leader_id == node else Role.FOLLOWER)
 
         by_offset = {record["offset"]: record["epoch"] for record in records}

@@ -17,7 +17,7 @@ from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kraft.runtime import group_driver
-from kraft.runtime import turns as turns_module
+from kraft.runtime import until_true as time_slices
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
 from kraft_native.coldread import ColdReader
 from kraft_native.config import LogConfig
@@ -71,10 +71,10 @@ class Broker(Node):
         assert self.failures == []
 
     async def serving(self) -> None:
-        await turns(lambda: self.phase is Phase.ACTIVE)
+        await until_true(lambda: self.phase is Phase.ACTIVE)
 
 
-async def turns(until: Callable[[], bool]) -> None:
+async def until_true(until: Callable[[], bool]) -> None:
     """Run a few iterations of the loop."""
     for _ in range(200):
         if until():
@@ -112,7 +112,7 @@ async def filled(log: Log, count: int = 5, partitions: int = 1) -> None:
     broker.close()
 
 
-def asked(broker: Broker) -> Pending:
+def joined(broker: Broker) -> Pending:
     """Request what the group has committed."""
     return broker.send(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)]))
 
@@ -123,17 +123,17 @@ def offset_of(pending: Pending) -> int:
     return group.topics[0].partitions[0].committed_offset
 
 
-def test_what_the_leader_before_left_is_told_once_it_is_committed(run: Run) -> None:
+def test_records_of_the_previous_leader_are_applied_once_committed(run: Run) -> None:
     async def scenario(log: Log) -> None:
         await filled(log)
         broker = Broker(log)
         broker.lead(3)
         await broker.serving()
-        question = asked(broker)
+        question = joined(broker)
         await asyncio.sleep(0)
         assert not question.answered
         broker.partition.set_isr((1,))
-        await turns(lambda: question.answered)
+        await until_true(lambda: question.answered)
         assert offset_of(question) == 4
         broker.close()
     run(scenario)
@@ -148,14 +148,14 @@ def test_a_newer_epoch_of_the_same_leader_does_not_stop_its_loading(run: Run) ->
         assert broker.phase is Phase.LOADING
         broker.lead(4, 1)
         await broker.serving()
-        assert offset_of(asked(broker)) == 4
+        assert offset_of(joined(broker)) == 4
         broker.close()
     run(scenario)
 
 
-def test_one_batch_with_many_offsets_is_loaded_in_turns(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_batch_with_many_offsets_is_loaded_in_slices(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "RECORDS_PER_STEP", 2)
-    monkeypatch.setattr(turns_module, "TURN_SECONDS", 0)
+    monkeypatch.setattr(time_slices, "SLICE_SECONDS", 0)
 
     async def scenario(log: Log) -> None:
         await filled(log, 1, partitions=7)
@@ -171,13 +171,13 @@ def test_one_batch_with_many_offsets_is_loaded_in_turns(run: Run, monkeypatch: p
         monkeypatch.setattr(broker.coordinator.shards, "load", noted)
         broker.lead(3, 1)
         for count in range(4):
-            await turns(lambda count=count: len(loaded) == count)  # type: ignore[misc]
+            await until_true(lambda count=count: len(loaded) == count)  # type: ignore[misc]
             assert broker.phase is Phase.LOADING
         await broker.serving()
         assert loaded == [2, 2, 2, 1]
         broker.follow(4)
         broker.lead(5, 1)
-        await turns(lambda: len(loaded) == 6)
+        await until_true(lambda: len(loaded) == 6)
         broker.follow(6)
         for _ in range(5):
             await asyncio.sleep(0)
@@ -190,11 +190,11 @@ class Cold:
     """A reader with nothing in memory: notes what is to be read, and reports it as read on the test's request."""
 
     def __init__(self) -> None:
-        self.asked: list[int] = []
+        self.joined: list[int] = []
         self.done: Callable[[], object] = lambda: None
 
     def warm_read(self, _log: Log, offset: int, _bytes_max: int, done: Callable[[], object]) -> bool:
-        self.asked.append(offset)
+        self.joined.append(offset)
         self.done = done
         return True
 
@@ -206,13 +206,13 @@ def test_what_is_not_in_memory_is_waited_for_batch_by_batch(run: Run) -> None:
         broker.driver.cold_reader = cold  # type: ignore[assignment]
         broker.lead(3, 1)
         for count in range(1, log.log_end_offset + 2):
-            await turns(lambda count=count: len(cold.asked) == count)  # type: ignore[misc]
+            await until_true(lambda count=count: len(cold.joined) == count)  # type: ignore[misc]
             await asyncio.sleep(0)
             assert broker.phase is Phase.LOADING
             cold.done()
         await broker.serving()
-        assert cold.asked == list(range(log.log_end_offset + 1))
-        assert offset_of(asked(broker)) == 2
+        assert cold.joined == list(range(log.log_end_offset + 1))
+        assert offset_of(joined(broker)) == 2
         broker.close()
     run(scenario)
 
@@ -223,11 +223,11 @@ def test_a_leadership_that_ends_while_it_reads_loads_nothing(run: Run) -> None:
         broker, cold = Broker(log), Cold()
         broker.driver.cold_reader = cold  # type: ignore[assignment]
         broker.lead(3, 1)
-        await turns(lambda: cold.asked == [0])
+        await until_true(lambda: cold.joined == [0])
         broker.follow(4)
         cold.done()
         await asyncio.sleep(0)
-        assert (cold.asked, broker.phase) == ([0], None)
+        assert (cold.joined, broker.phase) == ([0], None)
         broker.close()
     run(scenario)
 
@@ -245,7 +245,7 @@ def test_a_leadership_that_ends_while_it_loads_leaves_the_next_one_alone(run: Ru
         broker.follow(10)
         broker.lead(11, 1)
         await broker.serving()
-        assert offset_of(asked(broker)) == 4
+        assert offset_of(joined(broker)) == 4
         await asyncio.sleep(0)
         broker.close()
     run(scenario)
@@ -260,10 +260,10 @@ def test_an_answer_outlives_a_newer_epoch_and_a_long_wait(run: Run) -> None:
         broker.lead(2)
         await asyncio.sleep(0)
         assert broker.purgatory.expire(now_ms() + FAR_MS) < 0
-        await turns(lambda: broker.purgatory.parked_count == 1)
+        await until_true(lambda: broker.purgatory.parked_count == 1)
         assert not done.answered
         broker.partition.set_isr((1,))
-        await turns(lambda: done.answered)
+        await until_true(lambda: done.answered)
         assert errors_of(done) == [0]
         broker.close()
     run(scenario)

@@ -44,7 +44,7 @@ def test_one_that_comes_late_goes_before_the_others_of_a_greedy_host():
     assert order(shares, {"a": 300, "b": 1}, 2) in ("ab", "ba")
 
 
-def test_hosts_share_the_time_and_not_the_turns():
+def test_hosts_share_the_time_and_not_the_requests():
     shares = shares_of("a" * 100 + "b" * 100)
     served = order(shares, {"a": 300, "b": 100}, 40)
     assert (served.count("a"), served.count("b")) == (10, 30)
@@ -59,14 +59,14 @@ def test_nothing_is_saved_up_by_waiting_for_nothing():
     assert abs(served.count("a") - served.count("b")) <= 1
 
 
-def test_who_comes_back_soon_still_has_it_counted():
+def test_a_host_that_returns_soon_keeps_its_count():
     shares = shares_of("baaaaa")
     assert order(shares, {"b": 1000}, 1) == "b"
     shares.add(Work("b"))
     assert order(shares, {"a": 1, "b": 1000}) == "aaaaab"
 
 
-def test_who_has_gone_is_forgotten():
+def test_a_departed_host_is_forgotten():
     shares = shares_of("a" * 1000)
     for number in range(900):
         shares.add(Work(f"host-{number}"))

@@ -150,11 +150,11 @@ def test_retention_takes_few_segments_at_once(tmp_path, monkeypatch):
 
 def test_retention_waits_for_what_is_not_in_memory(tmp_path):
     """Retention deletes nothing before another thread has read what it checks."""
-    asked: list[tuple[int, int]] = []
+    requested: list[tuple[int, int]] = []
 
     class Cold:
         def warm_retention(self, log, now_ms, done, *, segments_max):
-            asked.append((len(log.segments), segments_max))
+            requested.append((len(log.segments), segments_max))
             asyncio.get_running_loop().call_soon(done)
             return True
 
@@ -167,7 +167,7 @@ def test_retention_waits_for_what_is_not_in_memory(tmp_path):
         node.housekeeping.clock = lambda: 1 << 50
         on_loop(node, node.housekeeping._retain())
         node.broker.cold_reader = cold
-        left = [each for each in asked if each[0] > 1]
+        left = [each for each in requested if each[0] > 1]
         assert left == [(count, 5) for count in range(segments, 1, -5)]
         assert len(log.segments) == 1
 
@@ -233,7 +233,7 @@ def test_idle_producers_are_forgotten_at_their_own_interval(tmp_path):
     with_node(node_config(tmp_path, producer_id_expiration_ms="1", producer_id_expiration_check_interval_ms="50"), work)
 
 
-def test_producer_ids_are_there_before_the_first_producer(tmp_path):
+def test_producer_ids_are_allocated_before_the_first_producer(tmp_path):
     def work(_cluster, node):
         wait_until(lambda: node.broker.image.next_producer_id > 0, "a block is requested", 20)
 

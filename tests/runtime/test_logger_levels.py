@@ -47,8 +47,9 @@ def test_levels_are_described_set_and_deleted(tmp_path: Path) -> None:
         alter_configs(cluster, "broker-logger", "1", [Change("kraft", Operation.SET, "FATAL"),
                                                       Change(NAME, Operation.DELETE, None)])
         assert described(cluster)[NAME] == "FATAL"
-        told = describe_configs(cluster, "broker-logger", ["1"])["1"][0]
-        assert (told.config_source, told.read_only, told.is_sensitive, told.synonyms) == (6, False, False, [])
+        entry = describe_configs(cluster, "broker-logger", ["1"])["1"][0]
+        assert (entry.config_source, entry.read_only, entry.is_sensitive, entry.synonyms) == (
+            6, False, False, [])
 
     with_node(config(tmp_path), work)
 

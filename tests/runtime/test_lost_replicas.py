@@ -44,7 +44,7 @@ def is_lost(node: Node) -> bool:
     return (registered(node).leader, registered(node).directory_of(1)) == (NO_LEADER, LOST_DIRECTORY)
 
 
-async def told(node: Node) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+async def reported(node: Node) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """Return the replicas that failed, and those of them that are tried again."""
     return list(node.replicas.failed), node.replicas.lacking()
 
@@ -59,7 +59,7 @@ def test_a_log_that_cannot_be_made_is_lost_until_there_is_room(
         with faults.fail_at(1, error=error, kinds={"mkdir"}, under=tmp_path, suffix="t-0", persistent=True) as plan:
             create(cluster, "t")
             wait_until(lambda: is_lost(node), "the controller knows", SECONDS)
-            assert on_loop(node, told(node)) == ([("t", 0)], [("t", 0)])
+            assert on_loop(node, reported(node)) == ([("t", 0)], [("t", 0)])
         assert plan.fired
         wait_until(lambda: registered(node).leader == 1, "it leads", SECONDS)
         assert not node.replicas.failed
@@ -93,7 +93,7 @@ def test_logs_leave_descriptors_for_connections(tmp_path: Path, caplog: pytest.L
             few.setattr(descriptors, "logs_max", lambda soft: 3)
             create(cluster, "t")
             wait_until(lambda: is_lost(node), "the controller knows", SECONDS)
-            assert on_loop(node, told(node)) == ([("t", 0)], [("t", 0)])
+            assert on_loop(node, reported(node)) == ([("t", 0)], [("t", 0)])
             assert "opening a log with" in caplog.text and "kept for connections" in caplog.text
             with Cluster(f"127.0.0.1:{node.listeners['PLAINTEXT'].port}") as another:
                 assert produce(another, "kept", b"value").error_code == 0
@@ -171,7 +171,8 @@ def test_a_directory_that_is_full_stays_offline(tmp_path: Path, caplog: pytest.L
             assert produce(cluster, "t", b"value").error_code
             wait_until(lambda: bool(node.replicas.failed), "the directory is offline", SECONDS)
         for _ in range(2):
-            assert on_loop(node, told(node)) == ([("t", 0)], []), "there is room again, but what was it that failed?"
+            assert on_loop(node, reported(node)) == ([("t", 0)],
+                                                     []), "there is room again, but what was it that failed?"
             on_loop(node, node.housekeeping._open_again())
 
     with_node(config(tmp_path, log_dirs=f"{first},{second}"), work)

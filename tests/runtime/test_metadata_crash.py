@@ -42,11 +42,11 @@ def work(directory: Path, trace: Trace, history: History) -> None:
             node.join(life)
             for number in range(5):
                 names = [f"t{life}-{number}-{index}" for index in range(3)]
-                node.ask(CreateTopicsRequest(topics=[
+                node.send(CreateTopicsRequest(topics=[
                     CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names]), 7)
                 trace.mark(node.log.log_end_offset)
                 if number % 2:
-                    node.ask(DeleteTopicsRequest(topic_names=names[:2]), 5)
+                    node.send(DeleteTopicsRequest(topic_names=names[:2]), 5)
                     node.write_snapshot_when_due()
                     trace.mark(node.log.log_end_offset)
 

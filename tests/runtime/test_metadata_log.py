@@ -40,7 +40,7 @@ from tests.runtime.metadata_nodes import CLUSTER, ENDPOINT, NOW_MS, Node, format
 
 
 def create(node: Node, *names: str, **configs: str) -> None:
-    answer = node.ask(CreateTopicsRequest(topics=[
+    answer = node.send(CreateTopicsRequest(topics=[
         CreatableTopic(name=name, num_partitions=2, replication_factor=1, configs=[
             CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()])
         for name in names]))
@@ -144,7 +144,7 @@ def test_the_log_is_not_for_other_accounts(tmp_path: Path) -> None:
     assert log.stat().st_mode & 0o777 == 0o750
 
 
-def test_a_new_address_is_told(tmp_path: Path) -> None:
+def test_a_new_address_is_announced(tmp_path: Path) -> None:
     formatted(tmp_path)
     with Node(tmp_path, endpoints=(ENDPOINT,)) as node:
         assert node.quorum.raft.replica.history.latest.offset == 2
@@ -210,17 +210,17 @@ def test_answers_wait_for_the_disk(tmp_path: Path) -> None:
     with Flusher(linger_us=60_000_000) as flusher, Node(tmp_path, durability="group-commit", flusher=flusher) as node:
         node.join()
         answers: list[Any] = []
-        told: list[int] = []
-        node.metadata.subscribe(lambda delta, image: told.append(len(image.topic_ids)))
+        reported: list[int] = []
+        node.metadata.subscribe(lambda delta, image: reported.append(len(image.topic_ids)))
         for number in range(20):
             node.controller.submit(CreateTopicsRequest(topics=[
                 CreatableTopic(name=f"t{number}", num_partitions=1, replication_factor=1)]), 7, NOW_MS, answers.append)
         assert not answers
         assert len(node.controller.decided.topic_ids) == 20
         node.wait(lambda: bool(answers))
-        assert len(told) == len(answers) == len(names(node))
+        assert len(reported) == len(answers) == len(names(node))
         node.wait(lambda: len(answers) == 20)
-        assert told == list(range(1, 21))
+        assert reported == list(range(1, 21))
 
 
 def test_a_failed_flush_is_final(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_describe_quorum(tmp_path: Path) -> None:
     with Node(tmp_path, endpoints=(ENDPOINT,)) as node:
         topics = [TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)]),
                   TopicData(topic_name="other", partitions=[PartitionData(partition_index=0)])]
-        answer = node.ask(DescribeQuorumRequest(topics=topics), 2)
+        answer = node.send(DescribeQuorumRequest(topics=topics), 2)
         partition = answer.topics[0].partitions[0]
         assert (partition.leader_id, partition.leader_epoch, partition.error_code) == (1, 1, 0)
         assert partition.high_watermark == node.log.log_end_offset
@@ -254,9 +254,9 @@ def test_describe_quorum(tmp_path: Path) -> None:
         assert [(each.name, each.port) for each in answer.nodes[0].listeners] == [("CONTROLLER", 9093)]
         assert answer.encode(2)
         for version in (0, 1):
-            old = node.ask(DescribeQuorumRequest(topics=topics), version)
+            old = node.send(DescribeQuorumRequest(topics=topics), version)
             assert old.topics[0].partitions[0].current_voters[0].log_end_offset == node.log.log_end_offset
-            assert old.encode(version), "directories and addresses are told from version 2 on"
+            assert old.encode(version), "directories and addresses are reported from version 2 on"
 
 
 # --- snapshots ------------------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def test_a_restart_reads_the_newest_snapshot(tmp_path: Path) -> None:
     with Node(tmp_path) as node:
         node.join()
         create(node, "a", "b", cleanup_policy="compact")
-        node.ask(DeleteTopicsRequest(topic_names=["a"]), 5)
+        node.send(DeleteTopicsRequest(topic_names=["a"]), 5)
         first = node.snapshot()
         assert first == SnapshotId(node.log.log_end_offset, 1)
         create(node, "c")
@@ -340,15 +340,15 @@ def test_only_the_active_controller_answers_heartbeats(tmp_path: Path) -> None:
     formatted(tmp_path)
     with Node(tmp_path, snapshot_bytes=1) as node:
         beat = ControllerHeartbeatRequest(controller_id=2, last_snapshot_offset=-1, cluster_id=CLUSTER)
-        answer = node.quorum.keeper.heard(beat)
+        answer = node.quorum.keeper.heartbeat(beat)
         assert (answer.error_code, answer.start_snapshot, answer.leader_id, answer.leader_epoch) == (0, True, 1, 1)
         beat.last_snapshot_offset = node.log.log_end_offset
-        assert not node.quorum.keeper.heard(beat).start_snapshot
+        assert not node.quorum.keeper.heartbeat(beat).start_snapshot
         beat.cluster_id = "other"
-        assert node.quorum.keeper.heard(beat).error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+        assert node.quorum.keeper.heartbeat(beat).error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
     formatted(tmp_path / "other")
     with Node(tmp_path / "other", leads=False) as node:
-        answer = node.quorum.keeper.heard(ControllerHeartbeatRequest(controller_id=2))
+        answer = node.quorum.keeper.heartbeat(ControllerHeartbeatRequest(controller_id=2))
         assert (answer.error_code, answer.start_snapshot) == (ErrorCode.NOT_CONTROLLER, False)
 
 
@@ -359,7 +359,7 @@ def test_old_snapshots_and_the_log_before_them_go(tmp_path: Path) -> None:
         node.join()
         for number in range(12):
             create(node, *(f"t{number}-{index}" for index in range(10)))
-            node.ask(DeleteTopicsRequest(topic_names=[f"t{number}-{index}" for index in range(10)]), 5)
+            node.send(DeleteTopicsRequest(topic_names=[f"t{number}-{index}" for index in range(10)]), 5)
             node.write_snapshot_when_due()
         create(node, "last")
         left = list_snapshots(tmp_path / DIRECTORY_NAME)
@@ -393,16 +393,16 @@ def test_a_snapshot_from_the_leader_replaces_the_image(tmp_path: Path) -> None:
         node.join()
         create(node, "kept", "gone", "set")
         early = node.snapshot()
-        node.ask(DeleteTopicsRequest(topic_names=["gone"]), 5)
+        node.send(DeleteTopicsRequest(topic_names=["gone"]), 5)
         create(node, "new", retention_ms="5")
-        node.ask(CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="set", count=3, assignments=None)]))
+        node.send(CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="set", count=3, assignments=None)]))
         late, state = node.snapshot(), node.controller.image.state()
         files = [(each, (tmp_path / "ahead" / DIRECTORY_NAME / each.file_name).read_bytes()) for each in (early, late)]
     voters = {"controller.quorum.voters": "1@127.0.0.1:1,2@127.0.0.1:2"}
     formatted(tmp_path / "behind", standalone=False)
     with Node(tmp_path / "behind", leads=False, static=voters) as node:
-        heard: list[tuple[list[str], list[str], list[tuple[str, int]]]] = []
-        node.metadata.subscribe(lambda delta, image: heard.append((
+        changes: list[tuple[list[str], list[str], list[tuple[str, int]]]] = []
+        node.metadata.subscribe(lambda delta, image: changes.append((
             [topic.name for topic in delta.removed_topics()], [topic.name for topic in delta.created_topics()],
             [(change.topic.name, change.index) for change in delta.partition_changes() if change.after])))
         for snapshot, content in files:
@@ -410,8 +410,8 @@ def test_a_snapshot_from_the_leader_replaces_the_image(tmp_path: Path) -> None:
             node.quorum.snapshots.append(content)
             node.quorum.snapshots.install()
             node.metadata.installed(OffsetAndEpoch(*snapshot))
-        assert [told[:2] for told in heard] == [([], ["kept", "gone", "set"]), (["gone"], ["new"])]
-        assert heard[1][2] == [("set", 2), ("new", 0), ("new", 1)]
+        assert [reported[:2] for reported in changes] == [([], ["kept", "gone", "set"]), (["gone"], ["new"])]
+        assert changes[1][2] == [("set", 2), ("new", 0), ("new", 1)]
         assert node.metadata.image.state() == state
         assert node.log.log_start_offset == node.log.log_end_offset == late.end_offset
 
@@ -440,7 +440,7 @@ def test_a_crash_before_the_log_begins_behind_a_snapshot_from_the_leader(tmp_pat
 
 
 @needs_golden
-def test_kafkas_node_goes_on_here(tmp_path: Path) -> None:
+def test_kafkas_node_continues_here(tmp_path: Path) -> None:
     """Topics, ids, settings and partitions of golden/node are those that Kafka reported. Afterwards this node can
     change them."""
     directory = copied(tmp_path, "node", "data")

@@ -185,9 +185,9 @@ def test_only_metrics_and_only_a_few_at_a_time(tmp_path):
         address = ("127.0.0.1", node.metrics.port)
         silent = [socket.create_connection(address, timeout=10) for _ in range(SCRAPES_MAX)]
         try:
-            turned_away = socket.create_connection(address, timeout=10)
-            with turned_away:
-                assert turned_away.recv(1) == b""
+            refused_connection = socket.create_connection(address, timeout=10)
+            with refused_connection:
+                assert refused_connection.recv(1) == b""
         finally:
             for each in silent:
                 each.close()
@@ -204,7 +204,7 @@ def test_only_metrics_and_only_a_few_at_a_time(tmp_path):
     assert other == 404
 
 
-def test_off_unless_asked_for(tmp_path):
+def test_metrics_are_off_by_default(tmp_path):
     assert with_node(config(tmp_path), lambda _, node: hasattr(node, "metrics")) is False
 
 
@@ -214,7 +214,7 @@ def test_a_bad_address_is_named(tmp_path, text):
         config(tmp_path, kraft_metrics_listener=text)
 
 
-def test_only_listed_names_can_be_told():
+def test_only_listed_names_can_be_exported():
     with pytest.raises(KeyError):
         Sheet().put("kraft_something_else", 1)
 

@@ -129,7 +129,7 @@ class Client:
     def answer(self) -> bytes:
         return self.stream.read(int.from_bytes(self.stream.read(4), "big"))
 
-    def ask(self, frame: bytes) -> bytes:
+    def answer_to(self, frame: bytes) -> bytes:
         self.socket.sendall(frame)
         return self.answer()
 
@@ -160,7 +160,7 @@ async def frames_of(port: int, exchange: Callable[[Client, Client], None]) -> li
         try:
             with Client(port) as one, Client(port) as other:
                 for each in (one, other):
-                    each.ask(request(API_VERSIONS, 0, 0))
+                    each.answer_to(request(API_VERSIONS, 0, 0))
                 loop.call_soon_threadsafe(opened.set_result, None)
                 go.wait()
                 exchange(one, other)
@@ -224,7 +224,7 @@ def exchange_of(frames: list[tuple[int, bytes]], answers: list[bytes]) -> Callab
             if acks == 0:
                 client.socket.sendall(frame)
             else:
-                answers.append(client.ask(frame))
+                answers.append(client.answer_to(frame))
 
     return exchange
 
@@ -300,11 +300,12 @@ def test_produce_that_waits_for_a_flush(tmp_path: Path) -> None:
 def fetch(version: int, offset: int | None, session_id: int = 0, session_epoch: int = -1, topic: str = "t") -> bytes:
     """Encode a Fetch; with `offset` None it fetches what the session has."""
     by_id = version >= FETCH_BY_ID_FROM
-    asked = [] if offset is None else [FetchTopic(
+    fetch_topics = [] if offset is None else [FetchTopic(
         topic="" if by_id else topic, topic_id=UUID(bytes=topic_id_of(topic)) if by_id else UUID(int=0),
         partitions=[FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)])]
     session = {"session_id": session_id, "session_epoch": session_epoch} if version >= SESSIONS_FROM else {}
-    return framed(FetchRequest(max_wait_ms=FAR_MS, min_bytes=1, max_bytes=1 << 20, topics=asked, **session), version)
+    return framed(FetchRequest(max_wait_ms=FAR_MS, min_bytes=1, max_bytes=1 << 20, topics=fetch_topics, **session),
+                  version)
 
 
 class Reader:
@@ -318,14 +319,14 @@ class Reader:
     def exchange(self, reader: Client, writer: Client) -> None:
         plain = fetch(self.version, 0)
         append = produce(3, 1, (0, batch()), topic="polled")
-        first = body(reader.ask(fetch(self.version, 0, session_epoch=0)), 1, self.version)
+        first = body(reader.answer_to(fetch(self.version, 0, session_epoch=0)), 1, self.version)
         session_id = FetchResponse.decode(first, self.version).session_id
         for number in range(1, REQUESTS // 3 + 1):
-            self.answers.append(reader.ask(plain))
+            self.answers.append(reader.answer_to(plain))
             in_session = fetch(self.version, None, session_id, number) if session_id else plain
-            self.answers.append(reader.ask(in_session))
+            self.answers.append(reader.answer_to(in_session))
             reader.socket.sendall(fetch(self.version, self.polled_end, topic="polled"))
-            writer.ask(append)
+            writer.answer_to(append)
             self.answers.append(reader.answer())
             self.polled_end += 1
 
@@ -370,7 +371,7 @@ def test_a_whole_node(tmp_path: Path) -> None:
             for topic in ("t", "polled"):
                 create_topic(cluster, topic, 1)
         with Client(port) as client:
-            client.ask(produce(3, -1, (0, batch())))
+            client.answer_to(produce(3, -1, (0, batch())))
 
     async def main() -> tuple[list[str], Reader]:
         node = runtime_node.Node(config(tmp_path / "data"))

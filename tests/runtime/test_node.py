@@ -114,7 +114,7 @@ def test_records_and_topics_outlive_a_restart(tmp_path):
     assert not [entry.name for entry in (tmp_path / "data").iterdir() if entry.name.startswith("gone")]
 
 
-def test_a_topic_comes_into_being_by_being_asked_for(tmp_path):
+def test_a_requested_topic_is_created_automatically(tmp_path):
     def work(cluster, _node):
         assert cluster.metadata(["fresh"]).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         made = cluster.metadata(["fresh"], create=True).topics[0]
@@ -243,8 +243,8 @@ def test_cordoned_directories_get_no_replicas(tmp_path):
 
     def work(cluster, node):
         assert node.broker.image.brokers[1].cordoned_log_dirs == node.logs.directory_ids
-        [told] = cluster.send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results
-        assert told.is_cordoned
+        [log_directory] = cluster.send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results
+        assert log_directory.is_cordoned
         assert create(cluster, "a") == ErrorCode.INVALID_REPLICATION_FACTOR
         change = AlterableConfig(name="cordoned.log.dirs", config_operation=0, value="")
         request = IncrementalAlterConfigsRequest(
@@ -263,8 +263,8 @@ def test_directories_cordoned_in_the_file_count_from_their_metadata_version_on(t
                             CreateTopicsResponse).topics[0].error_code
 
     def cordoned(cluster):
-        [told] = cluster.send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results
-        return told.is_cordoned
+        [log_directory] = cluster.send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results
+        return log_directory.is_cordoned
 
     def work(cluster, _node):
         assert create(cluster, "a") == ErrorCode.NONE
@@ -324,7 +324,7 @@ def test_producer_ids_are_never_given_twice(tmp_path):
     assert len(set(ids)) == 10
 
 
-def test_each_listener_tells_its_own_kind_of_node(tmp_path):
+def test_each_listener_names_nodes_of_its_own_kind(tmp_path):
     def work(cluster, node):
         brokers = cluster.send(DescribeClusterRequest(), DescribeClusterResponse)
         assert [each.broker_id for each in brokers.brokers] == [1]
@@ -355,7 +355,7 @@ def test_log_directories_are_described(tmp_path):
     with_node(config(tmp_path / "data"), work)
 
 
-def test_what_cannot_be_had_is_named_and_nothing_is_left_open(tmp_path):
+def test_a_missing_resource_is_named_and_nothing_is_left_open(tmp_path):
     settings = config(tmp_path / "data")
 
     def second(_cluster, _node):
@@ -425,7 +425,7 @@ def test_a_listener_takes_as_many_connections_as_it_may(tmp_path):
     with_node(config(tmp_path, listener_name_plaintext_max_connections="2"), work)
 
 
-def test_a_node_that_is_gone_refuses(tmp_path):
+def test_a_stopped_node_refuses_connections(tmp_path):
     addresses = []
     with_node(config(tmp_path), lambda cluster, node: addresses.append(cluster))
     with pytest.raises(ConnectionFailedError):
@@ -433,7 +433,7 @@ def test_a_node_that_is_gone_refuses(tmp_path):
 
 
 @pytest.mark.parametrize(("enabled", "last"), [("true", State.STOPPED), ("false", State.RUNNING)])
-def test_a_node_says_goodbye_unless_it_is_told_not_to(tmp_path, enabled, last):
+def test_a_node_announces_its_end_unless_configured_otherwise(tmp_path, enabled, last):
     """Tests `controlled.shutdown.enable`."""
     node = with_node(config(tmp_path, controlled_shutdown_enable=enabled), lambda _cluster, node: node)
     assert node.control.broker.state is last
@@ -456,7 +456,7 @@ def test_the_system_sizes_what_a_follower_is_sent_from(tmp_path, follower):
     assert with_node(config(tmp_path), work) == (0 if follower else SOCK_SNDBUF_LOCK)
 
 
-def test_who_waits_for_records_is_answered_when_the_node_stops(tmp_path):
+def test_a_waiting_fetch_is_answered_when_the_node_stops(tmp_path):
     waiting = FetchRequest(max_wait_ms=600_000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[
         FetchTopic(topic="t", partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)])])
 

@@ -70,13 +70,15 @@ def test_telemetry_is_answered_and_not_announced(tmp_path):
     def work(cluster, node):
         connection = cluster.any()
         assert not {GetTelemetrySubscriptionsRequest.API_KEY, PushTelemetryRequest.API_KEY} & connection.versions.keys()
-        told = connection.send(GetTelemetrySubscriptionsRequest(), GetTelemetrySubscriptionsResponse, version=0)
-        assert (told.error_code, told.accepted_compression_types, told.push_interval_ms) == (0, [4, 3, 1, 2], 300_000)
-        assert (told.telemetry_max_bytes, told.delta_temporality, told.requested_metrics) == (4, True, [])
+        subscription = connection.send(GetTelemetrySubscriptionsRequest(), GetTelemetrySubscriptionsResponse, version=0)
+        assert (subscription.error_code, subscription.accepted_compression_types,
+                subscription.push_interval_ms) == (0, [4, 3, 1, 2], 300_000)
+        assert (subscription.telemetry_max_bytes, subscription.delta_temporality,
+                subscription.requested_metrics) == (4, True, [])
 
         def push(**fields):
-            request = PushTelemetryRequest(client_instance_id=told.client_instance_id,
-                                           subscription_id=told.subscription_id, **fields)
+            request = PushTelemetryRequest(client_instance_id=subscription.client_instance_id,
+                                           subscription_id=subscription.subscription_id, **fields)
             return connection.send(request, PushTelemetryResponse, version=0).error_code
 
         assert push(metrics=b"1234") == ErrorCode.NONE
@@ -139,8 +141,8 @@ def test_scram_credentials_with_a_client_of_others(tmp_path):
         found = admin.describe_user_scram_credentials(["alice"])["alice"].result(10)
         assert [(each.mechanism, each.iterations) for each in found.scram_credential_infos] == [
             (librdkafka.ScramMechanism.SCRAM_SHA_512, 8192)]
-        gone = admin.alter_user_scram_credentials([librdkafka.UserScramCredentialDeletion("alice", info.mechanism)])
-        assert gone["alice"].result(10) is None
+        deleted = admin.alter_user_scram_credentials([librdkafka.UserScramCredentialDeletion("alice", info.mechanism)])
+        assert deleted["alice"].result(10) is None
         assert node.broker.image.scram == {}
 
     with_node(config(tmp_path / "data"), work)
@@ -240,8 +242,8 @@ def test_client_quotas_are_kept(tmp_path):
         return answer.throttle_time_ms
 
     def fetch(cluster):
-        asked = FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])
-        return cluster.any().send(FetchRequest(max_bytes=1 << 20, topics=[asked]), FetchResponse,
+        fetch_topic = FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])
+        return cluster.any().send(FetchRequest(max_bytes=1 << 20, topics=[fetch_topic]), FetchResponse,
                                   version=12).throttle_time_ms
 
     def work(cluster, node):

@@ -45,7 +45,7 @@ def of_log(log: Log, bytes_max: int = SLICE_BYTES_MAX,
     return answer
 
 
-def asks(offsets: list[int], api_key: int = METADATA) -> bytes:
+def fetches(offsets: list[int], api_key: int = METADATA) -> bytes:
     return b"".join(request(api_key, 0, n, struct.pack(">q", offset)) for n, offset in enumerate(offsets))
 
 
@@ -89,7 +89,7 @@ def test_all_arrives_in_order(directory: Path, buffers: dict[str, int], at_once:
             wanted = expected(log, offsets)
             async with node(of_log(log), **buffers) as it:
                 peer = peer_of(it)
-                await asyncio.get_running_loop().sock_sendall(peer, asks(offsets))
+                await asyncio.get_running_loop().sock_sendall(peer, fetches(offsets))
                 assert await received(peer, len(wanted), at_once) == wanted
                 assert counters()["mapped_files"] == before + 1, "they left from memory"
                 peer.close()
@@ -107,7 +107,7 @@ def test_small_replies_are_copied(directory: Path, bytes_max: int, as_pages: int
             wanted = expected(log, [0, 1, 2], bytes_max)
             async with node(of_log(log, bytes_max)) as it:
                 peer = peer_of(it)
-                await asyncio.get_running_loop().sock_sendall(peer, asks([0, 1, 2]))
+                await asyncio.get_running_loop().sock_sendall(peer, fetches([0, 1, 2]))
                 assert await received(peer, len(wanted)) == wanted
                 assert counters()["mapped_files"] == before + as_pages
                 peer.close()
@@ -124,7 +124,7 @@ def test_requests_of_one_read_are_answered_in_their_order(directory: Path) -> No
             wanted = expected(log, offsets)
             async with node(of_log(log)) as it:
                 peer = peer_of(it, 1 << 22)
-                await asyncio.get_running_loop().sock_sendall(peer, asks(offsets, PIPELINED))
+                await asyncio.get_running_loop().sock_sendall(peer, fetches(offsets, PIPELINED))
                 assert await received(peer, len(wanted)) == wanted
                 peer.close()
 
@@ -144,7 +144,7 @@ def test_a_file_that_is_not_there_any_more_is_sent_from_memory(directory: Path) 
             path.write_bytes(bytes(size))       # another file of that name
             async with node(of_log(log)) as it:
                 peer = peer_of(it)
-                await asyncio.get_running_loop().sock_sendall(peer, asks([0, 5]))
+                await asyncio.get_running_loop().sock_sendall(peer, fetches([0, 5]))
                 assert await received(peer, len(wanted)) == wanted
                 assert counters()["mapped_files"] == before
                 peer.close()
@@ -163,7 +163,7 @@ def test_what_can_still_be_cut_is_copied(directory: Path) -> None:
             wanted = expected(log, [0, 5])
             async with node(of_log(log, isolation="log_end")) as it:
                 peer = peer_of(it)
-                await asyncio.get_running_loop().sock_sendall(peer, asks([0, 5]))
+                await asyncio.get_running_loop().sock_sendall(peer, fetches([0, 5]))
                 assert await received(peer, len(wanted)) == wanted
                 assert counters()["mapped_files"] == before
                 peer.close()
@@ -180,7 +180,7 @@ def test_a_log_that_is_cut_keeps_what_is_on_its_way(directory: Path) -> None:
             wanted = expected(log, [20])
             async with node(of_log(log, isolation="log_end"), send_buffer_bytes=8_192) as it:
                 peer = peer_of(it)
-                await asyncio.get_running_loop().sock_sendall(peer, asks([20]))
+                await asyncio.get_running_loop().sock_sendall(peer, fetches([20]))
                 await it.until(lambda: it.channel.bytes_out > 0)
                 log.truncate_to(10)
                 log.append(batch(value=b"other" * 9_000))
@@ -202,7 +202,7 @@ def test_a_refused_request_closes_behind_the_replies_before_it(directory: Path) 
             async with node(of_log(log, bytes_max), send_buffer_bytes=8_192) as it:
                 peer = peer_of(it, 8_192)
                 unknown = struct.pack(">ihhih", 10, 999, 0, 1, -1)
-                await asyncio.get_running_loop().sock_sendall(peer, asks([3], PIPELINED) + unknown)
+                await asyncio.get_running_loop().sock_sendall(peer, fetches([3], PIPELINED) + unknown)
                 assert await received(peer, len(wanted) + 1) == wanted
                 await it.until(lambda: it.channel.closed == {"api_key": 1})
                 peer.close()
@@ -218,7 +218,7 @@ def test_a_peer_that_does_not_read_is_closed_and_pins_nothing(directory: Path) -
             async with node(of_log(log), send_buffer_bytes=8_192, reply_timeout_ms=50,
                             rate_min_bytes_per_second=1 << 30) as it:
                 peer = peer_of(it)
-                await asyncio.get_running_loop().sock_sendall(peer, asks([0] * 20))
+                await asyncio.get_running_loop().sock_sendall(peer, fetches([0] * 20))
                 await it.until(lambda: it.channel.closed == {"slow_reader": 1})
                 await it.until(lambda: counters()["slices"] == before)
                 peer.close()
@@ -247,8 +247,8 @@ def test_a_followers_send_buffer_is_the_systems_where_nobody_set_it(directory: P
                             follower_send_buffer_bytes=follower_bytes) as it:
                 with peer_of(it, 1 << 20) as peer:
                     await asyncio.sleep(0)
-                    asked, data = asks([0]), expected(log, [0])
-                    await asyncio.get_running_loop().sock_sendall(peer, asked)
+                    fetch, data = fetches([0]), expected(log, [0])
+                    await asyncio.get_running_loop().sock_sendall(peer, fetch)
                     assert await received(peer, len(data)) == data
                     connection, = it.channel.connections
                     buffers = connection.transport.get_extra_info("socket")
@@ -256,7 +256,7 @@ def test_a_followers_send_buffer_is_the_systems_where_nobody_set_it(directory: P
 
                     it.server.serve_follower(connection)
                     for _ in range(4):
-                        await asyncio.get_running_loop().sock_sendall(peer, asked)
+                        await asyncio.get_running_loop().sock_sendall(peer, fetch)
                         assert await received(peer, len(data)) == data
                     free = follower_bytes == -1
                     assert buffers.getsockopt(socket.SOL_SOCKET, SO_BUF_LOCK) == (

@@ -65,7 +65,7 @@ class FakePeer:
         """Size of the pieces in which an answer is sent; each is received by itself."""
         self.connections = 0
         self.requests: list[WireMessage] = []
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
         self.closed = asyncio.Event()
 
     async def __aenter__(self) -> Self:
@@ -93,7 +93,7 @@ class FakePeer:
                 if request.api.key == API_VERSIONS_KEY:
                     body = api_versions_answers(self.keys, SUPPORTED, {}, 0, controller=True).answers[version]
                 else:
-                    self.asked.set()
+                    self.requested.set()
                     if not self.answers:
                         continue
                     body = (FETCH_CODEC.encode_response(self.fetched, version).encode(version)
@@ -109,7 +109,7 @@ class FakePeer:
             writer.close()
 
 
-class Told:
+class Receiver:
     """Messages that were delivered, in order."""
 
     def __init__(self) -> None:
@@ -128,44 +128,44 @@ def vote(correlation: int, address: Endpoint | None, *, pre_vote: bool = False) 
         candidate=key(1), epoch=3, log_end=OffsetAndEpoch(0, 0), voter=key(2), pre_vote=pre_vote))
 
 
-def test_asked_answered_and_lost() -> None:
+def test_requests_are_sent_answered_and_lost() -> None:
     async def run() -> None:
-        told = Told()
-        peers = Peers("test", told, Dialer())
+        receiver = Receiver()
+        peers = Peers("test", receiver, Dialer())
         async with FakePeer() as peer:
-            peers.ask(vote(1, peer.address))
-            assert await told.next() == (2, 1, VoteResponse(granted=True, epoch=3))
-            peers.ask(vote(2, None))
-            assert (await told.next())[:2] == (2, 2)
-            peers.ask(OutgoingRequest(2, None, 3, VersionsRequest()))
-            assert await told.next() == (2, 3, VersionsResponse(kraft_versions=KRAFT_VERSIONS))
+            peers.send(vote(1, peer.address))
+            assert await receiver.next() == (2, 1, VoteResponse(granted=True, epoch=3))
+            peers.send(vote(2, None))
+            assert (await receiver.next())[:2] == (2, 2)
+            peers.send(OutgoingRequest(2, None, 3, VersionsRequest()))
+            assert await receiver.next() == (2, 3, VersionsResponse(kraft_versions=KRAFT_VERSIONS))
             assert peer.connections == 1
-        gone = peer.address
+        old_address = peer.address
         peers.close()
-        peers = Peers("test", told, Dialer())
-        peers.ask(vote(4, gone))
-        assert await told.next() == (2, 4, Lost(Loss.DISCONNECTED))
-        peers.ask(OutgoingRequest(9, None, 5, VersionsRequest()))
-        assert await told.next() == (9, 5, Lost(Loss.DISCONNECTED))
+        peers = Peers("test", receiver, Dialer())
+        peers.send(vote(4, old_address))
+        assert await receiver.next() == (2, 4, Lost(Loss.DISCONNECTED))
+        peers.send(OutgoingRequest(9, None, 5, VersionsRequest()))
+        assert await receiver.next() == (9, 5, Lost(Loss.DISCONNECTED))
         peers.close()
 
     asyncio.run(run())
 
 
-def test_who_is_asked_again_is_asked_on_a_new_connection() -> None:
+def test_a_repeated_request_uses_a_new_connection() -> None:
     """Answers come in order: the pending answer to the abandoned request would delay the next one."""
     async def run() -> None:
-        told = Told()
-        peers = Peers("test", told, Dialer())
+        receiver = Receiver()
+        peers = Peers("test", receiver, Dialer())
         async with FakePeer() as peer:
             peer.answers = False
-            peers.ask(vote(1, peer.address))
+            peers.send(vote(1, peer.address))
             async with asyncio.timeout(SECONDS):
-                await peer.asked.wait()
+                await peer.requested.wait()
             peer.answers = True
-            peers.ask(vote(2, peer.address))
-            assert (await told.next())[:2] == (2, 2)
-            assert (peer.connections, told.messages.empty()) == (2, True)
+            peers.send(vote(2, peer.address))
+            assert (await receiver.next())[:2] == (2, 2)
+            assert (peer.connections, receiver.messages.empty()) == (2, True)
             peers.close()
 
     asyncio.run(run())
@@ -176,26 +176,26 @@ def fetch(correlation: int, address: Endpoint | None, offset: int) -> OutgoingRe
         replica=key(1), epoch=3, fetch_offset=offset, last_fetched_epoch=3, high_watermark=5))
 
 
-def test_what_has_left_ahead_is_answered_as_if_it_was_asked() -> None:
+def test_a_fetch_sent_ahead_is_answered_like_any_other() -> None:
     """The answer may arrive before the request is known to have left."""
     async def run() -> None:
-        told = Told()
-        peers = Peers("test", told, Dialer())
+        receiver = Receiver()
+        peers = Peers("test", receiver, Dialer())
         async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
-            asks: list[OutgoingRequest] = []
-            peers.catch_up = lambda: peers.has_left(asks[-1])
+            sent: list[OutgoingRequest] = []
+            peers.catch_up = lambda: peers.has_left(sent[-1])
             assert peers.prepare(fetch(-1, peer.address, 7)) is None, "no connection"
-            peers.ask(OutgoingRequest(2, peer.address, 1, VersionsRequest()))
-            await told.next()
+            peers.send(OutgoingRequest(2, peer.address, 1, VersionsRequest()))
+            await receiver.next()
             for correlation in (2, 3):
-                asks.append(ask := fetch(correlation, None, 7))
-                prepared = peers.prepare(ask)
+                sent.append(outgoing := fetch(correlation, None, 7))
+                prepared = peers.prepare(outgoing)
                 assert prepared is not None
                 os.write(*prepared)
                 if correlation == 2:
-                    peers.has_left(ask)
+                    peers.has_left(outgoing)
                     assert peers.prepare(fetch(9, None, 7)) is None, "it waits for its answer"
-                assert await told.next() == (2, correlation, FETCHED)
+                assert await receiver.next() == (2, correlation, FETCHED)
             assert peer.connections == 1
         peers.close()
 
@@ -215,8 +215,8 @@ class Sent:
 
 def test_answers_that_are_like_the_one_before_are_taken_by_the_chain() -> None:
     async def run() -> None:
-        told, taken, came = Told(), list[bytes](), asyncio.Event()
-        peers = Peers("test", told, Dialer())
+        receiver, taken, came = Receiver(), list[bytes](), asyncio.Event()
+        peers = Peers("test", receiver, Dialer())
 
         def append(records: object) -> int:
             taken.append(bytes(records))  # type: ignore[call-overload]
@@ -226,8 +226,8 @@ def test_answers_that_are_like_the_one_before_are_taken_by_the_chain() -> None:
             builder = BatchBuilder()
             builder.append(b"r")
             peer.fetched = replace(FETCHED, records=builder.build(6, leader_epoch=3), high_watermark=100)
-            peers.ask(fetch(1, peer.address, 6))
-            await told.next()
+            peers.send(fetch(1, peer.address, 6))
+            await receiver.next()
             first = fetch(2, None, 7)
             prepared = peers.prepare(first)
             assert prepared is not None
@@ -246,8 +246,8 @@ def test_answers_that_are_like_the_one_before_are_taken_by_the_chain() -> None:
             peers.follow(first, chain)
             async with asyncio.timeout(SECONDS):
                 await came.wait()
-            assert (await told.next())[:2] == (2, 5)
-            assert told.messages.empty()
+            assert (await receiver.next())[:2] == (2, 5)
+            assert receiver.messages.empty()
             assert taken == [peer.fetched.records] * 3
             parts = [request.topics[0].partitions[0] for request in peer.requests if isinstance(request, FetchMessage)]
             assert [(part.fetch_offset, part.high_watermark, part.last_fetched_epoch) for part in parts] == [
@@ -261,23 +261,23 @@ def test_answers_that_are_like_the_one_before_are_taken_by_the_chain() -> None:
 @pytest.mark.parametrize("like", [FetchResponse(epoch=4, leader_id=2), FetchResponse(epoch=3, leader_id=1), None])
 def test_there_is_no_chain_after_another_answer(like: FetchResponse | None) -> None:
     async def run() -> None:
-        told = Told()
-        peers = Peers("test", told, Dialer())
+        receiver = Receiver()
+        peers = Peers("test", receiver, Dialer())
         async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
             peer.fetched = like or FetchResponse(epoch=3, leader_id=2, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            peers.ask(fetch(1, peer.address, 7))
-            await told.next()
+            peers.send(fetch(1, peer.address, 7))
+            await receiver.next()
             builder = BatchBuilder()
             builder.append(b"r")
             peer.fetched = replace(FETCHED, records=builder.build(7, leader_epoch=3))
-            peers.catch_up = lambda: peers.has_left(ask)
-            prepared = peers.prepare(ask := fetch(2, None, 7))
+            peers.catch_up = lambda: peers.has_left(outgoing)
+            prepared = peers.prepare(outgoing := fetch(2, None, 7))
             assert prepared is not None
             chain = FetchChain(Sent(), pytest.fail, pytest.fail)
             chain.begin()
-            peers.follow(ask, chain)
+            peers.follow(outgoing, chain)
             os.write(*prepared)
-            assert (await told.next())[:2] == (2, 2)
+            assert (await receiver.next())[:2] == (2, 2)
         peers.close()
 
     asyncio.run(run())
@@ -289,14 +289,14 @@ def test_records_of_any_size_in_any_pieces(piece_bytes: int) -> None:
     async def run() -> None:
         seen: list[bytes | None] = []
         kept: list[memoryview] = []
-        told = Told()
+        receiver = Receiver()
 
         def deliver(node_id: int, correlation: int, message: Message) -> None:
             if isinstance(message, FetchResponse):
                 seen.append(None if message.records is None else bytes(message.records))  # type: ignore[call-overload]
                 if isinstance(message.records, memoryview):
                     kept.append(message.records)
-            told(node_id, correlation, message)
+            receiver(node_id, correlation, message)
 
         peers = Peers("test", deliver, Dialer())
         async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
@@ -307,8 +307,8 @@ def test_records_of_any_size_in_any_pieces(piece_bytes: int) -> None:
                 builder.append(bytes([correlation]) * size)
                 records = builder.build(7, leader_epoch=3) if size else None
                 peer.fetched = replace(FETCHED, records=records)
-                peers.ask(fetch(correlation, peer.address, 7))
-                assert (await told.next())[:2] == (2, correlation)
+                peers.send(fetch(correlation, peer.address, 7))
+                assert (await receiver.next())[:2] == (2, correlation)
                 assert seen[-1] == records
             assert peer.connections == 1
         peers.close()
@@ -320,20 +320,20 @@ def test_records_of_any_size_in_any_pieces(piece_bytes: int) -> None:
     asyncio.run(run())
 
 
-def test_who_asks_for_something_else_than_has_left_gets_its_own_answer() -> None:
+def test_a_request_that_differs_from_the_one_sent_ahead_gets_its_own_answer() -> None:
     async def run() -> None:
-        told = Told()
-        peers = Peers("test", told, Dialer())
+        receiver = Receiver()
+        peers = Peers("test", receiver, Dialer())
         async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key, VOTE.key)) as peer:
-            peers.ask(OutgoingRequest(2, peer.address, 1, VersionsRequest()))
-            await told.next()
+            peers.send(OutgoingRequest(2, peer.address, 1, VersionsRequest()))
+            await receiver.next()
             prepared = peers.prepare(fetch(2, None, 7))
             assert prepared is not None
             os.write(*prepared)
             peers.has_left(fetch(2, None, 7))
-            peers.ask(vote(3, None))
-            assert await told.next() == (2, 3, VoteResponse(granted=True, epoch=3))
-            assert (peer.connections, told.messages.empty()) == (2, True)
+            peers.send(vote(3, None))
+            assert await receiver.next() == (2, 3, VoteResponse(granted=True, epoch=3))
+            assert (peer.connections, receiver.messages.empty()) == (2, True)
         peers.close()
 
     asyncio.run(run())
@@ -350,20 +350,20 @@ def test_the_pause_counts_from_the_last_failure(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr("kraft.runtime.peers.PAUSE_SECONDS", 100.0)
         monkeypatch.setattr("kraft.runtime.peers.PAUSE_SECONDS_MAX", 1000.0)
         monkeypatch.setattr("kraft.runtime.peers.asyncio.sleep", sleep)
-        told = Told()
-        peers = Peers("test", told, Dialer())
+        receiver = Receiver()
+        peers = Peers("test", receiver, Dialer())
         async with FakePeer() as peer:
-            gone = peer.address
+            old_address = peer.address
         for correlation in range(2):
-            peers.ask(vote(correlation, gone))
-            assert await told.next() == (2, correlation, Lost(Loss.DISCONNECTED))
-        peers.ask(vote(2, gone))
-        await told.next()
+            peers.send(vote(correlation, old_address))
+            assert await receiver.next() == (2, correlation, Lost(Loss.DISCONNECTED))
+        peers.send(vote(2, old_address))
+        await receiver.next()
         assert pauses == [100.0, 200.0]
         loop, time = asyncio.get_running_loop(), asyncio.get_running_loop().time
         monkeypatch.setattr(loop, "time", lambda: time() + 399.9)
-        peers.ask(vote(3, gone))
-        await told.next()
+        peers.send(vote(3, old_address))
+        await receiver.next()
         assert pauses[2:] == [0.1]
         peers.close()
 
@@ -373,11 +373,11 @@ def test_the_pause_counts_from_the_last_failure(monkeypatch: pytest.MonkeyPatch)
 def test_a_host_that_is_none() -> None:
     """The node that announces itself as the leader also announces its host."""
     async def run() -> None:
-        told = Told()
-        peers = Peers("test", told, Dialer())
+        receiver = Receiver()
+        peers = Peers("test", receiver, Dialer())
         for correlation in range(2):
-            peers.ask(vote(correlation, Endpoint("CONTROLLER", "a..b", 9093)))
-            assert await told.next() == (2, correlation, Lost(Loss.DISCONNECTED))
+            peers.send(vote(correlation, Endpoint("CONTROLLER", "a..b", 9093)))
+            assert await receiver.next() == (2, correlation, Lost(Loss.DISCONNECTED))
         peers.close()
 
     uvloop.run(run())
@@ -385,11 +385,11 @@ def test_a_host_that_is_none() -> None:
 
 def test_peer_that_does_not_know_the_request() -> None:
     async def run() -> None:
-        told = Told()
-        peers = Peers("test", told, Dialer())
+        receiver = Receiver()
+        peers = Peers("test", receiver, Dialer())
         async with FakePeer(keys=(API_VERSIONS_KEY,)) as peer:
-            peers.ask(vote(1, peer.address))
-            assert await told.next() == (2, 1, Lost(Loss.UNSUPPORTED))
+            peers.send(vote(1, peer.address))
+            assert await receiver.next() == (2, 1, Lost(Loss.UNSUPPORTED))
             peers.close()
 
     asyncio.run(run())
@@ -407,7 +407,7 @@ def refused(request: WireMessage, version: int) -> WireMessage:
     return asyncio.run(run())
 
 
-def test_nobody_to_ask() -> None:
+def test_no_address_to_send_to() -> None:
     topics = refused(CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1)]), 7)
     assert isinstance(topics, CreateTopicsResponse)
     assert [each.error_code for each in topics.topics] == [ErrorCode.REQUEST_TIMED_OUT]
@@ -416,25 +416,25 @@ def test_nobody_to_ask() -> None:
     assert quorum.error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
-def test_controller_in_the_same_node_is_asked_at_once() -> None:
+def test_a_controller_in_the_same_node_is_called_directly() -> None:
     async def run() -> None:
-        asked: list[Callable[[WireMessage], None]] = []
+        requested: list[Callable[[WireMessage], None]] = []
 
         def here(_request: WireMessage, _version: int, answer: Callable[[WireMessage], None],
                  _client_id: str | None) -> bool:
-            asked.append(answer)
+            requested.append(answer)
             return True
 
         channel = ControllerChannel("test", Dialer(), lambda: None, here, timeout_seconds=SECONDS)
         answered: list[WireMessage] = []
         channel.submit(CreateTopicsRequest(), 7, answered.append)
-        asked[0](CreateTopicsResponse())
+        requested[0](CreateTopicsResponse())
         assert answered == [CreateTopicsResponse()]
 
     asyncio.run(run())
 
 
-def test_who_speaks_to_a_controller_hears_when_that_closes_the_connection() -> None:
+def test_a_closed_controller_connection_is_reported() -> None:
     """The broker then sends its next heartbeat at once: the controller considers it dead after a short grace."""
     async def run() -> None:
         lost = asyncio.Event()
@@ -443,12 +443,12 @@ def test_who_speaks_to_a_controller_hears_when_that_closes_the_connection() -> N
             channel = ControllerChannel("test", Dialer(), lambda: peer.address, lambda *_: False, SECONDS, lost.set)
             channel.submit(CreateTopicsRequest(), 7, lambda _answer: None)
             async with asyncio.timeout(SECONDS):
-                await peer.asked.wait()
+                await peer.requested.wait()
                 assert not lost.is_set()
                 peer.serving[0][1].transport.abort()
                 await lost.wait()
-                peer.asked.clear()
-                await peer.asked.wait()        # on a new connection
+                peer.requested.clear()
+                await peer.requested.wait()        # on a new connection
             assert peer.connections == 2
             lost.clear()
             channel.close()

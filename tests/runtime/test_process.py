@@ -56,9 +56,9 @@ def test_a_start_that_takes_too_long_is_given_up(
         run_node(config(tmp_path, server_max_startup_time_ms="50", num_io_threads="16",
                         transaction_state_log_min_isr="1"), pytest.fail)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, "what it sent would be swallowed"
-    told = {line.message.partition(":")[0]: line.levelname for line in caplog.records
-            if "without effect" in line.message}
-    assert told == {"num.io.threads": "WARNING", "transaction.state.log.min.isr": "WARNING"}
+    reported = {line.message.partition(":")[0]: line.levelname for line in caplog.records
+                if "without effect" in line.message}
+    assert reported == {"num.io.threads": "WARNING", "transaction.state.log.min.isr": "WARNING"}
 
 
 def test_what_a_start_made_is_no_garbage(tmp_path: Path) -> None:

@@ -41,11 +41,11 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 
 
 def create(node: Node, name: str) -> None:
-    answer = node.ask(CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)]))
+    answer = node.send(CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)]))
     assert [each.error_code for each in answer.topics] == [0]
 
 
-def test_commits_go_on_while_a_snapshot_is_written(tmp_path: Path, gate: Gate) -> None:
+def test_commits_continue_while_a_snapshot_is_written(tmp_path: Path, gate: Gate) -> None:
     formatted(tmp_path)
     with Node(tmp_path) as node:
         node.join()
@@ -56,7 +56,7 @@ def test_commits_go_on_while_a_snapshot_is_written(tmp_path: Path, gate: Gate) -
         assert gate.reached.wait(PATIENCE_SECONDS)
         create(node, "later")
         assert not writing.done()
-        assert node.quorum.snapshots.ids == (SnapshotId(0, 0),), "none is told of before it is durable"
+        assert node.quorum.snapshots.ids == (SnapshotId(0, 0),), "none is listed before it is durable"
         assert node.metadata.unsnapshot_bytes > 0, "what came meanwhile is behind it"
         gate.open()
         node.run(writing)

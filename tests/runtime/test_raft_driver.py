@@ -72,19 +72,19 @@ class Core:
 class Nobody:
     """A sender that sends nothing."""
 
-    def ask(self, ask: OutgoingRequest) -> None:
+    def send(self, outgoing: OutgoingRequest) -> None:
         pass
 
-    def prepare(self, ask: OutgoingRequest) -> tuple[int, bytes] | None:
+    def prepare(self, outgoing: OutgoingRequest) -> tuple[int, bytes] | None:
         pass
 
-    def has_left(self, ask: OutgoingRequest) -> None:
+    def has_left(self, outgoing: OutgoingRequest) -> None:
         pass
 
-    def follow(self, ask: OutgoingRequest, chain: FetchChain) -> None:
+    def follow(self, outgoing: OutgoingRequest, chain: FetchChain) -> None:
         pass
 
-    def unfollow(self, ask: OutgoingRequest) -> None:
+    def unfollow(self, outgoing: OutgoingRequest) -> None:
         pass
 
 
@@ -93,16 +93,16 @@ NOBODY = Nobody()
 
 class Machine:
     def __init__(self) -> None:
-        self.heard: list[object] = []
+        self.received: list[object] = []
 
     def installed(self, snapshot: object) -> None:
-        self.heard.append(snapshot)
+        self.received.append(snapshot)
 
     def committed(self, end_offset: int) -> None:
-        self.heard.append(end_offset)
+        self.received.append(end_offset)
 
     def leadership(self, leadership: Leadership) -> None:
-        self.heard.append(leadership)
+        self.received.append(leadership)
 
 
 def driver_of(core: Core, log: RaftLog, machine: Machine | None = None, *, sender: Any = NOBODY,
@@ -121,45 +121,45 @@ def driven(directory: Path, test: Callable[[RaftDriver, Machine], None]) -> None
             driver = driver_of(Core(), RaftLog(log), machine)
             driver.start()
             await asyncio.sleep(0)
-            assert machine.heard == [LEADS]
+            assert machine.received == [LEADS]
             test(driver, machine)
             driver.close()
 
     uvloop.run(run())
 
 
-def test_the_end_of_a_leadership_is_told_at_once_and_first(tmp_path: Path) -> None:
+def test_the_end_of_a_leadership_is_reported_first(tmp_path: Path) -> None:
     """Requests of the same step, and listeners that learn of a commit, would propose to a core that does not lead."""
     def test(driver: RaftDriver, machine: Machine) -> None:
         driver.step(0, 0, (FOLLOWS, Ready(high_watermark=12, leadership=FOLLOWS)))
-        assert machine.heard == [LEADS, FOLLOWS, 12]
+        assert machine.received == [LEADS, FOLLOWS, 12]
     driven(tmp_path, test)
 
 
-def test_all_else_waits_for_the_end_of_the_turn(tmp_path: Path) -> None:
+def test_all_else_waits_for_the_end_of_the_iteration(tmp_path: Path) -> None:
     def test(driver: RaftDriver, machine: Machine) -> None:
         driver.step(0, 0, (LEADS, Ready(high_watermark=12)))
-        assert machine.heard == [LEADS]
+        assert machine.received == [LEADS]
     driven(tmp_path, test)
 
 
-def test_what_was_done_since_is_not_done_again_at_the_end_of_the_turn(tmp_path: Path) -> None:
+def test_work_done_since_is_not_repeated_at_the_end_of_the_iteration(tmp_path: Path) -> None:
     async def run() -> None:
-        turns: list[str] = []
+        iterations: list[str] = []
         core = Core()
         with Log(tmp_path) as log:
             driver = driver_of(core, RaftLog(log))
             driver.start()
             await asyncio.sleep(0)
             driver.step(0, 0, (FOLLOWS, Ready(leadership=FOLLOWS)))
-            driver.on_turn = lambda: turns.append("turn")
+            driver.on_iteration = lambda: iterations.append("turn")
             driver.wake()
             driver.step(0, 0, (FOLLOWS, Ready(high_watermark=12)))      # a follower's answer, carried out at once
             await asyncio.sleep(0)
-            assert turns == ["turn"]
+            assert iterations == ["turn"]
             driver.wake()
             await asyncio.sleep(0)
-            assert turns == ["turn", "turn"]
+            assert iterations == ["turn", "turn"]
             driver.close()
 
     uvloop.run(run())
@@ -184,7 +184,7 @@ def test_a_flush_whose_end_comes_after_the_close_is_nobodys(tmp_path: Path) -> N
     uvloop.run(run())
 
 
-def test_who_asked_last_is_answered_before_a_node_leaves(tmp_path: Path) -> None:
+def test_the_last_request_is_answered_before_a_node_leaves(tmp_path: Path) -> None:
     """The last request is for a vote for the next leader, in the step in which the last voter learned that this node
     leads no more."""
     async def run() -> None:
@@ -202,7 +202,7 @@ def test_who_asked_last_is_answered_before_a_node_leaves(tmp_path: Path) -> None
     uvloop.run(run())
 
 
-class Heard(list[object]):
+class Received(list[object]):
     def __init__(self) -> None:
         self.flushed = asyncio.Event()
         self.stepped = asyncio.Event()
@@ -211,40 +211,40 @@ class Heard(list[object]):
 class Flushing(Core):
     """A core that waits for a flush, and then sends a request to the leader."""
 
-    def __init__(self, heard: Heard) -> None:
+    def __init__(self, received: Received) -> None:
         super().__init__()
         self.leadership = FOLLOWS
         self.ready = Ready(leadership=FOLLOWS, flush=1)
-        self.heard = heard
+        self.received = received
 
     def fetch_ahead(self) -> OutgoingRequest | None:
-        return None if self.heard else AHEAD
+        return None if self.received else AHEAD
 
     def withdraw(self, ahead: OutgoingRequest) -> None:
         assert ahead is AHEAD
-        self.heard.append("withdrawn")
+        self.received.append("withdrawn")
 
     def log_flushed(self, end_offset: int, _now_ms: int, *, is_followed: bool = False) -> None:
         assert end_offset == 1
-        self.heard.append("flushed")
-        self.heard.flushed.set()
+        self.received.append("flushed")
+        self.received.flushed.set()
 
     def step(self, _source: int, _correlation: int, _message: Any, _now_ms: int) -> None:
-        self.heard.append("stepped")
+        self.received.append("stepped")
 
 
 class Carrier(Nobody):
-    def __init__(self, heard: Heard) -> None:
-        self.heard = heard
+    def __init__(self, received: Received) -> None:
+        self.received = received
         self.ours, self.theirs = socket.socketpair()
 
-    def prepare(self, ask: OutgoingRequest) -> tuple[int, bytes] | None:
-        assert ask is AHEAD
+    def prepare(self, outgoing: OutgoingRequest) -> tuple[int, bytes] | None:
+        assert outgoing is AHEAD
         return self.ours.fileno(), b"fetch"
 
-    def has_left(self, ask: OutgoingRequest) -> None:
-        assert ask is AHEAD
-        self.heard.append("left")
+    def has_left(self, outgoing: OutgoingRequest) -> None:
+        assert outgoing is AHEAD
+        self.received.append("left")
 
 
 @contextmanager
@@ -259,23 +259,23 @@ def flush_under_way(directory: Path, carrier: Carrier) -> Iterator[tuple[RaftLog
 
 
 @pytest.mark.parametrize("interrupted", ["never", "before", "after"])
-def test_what_has_left_ahead_is_told_first(tmp_path: Path, interrupted: str) -> None:
+def test_a_fetch_sent_ahead_is_reported_first(tmp_path: Path, interrupted: str) -> None:
     """The Fetch leaves with the end of the flush, without the loop, unless something else happened before."""
     async def run() -> None:
-        heard = Heard()
-        carrier = Carrier(heard)
+        received = Received()
+        carrier = Carrier(received)
         with flush_under_way(tmp_path, carrier) as (log, gate):
-            driver = driver_of(Flushing(heard), log, sender=carrier, on_failure=heard.append)
+            driver = driver_of(Flushing(received), log, sender=carrier, on_failure=received.append)
             driver.start()
             await asyncio.sleep(0)     # the iteration of the loop in which all of that is carried out
             if interrupted == "before":
                 driver.step(0, 0, VoteResponse())
-                assert heard == ["withdrawn", "stepped"]
+                assert received == ["withdrawn", "stepped"]
             gate.let_go()
             if interrupted == "before":
                 async with asyncio.timeout(SECONDS):
-                    await heard.flushed.wait()
-                assert heard == ["withdrawn", "stepped", "flushed"]
+                    await received.flushed.wait()
+                assert received == ["withdrawn", "stepped", "flushed"]
                 carrier.ours.shutdown(socket.SHUT_WR)
                 assert carrier.theirs.recv(100) == b""
             else:
@@ -285,8 +285,8 @@ def test_what_has_left_ahead_is_told_first(tmp_path: Path, interrupted: str) -> 
                 else:
                     driver.catch_up()
                     async with asyncio.timeout(SECONDS):
-                        await heard.flushed.wait()
-                assert heard == ["left", "flushed", "stepped"][:3 if interrupted == "after" else 2]
+                        await received.flushed.wait()
+                assert received == ["left", "flushed", "stepped"][:3 if interrupted == "after" else 2]
             driver.close()
 
     uvloop.run(run())
@@ -299,15 +299,15 @@ NEXT = OutgoingRequest(2, None, 9, FetchRequest(replica=key(1), epoch=3, fetch_o
 class Following(Flushing):
     """A core that learns what has followed only from `step`."""
 
-    def __init__(self, heard: Heard, log: RaftLog) -> None:
-        super().__init__(heard)
+    def __init__(self, received: Received, log: RaftLog) -> None:
+        super().__init__(received)
         self.log = log
 
     def step(self, source: int, correlation: int, message: Any, _now_ms: int) -> None:
         assert (source, correlation) == (AHEAD.node_id, AHEAD.correlation)
         assert self.log.append_fetched(message.records, 3) == ()
-        self.heard.append((message.epoch, message.leader_id, message.high_watermark, self.log.end.offset))
-        self.heard.stepped.set()
+        self.received.append((message.epoch, message.leader_id, message.high_watermark, self.log.end.offset))
+        self.received.stepped.set()
 
     def fetch_has_left(self) -> OutgoingRequest:
         return NEXT
@@ -318,15 +318,15 @@ class Chained(Carrier):
 
     chain: FetchChain | None = None
 
-    def follow(self, ask: OutgoingRequest, chain: FetchChain) -> None:
-        assert ask is AHEAD
+    def follow(self, outgoing: OutgoingRequest, chain: FetchChain) -> None:
+        assert outgoing is AHEAD
         self.chain = chain
 
     def next_fetch(self, end_offset: int, high_watermark: int) -> tuple[int, bytes]:
         return self.ours.fileno(), b"from %d hw %d" % (end_offset, high_watermark)
 
-    def has_left(self, ask: OutgoingRequest) -> None:
-        self.heard.append("left" if ask is AHEAD else "next left")
+    def has_left(self, outgoing: OutgoingRequest) -> None:
+        self.received.append("left" if outgoing is AHEAD else "next left")
 
     def answer(self, high_watermark: int, offset: int) -> bool:
         builder = BatchBuilder()
@@ -336,12 +336,12 @@ class Chained(Carrier):
 
 
 @pytest.mark.parametrize("told", ["in time", "before something else", "before the next has left"])
-def test_the_core_hears_of_several_answers_as_of_one(tmp_path: Path, told: str) -> None:
+def test_the_core_receives_several_answers_as_one(tmp_path: Path, moment: str) -> None:
     async def run() -> None:
-        heard = Heard()
-        carrier = Chained(heard)
+        received = Received()
+        carrier = Chained(received)
         with flush_under_way(tmp_path, carrier) as (log, gate):
-            driver = driver_of(Following(heard, log), log, sender=carrier, on_failure=heard.append)
+            driver = driver_of(Following(received, log), log, sender=carrier, on_failure=received.append)
             driver.start()
             await asyncio.sleep(0)
             gate.let_go()
@@ -353,26 +353,26 @@ def test_the_core_hears_of_several_answers_as_of_one(tmp_path: Path, told: str) 
             assert not carrier.answer(2, 7), "there would be a gap"
             assert carrier.answer(2, 2)
             gate.arrived()
-            assert heard == []
-            if told != "before the next has left":
+            assert received == []
+            if moment != "before the next has left":
                 gate.let_go()
                 assert carrier.theirs.recv(100) == b"from 3 hw 2"
-            if told == "in time":
+            if moment == "in time":
                 async with asyncio.timeout(SECONDS):
-                    await heard.stepped.wait()
+                    await received.stepped.wait()
             else:
                 driver.catch_up()
-            next_left = [] if told == "before the next has left" else ["next left"]
-            assert heard == ["flushed", (3, 2, 2, 3), *next_left]
+            next_left = [] if moment == "before the next has left" else ["next left"]
+            assert received == ["flushed", (3, 2, 2, 3), *next_left]
             assert not carrier.answer(3, 3), "the core knows what follows again"
-            if told == "before the next has left":
+            if moment == "before the next has left":
                 gate.let_go()
             driver.close()
 
     uvloop.run(run())
 
 
-def test_what_failed_first_is_told_not_what_the_log_refuses_since(tmp_path: Path) -> None:
+def test_the_first_failure_is_reported_not_later_refusals(tmp_path: Path) -> None:
     async def run() -> None:
         failures: list[BaseException] = []
         with Log(tmp_path, DURABLE) as log, Gate(DATASYNC) as gate:

@@ -56,8 +56,8 @@ def test_as_in_memory(tmp_path: Path) -> None:
                 assert append(log, epoch, count) == memory.append(["x"] * count, epoch, 7)
             cuts.append(log.end.offset)
             assert log.end == memory.end
-            for asked in range(-1, epoch + 2):
-                assert log.end_of_epoch(asked) == memory.end_of_epoch(asked), asked
+            for each_epoch in range(-1, epoch + 2):
+                assert log.end_of_epoch(each_epoch) == memory.end_of_epoch(each_epoch), each_epoch
         assert [each.offset for each in log.controls()] == [each.offset for each in memory.controls()]
 
 

@@ -13,7 +13,7 @@ def entry(number: int, what: str = "becomes") -> Entry:
     return Entry(1000 + number, 1, number, what, {"epoch": number})
 
 
-def test_entries_are_there_as_soon_as_they_are_written(tmp_path: Path) -> None:
+def test_entries_exist_as_soon_as_they_are_written(tmp_path: Path) -> None:
     file = RecorderFile(tmp_path)
     written = [entry(number) for number in range(5)]
     for each in written:
@@ -45,7 +45,7 @@ def test_what_a_crash_of_the_machine_left_is_passed_over(tmp_path: Path) -> None
     assert list(read_entries(tmp_path)) == [entry(1), entry(1)]
 
 
-def test_a_disk_that_takes_nothing_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_disk_that_accepts_no_write_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = RecorderFile(tmp_path / "missing")
     assert not file.is_open
     file.write(entry(1))

@@ -25,7 +25,7 @@ class Leader:
 
     def __init__(self, *, dribbles: bool = False) -> None:
         self.connections: asyncio.Queue[socket.socket] = asyncio.Queue()
-        self.heard = asyncio.Event()
+        self.answered = asyncio.Event()
         self._dribbles = dribbles
         self._writers: list[asyncio.StreamWriter] = []
 
@@ -45,7 +45,7 @@ class Leader:
         if self._dribbles:
             writer.write((1 << 20).to_bytes(4, "big"))
         while await reader.read(1 << 16):
-            self.heard.set()
+            self.answered.set()
 
     def dribble(self) -> None:
         self._writers[-1].write(b"\0")
@@ -72,7 +72,7 @@ def follow(node: Node, made: Replication) -> None:
     made.begin(LEADER, (partition.topic_id, partition.index), partition)
 
 
-def test_a_leader_that_says_nothing_is_asked_on_another_connection(
+def test_a_fetch_to_an_unresponsive_leader_uses_another_connection(
         tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The leader's machine may be down, or a device in between may have dropped the connection: nothing reports
     that."""
@@ -89,7 +89,7 @@ def test_a_leader_that_says_nothing_is_asked_on_another_connection(
 
     with caplog.at_level(logging.WARNING):
         uvloop.run(run())
-    assert "broker 1 has not answered a Fetch for 100 ms: it is asked on another connection" in caplog.messages
+    assert "broker 1 has not answered a Fetch for 100 ms: requests go to another connection" in caplog.messages
 
 
 def test_a_leader_that_sends_slowly_is_waited_for(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_leader_that_sends_slowly_is_waited_for(tmp_path: Path) -> None:
             await leader.next_connection()
             leader_side = next(iter(made._leaders.values()))
             async with asyncio.timeout(SECONDS):
-                await leader.heard.wait()
+                await leader.answered.wait()
             for _ in range(8):
                 fetcher = leader_side._fetcher
                 assert fetcher is not None

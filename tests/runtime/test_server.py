@@ -267,7 +267,7 @@ async def test_parts_stay_pinned_until_the_socket_has_taken_them() -> None:
 
 
 @on_uvloop
-async def test_connections_over_the_limits_are_turned_away_and_come_back() -> None:
+async def test_connections_over_the_limits_are_refused_and_come_back() -> None:
     async with node(connections_max=3) as it:
         kept = [await it.connect() for _ in range(3)]
         for _, writer in kept:
@@ -305,7 +305,7 @@ async def test_every_ipv6_address_is_every_ipv4_address_too() -> None:
 
 
 @on_uvloop
-async def test_connections_over_the_limit_of_a_listener_are_turned_away_from_that_one() -> None:
+async def test_connections_over_the_limit_of_a_listener_are_refused_there_only() -> None:
     async with node(connections_by_listener={"broker": 2}) as it:
         other = it.server.channel("other", echo)
         other.serve_api_versions(BODIES, INVALID, UNSUPPORTED)
@@ -353,7 +353,7 @@ def test_connections_per_address(limits: dict[str, Any], served: int) -> None:
     (request(METADATA, 99, 1), {}, "header"),
     (request(METADATA, 99, 1, tags=b"\0"), {}, "api_version"),
 ])
-def test_who_is_closed_and_why(sent: bytes, limits: dict[str, int], reason: str) -> None:
+def test_closed_connections_and_their_causes(sent: bytes, limits: dict[str, int], reason: str) -> None:
     async def run() -> None:
         async with node(rate_min_bytes_per_second=1 << 30, **limits) as it:
             reader, writer = await it.connect()
@@ -409,7 +409,7 @@ async def test_closing_sends_what_clients_await() -> None:
 
 
 @on_uvloop
-async def test_closing_does_not_wait_for_ever() -> None:
+async def test_closing_does_not_wait_indefinitely() -> None:
     waiting: list[Reply] = []
     async with node(lambda reply, *_: waiting.append(reply)) as it:
         reader, writer = await it.connect()
@@ -438,7 +438,7 @@ def test_limits_are_checked() -> None:
 
 
 @on_uvloop
-async def test_who_watches_a_connection_hears_of_its_end() -> None:
+async def test_a_watcher_is_notified_of_the_end_of_a_connection() -> None:
     watched: list[str] = []
 
     def on_request(reply: Reply, api_key: int, version: int, body: bytes) -> None:
@@ -461,7 +461,7 @@ async def test_who_watches_a_connection_hears_of_its_end() -> None:
 
 
 @on_uvloop
-async def test_who_connects_too_often_waits_and_is_closed() -> None:
+async def test_a_host_that_connects_too_often_waits_and_is_closed() -> None:
     """The node reads nothing that the client sends; other addresses are served at once."""
     async with node() as it:
         it.server.rates = ConnectionRates(samples=2, sample_ms=20)
@@ -483,7 +483,7 @@ async def test_who_connects_too_often_waits_and_is_closed() -> None:
 
 
 @on_uvloop
-async def test_too_many_who_connect_are_heard_later() -> None:
+async def test_connections_over_the_limit_wait() -> None:
     """All clients wait, except those on the brokers' own channel."""
     async with node() as it:
         rates = it.server.rates = ConnectionRates(samples=2, sample_ms=1000)
@@ -495,7 +495,7 @@ async def test_too_many_who_connect_are_heard_later() -> None:
         for reader, _ in clients:
             assert await reader.readexactly(8 + len(BODIES[0]))
         assert asyncio.get_running_loop().time() - begun > 0.15, "five of them at twenty in a second"
-        it.server.spared = it.channel
+        it.server.exempt_channel = it.channel
         reader, writer = await it.connect()
         assert rates.delay_ms("broker", lambda: int(it.server._clock() * 1000)) > 0
         writer.write(request(API_VERSIONS, 0, 1))
@@ -518,7 +518,7 @@ async def test_limits_of_connections_change_while_running() -> None:
         with pytest.raises(InvalidArgumentError, match="connections_max must be at least 1"):
             it.server.limit_connections(ServerLimits(connections_max=0))
         first[1].write(request(API_VERSIONS, 0, 1))
-        assert await first[0].readexactly(8 + len(BODIES[0])), "who is there stays"
+        assert await first[0].readexactly(8 + len(BODIES[0])), "established connections stay"
         assert it.server.closed() == {"connections": 1}
         for _, writer in (first, refused):
             writer.close()
@@ -526,7 +526,7 @@ async def test_limits_of_connections_change_while_running() -> None:
 
 
 @on_uvloop
-async def test_who_was_accepted_when_the_server_closes_is_turned_away() -> None:
+async def test_a_connection_accepted_while_the_server_closes_is_refused() -> None:
     """The loop reports the connection only after the close."""
     async with node() as it:
         await it.server.close(timeout_s=30)

@@ -22,7 +22,7 @@ from tests.runtime.metadata_nodes import NOW_MS, Node, formatted
 RECORD = bytes(8) + b"\0\0\0\x01" + bytes(49)
 
 
-def test_a_formatted_directory_is_new_until_the_mark_is_there(tmp_path: Path) -> None:
+def test_a_formatted_directory_is_new_until_the_mark_exists(tmp_path: Path) -> None:
     log = formatted(tmp_path) / DIRECTORY_NAME
     assert not check_metadata_log(tmp_path, ()).exists
     (log / f"{0:020}.log").write_bytes(bytes(100))      # opened, with space reserved: no election, no record

@@ -94,10 +94,10 @@ def test_a_damaged_file_is_named_or_not_needed(tmp_path: Path, template: Path, n
         file.chmod(0o600)
         file.write_bytes(DAMAGE[kind])
         found[kind] = outcome(top, file)
-    told = caplog.text
+    logged = caplog.text
     caplog.clear()
     if name in NOTED:
-        assert Path(name).name in told
+        assert Path(name).name in logged
     assert found == wanted
 
 

@@ -114,24 +114,24 @@ def test_segments_become_smaller(tmp_path: Any) -> None:
     with_node(config(tmp_path / "data"), work)
 
 
-def test_topics_that_take_longer_than_a_turn_are_told_in_the_next_ones(
+def test_topics_that_take_longer_than_a_slice_follow_in_the_next_ones(
         tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replicas, "TURN_SECONDS", 0)
-    told: list[str] = []
+    monkeypatch.setattr(replicas, "SLICE_SECONDS", 0)
+    reported: list[str] = []
     reconfigure = replicas.Replicas._reconfigure
 
     def noted(self: replicas.Replicas, partition: Partition, settings: replicas.TopicSettings) -> None:
-        told.append(f"{partition.topic}-{partition.index}")
+        reported.append(f"{partition.topic}-{partition.index}")
         reconfigure(self, partition, settings)
 
     monkeypatch.setattr(replicas.Replicas, "_reconfigure", noted)
 
     async def turns(node: Node) -> list[int]:
         node.replicas.reconfigure(["gone", "t", "u"])
-        counts = [len(told)]
+        counts = [len(reported)]
         while counts[-1] < 5:
             await asyncio.sleep(0)
-            counts.append(len(told))
+            counts.append(len(reported))
         return counts
 
     def work(cluster: Cluster, node: Node) -> None:
@@ -139,6 +139,6 @@ def test_topics_that_take_longer_than_a_turn_are_told_in_the_next_ones(
         create(cluster, "u", 3)
         done = asyncio.run_coroutine_threadsafe(turns(node), node.housekeeping.cleaner.loop).result()
         assert done == [1, 2, 3, 4, 5]
-        assert told == ["t-0", "t-1", "u-0", "u-1", "u-2"]
+        assert reported == ["t-0", "t-1", "u-0", "u-1", "u-2"]
 
     with_node(config(tmp_path / "data"), work)

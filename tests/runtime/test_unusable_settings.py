@@ -92,10 +92,10 @@ def test_a_node_serves_on_and_reports_what_it_cannot_use(tmp_path: Path, caplog:
         _reported(cluster, node)
 
     def _reported(cluster: Cluster, node: Node) -> None:
-        told = [text for text in status(cluster)["problems"] if "cannot apply committed metadata" in text]
-        subjects = [text.partition("metadata: ")[2].partition(":")[0] for text in told]
+        reported = [text for text in status(cluster)["problems"] if "cannot apply committed metadata" in text]
+        subjects = [text.partition("metadata: ")[2].partition(":")[0] for text in reported]
         assert sorted(subjects) == ["broker settings", "limits of connections", "topic t"]
-        topic = next(text for text in told if "metadata: topic t" in text)
+        topic = next(text for text in reported if "metadata: topic t" in text)
         assert "retention.ms: 'soon' is not a whole number (long) (set for the topic)" in topic
         assert metric(node) >= 3
 

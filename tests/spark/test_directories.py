@@ -130,7 +130,7 @@ def test_a_log_at_rest_ends_at_its_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
-def test_planning_looks_once_at_each_log(isolation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planning_opens_each_log_once(isolation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Opening a log without an owner reads everything that its owner may have left unchecked: a whole segment."""
     looked = []
 
@@ -228,7 +228,7 @@ def test_deleted_offsets_fail_or_are_passed_over(log_dir: LogDir) -> None:
     assert offsets(beyond | {"failOnDataLoss": "false"}) == list(range(40, 100))
 
 
-def test_what_vanishes_between_planning_and_reading_is_told(log_dir: LogDir) -> None:
+def test_records_deleted_between_planning_and_reading_are_reported(log_dir: LogDir) -> None:
     log = log_dir.log("orders", 0)
     fill(log, 100)
     batches = reader({"path": str(log_dir.path)}, "offset")
@@ -243,7 +243,7 @@ def test_what_vanishes_between_planning_and_reading_is_told(log_dir: LogDir) -> 
     assert [offset for batch in lenient.read(task) for offset in batch["offset"].to_pylist()] == list(range(60, 100))
 
 
-def test_what_is_cut_off_between_planning_and_reading_is_told(log_dir: LogDir) -> None:
+def test_records_truncated_between_planning_and_reading_are_reported(log_dir: LogDir) -> None:
     log = log_dir.log("orders", 0)
     fill(log, 100)
     strict, lenient = (reader({"path": str(log_dir.path), "failOnDataLoss": value}, "offset")
@@ -255,7 +255,7 @@ def test_what_is_cut_off_between_planning_and_reading_is_told(log_dir: LogDir) -
     assert [offset for batch in lenient.read(task) for offset in batch["offset"].to_pylist()] == list(range(70))
 
 
-def test_damage_is_told_and_not_passed_over(tmp_path: Path) -> None:
+def test_damage_is_reported_and_not_skipped(tmp_path: Path) -> None:
     with Log(tmp_path / "orders-0", CONFIG) as log:
         fill(log, 100)
     file = log_files(tmp_path / "orders-0")[1]

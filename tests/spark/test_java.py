@@ -59,7 +59,7 @@ def test_one_that_is_too_old_is_passed_over(bare: Path, monkeypatch: pytest.Monk
     assert java_home() == new
 
 
-def test_a_java_without_a_release_file_is_asked(bare: Path) -> None:
+def test_a_java_without_a_release_file_is_run_for_its_version(bare: Path) -> None:
     script = '#!/bin/sh\necho \'openjdk version "17.0.15" 2025-04-15\' >&2\n'
     assert java_version(make_java(bare / "java", script=script)) == 17
     assert java_version(make_java(bare / "silent")) == 0

@@ -303,11 +303,11 @@ def test_available_now_when_something_becomes_unavailable(stream: MakeStream, to
     topics.delete(topic)
     topics.create(topic)                     # without the second partition
     topics.send(topic, range(100, 105), 0)   # and with less than was planned to be read
-    with pytest.raises(DataLossError, match=f"topic {topic} was deleted and made again"):
+    with pytest.raises(DataLossError, match=f"topic {topic} was deleted and created again"):
         running.plan()
     before = Mark({TopicPartition(topic, 0): 2, TopicPartition(topic, 1): 2})
     now = Mark({TopicPartition(topic, 0): 10})
-    with pytest.raises(DataLossError, match=f"{topic}-1: these partitions are gone"):
+    with pytest.raises(DataLossError, match=f"{topic}-1: these partitions are deleted"):
         changes(before, now, before, fail_on_data_loss=True)
     target = Mark({TopicPartition(topic, 0): 12})
     with pytest.raises(DataLossError, match=f"{topic}-0: the log's end was changed from 12 to 10"):
@@ -419,7 +419,7 @@ def test_subscribing_by_pattern_with_topic_deletions(stream: MakeStream, topics:
     assert running.batch() == [7]
     strict = stream({"kafka.bootstrap.servers": topics.address, "subscribePattern": f"{topic}-.*"},
                     list(running.offsets[:2]), 1)
-    with pytest.raises(DataLossError, match=f"{topic}-a-0: these partitions are gone"):
+    with pytest.raises(DataLossError, match=f"{topic}-a-0: these partitions are deleted"):
         strict.plan()
 
 
@@ -431,7 +431,7 @@ def test_topic_recreation_between_batches_fails(stream: MakeStream, topics: Topi
     topics.delete(topic)
     topics.create(topic)
     topics.send(topic, [2, 3, 4])
-    with pytest.raises(DataLossError, match=f"topic {topic} was deleted and made again"):
+    with pytest.raises(DataLossError, match=f"topic {topic} was deleted and created again"):
         running.plan()
     lenient = stream(query(topics, topic, failOnDataLoss="false"), list(running.offsets), running.done)
     assert lenient.batch() == [2, 3, 4]

@@ -37,9 +37,9 @@ def test_a_topic_that_grows(topics: Topics, topic: str, tmp_path: Path, capsys: 
     assert rows(tmp_path / "table") == [(partition, offset, b"%d" % offset) for partition in (0, 1)
                                         for offset in range(100)]
     assert run(arguments) == 0
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "nothing new" in told.err
+    library_error = capsys.readouterr()
+    assert library_error.out == ""
+    assert "nothing new" in library_error.err
     assert run([*arguments[:-1], "nothing"]) == 1
 
 

@@ -166,7 +166,7 @@ def test_csv_and_json_and_times(topics: Topics, topic: str, tmp_path: Path, caps
         files_in([Path(__file__)])
 
 
-def test_no_row_is_written_while_one_is_bad_and_the_job_goes_on_without_it(
+def test_no_row_is_written_while_one_is_bad_and_the_job_continues_without_it(
     topics: Topics, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:
     topics.create(topic, 2)

@@ -53,11 +53,11 @@ def test_batches_of_spark_are_commits(spark: SparkSession, tmp_path: Path, monke
     # The driver dies after the decision, and before the files are in their places.
     write(tmp_path / "logs", 1, data[40:])
 
-    def gone(self: Table, commit: Commit) -> None:
+    def lost(self: Table, commit: Commit) -> None:
         raise RuntimeError("gone")
 
     with monkeypatch.context() as patch, pytest.raises(StreamingQueryException):
-        patch.setattr(Table, "_publish", gone)
+        patch.setattr(Table, "_publish", lost)
         run(spark, tmp_path)
     run(spark, tmp_path)
     check(tmp_path, 300)

@@ -78,7 +78,7 @@ def test_new_partitions_are_read_from_their_front() -> None:
 
 
 def test_topic_recreation_fails_the_query() -> None:
-    with pytest.raises(DataLossError, match=r"topic t was deleted and made again .*was one and is two"):
+    with pytest.raises(DataLossError, match=r"topic t was deleted and created again .*was one and is two"):
         changes(mark(5), mark(9, topic_id="two"), None, True)
     # Without ids the end decides.
     with pytest.raises(DataLossError, match="t-0: the log's end was changed from 2 to 1"):
@@ -89,12 +89,12 @@ def test_topic_recreation_fails_the_query() -> None:
 
 
 def test_topic_recreation_between_planning_and_a_replay() -> None:
-    with pytest.raises(DataLossError, match="made again"):
+    with pytest.raises(DataLossError, match="created again"):
         spans(mark(2), mark(5), mark(0), mark(9, topic_id="two"))
 
 
 def test_deleted_topics() -> None:
-    with pytest.raises(DataLossError, match="t-1: these partitions are gone"):
+    with pytest.raises(DataLossError, match="t-1: these partitions are deleted"):
         changes(mark(5, 5), mark(7), None, True)
     assert changes(mark(5, 5), mark(7), None, False) == mark(7)
     assert spans(mark(0, 0), mark(5, 5), mark(0), mark(5), fail=False) == [(0, 0, 5)]
@@ -117,7 +117,7 @@ def test_available_now_ends_at_its_target() -> None:
 
 
 def test_available_now_errors_when_planned_offsets_become_unavailable() -> None:
-    with pytest.raises(DataLossError, match="t-1: these partitions are gone"):
+    with pytest.raises(DataLossError, match="t-1: these partitions are deleted"):
         changes(mark(3), mark(50), mark(10, 10), True)
     with pytest.raises(DataLossError, match="t-0: the log's end was changed from 10 to 7"):
         changes(mark(3), mark(7), mark(10), True)

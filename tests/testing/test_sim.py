@@ -87,7 +87,7 @@ def test_one_seed_is_one_run_whatever_the_order_of_hashes() -> None:
     assert first[:10] == [short(seed).digest for seed in range(10)]
 
 
-def test_a_run_that_raises_is_told_by_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_raises_is_reported_by_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(World, "_heal", lambda _: {}["nobody"])
     finding, other = campaign([3, 4], run=short).findings
     assert (finding.seed, other.seed, finding.name) == (3, 4, "NothingRaises")

@@ -115,7 +115,7 @@ def test_an_epoch_is_raised_with_consent_however_late_others_answer() -> None:
     invariants.sends(node, vote_request(41, pre_vote=False), memory, Ledger())
 
 
-def test_who_led_in_an_epoch_that_was_never_durable_led_nobody() -> None:
+def test_a_leader_of_an_epoch_that_was_never_durable_led_no_replica() -> None:
     ledger = Ledger()
     invariants.elected(node_in(epoch=3, saved_epoch=2), ledger)
     ledger.elected(3, ReplicaKey(2))
@@ -138,5 +138,5 @@ def test_a_leader_has_what_was_committed_in_earlier_epochs() -> None:
     that is over."""
     ledger = committed(1, 2, epoch=3)
     assert [ledger.end_before_epoch(epoch) for epoch in (1, 2, 3, 4)] == [0, 0, 0, 2]
-    ledger.commits(ledger.committed[:1], 2, "a leader of before, whom answers reached late")
+    ledger.commits(ledger.committed[:1], 2, "a previous leader that got answers late")
     assert [ledger.end_before_epoch(epoch) for epoch in (2, 3, 4)] == [0, 1, 2]

@@ -62,7 +62,7 @@ def test_a_dead_process_loses_nothing() -> None:
     assert bench.disk.quorum_state.read() == HardState(7)
 
 
-def test_what_was_cut_off_never_stands_beside_what_came_in_its_place() -> None:
+def test_truncated_records_are_never_returned_beside_their_replacement() -> None:
     ends = []
     for seed in range(200):
         bench = Bench()
@@ -126,7 +126,7 @@ def test_a_failing_disk_says_so() -> None:
     bench.disk.fail_write = EIO
     with pytest.raises(DiskError):
         bench.append(1)
-    bench.disk.mend()
+    bench.disk.repair()
     bench.append(1)
     bench.disk.fail_flush = True
     with pytest.raises(DiskError):

@@ -66,8 +66,8 @@ class Pair:
         assert self.real.start_offset == self.sim.start_offset
         assert self._log.durable_end_offset >= self.sim.durable_offset
         assert self.real.end.offset == (self.ends[-1][0] if self.ends else 0)
-        for asked in range(-1, epoch + 2):
-            assert self.real.end_of_epoch(asked) == self.sim.end_of_epoch(asked), asked
+        for each_epoch in range(-1, epoch + 2):
+            assert self.real.end_of_epoch(each_epoch) == self.sim.end_of_epoch(each_epoch), each_epoch
         assert self.real.controls() == self.sim.controls()
         assert (self.real.read(self.real.end.offset, READ_BYTES) is None
                 and self.sim.read(self.sim.end.offset, READ_BYTES) is None)
@@ -165,7 +165,7 @@ def tear(path: Path, at: int, size: int, draw: Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_both_tell_the_same(tmp_path: Path, seed: int) -> None:
+def test_both_report_the_same(tmp_path: Path, seed: int) -> None:
     draw, contents, epoch = Random(seed), Contents(), 1
     pairs = [Pair(tmp_path / name, contents) for name in ("a", "b")]
     try:

@@ -26,8 +26,8 @@ class Thread:
         self.disk = Disk()
         self.log = SimLog(self.disk, Contents(), lambda batch: None)
         self.flushes: list[Callable[[], None]] = []
-        self.heard: list[str] = []
-        self.flusher = Flusher(self.log, self, lambda: self.heard.append("left"))
+        self.received: list[str] = []
+        self.flusher = Flusher(self.log, self, lambda: self.received.append("left"))
 
     def append(self) -> None:
         self.log.append(Value(0, self.log.end.offset, 200), 1, 0)
@@ -40,7 +40,7 @@ class Thread:
         self.flushes.append(ended)
 
     def notify_loop(self) -> None:
-        self.heard.append("flushed")
+        self.received.append("flushed")
 
     def send(self, function: Callable[..., None], *arguments: Any) -> None:
         function(*arguments)
@@ -58,7 +58,7 @@ def test_one_flush_at_a_time_has_what_was_there_when_it_began() -> None:
     assert thread.flusher.durable_end_offset == 1
     thread.end_flush()
     assert thread.flusher.durable_end_offset == 2
-    assert (thread.flushes, thread.heard) == ([], ["flushed", "flushed"])
+    assert (thread.flushes, thread.received) == ([], ["flushed", "flushed"])
 
 
 @pytest.mark.parametrize("taken_back", ["before", "after"])
@@ -69,7 +69,7 @@ def test_what_is_sent_ahead_leaves_with_the_flush_or_never(taken_back: str) -> N
     if taken_back == "before":
         assert not thread.flusher.take_back()
     thread.end_flush()
-    assert thread.heard == (["left", "flushed"] if taken_back == "after" else ["flushed"])
+    assert thread.received == (["left", "flushed"] if taken_back == "after" else ["flushed"])
     assert thread.flusher.take_back() == (taken_back == "after")
     assert not thread.flusher.take_back()
     assert not thread.flusher.send_when_durable(1, -1, b"")
@@ -81,26 +81,26 @@ def test_a_failed_flush_is_final_and_sends_nothing() -> None:
     assert thread.flusher.send_when_durable(1, -1, b"")
     thread.disk.fail_flush = True
     thread.end_flush()
-    thread.disk.mend()
+    thread.disk.repair()
     assert isinstance(thread.flusher.failure, DiskError)
     assert not thread.flusher.take_back()
     with pytest.raises(DiskError):
         thread.append()
-    assert (thread.flushes, thread.heard, thread.log.end.offset) == ([], ["flushed"], 1)
+    assert (thread.flushes, thread.received, thread.log.end.offset) == ([], ["flushed"], 1)
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_the_loop_hears_of_the_flushes_that_it_waits_for_and_of_failures(fails: bool) -> None:
+def test_the_loop_is_notified_of_awaited_flushes_and_of_failures(fails: bool) -> None:
     thread = Thread()
     thread.append()
     thread.append()
     assert thread.flusher.notify_flushes_from(2)
     thread.disk.fail_flush = fails
     thread.end_flush()
-    assert thread.heard == (["flushed"] if fails else [])
+    assert thread.received == (["flushed"] if fails else [])
     if not fails:
         thread.end_flush()
-        assert thread.heard == ["flushed"]
+        assert thread.received == ["flushed"]
         assert not thread.flusher.notify_flushes_from(2)
 
 
@@ -120,21 +120,21 @@ def test_timers_go_by_the_clock_of_the_node() -> None:
     assert called[1][0] == 1_000_000
 
 
-def test_a_coroutine_goes_on_when_its_future_has_come() -> None:
-    loop, heard = EventLoop(Loop(), Clock(Loop()), lambda callback: callback()), []
+def test_a_coroutine_continues_when_its_future_is_done() -> None:
+    loop, received = EventLoop(Loop(), Clock(Loop()), lambda callback: callback()), []
     future = loop.create_future()
 
     async def wait() -> None:
-        heard.append("begun")
+        received.append("begun")
         await future
-        heard.append("over")
+        received.append("over")
 
     loop.run(wait())
     loop.turn()
-    assert heard == ["begun"]
+    assert received == ["begun"]
     future.set_result(None)
     loop.turn()
-    assert heard == ["begun", "over"]
+    assert received == ["begun", "over"]
 
 
 class Core:
@@ -142,7 +142,7 @@ class Core:
 
     def __init__(self, *, leaves: bool = True) -> None:
         self.leaves = leaves
-        self.heard: list[object] = []
+        self.received: list[object] = []
         self.clock = Clock(Loop())
         self.sender = PeerSender(envelope_of, self.sent, lambda name: None,
                                  EventLoop(Loop(), self.clock, lambda callback: callback()), lambda: self.clock.now_ms)
@@ -157,14 +157,14 @@ class Core:
             self.sender.has_left(AHEAD)
 
     def take_ahead(self, node_id: int, correlation: int, answer: object) -> None:
-        self.heard.append(("ahead", node_id, correlation, answer))
+        self.received.append(("ahead", node_id, correlation, answer))
 
     def step(self, node_id: int, correlation: int, message: object) -> None:
-        self.heard.append((node_id, correlation, message))
+        self.received.append((node_id, correlation, message))
 
 
-def envelope_of(ask: OutgoingRequest, number: int) -> Envelope:
-    return Envelope(1, 1, ask.node_id, ask.node_id, number, ask.request, is_answer=False)
+def envelope_of(outgoing: OutgoingRequest, number: int) -> Envelope:
+    return Envelope(1, 1, outgoing.node_id, outgoing.node_id, number, outgoing.request, is_answer=False)
 
 
 FETCH = FetchRequest(replica=key(1), epoch=3, fetch_offset=1, last_fetched_epoch=3)
@@ -177,14 +177,14 @@ def test_the_answer_to_what_left_ahead_may_come_before_the_loop_knows_that_it_le
     assert core.sender.prepare(AHEAD) is not None
     left = core.sender.leave()
     core.sender.deliver(left._replace(message=ANSWER, is_answer=True), core)
-    assert core.heard == [("ahead", 2, 7, ANSWER), (2, 7, ANSWER)]
+    assert core.received == [("ahead", 2, 7, ANSWER), (2, 7, ANSWER)]
     assert core.sender.prepare(AHEAD) is not None
 
 
 def test_an_answer_to_what_was_given_up_appends_nothing_ahead() -> None:
     core: Any = Core(leaves=False)
     core.sender.deliver(envelope_of(AHEAD, 6)._replace(message=ANSWER, is_answer=True), core)
-    assert core.heard == [(2, 6, ANSWER)]
+    assert core.received == [(2, 6, ANSWER)]
 
 
 def test_nothing_is_prepared_for_a_node_that_has_not_answered() -> None:

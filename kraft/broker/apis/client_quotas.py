@@ -50,7 +50,7 @@ def _refusal(components: list[ComponentData]) -> _Refused | None:
         if not each.entity_type:
             return _Refused(ErrorCode.INVALID_REQUEST, "a filter component without an entity type")
         if kinds.count(each.entity_type) > 1:
-            return _Refused(ErrorCode.INVALID_REQUEST, f"entity type {each.entity_type} is there more than once")
+            return _Refused(ErrorCode.INVALID_REQUEST, f"entity type {each.entity_type} is given more than once")
         if each.entity_type not in TYPES:
             return _Refused(ErrorCode.UNSUPPORTED_VERSION, f"entity type {each.entity_type!r} is not known")
         if each.match_type not in (EXACT, DEFAULT, SPECIFIED):

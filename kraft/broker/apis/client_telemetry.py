@@ -18,7 +18,7 @@ def get_telemetry_subscriptions(broker: Broker, request: GetTelemetrySubscriptio
     client_id = request.client_instance_id
     if client_id == ZERO_UUID:
         client_id = broker.telemetry.new_id()
-    code = broker.telemetry.ask(client_id, context.now_ms)
+    code = broker.telemetry.subscribe(client_id, context.now_ms)
     if code != ErrorCode.NONE:
         answer(GetTelemetrySubscriptionsResponse(error_code=code))
         return

@@ -65,30 +65,30 @@ def delete_records(broker: Broker, request: DeleteRecordsRequest, _context: Requ
         yield
 
 
-def _partition(broker: Broker, topic: str, asked: DeleteRecordsPartition,
+def _partition(broker: Broker, topic: str, requested: DeleteRecordsPartition,
                due: list[_Deletion]) -> DeleteRecordsPartitionResult:
     if is_internal(topic):
-        return _refused(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    partition = broker.partition(topic, asked.partition_index)
+        return _refused(requested, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    partition = broker.partition(topic, requested.partition_index)
     if partition is None:
-        return _refused(asked, broker.absence(topic, asked.partition_index))
+        return _refused(requested, broker.absence(topic, requested.partition_index))
     if not partition.is_leader:
-        return _refused(asked, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return _refused(requested, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     policy = broker.topic_setting(topic, "cleanup.policy")
     if isinstance(policy, list) and "delete" not in policy:
-        return _refused(asked, ErrorCode.POLICY_VIOLATION)
-    offset = partition.high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
+        return _refused(requested, ErrorCode.POLICY_VIOLATION)
+    offset = partition.high_watermark if requested.offset == HIGH_WATERMARK else requested.offset
     if offset < 0 or offset > partition.high_watermark:
-        return _refused(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
+        return _refused(requested, ErrorCode.OFFSET_OUT_OF_RANGE)
     try:
         partition.delete_records(offset)
     except KraftError as error:
-        return _refused(asked, error.code)
-    result = DeleteRecordsPartitionResult(partition_index=asked.partition_index)
+        return _refused(requested, error.code)
+    result = DeleteRecordsPartitionResult(partition_index=requested.partition_index)
     due.append(_Deletion(partition, offset, result))
     return result
 
 
-def _refused(asked: DeleteRecordsPartition, code: int) -> DeleteRecordsPartitionResult:
-    return DeleteRecordsPartitionResult(partition_index=asked.partition_index, error_code=code,
+def _refused(requested: DeleteRecordsPartition, code: int) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(partition_index=requested.partition_index, error_code=code,
                                         low_watermark=INVALID_LOW_WATERMARK)

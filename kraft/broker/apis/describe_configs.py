@@ -123,7 +123,7 @@ def _broker(broker: Broker, name: str) -> Iterable[Effective]:
                 *(unknown_value(each, layers) for each in unknown_names(layers))]
     layers = broker.layers()
     if name != str(broker.node_id):
-        raise _RefusedError(ErrorCode.INVALID_REQUEST, f"broker {name!r}: this is {broker.node_id}, which can tell its "
+        raise _RefusedError(ErrorCode.INVALID_REQUEST, f"broker {name!r}: this is {broker.node_id}, which knows its "
                                                        "own settings and, for an empty name, the defaults of all")
     layers = replace(layers, static={"broker.id": name, **layers.static})
     given = dict.fromkeys(chain.from_iterable(texts for _source, texts in layers))
@@ -171,8 +171,8 @@ def _public(settings: Iterable[Setting]) -> Iterable[Setting]:
     return (setting for setting in settings if not setting.internal)
 
 
-def _told(found: Effective, request: DescribeConfigsRequest,
-          resource: DescribeConfigsResource) -> DescribeConfigsResourceResult:
+def _config(found: Effective, request: DescribeConfigsRequest,
+            resource: DescribeConfigsResource) -> DescribeConfigsResourceResult:
     setting = found.setting
     hidden = setting.sensitive
     synonyms = found.synonyms

@@ -37,7 +37,7 @@ def describe_topic_partitions(broker: Broker, request: DescribeTopicPartitionsRe
             request.cursor.partition_index < 0 or (asked and request.cursor.topic_name not in asked)):
         answer(DescribeTopicPartitionsResponse(topics=(yield from each_step(_invalid, request.topics))))
         return
-    page = yield from _page(broker, request, asked)
+    page = yield from _page(broker, request, requested)
     image = broker.image
     leaders: dict[int, None] = {}
     for name, indexes in page.topics:

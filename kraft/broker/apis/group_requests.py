@@ -17,7 +17,7 @@ from kraft.protocol.message import Message
 def group_request(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> Steps:
     """Pass the request to the coordinator, which answers now or when its records are committed. The host gets a slash
     in front, as in Kafka."""
-    asked = CoordinatorContext(context.version, context.client_id, f"/{context.client_host}")
+    coordinator_context = CoordinatorContext(context.version, context.client_id, f"/{context.client_host}")
     return serve_in_parts(
-        request, lambda part, answer_part: broker.groups.handle(part, asked, answer_part, context.now_ms),
+        request, lambda part, answer_part: broker.groups.handle(part, coordinator_context, answer_part, context.now_ms),
         answer, context.run)

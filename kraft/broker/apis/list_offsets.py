@@ -50,16 +50,16 @@ def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestCo
     INVALID_REQUEST."""
     waiting = 1
 
-    def go_on() -> None:
+    def resume() -> None:
         nonlocal waiting
         waiting -= 1
         if waiting == 0:
             context.run(_respond(broker, request, context, answer))
 
     for topic in request.topics:
-        for asked in topic.partitions:
-            if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
-                partition = broker.partition(topic.name, asked.partition_index)
+        for requested in topic.partitions:
+            if requested.timestamp >= 0 or requested.timestamp == MAX_TIMESTAMP:
+                partition = broker.partition(topic.name, requested.partition_index)
                 if partition is not None and partition.is_leader:
                     waiting += _warm(broker.cold_reader, partition, asked.timestamp, go_on)
             yield
@@ -93,25 +93,25 @@ def _partition(broker: Broker, topic: str, counts: dict[int, int], request: List
         return _refused(asked, ErrorCode.UNSUPPORTED_VERSION)
     partition = broker.partition(topic, asked.partition_index)
     if partition is None:
-        return _refused(asked, broker.absence(topic, asked.partition_index))
+        return _refused(requested, broker.absence(topic, requested.partition_index))
     try:
-        found = _look_up(partition, asked, request)
+        found = _find_offset(partition, requested, request)
     except KraftError as error:
-        return _refused(asked, error.code)
+        return _refused(requested, error.code)
     if found is None:
-        return ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+        return ListOffsetsPartitionResponse(partition_index=requested.partition_index)
     offset, timestamp, leader_epoch = found
     if context.version < FIRST_VERSION_WITH_LEADER_EPOCH:
         leader_epoch = -1
-    return ListOffsetsPartitionResponse(partition_index=asked.partition_index, timestamp=timestamp, offset=offset,
+    return ListOffsetsPartitionResponse(partition_index=requested.partition_index, timestamp=timestamp, offset=offset,
                                         leader_epoch=leader_epoch)
 
 
-def _look_up(partition: Partition, asked: ListOffsetsPartition,
-             request: ListOffsetsRequest) -> tuple[int, int, int] | None:
+def _find_offset(partition: Partition, requested: ListOffsetsPartition,
+                 request: ListOffsetsRequest) -> tuple[int, int, int] | None:
     """Return (offset, timestamp, leader epoch), or None. Errors that the partition raises carry Kafka's code."""
-    epoch = asked.current_leader_epoch
-    match asked.timestamp:
+    epoch = requested.current_leader_epoch
+    match requested.timestamp:
         case -1:  # LATEST
             if request.replica_id != CONSUMER:
                 return partition.latest("log_end", current_leader_epoch=epoch)
@@ -131,5 +131,5 @@ def _isolation(request: ListOffsetsRequest) -> Literal["read_uncommitted", "read
     return "read_committed" if request.isolation_level == READ_COMMITTED else "read_uncommitted"
 
 
-def _refused(asked: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:
-    return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code)
+def _refused(requested: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=requested.partition_index, error_code=code)

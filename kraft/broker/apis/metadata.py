@@ -13,7 +13,7 @@ from functools import partial
 from uuid import UUID
 
 from kraft.broker.api import STEP, Answer, RequestContext, Steps, each_step, serves, sorted_steps
-from kraft.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from kraft.broker.authorized import CLUSTER_OPERATIONS, NOT_REQUESTED, TOPIC_OPERATIONS
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import OFFSETS_TOPIC, is_internal, offsets_topic
 from kraft.broker.request_parts import CHANGES_MAX
@@ -137,7 +137,7 @@ def _wants_all(request: MetadataRequest, context: RequestContext) -> bool:
 
 def _send(broker: Broker, request: MetadataRequest, context: RequestContext, failed: dict[str, int],
           ended: tuple[int, ...], answer: Answer) -> Steps:
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
     listed = reachable_brokers(broker, context.listener, context.now_ms)
     brokers = [MetadataResponseBroker(node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack)
                for each in listed]
@@ -153,7 +153,7 @@ def _send(broker: Broker, request: MetadataRequest, context: RequestContext, fai
         controller_id=controller_of(broker, live),
         topics=topics,
         cluster_authorized_operations=(CLUSTER_OPERATIONS if request.include_cluster_authorized_operations
-                                       else NOT_ASKED),
+                                       else NOT_REQUESTED),
     ))
 
 

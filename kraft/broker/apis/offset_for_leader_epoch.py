@@ -31,13 +31,13 @@ def offset_for_leader_epoch(broker: Broker, request: OffsetForLeaderEpochRequest
     answer(OffsetForLeaderEpochResponse(topics=topics))
 
 
-def _partition(broker: Broker, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
-    partition = broker.partition(topic, asked.partition)
+def _partition(broker: Broker, topic: str, requested: OffsetForLeaderPartition) -> EpochEndOffset:
+    partition = broker.partition(topic, requested.partition)
     if partition is None:
-        return EpochEndOffset(partition=asked.partition, error_code=broker.absence(topic, asked.partition))
+        return EpochEndOffset(partition=requested.partition, error_code=broker.absence(topic, requested.partition))
     try:
-        epoch, end_offset = partition.end_offset_for_epoch(asked.leader_epoch,
-                                                           current_leader_epoch=asked.current_leader_epoch)
+        epoch, end_offset = partition.end_offset_for_epoch(requested.leader_epoch,
+                                                           current_leader_epoch=requested.current_leader_epoch)
     except KraftError as error:
-        return EpochEndOffset(partition=asked.partition, error_code=error.code)
-    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
+        return EpochEndOffset(partition=requested.partition, error_code=error.code)
+    return EpochEndOffset(partition=requested.partition, leader_epoch=epoch, end_offset=end_offset)

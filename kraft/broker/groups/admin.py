@@ -18,7 +18,7 @@ from kraft.protocol.messages.delete_groups_response import DeletableGroupResult
 from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
 from kraft.protocol.messages.list_groups_response import ListedGroup
 
-FIRST_DESCRIBE_VERSION_THAT_TELLS_NOT_FOUND = 6
+FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND = 6
 CLASSIC_TYPE = "classic"
 
 

@@ -83,7 +83,7 @@ def _serve(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: 
         shard.refuse(answer, refused.error)
 
 
-def _ask(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: int, act: Callable[[S], P]) -> None:
+def _in_shard(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: int, act: Callable[[S], P]) -> None:
     """Answer with what `act` returns in that shard."""
     _serve(shards, partition, answer, now_ms, lambda state: state.shard.reply(answer, act(state)))
 
@@ -108,10 +108,10 @@ def fetch(shards: Shards[S], topics: TopicView, request: OffsetFetchRequest, con
     version = context.api_version
     groups = request.groups
     if version < FIRST_FETCH_VERSION_OF_MANY_GROUPS:
-        asked = None if request.topics is None else [
+        requested = None if request.topics is None else [
             OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
             for topic in request.topics]
-        groups = [OffsetFetchRequestGroup(group_id=request.group_id, topics=asked)]
+        groups = [OffsetFetchRequestGroup(group_id=request.group_id, topics=requested)]
 
     def done(parts: list[OffsetFetchResponseGroup]) -> None:
         if version < FIRST_FETCH_VERSION_OF_MANY_GROUPS:
@@ -130,8 +130,8 @@ def _fetch_group(shards: Shards[S], topics: TopicView, group: OffsetFetchRequest
     answer: Answer[OffsetFetchResponseGroup] = Answer(
         context, lambda part: take(topic_checks.merge_fetch(refused, part, context.api_version, topics)),
         lambda error, _: refusals.offset_fetch(group.group_id, error))
-    _ask(shards, _partition(shards, group.group_id), answer, now_ms,
-         lambda state: offset_requests.fetch(state, known, require_stable))
+    _in_shard(shards, _partition(shards, group.group_id), answer, now_ms,
+              lambda state: offset_requests.fetch(state, known, require_stable))
 
 
 def _single_group_response(group: OffsetFetchRequestGroup, part: OffsetFetchResponseGroup,
@@ -174,7 +174,7 @@ def list_groups(shards: Shards[S], request: ListGroupsRequest, context: RequestC
     for index, partition in enumerate(serving):
         answer: Answer[ListGroupsResponse] = Answer(
             context, gather.part(index), lambda error, _: ListGroupsResponse(error_code=error, groups=[]))
-        _ask(shards, partition, answer, now_ms, lambda state: ListGroupsResponse(
+        _in_shard(shards, partition, answer, now_ms, lambda state: ListGroupsResponse(
             error_code=0, groups=admin.list_groups(state, request.states_filter, request.types_filter)))
 
 
@@ -191,16 +191,16 @@ def describe(shards: Shards[S], request: DescribeGroupsRequest, context: Request
                     group.authorized_operations = ALL_OPERATIONS
         respond(DescribeGroupsResponse(groups=groups))
 
-    asked = _by_partition(shards, request.groups)
-    gather: _Gather[list[DescribedGroup]] = _Gather(len(asked), done)
-    for index, (partition, group_ids) in enumerate(asked):
+    requested = _by_partition(shards, request.groups)
+    gather: _Gather[list[DescribedGroup]] = _Gather(len(requested), done)
+    for index, (partition, group_ids) in enumerate(requested):
         def refusal(error: ErrorCode, _: str | None, group_ids: list[str] = group_ids) -> list[DescribedGroup]:
             return [DescribedGroup(error_code=error, group_id=group_id, members=[]) for group_id in group_ids]
 
         def act(state: S, group_ids: list[str] = group_ids) -> list[DescribedGroup]:
             return [admin.describe(state, group_id, context.api_version) for group_id in group_ids]
 
-        _ask(shards, partition, Answer(context, gather.part(index), refusal), now_ms, act)
+        _in_shard(shards, partition, Answer(context, gather.part(index), refusal), now_ms, act)
 
 
 def delete_groups(shards: Shards[S], request: DeleteGroupsRequest, context: RequestContext, respond: Respond,
@@ -209,9 +209,9 @@ def delete_groups(shards: Shards[S], request: DeleteGroupsRequest, context: Requ
     def done(parts: list[list[DeletableGroupResult]]) -> None:
         respond(DeleteGroupsResponse(results=[result for part in parts for result in part]))
 
-    asked = _by_partition(shards, list(dict.fromkeys(request.groups_names)))
-    gather: _Gather[list[DeletableGroupResult]] = _Gather(len(asked), done)
-    for index, (partition, group_ids) in enumerate(asked):
+    requested = _by_partition(shards, list(dict.fromkeys(request.groups_names)))
+    gather: _Gather[list[DeletableGroupResult]] = _Gather(len(requested), done)
+    for index, (partition, group_ids) in enumerate(requested):
         def refusal(error: ErrorCode, _: str | None, group_ids: list[str] = group_ids) -> list[DeletableGroupResult]:
             return [DeletableGroupResult(group_id=group_id, error_code=error) for group_id in group_ids]
 

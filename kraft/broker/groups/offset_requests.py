@@ -104,12 +104,12 @@ def fetch(state: GroupShard, request: OffsetFetchRequestGroup, require_stable: b
     offsets = state.offsets.of_group(request.group_id)
     if not _has_offsets(state, request):
         offsets = {}
-    asked = request.topics
-    if asked is None:
-        asked = [OffsetFetchRequestTopics(name=name, partition_indexes=list(partitions))
-                 for name, partitions in offsets.items()]
+    requested = request.topics
+    if requested is None:
+        requested = [OffsetFetchRequestTopics(name=name, partition_indexes=list(partitions))
+                     for name, partitions in offsets.items()]
     topics = []
-    for topic in asked:
+    for topic in requested:
         of_topic = offsets.get(topic.name, {})
         partitions = []
         for index in topic.partition_indexes:

@@ -47,11 +47,11 @@ _Part = TypeVar("_Part", bound=_HasIndex)
 
 def _parted(topics: TopicView, name: str, partitions: Iterable[_Part]) -> tuple[list[_Part], list[_Part]]:
     """Split partitions into those that exist and those that do not."""
-    there: list[_Part] = []
+    present: list[_Part] = []
     absent: list[_Part] = []
     for each in partitions:
-        (there if topics.has_partition(name, each.partition_index) else absent).append(each)
-    return there, absent
+        (present if topics.has_partition(name, each.partition_index) else absent).append(each)
+    return present, absent
 
 
 # -------------------------------------------------------------------- OffsetCommit
@@ -68,16 +68,16 @@ def split_commit(request: OffsetCommitRequest, api_version: int, topics: TopicVi
             name = topics.topic_name(topic.topic_id)
             missing = ErrorCode.UNKNOWN_TOPIC_ID
         if name is None or topics.topic_id(name) is None:
-            there: list[OffsetCommitRequestPartition] = []
+            present: list[OffsetCommitRequestPartition] = []
             absent, error = topic.partitions, missing
         else:
-            there, absent = _parted(topics, name, topic.partitions)
+            present, absent = _parted(topics, name, topic.partitions)
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if absent:
             refused.append(OffsetCommitResponseTopic(name=name or "", topic_id=topic.topic_id, partitions=[
                 OffsetCommitResponsePartition(partition_index=p.partition_index, error_code=error) for p in absent]))
-        if there:
-            known.append(OffsetCommitRequestTopic(name=name or "", topic_id=topic.topic_id, partitions=there))
+        if present:
+            known.append(OffsetCommitRequestTopic(name=name or "", topic_id=topic.topic_id, partitions=present))
     return request.replace(topics=known), refused
 
 
@@ -139,13 +139,13 @@ def split_delete(request: OffsetDeleteRequest, topics: TopicView) -> \
     known = []
     refused = []
     for topic in request.topics:
-        there, absent = _parted(topics, topic.name, topic.partitions)
+        present, absent = _parted(topics, topic.name, topic.partitions)
         if absent:
             refused.append(OffsetDeleteResponseTopic(name=topic.name, partitions=[
                 OffsetDeleteResponsePartition(partition_index=p.partition_index,
                                               error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for p in absent]))
-        if there:
-            known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=there))
+        if present:
+            known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=present))
     return request.replace(topics=known), refused
 
 

@@ -44,13 +44,13 @@ class Admin:
     def _count(self, name: str) -> None:
         self._cluster.counts[name] += 1
 
-    def _ask(self, request: Message) -> None:
+    def _submit_request(self, request: Message) -> None:
         """Send a request to any node that believes itself to be the controller."""
         nodes = [node for node in self._cluster.up()
                  if isinstance(node, BrokerNode) and not node.is_paused and node.is_controller]
         if nodes:
             node = nodes[self._random.randrange(len(nodes))]
-            node.hear(self._submit, node, request)
+            node.call(self._submit, node, request)
 
     def _submit(self, node: BrokerNode, request: Message) -> None:
         node.decides(request, LATEST_VERSION, self._answered)
@@ -78,7 +78,7 @@ class Admin:
         configs = [CreatableTopicConfig(name="min.insync.replicas", value=str(options.min_insync))]
         if options.unclean:
             configs.append(CreatableTopicConfig(name="unclean.leader.election.enable", value="true"))
-        self._ask(CreateTopicsRequest(topics=[CreatableTopic(
+        self._submit_request(CreateTopicsRequest(topics=[CreatableTopic(
             name=name, num_partitions=options.partitions, replication_factor=min(options.replication, options.brokers),
             assignments=[], configs=configs)], timeout_ms=1000))
 
@@ -88,7 +88,7 @@ class Admin:
         name = names[self._random.randrange(len(names))]
         if name in self._image.topic_ids:
             self._count("topic deleted")
-            self._ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000))
+            self._submit_request(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000))
             self._cluster.loop.after(self._random.randrange(2 * RETRY_MS) * MILLISECOND, self.start)
         else:
             self.start()
@@ -123,7 +123,7 @@ class Admin:
         return self._random.sample(brokers, min(len(brokers), max(options.min_insync, wanted)))
 
     def _reassign(self, topic: str, index: int, replicas: list[int] | None) -> None:
-        self._ask(self._reassignment(topic, index, replicas))
+        self._submit_request(self._reassignment(topic, index, replicas))
 
     @staticmethod
     def _reassignment(topic: str, index: int, replicas: list[int] | None) -> AlterPartitionReassignmentsRequest:
@@ -138,7 +138,7 @@ class Admin:
         others = [each for each in partition.replicas if each != broker_id]
         node = self._cluster.leader()
         if isinstance(node, BrokerNode) and not node.is_paused and node.is_controller:
-            node.hear(self._lead, node, topic.name, index, [broker_id, *others])
+            node.call(self._lead, node, topic.name, index, [broker_id, *others])
 
     def _lead(self, node: BrokerNode, topic: str, index: int, replicas: list[int]) -> None:
         self._submit(node, self._reassignment(topic, index, replicas))
@@ -151,12 +151,12 @@ class Admin:
         if self._cluster.options.unclean and self._random.random() < 0.5:
             for topic, index, partition in self._image.partitions():
                 if partition.leader == NO_LEADER:
-                    self._truth.unclean_asked[topic.topic_id, index] = None
-            self._count("unclean election asked")
-            self._ask(ElectLeadersRequest(election_type=UNCLEAN, topic_partitions=None, timeout_ms=1000))
+                    self._truth.unclean_requested[topic.topic_id, index] = None
+            self._count("unclean election requested")
+            self._submit_request(ElectLeadersRequest(election_type=UNCLEAN, topic_partitions=None, timeout_ms=1000))
         else:
-            self._count("preferred election asked")
-            self._ask(ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None, timeout_ms=1000))
+            self._count("preferred election requested")
+            self._submit_request(ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None, timeout_ms=1000))
 
     def delete_records(self) -> None:
         """Delete records up to a random offset, at most to `safe_start` and the leader's high watermark."""
@@ -176,4 +176,4 @@ class Admin:
                     self._count("records deleted")
                     replica.log.delete_before(start + self._random.randrange(limit - start + 1))
                     self.deleted[key] = max(self.deleted.get(key, 0), replica.log.start_offset)
-                    node.hear(node.broker.news, replica)
+                    node.call(node.broker.news, replica)

@@ -85,9 +85,9 @@ class Broker:
         self._assignments = DirectoryAssignments(node.id, self._assign)
         self.table: dict[tuple[str, int], Partition] = {}
         self._by_key: dict[Key, Partition] = {}
-        self.keeper = IsrKeeper(node.id, self._ask, self._epoch_of)
+        self.keeper = IsrKeeper(node.id, self._alter_partition, self._epoch_of)
         self.roles: ReplicaRoles[Partition] = ReplicaRoles(node.id, self.keeper, self)
-        self.own = Channel(node, options.session_ms, self._hurry)
+        self.own = Channel(node, options.session_ms, self._heartbeat_now)
         self.local = LocalBroker(self, BrokerRegistrationRequest(
             broker_id=node.id, cluster_id=CLUSTER_ID, incarnation_id=incarnation_id,
             listeners=[Listener(name="PLAINTEXT", host=f"10.1.0.{node.id}", port=node.id, security_protocol=0)],
@@ -100,7 +100,7 @@ class Broker:
         self._fetchers: dict[int, Fetcher] = {}
         self._parked: list[_Parked] = []
         self._parked_count = 0
-        self._told: dict[tuple[int, Key], tuple[int, int]] = {}
+        self._reported: dict[tuple[int, Key], tuple[int, int]] = {}
         self._unacknowledged: list[_Unacknowledged] = []
         self._dirty: dict[Key, None] = {}
         self._is_flushing = False
@@ -144,7 +144,7 @@ class Broker:
     def later(self, delay_ms: int, function: Callable[..., None], *arguments: Any) -> None:
         self.node.later(delay_ms, function, *arguments)
 
-    def ask_peer(self, target_id: int, lane: str, body: object, answered: Answered) -> None:
+    def send_to_peer(self, target_id: int, lane: str, body: object, answered: Answered) -> None:
         self.node.connect(target_id, lane, body, answered)
 
     def count(self, name: str) -> None:
@@ -155,10 +155,10 @@ class Broker:
     def controller_changed(self) -> None:
         """React to a possible change of the active controller: contact the new one soon."""
         self.own.changed()
-        self._hurry()
+        self._heartbeat_now()
 
-    def _hurry(self) -> None:
-        self.local.hurry(self.now_ms)
+    def _heartbeat_now(self) -> None:
+        self.local.send_now(self.now_ms)
 
     def submit(self, request: Message, version: int, now_ms: int,  # noqa: ARG002 - the channel has a clock
                answer: Callable[[Message], None]) -> None:
@@ -197,7 +197,7 @@ class Broker:
         self.carry_out(replica_plan.plan_all(image, self.id))
         self.leaders.applied(image)
         self.node.machine.subscribe(self._changed)
-        self._look_for_lag()
+        self._check_lag()
         self.local.serve(self.now_ms)
 
     def stop(self) -> None:
@@ -224,7 +224,7 @@ class Broker:
         partition = self.table.get(name)
         if partition is None:
             if self.disk.is_offline(name) or (
-                    self.disk.home(name) is None and self.disk.may_lie_offline(registration.directory_of(self.id))):
+                    self.disk.home(name) is None and self.disk.may_be_offline(registration.directory_of(self.id))):
                 self.count("replica is offline")
                 return
             log = self.disk.open(step.topic, step.number, step.topic_id)
@@ -246,7 +246,7 @@ class Broker:
             self.later(GATHER_MS, self._assign_now)
 
     def _assign_now(self) -> None:
-        self._assignments.ask(self.epoch)
+        self._assignments.send_due(self.epoch)
 
     def _assign(self, request: AssignReplicasToDirsRequest) -> None:
         self.count("replicas assigned to directories")
@@ -304,7 +304,7 @@ class Broker:
         registration = self.image.brokers.get(broker_id)
         return registration.epoch if registration is not None and registration.active else None
 
-    def _ask(self, request: AlterPartitionRequest) -> None:
+    def _alter_partition(self, request: AlterPartitionRequest) -> None:
         self.count("in-sync replicas proposed")
         self.own.submit(request, ALTER_PARTITION_VERSION, self._answered)
 
@@ -312,9 +312,9 @@ class Broker:
         assert isinstance(response, AlterPartitionResponse)
         self.keeper.answered(response, self.now_ms)
 
-    def _look_for_lag(self) -> None:
+    def _check_lag(self) -> None:
         self.keeper.drop_lagging(self.node.options.lag_ms)
-        self.later(self.node.options.lag_ms // 2, self._look_for_lag)
+        self.later(self.node.options.lag_ms // 2, self._check_lag)
 
     # --- the disk -----------------------------------------------------------------------------------------------------
 
@@ -403,7 +403,7 @@ class Broker:
         parked = _Parked(self._parked_count, source_id, fetch, reply)
         parts = self._read(parked)
         if any(self._is_news(source_id, part) for part in parts):
-            self._tell(parked, parts)
+            self._reply(parked, parts)
         else:
             self._parked.append(parked)
             self.later(self.node.options.fetch_wait_ms, self._expire, parked)
@@ -418,15 +418,15 @@ class Broker:
 
     def _is_news(self, source_id: int, part: FetchedPart) -> bool:
         return (part.error != ErrorCode.NONE or bool(part.batches) or part.diverging is not None
-                or self._told.get((source_id, part.key)) != (part.high_watermark, part.log_start))
+                or self._reported.get((source_id, part.key)) != (part.high_watermark, part.log_start))
 
-    def _tell(self, parked: _Parked, parts: list[FetchedPart]) -> None:
+    def _reply(self, parked: _Parked, parts: list[FetchedPart]) -> None:
         for part in parts:
-            self._told[parked.source_id, part.key] = part.high_watermark, part.log_start
+            self._reported[parked.source_id, part.key] = part.high_watermark, part.log_start
         parked.reply(Fetched(tuple(parts)))
 
     def _answer(self, parked: _Parked) -> None:
-        self._tell(parked, self._read(parked))
+        self._reply(parked, self._read(parked))
 
     def _expire(self, parked: _Parked) -> None:
         if parked in self._parked:
@@ -455,7 +455,7 @@ class Broker:
         part = next(each for each in parked.fetch.parts if each.key == key)
         log, limit = partition.log, partition.visible_limit(parked.fetch.broker_id)
         return (part.leader_epoch != partition.leader_epoch or part.fetch_offset != limit
-                or self._told.get((parked.source_id, key)) != (log.high_watermark, log.start_offset))
+                or self._reported.get((parked.source_id, key)) != (log.high_watermark, log.start_offset))
 
     def _acknowledge(self, dirty: dict[Key, None]) -> None:
         waiting, self._unacknowledged = self._unacknowledged, []

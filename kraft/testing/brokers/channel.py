@@ -20,7 +20,7 @@ PAUSE_MS: Final = 50
 Answer = Callable[[Message], None]
 
 
-class Asker(Protocol):
+class Requester(Protocol):
     """The node of the broker."""
 
     @property
@@ -46,7 +46,7 @@ class Channel:
     """A broker's channel to the controller. `on_lost` is called when the controller's end of an open connection
     breaks."""
 
-    def __init__(self, node: Asker, timeout_ms: int, on_lost: Callable[[], None]) -> None:
+    def __init__(self, node: Requester, timeout_ms: int, on_lost: Callable[[], None]) -> None:
         self._node = node
         self._timeout_ms = timeout_ms
         self._on_lost = on_lost
@@ -55,7 +55,7 @@ class Channel:
         self._is_busy = False
         self._is_deciding = False
         self._connection: Connection | None = None
-        self._asked_id = -1
+        self._target_id = -1
 
     def submit(self, request: Message, version: int, answer: Answer) -> None:
         """Send a request. `answer` gets the controller's response, or a refusal."""
@@ -66,12 +66,12 @@ class Channel:
 
     def changed(self) -> None:
         """React to a possible change of the controller: requests stop waiting for the old one."""
-        if self._connection is not None and self._asked_id != self._node.controller_id:
-            self._break_off()
+        if self._connection is not None and self._target_id != self._node.controller_id:
+            self._abort()
         if not self._is_busy:
             self._go()
 
-    def _break_off(self) -> None:
+    def _abort(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -88,13 +88,13 @@ class Channel:
                 continue
             self._is_busy = True
             self._try += 1
-            self._asked_id = self._node.controller_id
-            if self._asked_id < 0:
+            self._target_id = self._node.controller_id
+            if self._target_id < 0:
                 self._node.later(PAUSE_MS, self._answered, self._try, None)
                 return
             number = self._try
             self._connection = self._node.connect(
-                self._asked_id, "controller", ToController(waiting.request, waiting.version),
+                self._target_id, "controller", ToController(waiting.request, waiting.version),
                 partial(self._answered, number))
             if self._connection is not None:
                 self._connection.on_lost = self._on_lost
@@ -102,7 +102,7 @@ class Channel:
 
     def _timed_out(self, number: int) -> None:
         if self._is_busy and number == self._try:
-            self._break_off()
+            self._abort()
 
     def _answered(self, number: int, response: object) -> None:
         if not self._is_busy or number != self._try or not self._queue:

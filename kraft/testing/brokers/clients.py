@@ -17,15 +17,15 @@ BACKOFF_MS: Final = 30
 class Around:
     """Environment of the clients.
 
-    `partition_of(key, random)` is a partition as some broker knows it. `find(key, random, told)` requests Metadata from
-    a broker, which answers now, later, or never. `is_lossy` and `is_gone` are the truth. `acknowledged`: the highest
-    offset of each partition that some producer knows to be committed.
+    `partition_of(key, random)` is a partition as some broker knows it. `find(key, random, answer_with)` requests
+    Metadata from a broker, which answers now, later, or never. `is_lossy` and `is_deleted` are the truth.
+    `acknowledged`: the highest offset of each partition that some producer knows to be committed.
     """
 
     def __init__(self, loop: Loop, wire: Wire, options: Callable[[], Options], counts: dict[str, int],
                  partition_of: Callable[[Key, Random], PartitionRegistration | None],
                  find: Callable[[Key, Random, Callable[[PartitionRegistration | None], None]], None],
-                 is_lossy: Callable[[Key], bool], is_gone: Callable[[Key], bool]) -> None:
+                 is_lossy: Callable[[Key], bool], is_deleted: Callable[[Key], bool]) -> None:
         self.loop = loop
         self.wire = wire
         self._options = options
@@ -33,7 +33,7 @@ class Around:
         self.partition_of = partition_of
         self.find = find
         self.is_lossy = is_lossy
-        self.is_gone = is_gone
+        self.is_deleted = is_deleted
         self.acknowledged: dict[Key, int] = {}
 
     @property
@@ -54,8 +54,8 @@ class Client:
         self._around = around
         self._random = random
 
-    def hear(self, function: Callable[..., None], *arguments: object) -> None:
+    def call(self, function: Callable[..., None], *arguments: object) -> None:
         function(*arguments)
 
     def serve(self, body: object, source_id: int, reply: Reply) -> None:
-        raise AssertionError(f"{source_id} asks a client {body}, and {reply} waits")
+        raise AssertionError(f"{source_id} sends a client {body}, and {reply} waits")

@@ -29,7 +29,7 @@ class Consumer(Client):
     """A client that reads one partition.
 
     `reads.position` is the next offset to read; -1 until the log start is requested. `is_last`: it begins after
-    everything is healed, to see all remaining records. `is_steady`: it only reads on. `told_start`: the highest log
+    everything is healed, to see all remaining records. `is_steady`: it only reads on. `reported_start`: the highest log
     start that the leader reported to it when it had to move its position.
     """
 
@@ -37,11 +37,11 @@ class Consumer(Client):
         super().__init__(number, key, around, random)
         self.is_last = self.is_steady = is_last
         self.reads = Reads(f"consumer {number}")
-        self.told_start = 0
+        self.reported_start = 0
         self._leader_epoch = -1
         self._polls = 0
-        self._asked = 0
-        self._asks_leader = True
+        self._request_number = 0
+        self._reads_from_leader = True
         self._is_lost = False
         self._connection: Connection | None = None
 
@@ -49,7 +49,7 @@ class Consumer(Client):
         self._again(BACKOFF_MS)
 
     def _poll(self) -> None:
-        if self._around.is_gone(self.key):
+        if self._around.is_deleted(self.key):
             self.is_over = True
             return
         known = self._around.partition_of(self.key, self._random)
@@ -59,44 +59,45 @@ class Consumer(Client):
         self._leader_epoch = known.leader_epoch
         position = self.reads.position
         if self._is_lost or position < 0:
-            self._ask(known.leader, Bounds(self.key, known.leader_epoch))
+            self._request(known.leader, Bounds(self.key, known.leader_epoch))
         else:
             part = FetchPart(self.key, known.leader_epoch, position, -1)
-            target_id = known.leader if self._asks_leader else self._random.choice(known.isr)
-            self._ask(target_id, Fetch(CONSUMER, -1, (part,), only_new=False))
+            target_id = known.leader if self._reads_from_leader else self._random.choice(known.isr)
+            self._request(target_id, Fetch(CONSUMER, -1, (part,), only_new=False))
         if not self.is_steady and self._random.randrange(1000) < CHANGES_PER_MILLE:
             self._change()
 
-    def _ask(self, target_id: int, body: object) -> None:
-        self._asked += 1
-        self._connection = self._around.wire.ask(self, target_id, "consume", body, partial(self._answered, self._asked))
-        self._around.loop.after(TIMEOUT_MS * MILLISECOND, self._timed_out, self._asked)
+    def _request(self, target_id: int, body: object) -> None:
+        self._request_number += 1
+        self._connection = self._around.wire.request(
+                self, target_id, "consume", body, partial(self._answered, self._request_number))
+        self._around.loop.after(TIMEOUT_MS * MILLISECOND, self._timed_out, self._request_number)
 
     def _change(self) -> None:
         """Seek back, or continue as another consumer. The answer that is under way is discarded."""
-        self._asked += 1
+        self._request_number += 1
         if self.reads.position > 0 and self._random.random() < 0.5:
             self.reads.begin(max(0, self.reads.position - self._random.randrange(SEEK_MAX)))
         else:
             self.life += 1
-        self._asks_leader = self._random.randrange(1000) >= FOLLOWER_PER_MILLE
+        self._reads_from_leader = self._random.randrange(1000) >= FOLLOWER_PER_MILLE
         self._again(BACKOFF_MS)
 
     def _again(self, within_ms: int) -> None:
         self._around.loop.after(1 + self._random.randrange(2 * within_ms * MILLISECOND), self._poll)
 
-    def _timed_out(self, asked: int) -> None:
-        if asked == self._asked:
+    def _timed_out(self, request_number: int) -> None:
+        if request_number == self._request_number:
             if self._connection is not None:
                 self._connection.close()
-            self._answered(asked, None)
+            self._answered(request_number, None)
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
-    def _answered(self, asked: int, answer: object) -> None:
-        if asked != self._asked:
+    def _answered(self, request_number: int, answer: object) -> None:
+        if request_number != self._request_number:
             return
-        self._asked += 1
+        self._request_number += 1
         if isinstance(answer, Fetched):
             [answer] = answer.parts
         if not isinstance(answer, FetchedPart | BoundsAre):
@@ -113,8 +114,8 @@ class Consumer(Client):
         """Handle an error. A follower may be behind, so the leader is queried before the position is given up."""
         self._around.counts[f"poll answered: {error.name}"] += 1
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._is_lost = self._asks_leader
-        self._asks_leader = True
+            self._is_lost = self._reads_from_leader
+        self._reads_from_leader = True
         self._again(BACKOFF_MS)
 
     def _place(self, bounds: BoundsAre) -> None:
@@ -127,7 +128,7 @@ class Consumer(Client):
                                                                f"at {bounds.end}"))
         if not bounds.start <= position <= bounds.end:
             self.reads.begin(bounds.start)
-            self.told_start = max(self.told_start, bounds.start)
+            self.reported_start = max(self.reported_start, bounds.start)
 
     def _take(self, part: FetchedPart) -> None:
         """Handle the answer of one poll. A batch is sent whole, so records of the first one before the position are

@@ -23,7 +23,7 @@ class BrokerDisk:
         self._homes: dict[Name, UUID] = {}
         self._clean: dict[UUID, int] = {}
         self._failed: dict[UUID, dict[Name, ReplicaLog]] = {}
-        self._doubles: dict[Name, tuple[UUID, ReplicaLog]] = {}
+        self._duplicates: dict[Name, tuple[UUID, ReplicaLog]] = {}
 
     def _new_id(self) -> UUID:
         self._next_id += 1
@@ -45,7 +45,7 @@ class BrokerDisk:
         """Return whether the log's directory failed under this process, whatever the metadata says."""
         return self._homes.get(name) in self._failed
 
-    def may_lie_offline(self, directory: UUID) -> bool:
+    def may_be_offline(self, directory: UUID) -> bool:
         """Return whether a log may lie in a failed directory. `directory` is the replica's directory in the
         metadata."""
         return bool(self._failed) and directory != UNASSIGNED_DIRECTORY and directory not in self.online
@@ -73,8 +73,8 @@ class BrokerDisk:
     def settle(self, name: Name, topic_id: UUID, directory: UUID) -> None:
         """Keep one of two logs of a partition: the log of that topic in that directory. If the metadata does not name
         the directory, keep the log that was created while the other was offline."""
-        if name in self._doubles:
-            home, log = self._doubles.pop(name)
+        if name in self._duplicates:
+            home, log = self._duplicates.pop(name)
             if self.is_of(log, topic_id) and (home == directory or not self.is_of(self.logs[name], topic_id)):
                 self.logs[name], self._homes[name] = log, home
 
@@ -116,7 +116,7 @@ class BrokerDisk:
             self._failed[directory][name].is_offline = True
         return names
 
-    def mend(self, random: Random, *, replace: bool) -> int:
+    def repair(self, random: Random, *, replace: bool) -> int:
         """Repair the failed directories while no process runs. They have what the disk had, or new ones replace them.
         Return the number of lost batches."""
         lost = 0
@@ -130,7 +130,7 @@ class BrokerDisk:
                 lost += log.lose_power(random)
                 log.reopen()
                 if name in self.logs:
-                    self._doubles[name] = directory, log
+                    self._duplicates[name] = directory, log
                 else:
                     self.logs[name], self._homes[name] = log, directory
         self._failed.clear()

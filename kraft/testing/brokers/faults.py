@@ -96,31 +96,31 @@ class BrokerFaults(Faults):
                 node.stop()
             elif node.is_up:
                 node.kill(power=False)
-            self._then(self._about_us(down_ms), mend)
+            self._then(self._about_us(down_ms), repair)
 
-        def mend() -> None:
+        def repair() -> None:
             if node.is_up and node.is_leaving:
-                self._then(self._about_us(down_ms), mend)
+                self._then(self._about_us(down_ms), repair)
                 return
-            self._mend(node, replaced=replaced)
+            self._repair(node, replaced=replaced)
             self._cluster.loop.after(self._about_us(down_ms), self._operator.start, node)
 
         self._then(self._about_us(4 * down_ms), stop)
 
-    def _mend(self, node: BrokerNode, *, replaced: bool) -> None:
+    def _repair(self, node: BrokerNode, *, replaced: bool) -> None:
         if len(node.broker_disk.online) == len(node.broker_disk.directories):
             return
         if node.is_up:
             node.kill(power=False)
-        self._count("log directory replaced" if replaced else "log directory mended")
-        lost = node.broker_disk.mend(self._random, replace=replaced)
+        self._count("log directory replaced" if replaced else "log directory repaired")
+        lost = node.broker_disk.repair(self._random, replace=replaced)
         self._cluster.counts["batches lost with a directory"] += lost
 
-    def mend_directories(self) -> None:
+    def repair_directories(self) -> None:
         """Repair all directories at the end. The processes are started again."""
         for node in self._cluster.nodes:
             assert isinstance(node, BrokerNode)
-            self._mend(node, replaced=False)
+            self._repair(node, replaced=False)
 
     # --- of several steps ---------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ class Follower(Protocol):
     @property
     def following(self) -> dict[Key, tuple[int, Partition]]: ...
 
-    def ask_peer(self, target_id: int, lane: str, body: object, answered: Answered) -> None: ...
+    def send_to_peer(self, target_id: int, lane: str, body: object, answered: Answered) -> None: ...
     def later(self, delay_ms: int, function: Callable[..., None], *arguments: Any) -> None: ...
     def count(self, name: str) -> None: ...
 
@@ -48,7 +48,7 @@ class Fetcher:
         self._leader_id = leader_id
         self.followed: dict[Key, Followed] = {}
         self._pauses: dict[Key, int] = {}
-        self._asked = 0
+        self._request_number = 0
         self._pause_ms = 0
         self._is_pausing = False
         self._is_working = False
@@ -59,32 +59,32 @@ class Fetcher:
         self.followed[key] = followed = Followed(partition)
         if self._is_working or self._is_pausing or self._unflushed:
             return
-        if self._asked:
+        if self._request_number:
             self._send({key: followed}, only_new=True)
         else:
-            self.ask()
+            self.send_next()
 
     def unfollow(self, key: Key) -> None:
         """Stop fetching for the partition. An answer that is under way is not appended."""
         self.followed.pop(key, None)
 
-    def ask(self) -> None:
-        if self.followed and not self._asked and not self._is_pausing and not self._unflushed:
+    def send_next(self) -> None:
+        if self.followed and not self._request_number and not self._is_pausing and not self._unflushed:
             self._send(dict(self.followed), only_new=False)
 
-    def _send(self, asked: dict[Key, Followed], *, only_new: bool) -> None:
-        self._asked += 1
-        parts = tuple(self.part_of(key, followed) for key, followed in asked.items())
-        self._broker.ask_peer(self._leader_id, "fetch", Fetch(self._broker.id, self._broker.epoch, parts, only_new),
-                              partial(self._answered, asked))
+    def _send(self, requested: dict[Key, Followed], *, only_new: bool) -> None:
+        self._request_number += 1
+        parts = tuple(self.part_of(key, followed) for key, followed in requested.items())
+        self._broker.send_to_peer(self._leader_id, "fetch", Fetch(self._broker.id, self._broker.epoch, parts, only_new),
+                                  partial(self._answered, requested))
 
     @staticmethod
     def part_of(key: Key, followed: Followed) -> FetchPart:
         partition = followed.partition
         return FetchPart(key, followed.leader_epoch, partition.log.end_offset, partition.last_epoch)
 
-    def _answered(self, asked: dict[Key, Followed], answer: object) -> None:
-        self._asked -= 1
+    def _answered(self, requested: dict[Key, Followed], answer: object) -> None:
+        self._request_number -= 1
         if answer is None:
             self._lost()
             return
@@ -94,7 +94,7 @@ class Fetcher:
         for part in answer.parts:
             followed = self.followed.get(part.key)
             # A partition that was removed, or added after the request left, cannot use this answer.
-            if followed is not None and followed is asked.get(part.key):
+            if followed is not None and followed is requested.get(part.key):
                 self.take_part(part, followed)
         self._is_working = False
         self.flushed()
@@ -104,7 +104,7 @@ class Fetcher:
         self._unflushed = [(partition, end_offset) for partition, end_offset in self._unflushed
                            if not partition.is_removed
                            and partition.log.durable_end < min(end_offset, partition.log.end_offset)]
-        self.ask()
+        self.send_next()
 
     def _lost(self) -> None:
         """Handle a broken connection: open it again after a growing pause."""
@@ -114,7 +114,7 @@ class Fetcher:
 
     def _paused(self) -> None:
         self._is_pausing = False
-        self.ask()
+        self.send_next()
 
     def take_part(self, part: FetchedPart, followed: Followed) -> None:
         partition = followed.partition
@@ -150,8 +150,8 @@ class Fetcher:
         if known is None or known[0] != self._leader_id or key in self.followed:
             return
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._broker.ask_peer(self._leader_id, "bounds", Bounds(key, known[1].leader_epoch),
-                                  partial(self._placed, key, known[1]))
+            self._broker.send_to_peer(self._leader_id, "bounds", Bounds(key, known[1].leader_epoch),
+                                      partial(self._placed, key, known[1]))
         else:
             self.follow(key, known[1])
 

@@ -26,7 +26,7 @@ OnLeader = Callable[[PartitionRegistration | None], None]
 """Callback that gets the partition as a client receives it; None: the broker does not know it."""
 
 
-class _Asked:
+class _Check:
     """One check of `broker`."""
 
     def __init__(self, node: "BrokerNode", broker: BrokerRegistration, checks: LeaderChecks) -> None:
@@ -47,10 +47,10 @@ class _Asked:
             self._node.probe(self._broker, self._probed)
 
     def _probed(self, found: Found) -> None:
-        if found is Found.THERE:
+        if found is Found.ACCEPTED:
             self._node.later(PAUSE_MS, self.begin)
         else:
-            self._end(Checked.REFUSED if found is Found.GONE else Checked.UNANSWERED)
+            self._end(Checked.REFUSED if found is Found.REFUSED else Checked.UNANSWERED)
 
     def _end(self, found: Checked) -> None:
         if not self._is_over:
@@ -65,19 +65,19 @@ class Leaders:
     def __init__(self, node: "BrokerNode") -> None:
         self._node = node
         self._limit_ms = node.options.grace_ms
-        self.checks = LeaderChecks(node.id, self._limit_ms, lambda: node.now_ms, self._ask)
+        self.checks = LeaderChecks(node.id, self._limit_ms, lambda: node.now_ms, self._start_check)
         self.checks.on_deadline = self._set
 
     def applied(self, image: MetadataImage) -> None:
         self.checks.applied(image)
 
-    def _ask(self, broker: BrokerRegistration) -> None:
-        _Asked(self._node, broker, self.checks).begin()
+    def _start_check(self, broker: BrokerRegistration) -> None:
+        _Check(self._node, broker, self.checks).begin()
 
     def _set(self, deadline_ms: int) -> None:
         self._node.later(max(0, deadline_ms - self._node.now_ms), self.checks.tick)
 
-    def find(self, key: Key, told: OnLeader) -> None:
+    def find(self, key: Key, report: OnLeader) -> None:
         """Answer a client's Metadata request for that partition.
 
         Check MetadataIsAnswered: the answer comes within the limit. Check NoLeaderHiddenWithoutProof: a leader is left
@@ -85,7 +85,7 @@ class Leaders:
         """
         registration = self._registration(key)
         if registration is None:
-            told(None)
+            report(None)
             return
         node, leader, began_us = self._node, registration.leader, self._node.wire.now_us
         was_dead = leader != NO_LEADER and not node.runs(leader)
@@ -103,7 +103,7 @@ class Leaders:
                 found = replace(found, leader=NO_LEADER)
             elif found is not None and found.leader == leader and was_dead and not node.runs(leader):
                 node.count("dead leader named")
-            told(found)
+            report(found)
 
         def judge() -> None:
             if not answers:

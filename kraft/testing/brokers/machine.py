@@ -58,7 +58,7 @@ class SimMachine(MetadataMachine):
         self._node = node
         super().__init__(node.settings, node.rules, node.new_id, lambda: node.now_ms, image)
 
-    def told(self, leadership: Leadership) -> None:
+    def leadership_changed(self, leadership: Leadership) -> None:
         self.led(leadership.epoch, leadership.epoch_start, leads=leadership.role is Role.LEADER)
 
     def read(self, offset: int, end_offset: int) -> Iterator[CommittedRecord]:

@@ -33,7 +33,7 @@ class MetadataTruth:
         self._rules = TableRules({})
         self._on_change = on_change
         self._leaders: dict[tuple[Key, int], int] = {}
-        self.unclean_asked: dict[Key, None] = {}
+        self.unclean_requested: dict[Key, None] = {}
         """Partitions for which an unclean election was requested."""
         self.elections = 0
         self.unclean_elections = 0
@@ -115,7 +115,7 @@ class MetadataTruth:
             return False
         configured = self._rules.topic_value(UNCLEAN_LEADER_ELECTION, self.image.topic_config(topic), {},
                                              self.image.config(CLUSTER_DEFAULT)).lower() == "true"
-        is_allowed = configured or key in self.unclean_asked
+        is_allowed = configured or key in self.unclean_requested
         # An eligible replica that may have lost records in this very change is removed from the ELR. If any replica may
         # lead, the last leader can be elected although an eligible replica is only fenced.
         if before.last_known_elr == (after.leader,) and not before.isr and not (before.elr and is_allowed):
@@ -160,7 +160,7 @@ class MetadataTruth:
             elif not all(replica in active for replica in isr) and (image.elr_enabled or len(isr) > 1):
                 wrong = "a broker that does not take part is in sync"
             elif not all(replica in partition.replicas for replica in (*isr, *elr)):
-                wrong = "who is no replica is in sync"
+                wrong = "an id that is no replica is in sync"
             elif any(replica in elr for replica in isr):
                 wrong = "a replica is in sync and eligible"
             elif elr and len(isr) >= self._min_isr(topic.name, partition):

@@ -156,14 +156,14 @@ class BrokerNode(Node):
             self.leave()
             return
         self.count("controlled shutdown")
-        self.hear(self.broker.stop)
+        self.call(self.broker.stop)
         self.later(LEAVE_MS, self.broker_left)
 
     def fail_directory(self, directory: UUID) -> None:
         """Fail a log directory. The broker notices it by a failed access."""
         names = self.broker_disk.fail(directory)
         if self.broker is not None:
-            self.hear(self.broker.lose_directory, directory, names)
+            self.call(self.broker.lose_directory, directory, names)
 
     def broker_left(self) -> None:
         """Close the logs with the mark of a clean stop. The controller has released the broker, or the broker has
@@ -172,14 +172,14 @@ class BrokerNode(Node):
         if broker is not None:
             self.broker_disk.close(broker.epoch if broker.is_open else broker.previous_epoch)
             self.later(0, self.leave)
-            self.later(2 * self.options.fetch_timeout_ms, self._gone)
+            self.later(2 * self.options.fetch_timeout_ms, self._removed)
 
-    def _gone(self) -> None:
+    def _removed(self) -> None:
         self.kill(power=False, why="left late")
 
     # --- events -------------------------------------------------------------------------------------------------------
 
-    def hear(self, function: Callable[..., None], *arguments: object) -> None:
+    def call(self, function: Callable[..., None], *arguments: object) -> None:
         self._happen(self.life, function, arguments)
 
     def later(self, delay_ms: int, function: Callable[..., None], *arguments: Any) -> None:
@@ -278,7 +278,7 @@ class BrokerNode(Node):
 
     def leadership(self, leadership: Leadership) -> None:
         super().leadership(leadership)
-        self.machine.told(leadership)
+        self.machine.leadership_changed(leadership)
         self._leader_changed()
 
     def _leader_changed(self) -> None:
@@ -320,10 +320,11 @@ class BrokerNode(Node):
         """Return whether a process of that broker runs, paused or not."""
         return self._broker_node(broker_id).broker is not None
 
-    def probe(self, broker: BrokerRegistration, told: Callable[[Found], None]) -> None:
+    def probe(self, broker: BrokerRegistration, report: Callable[[Found], None]) -> None:
         """Model of `runtime.broker_connections.probe`. A paused process accepts, because its operating system does
         that."""
-        self.wire.probe(self, broker.broker_id, int(PROBE_SECONDS * SECOND), lambda: self.runs(broker.broker_id), told)
+        self.wire.probe(
+            self, broker.broker_id, int(PROBE_SECONDS * SECOND), lambda: self.runs(broker.broker_id), report)
 
     def _probe(self, broker: BrokerRegistration) -> None:
         self.probe(broker, partial(self._probed, broker))
@@ -344,7 +345,7 @@ class BrokerNode(Node):
         if fencing.because.startswith(Doubt.CLOSED.value):
             self.count("live broker taken for dead")
         refused = self.wire.refused_since(self.id, fencing.broker_id, self.wire.now_us - REFUSED_US)
-        if fencing.because.startswith(Doubt.UNHEARD.value) and not refused:
+        if fencing.because.startswith(Doubt.NO_CONTACT.value) and not refused:
             raise ViolationError("NoFencingWithoutProof", f"{self} fences broker {fencing.broker_id}, which runs: "
                                                           f"{fencing.because}")
 
@@ -364,12 +365,12 @@ class BrokerNode(Node):
         return True
 
     def connect(self, target_id: int, lane: str, body: object, answered: Answered) -> Connection | None:
-        return self._around.wire.ask(self, target_id, lane, body, answered)
+        return self._around.wire.request(self, target_id, lane, body, answered)
 
     def serve(self, body: object, source_id: int, reply: Reply) -> None:
         if isinstance(body, ToController):
             if self._connections is not None and isinstance(body.request, BrokerHeartbeatRequest):
-                self._connections.heard(reply.connection, body.request)
+                self._connections.note_heartbeat(reply.connection, body.request)
             if not self.decides(body.request, body.version, reply):
                 reply(NotController())
         elif self.broker is not None:

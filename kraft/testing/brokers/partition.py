@@ -58,7 +58,7 @@ class Progress:
     fetch_ms: int = -1
     broker_epoch: int = -1
     in_sync: bool = False
-    told: bool = False
+    reported: bool = False
 
 
 class Partition:
@@ -98,33 +98,33 @@ class Partition:
 
     def become_leader(self, leader_epoch: int, *, node_id: int, replicas: tuple[int, ...],
                       isr: tuple[int, ...], maximal: tuple[int, ...]) -> None:
-        assert leader_epoch >= self.leader_epoch, f"{self}: told to lead in epoch {leader_epoch}"
-        anew = leader_epoch > self.leader_epoch or not self.is_leader
-        self._reset(replicas, maximal, anew=anew)
+        assert leader_epoch >= self.leader_epoch, f"{self}: to lead in epoch {leader_epoch}"
+        is_new_epoch = leader_epoch > self.leader_epoch or not self.is_leader
+        self._reset(replicas, maximal, is_new_epoch=is_new_epoch)
         self.in_sync_count = len(dict.fromkeys(isr))
-        if anew:
+        if is_new_epoch:
             self.log.begin_epoch(leader_epoch)
             self.epoch_start = self.log.end_offset
         self.leader_epoch, self.leader_id, self.is_leader = leader_epoch, node_id, True
-        if anew:
+        if is_new_epoch:
             self.home.judge.leads(self)
         self.advance()
         self.home.news(self)
 
     def become_follower(self, leader_epoch: int, leader_id: int) -> None:
-        assert leader_epoch >= self.leader_epoch, f"{self}: told to follow {leader_id} in epoch {leader_epoch}"
+        assert leader_epoch >= self.leader_epoch, f"{self}: to follow {leader_id} in epoch {leader_epoch}"
         self.leader_epoch, self.leader_id, self.is_leader = leader_epoch, leader_id, False
         self.home.news(self)
 
     def set_isr(self, isr: tuple[int, ...], maximal: tuple[int, ...] | None = None) -> None:
         assert self.is_leader
-        self._reset((self.leader_id, *self.progress), isr if maximal is None else maximal, anew=False)
+        self._reset((self.leader_id, *self.progress), isr if maximal is None else maximal, is_new_epoch=False)
         self.in_sync_count = len(dict.fromkeys(isr))
         self.advance()
         self.home.news(self)
 
-    def _reset(self, node_ids: tuple[int, ...], in_sync: tuple[int, ...], *, anew: bool) -> None:
-        known, self.progress = {} if anew else self.progress, {}
+    def _reset(self, node_ids: tuple[int, ...], in_sync: tuple[int, ...], *, is_new_epoch: bool) -> None:
+        known, self.progress = {} if is_new_epoch else self.progress, {}
         for node_id in node_ids:
             if node_id == self.home.id:
                 continue
@@ -134,7 +134,7 @@ class Partition:
             elif not replica.in_sync:
                 replica.in_sync = True
                 replica.caught_up_ms = max(replica.caught_up_ms, self.home.now_ms)
-            replica.told = False
+            replica.reported = False
             self.progress[node_id] = replica
 
     def watch_followers(self, on_caught_up: "Callable[[Partition, int], bool]") -> None:
@@ -284,12 +284,12 @@ class Partition:
             self.advance()
             if self.log.high_watermark > before:
                 self.home.news(self)
-        elif (self._on_caught_up is not None and not replica.told and fetch_offset >= before
+        elif (self._on_caught_up is not None and not replica.reported and fetch_offset >= before
               and fetch_offset >= self.epoch_start):
             # The callback may replace the replicas. They are unchanged only when it answers "not now".
-            replica.told = True
+            replica.reported = True
             if not self._on_caught_up(self, node_id):
-                self.progress[node_id].told = False
+                self.progress[node_id].reported = False
 
     @staticmethod
     def is_overtaken(replica: Progress, broker_epoch: int) -> bool:

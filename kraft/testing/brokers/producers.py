@@ -95,7 +95,7 @@ class Producer(Client):
         for operation in list(self._unacknowledged):
             if operation.value not in self._sent:
                 self._sent[operation.value] = None
-                self._connection = self._around.wire.ask(
+                self._connection = self._around.wire.request(
                     self, known.leader, f"produce {self.id}",
                     Produce(self.key, self.id, self._producer_epoch, operation.sequence, operation.value,
                             operation.count),
@@ -143,7 +143,7 @@ class Producer(Client):
             return
         self._generation += 1
         self._sent.clear()
-        if self._around.is_gone(self.key):
+        if self._around.is_deleted(self.key):
             self.is_over = True
             return
         self._is_backing_off = True

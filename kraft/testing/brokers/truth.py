@@ -80,13 +80,13 @@ class Truth(BrokerJudge):
 
     def __init__(self, disks: Mapping[int, BrokerDisk], registration_of: Callable[[Key], PartitionRegistration | None],
                  leader_in: Callable[[Key, int], int | None], is_exempt: Callable[[int], bool],
-                 tell: Callable[[str], None]) -> None:
+                 trace: Callable[[str], None]) -> None:
         self.partitions: dict[Key, PartitionTruth] = {}
         self._disks = disks
         self._registration_of = registration_of
         self._leader_in = leader_in
         self._is_exempt = is_exempt
-        self._tell = tell
+        self._trace = trace
         self.exposures = 0
 
     def of(self, key: Key, topic: str) -> PartitionTruth:
@@ -100,7 +100,7 @@ class Truth(BrokerJudge):
     def leads(self, partition: Partition) -> None:
         """Check ElectionSafety: an epoch has one leader, the one that the controller named. Check LeaderCompleteness:
         it has everything that was committed, unless an unclean election was allowed."""
-        self._tell(f"{partition} leads at {partition.log.end_offset}")
+        self._trace(f"{partition} leads at {partition.log.end_offset}")
         truth = self.of(partition.key, partition.topic)
         epoch, broker_id = partition.leader_epoch, partition.home.id
         if (truth.leaders.setdefault(epoch, broker_id) != broker_id
@@ -123,7 +123,7 @@ class Truth(BrokerJudge):
 
     def cut(self, partition: Partition) -> None:
         """Check NoCommittedRecordLost: a replica that may lead drops nothing that is committed."""
-        self._tell(f"{partition} is cut to {partition.log.end_offset}")
+        self._trace(f"{partition} is cut to {partition.log.end_offset}")
         registration = self._registration_of(partition.key)
         if registration is not None and partition.home.id in (*registration.isr, *registration.elr):
             self.candidate_has_everything(partition.key, partition.home.id)

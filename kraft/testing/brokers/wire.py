@@ -35,7 +35,7 @@ class Process(Protocol):
     @property
     def is_up(self) -> bool: ...
 
-    def hear(self, function: Callable[..., None], *arguments: object) -> None:
+    def call(self, function: Callable[..., None], *arguments: object) -> None:
         """Deliver an event to the process."""
 
     def serve(self, body: object, source_id: int, reply: "Reply") -> None:
@@ -70,12 +70,12 @@ class Connection:
         self._out: deque[tuple[int, object]] = deque()
         self._back: deque[tuple[int, object]] = deque()
         self._pending: dict[int, Answered] = {}
-        self._asked = 0
+        self._request_number = 0
 
-    def ask(self, body: object, answered: Answered) -> None:
-        self._asked += 1
-        self._pending[self._asked] = answered
-        self._out.append((self._asked, body))
+    def request(self, body: object, answered: Answered) -> None:
+        self._request_number += 1
+        self._pending[self._request_number] = answered
+        self._out.append((self._request_number, body))
         self._wire.later(self._deliver)
 
     def _deliver(self) -> None:
@@ -85,19 +85,19 @@ class Connection:
         if not self._out:
             return                     # the connection was reset
         number, body = self._out.popleft()
-        if not self._is_target_there():
+        if not self._is_target_up():
             self.lost()
         elif body is END:
-            self._tell_left()
+            self._report_left()
         else:
-            self.target.hear(self.target.serve, body, self.source.id, Reply(self, number))
+            self.target.call(self.target.serve, body, self.source.id, Reply(self, number))
 
-    def _is_target_there(self) -> bool:
+    def _is_target_up(self) -> bool:
         return self.target.is_up and self.target.life == self.target_life
 
-    def _tell_left(self) -> None:
+    def _report_left(self) -> None:
         if self.on_left is not None:
-            self.target.hear(self.on_left)
+            self.target.call(self.on_left)
 
     def _is_held(self, *, requests: bool) -> bool:
         return any(hold.requests is requests and self._wire.now_us < hold.until_us for hold in self.holds)
@@ -114,7 +114,7 @@ class Connection:
         if self.is_open and self.source.is_up and self.source.life == self.source_life:
             answered = self._pending.pop(number, None)
             if answered is not None:
-                self.source.hear(answered, body)
+                self.source.call(answered, body)
 
     def close(self) -> None:
         """Close the connection from the side that opened it: no answer is delivered any more. Messages already sent may
@@ -130,8 +130,8 @@ class Connection:
         arrive."""
         self._out.clear()
         self.lost()
-        if self._is_target_there():
-            self._tell_left()
+        if self._is_target_up():
+            self._report_left()
 
     def lost(self) -> None:
         """Break the connection: each pending request is answered with None."""
@@ -141,9 +141,9 @@ class Connection:
         pending, self._pending = list(self._pending.values()), {}
         if self.source.is_up and self.source.life == self.source_life:
             for answered in pending:
-                self.source.hear(answered, None)
+                self.source.call(answered, None)
             if self.on_lost is not None:
-                self.source.hear(self.on_lost)
+                self.source.call(self.on_lost)
 
 
 @dataclass(slots=True, eq=False)
@@ -171,7 +171,9 @@ class Wire:
         self._refusing: dict[tuple[int, int], int] = {}
         self._refused: dict[tuple[int, int], int] = {}
 
-    def ask(self, source: Process, target_id: int, lane: str, body: object, answered: Answered) -> Connection | None:
+    def request(
+        self, source: Process, target_id: int, lane: str, body: object, answered: Answered
+    ) -> Connection | None:
         """Send a request over the open connection of that lane, or over a new one. Return None when the target cannot
         be connected to."""
         target = self.processes[target_id]
@@ -182,7 +184,7 @@ class Wire:
                 return None
             known = self._connections[source.id, target_id, lane] = Connection(self, source, target)
             known.holds += self._holds.pop((source.id, target_id, lane), ())
-        known.ask(body, answered)
+        known.request(body, answered)
         return known
 
     @staticmethod
@@ -231,10 +233,10 @@ class Wire:
 
         def refused() -> None:
             if source.is_up and source.life == life:
-                source.hear(answered, None)
+                source.call(answered, None)
 
-        is_told = self._chance(self._network.options.refuse_per_mille)
-        self._loop.after(self._delay_us() if is_told else SECOND, refused)
+        is_noticed = self._chance(self._network.options.refuse_per_mille)
+        self._loop.after(self._delay_us() if is_noticed else SECOND, refused)
 
     def died(self, process: Process, *, power: bool) -> None:
         """React to the death of a process. Its operating system notifies the others, unless the power failed."""
@@ -252,32 +254,32 @@ class Wire:
     # --- probes -------------------------------------------------------------------------------------------------------
 
     def probe(self, source: Process, target_id: int, timeout_us: int, accepts: Callable[[], bool],
-              told: Callable[[Found], None]) -> None:
+              report: Callable[[Found], None]) -> None:
         """Connect and close again. `accepts`: whether a process listens when the probe arrives. Without a listener the
         operating system refuses, or sends no answer."""
         life, end_us = source.life, self.now_us + timeout_us
 
-        def tell(found: Found) -> None:
-            if found is Found.GONE:
+        def finish(found: Found) -> None:
+            if found is Found.REFUSED:
                 self._refused[source.id, target_id] = self.now_us
             if source.is_up and source.life == life:
-                source.hear(told, found)
+                source.call(report, found)
 
         def arrive() -> None:
             refuses = self._is_refusing(source.id, target_id) or not accepts()
-            found = Found.GONE if refuses else Found.THERE
-            is_told = found is Found.THERE or self._chance(self._network.options.refuse_per_mille)
+            found = Found.REFUSED if refuses else Found.ACCEPTED
+            is_noticed = found is Found.ACCEPTED or self._chance(self._network.options.refuse_per_mille)
             back_us = self.now_us + self._delay_us()
-            if is_told and back_us < end_us and not self.is_cut(source.id, target_id):
+            if is_noticed and back_us < end_us and not self.is_cut(source.id, target_id):
                 self._loop.at(back_us, come_back, found)
             else:
-                self._loop.at(end_us, tell, Found.SILENT)
+                self._loop.at(end_us, finish, Found.UNANSWERED)
 
         def come_back(found: Found) -> None:
             if self.is_cut(target_id, source.id):
-                self._loop.at(end_us, tell, Found.SILENT)
+                self._loop.at(end_us, finish, Found.UNANSWERED)
             else:
-                tell(found)
+                finish(found)
 
         self._loop.after(self._delay_us(), arrive)
 

@@ -84,7 +84,7 @@ class BrokerWorld(World):
         self.guard = Guard(self._nodes, lambda: self.metadata.image,
                            lambda: self.cluster.options)
         self.truth = Truth(self.disks, self.metadata.registration_of, self.metadata.leader_in, self.guard.is_exempt,
-                           self._tell)
+                           self._add_to_trace)
         self._seen = 0
         super().__init__(seed, options, trace, listen)
         self.producers: list[Producer] = []
@@ -140,15 +140,15 @@ class BrokerWorld(World):
                                                          f"committed is {self.ledger.end_offset}")
         if node.broker is not None:
             for partition in node.broker.table.values():
-                self._look_at(partition)
+                self._check_partition(partition)
 
-    def _look_closely(self) -> None:
-        super()._look_closely()
+    def _check_thoroughly(self) -> None:
+        super()._check_thoroughly()
         self.truth.somebody_has_everything(self.truth.partitions)
 
     # --- replicas -----------------------------------------------------------------------------------------------------
 
-    def _look_at(self, partition: Partition) -> None:
+    def _check_partition(self, partition: Partition) -> None:
         """Check HighWatermarkInLog and MonotonicHighWatermark. For a leader also check HighWatermarkIsMinimum (it waits
         for the maximal ISR only) and ReplicationQuorumSuperset (the leader counts every replica that the controller
         counts)."""
@@ -158,12 +158,12 @@ class BrokerWorld(World):
             raise ViolationError("HighWatermarkInLog", f"{partition}: {high_watermark}, the log has "
                                                        f"{log.start_offset} to {log.end_offset}")
         if partition.is_leader:
-            self._look_at_leader(partition)
+            self._check_leader(partition)
             if high_watermark < partition.shown and not self._is_lossy(partition.key):
                 raise ViolationError("MonotonicHighWatermark", f"{partition}: {high_watermark} after {partition.shown}")
             partition.shown = high_watermark
 
-    def _look_at_leader(self, partition: Partition) -> None:
+    def _check_leader(self, partition: Partition) -> None:
         if partition.has_minimum and partition.high_watermark < partition.minimum():
             raise ViolationError("HighWatermarkIsMinimum", f"{partition}: {partition.high_watermark}, all in sync have "
                                                            f"{partition.minimum()}")
@@ -175,7 +175,7 @@ class BrokerWorld(World):
                 raise ViolationError("ReplicationQuorumSuperset", f"{partition} waits for {maximal}: {registration}")
 
     def _partition_changed(self, key: Key, change: PartitionChange, is_unclean: bool) -> None:
-        self._tell(f"{change.topic.name}-{change.index}: {change.after}")
+        self._add_to_trace(f"{change.topic.name}-{change.index}: {change.after}")
         if change.before is None and change.after is not None:
             self._begin_producers(key)
             self._begin_consumer(key)
@@ -218,8 +218,8 @@ class BrokerWorld(World):
         start = max((each.start_offset for each in logs if each is not None), default=0)
         for consumer in self.consumers:
             if consumer.key == key:
-                told = min(consumer.told_start, self.admin.deleted.get(key, 0))
-                problems += judge_reads(name, [consumer.reads], log, max(start, told))
+                start_of_reads = min(consumer.reported_start, self.admin.deleted.get(key, 0))
+                problems += judge_reads(name, [consumer.reads], log, max(start, start_of_reads))
         if problems:
             raise ViolationError(problems[0].kind, problems[0].text)
 
@@ -229,12 +229,12 @@ class BrokerWorld(World):
                       if node.broker is not None and node.broker.is_open and not node.is_paused]
         return open_nodes[random.randrange(len(open_nodes))] if open_nodes else None
 
-    def _find(self, key: Key, random: Random, told: Callable[[PartitionRegistration | None], None]) -> None:
+    def _find(self, key: Key, random: Random, start_of_reads: Callable[[PartitionRegistration | None], None]) -> None:
         node = self._any_broker(random)
         if node is None or node.broker is None:
-            told(None)
+            start_of_reads(None)
         else:
-            node.hear(node.broker.leaders.find, key, told)
+            node.call(node.broker.leaders.find, key, start_of_reads)
 
     def _partition_of(self, key: Key, random: Random) -> PartitionRegistration | None:
         """Return the partition as a random running broker knows it. None: that broker does not know it, or no broker
@@ -272,7 +272,7 @@ class BrokerWorld(World):
         for consumer in self.consumers:
             consumer.is_steady = True
         assert isinstance(self.faults, BrokerFaults)
-        self.faults.mend_directories()
+        self.faults.repair_directories()
         super()._heal()
         self.admin.start()
         for topic, index, _ in self.metadata.image.partitions():
@@ -311,4 +311,4 @@ class BrokerWorld(World):
             node.stop()
             self._run_until(self.loop.now_us + QUIET_US)
             if node.life == life and node.broker is not None:
-                raise ViolationError("ControlledShutdownEnds", f"broker {node.id} was not let go")
+                raise ViolationError("ControlledShutdownEnds", f"broker {node.id} was not released")

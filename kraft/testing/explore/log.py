@@ -32,16 +32,16 @@ class ExploredLog(MemoryLog):
     def append(self, records: object, epoch: int, now_ms: int) -> int:
         end_offset = self.end.offset
         super().append(records, epoch, now_ms)
-        self._tell(end_offset)
+        self._set_start(end_offset)
         return self.end.offset
 
     def append_fetched(self, records: object, epoch: int) -> tuple[AppendedControl, ...]:
         end_offset = self.end.offset
         controls = super().append_fetched(records, epoch)
-        self._tell(end_offset)
+        self._set_start(end_offset)
         return controls
 
-    def _tell(self, start_offset: int) -> None:
+    def _set_start(self, start_offset: int) -> None:
         for batch in self.between(start_offset, self.end.offset):
             self.watch(batch)
 

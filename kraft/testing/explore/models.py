@@ -107,7 +107,7 @@ def voter(node_id: NodeId) -> Voter:
 
 
 MODELS: Final[dict[str, Model]] = {model.name: model for model in (
-    Model(name="elections", text="who leads, with pre-votes, and who had led; nothing is on the disks at the start",
+    Model(name="elections", text="leaders, with pre-votes, and previous leaders; nothing is on the disks at the start",
           epoch_max=2, budget=Budget(timeouts=3, crashes=1, losses=1, duplicates=1), depth_max=60,
           late=(VoteRequest, VoteResponse)),
     Model(name="replication", text="what is proposed, replicated, committed, lost unflushed, and cut",

@@ -160,10 +160,10 @@ class Space:
         """Return the state after node 1 has campaigned and, without faults, all nodes have committed its first record.
         The budget is unchanged."""
         state = self._happen(self.moves_of(state[0][0])[0], state[0][0], state, state[3])[0][1]
-        return self.go_on(state, lambda nodes: all(
+        return self.run_until(state, lambda nodes: all(
             each.hard_state.leader_id == 1 and each.applied > len(self.model.records) for each in nodes))
 
-    def go_on(self, state: State, is_reached: Callable[[list[FrozenNode]], bool]) -> State:
+    def run_until(self, state: State, is_reached: Callable[[list[FrozenNode]], bool]) -> State:
         """Return the first state with such nodes in a run without faults: every flush ends and every message arrives.
         They take turns, because a node that learns nothing new from an answer repeats its request at once."""
         turns: Counter[int] = Counter()

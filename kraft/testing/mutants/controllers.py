@@ -73,15 +73,15 @@ def zombie_controller_refuses_for_good(patches: Patches) -> None:
         return judged
 
     def go(original: Any) -> Any:
-        def ask(channel: Any) -> None:
-            node, before = channel._node, channel._asked_id
+        def submit_oldest(channel: Any) -> None:
+            node, before = channel._node, channel._target_id
             is_up = before >= 0 and node._around.wire.processes[before].is_up
             if is_up and node._around.wire.processes[before].machine.controller.active and not channel._is_busy:
                 node.zombie_id = before
             original(channel)
             node.zombie_id = -1
 
-        return ask
+        return submit_oldest
 
     from kraft.testing.brokers.node import BrokerNode
 
@@ -98,9 +98,9 @@ def zombie_controller_refuses_for_good(patches: Patches) -> None:
 def answer_of_another_leadership_counts(patches: Patches) -> None:
     """The answer to a proposal is applied to the current proposal, in whichever epoch."""
     def answered(keeper: Any, response: Any, now_ms: int) -> None:
-        asked = keeper._asked or {}
-        keeper._asked = {key: keeper._led[key] for key in asked if key in keeper._led}
-        for led in keeper._asked.values():
+        requested = keeper._requested or {}
+        keeper._requested = {key: keeper._led[key] for key in requested if key in keeper._led}
+        for led in keeper._requested.values():
             led.proposed = led.proposed or led.isr
         original(keeper, response, now_ms)
 
@@ -144,26 +144,26 @@ def reassignment_is_over_early(patches: Patches) -> None:
 
 
 # The bug needs the end of a leadership and the arrival of a request in one step of the loop.
-@CONTROLLERS.add(0, "the end of a leadership is told at once", turn_us=20_000, resign_every_ms=400,
+@CONTROLLERS.add(0, "the end of a leadership is reported at once", turn_us=20_000, resign_every_ms=400,
                  isolate_every_ms=400, fault_seconds=10)
-def leadership_ends_with_the_turn(patches: Patches) -> None:
+def leadership_ends_with_the_iteration(patches: Patches) -> None:
     """The end of the core's leadership is reported to the controller with everything else, at the end of the loop
     step."""
     patches.put(RaftDriver, "_stepped", lambda driver, **_how: driver._schedule())
 
 
 @CONTROLLERS.add(0, "fast fencing: no answer is no proof")
-def silent_broker_is_fenced_by_a_new_controller(patches: Patches) -> None:
+def unresponsive_broker_is_fenced_by_a_new_controller(patches: Patches) -> None:
     """A broker that has not contacted a new controller yet is fenced even when its address does not answer."""
     def probed(sessions: BrokerSessions, broker_id: int, found: Found, _now_ms: int) -> Doubt | None:
         session = sessions.by_id.get(broker_id)
-        return None if session is None or found is Found.THERE else session.doubt
+        return None if session is None or found is Found.ACCEPTED else session.doubt
 
     patches.put(BrokerSessions, "probed", probed)
 
 
 @CONTROLLERS.add(0, "checked leaders: no answer is no proof")
-def silent_leader_is_left_out(patches: Patches) -> None:
+def unresponsive_leader_is_left_out(patches: Patches) -> None:
     """Metadata leaves out a leader even when its process merely does not answer a check in time."""
     def around(original: Any) -> Any:
         def hidden(checks: LeaderChecks, held: Any) -> tuple[int, ...]:
@@ -211,13 +211,13 @@ def shutdown_offset_moves(patches: Patches) -> None:
 
 
 @CONTROLLERS.add(0, "KIP-966, last known leader")
-def who_led_last_is_forgotten(patches: Patches) -> None:
+def last_leader_is_forgotten(patches: Patches) -> None:
     """The last leader, which has every acknowledged record, is forgotten when no replica is in sync or eligible."""
     patches.put(Change, "note_last_leader", lambda _change, _record: None)
 
 
 @CONTROLLERS.add(0, "KIP-455", resize=True, move_every_ms=300)
-def reassignment_asked_again_is_over(patches: Patches) -> None:
+def repeated_reassignment_is_over(patches: Patches) -> None:
     """Replicas being added become ordinary replicas if the same target is requested again."""
     patches.put(reassignments, "to_be_added", lambda partition, targets: tuple(
         each for each in targets if each not in partition.replicas))

@@ -55,15 +55,15 @@ def leader_counts_unflushed(patches: Patches) -> None:
 @DURABILITY.add(0, "hard state, before messages")
 def vote_leaves_before_it_is_durable(patches: Patches) -> None:
     """Messages do not wait until the quorum-state that they depend on is durable."""
-    def carry_out(driver: RaftDriver, ready: Ready, *, is_turn: bool) -> None:
-        original(driver, replace(ready, hard_state=None), is_turn=is_turn)
-        original(driver, Ready(hard_state=ready.hard_state), is_turn=is_turn)
+    def carry_out(driver: RaftDriver, ready: Ready, *, is_iteration: bool) -> None:
+        original(driver, replace(ready, hard_state=None), is_iteration=is_iteration)
+        original(driver, Ready(hard_state=ready.hard_state), is_iteration=is_iteration)
 
     original: Any = vars(RaftDriver)["_carry_out"]
     patches.put(RaftDriver, "_carry_out", carry_out)
 
 
-@DURABILITY.add(0, "a flush is told by its end")
+@DURABILITY.add(0, "a flush is reported by its end")
 def flushes_are_reported_early(patches: Patches) -> None:
     """The driver reports the awaited flush as complete without a check how far it has got."""
     def settle(driver: Any, *, is_followed: bool = False) -> None:

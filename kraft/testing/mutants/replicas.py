@@ -36,7 +36,8 @@ def high_watermark_before_truncation(patches: Patches) -> None:
 def high_watermark_stays_after_isr_shrink(patches: Patches) -> None:
     """The high watermark does not move when the ISR shrinks, until the next fetch or append."""
     def set_isr(partition: Any, isr: tuple[int, ...], maximal: tuple[int, ...] | None = None) -> None:
-        partition._reset((partition.leader_id, *partition.progress), isr if maximal is None else maximal, anew=False)
+        partition._reset((partition.leader_id, *partition.progress), isr if maximal is None else maximal,
+                         is_new_epoch=False)
         partition.in_sync_count = len(dict.fromkeys(isr))
 
     patches.put(Partition, "set_isr", set_isr)
@@ -46,12 +47,12 @@ def high_watermark_stays_after_isr_shrink(patches: Patches) -> None:
 def truncated_by_a_fetcher_of_before(patches: Patches) -> None:
     """A fetcher handles an answer for a partition that another fetcher follows by now."""
     def around(original: Any) -> Any:
-        def answered(self: Any, asked: Any, answer: Any) -> None:
-            for key, followed in asked.items():
+        def answered(self: Any, requested: Any, answer: Any) -> None:
+            for key, followed in requested.items():
                 if not followed.partition.is_removed and not followed.partition.is_leader:
                     followed.leader_epoch = followed.partition.leader_epoch
                     self.followed[key] = followed
-            original(self, asked, answer)
+            original(self, requested, answer)
 
         return answered
 
@@ -143,7 +144,7 @@ def high_watermark_stays_after_full_truncation(patches: Patches) -> None:
               shutdown_every_ms=0, topic_every_ms=0, move_every_ms=0, elect_every_ms=0, resign_every_ms=0)
 def read_races_with_truncation(patches: Patches) -> None:
     """An answer has records that were read before a truncation, and the high watermark of after it."""
-    def tell(broker: Any, parked: Any, parts: Any) -> None:
+    def reply(broker: Any, parked: Any, parts: Any) -> None:
         def answer() -> None:
             late = []
             for part in parts:
@@ -154,8 +155,8 @@ def read_races_with_truncation(patches: Patches) -> None:
 
         broker.later(30, answer)
 
-    original: Any = vars(Broker)["_tell"]
-    patches.put(Broker, "_tell", tell)
+    original: Any = vars(Broker)["_reply"]
+    patches.put(Broker, "_reply", reply)
 
 
 @REPLICAS.add(40, "KIP-101")
@@ -222,11 +223,11 @@ def _keeps_the_log(original: Any) -> Any:
 def removed_partition_crashes_the_fetcher(patches: Patches) -> None:
     """A fetcher that gets an answer for a removed partition ends, and is never restarted."""
     def around(original: Any) -> Any:
-        def answered(self: Any, asked: Any, answer: Any) -> None:
-            if answer is not None and any(followed.partition.is_removed for followed in asked.values()):
+        def answered(self: Any, requested: Any, answer: Any) -> None:
+            if answer is not None and any(followed.partition.is_removed for followed in requested.values()):
                 self._is_pausing = True
             else:
-                original(self, asked, answer)
+                original(self, requested, answer)
 
         return answered
 
@@ -234,7 +235,7 @@ def removed_partition_crashes_the_fetcher(patches: Patches) -> None:
 
 
 @REPLICAS.add(44, "KAFKA-17190")
-def deleted_topic_is_asked_for_again_and_again(patches: Patches) -> None:
+def deleted_topic_is_fetched_repeatedly(patches: Patches) -> None:
     """A fetcher does not check before a retry whether the partition is still followed."""
     def around(original: Any) -> Any:
         def failed(self: Any, key: Any, error: int) -> None:
@@ -396,25 +397,25 @@ def stop_beside_a_failed_directory_is_clean(patches: Patches) -> None:
     patches.put(BrokerDisk, "clean_epoch", property(lambda disk: max(disk._clean.values(), default=NOT_CLEAN)))
 
 
-AWAY: Final[dict[str, int | bool]] = {
+OFFLINE: Final[dict[str, int | bool]] = {
     "brokers": 3, "replication": 2, "min_insync": 2, "elr": True, "unclean": False, "resize": False, "durability": 1,
     "directories": 2, "directory_every_ms": 500, "kill_every_ms": 600, "down_ms": 300, "fault_seconds": 10,
     "produce_every_ms": 40}
 """Options of runs in which processes start while a directory is offline. Its replicas would still be in sync."""
 
 
-@REPLICAS.add(0, "KIP-858, directories that are offline", **AWAY)
-def log_is_made_anew_beside_a_failed_directory(patches: Patches) -> None:
+@REPLICAS.add(0, "KIP-858, directories that are offline", **OFFLINE)
+def log_is_recreated_beside_a_failed_directory(patches: Patches) -> None:
     """A replica whose log may lie in an unreadable directory gets an empty log in another one."""
-    patches.put(BrokerDisk, "may_lie_offline", lambda _disk, _directory: False)
+    patches.put(BrokerDisk, "may_be_offline", lambda _disk, _directory: False)
 
 
-@REPLICAS.add(0, "KIP-858, a directory that comes back", move_every_ms=150, **AWAY)
-def log_of_a_directory_that_was_away_wins(patches: Patches) -> None:
+@REPLICAS.add(0, "KIP-858, a directory that comes back", move_every_ms=150, **OFFLINE)
+def log_of_a_directory_that_was_offline_wins(patches: Patches) -> None:
     """The log that was offline replaces the log that was created meanwhile, when a partition has both."""
     def settle(disk: BrokerDisk, name: Any, topic_id: Any, _directory: Any) -> None:
-        if name in disk._doubles:
-            home, log = disk._doubles.pop(name)
+        if name in disk._duplicates:
+            home, log = disk._duplicates.pop(name)
             if disk.is_of(log, topic_id):
                 disk.logs[name], disk._homes[name] = log, home
 

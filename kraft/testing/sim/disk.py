@@ -112,7 +112,7 @@ class Disk:
     def cut(self, position: int) -> None:
         self._pending.append(Cut(position))
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Clear all injected failures."""
         self.fail_write, self.fail_flush, self.fail_quorum_state = 0, False, False
 

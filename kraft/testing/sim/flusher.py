@@ -100,7 +100,7 @@ class Flusher:
         return has_left
 
     def notify_flushes_from(self, end_offset: int) -> bool:
-        self._tells_from = end_offset
+        self._notifies_from = end_offset
         return self._log.durable_offset < end_offset
 
     # --- DrivenLog

@@ -73,7 +73,7 @@ def check(history: History, ledger: Ledger) -> None:
         if operation.acknowledged_us >= 0:
             if place is None:
                 raise ViolationError("lost-write", f"{operation.value} was acknowledged at {operation.end_offset}, and "
-                                                   f"is not there")
+                                                   f"is missing")
             if place != operation.end_offset:
                 raise ViolationError("inconsistent-offsets",
                                      f"{operation.value} was acknowledged at {operation.end_offset} and is at {place}")

@@ -129,11 +129,12 @@ def check_quorum(node: NodeView, memory: Memory) -> None:
     if not isinstance(replica.role, Leader):
         return
     now_ms = replica.now_ms
-    heard = [now_ms if replica.config.key.is_same(key) else memory.contact_ms.get(key.node_id, memory.leader_since_ms)
-             for key in replica.voters.keys]
-    silent_ms = now_ms - majority_value(heard)
+    contacts = [now_ms if replica.config.key.is_same(key)
+                else memory.contact_ms.get(key.node_id, memory.leader_since_ms)
+                for key in replica.voters.keys]
+    silent_ms = now_ms - majority_value(contacts)
     if silent_ms > replica.config.check_quorum_timeout_ms + CHECK_QUORUM_SLACK_MS:
-        raise broken("CheckQuorum", f"{node} leads epoch {replica.epoch} and heard no majority for {silent_ms} ms")
+        raise broken("CheckQuorum", f"{node} leads epoch {replica.epoch} and had no majority for {silent_ms} ms")
 
 
 AFTER_EVERY_EVENT: Final[tuple[Callable[[NodeView, Memory], None], ...]] = (
@@ -242,10 +243,10 @@ def _voters_change_one_at_a_time(node: NodeView, record: Voters) -> None:
     replica = node.raft.replica
     assert isinstance(replica.role, Leader)
     before = replica.history.latest
-    gone = [key for key in before.voters.keys if key not in record.voters.keys]
+    removed = [key for key in before.voters.keys if key not in record.voters.keys]
     come = [key for key in record.voters.keys if key not in before.voters.keys]
     if (replica.high_watermark <= replica.role.epoch_start or before.offset >= replica.high_watermark
-            or len(gone) + len(come) > 1):
+            or len(removed) + len(come) > 1):
         raise broken("VotersChangeOneAtATime",
                      f"leader {node} of {replica.epoch}, first record {replica.role.epoch_start}, committed "
                      f"{replica.high_watermark}, writes {record.voters} over {before.voters} of {before.offset}")

@@ -15,12 +15,12 @@ class Loop:
         self.now_us = 0
         self.events = 0
         self._queue: list[tuple[int, int, Callback, tuple[Any, ...]]] = []
-        self._asked = 0
+        self._request_number = 0
 
     def at(self, time_us: int, callback: Callback, *arguments: Any) -> None:
         """Schedule a callback at `time_us`, or now when that has passed."""
-        self._asked += 1
-        heappush(self._queue, (max(time_us, self.now_us), self._asked, callback, arguments))
+        self._request_number += 1
+        heappush(self._queue, (max(time_us, self.now_us), self._request_number, callback, arguments))
 
     def after(self, delay_us: int, callback: Callback, *arguments: Any) -> None:
         self.at(self.now_us + delay_us, callback, *arguments)

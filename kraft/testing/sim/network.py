@@ -26,7 +26,7 @@ NOWHERE: Final = -1
 """Target of messages to an address that no node has. The next two are such addresses that refuse late, and that never
 answer."""
 SLOWLY: Final = -2
-SILENCE: Final = -3
+NO_ANSWER: Final = -3
 
 
 class Envelope(NamedTuple):
@@ -81,15 +81,15 @@ class Network:
         self._listeners[endpoint] = node_id
 
     def at(self, endpoint: Endpoint) -> int:
-        """Return the node that a connection to this address or name reaches, or one of NOWHERE, SLOWLY, SILENCE."""
+        """Return the node that a connection to this address or name reaches, or one of NOWHERE, SLOWLY, NO_ANSWER."""
         node_id = self.names.get(endpoint.host, self._listeners.get(endpoint))
         if node_id is not None:
             return node_id
         if endpoint not in self._left:
             odds = self._random.randrange(1000)
-            is_silent = odds < self.options.silent_address_per_mille
+            is_unresponsive = odds < self.options.silent_address_per_mille
             is_slow = odds < self.options.silent_address_per_mille + self.options.slow_address_per_mille
-            self._left[endpoint] = SILENCE if is_silent else SLOWLY if is_slow else NOWHERE
+            self._left[endpoint] = NO_ANSWER if is_unresponsive else SLOWLY if is_slow else NOWHERE
         return self._left[endpoint]
 
     # --- links -------------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ LEAVE_SECONDS: Final = 2.0
 LEARNS_LATE_ODDS: Final = 4
 """One flush out of this many is reported to the loop late."""
 
-TURN_STAYS_ODDS: Final = 4
+KEEPS_ITERATION_ODDS: Final = 4
 """Odds, one in this many, that an iteration of the loop lasts longer, where iterations take time."""
 
 
@@ -178,7 +178,7 @@ class Node:
         assert not self.is_up
         self._clear()
         self.life += 1
-        self.disk.mend()
+        self.disk.repair()
         around = self._around
         try:
             hard_state = self.disk.quorum_state.read()
@@ -354,7 +354,7 @@ class Node:
         if process is None or process.loop.is_idle:
             return False
         turn_us = self._around.options.turn_us
-        if turn_us and not self._random.randrange(TURN_STAYS_ODDS):
+        if turn_us and not self._random.randrange(KEEPS_ITERATION_ODDS):
             self._around.loop.after(self._random.randrange(turn_us), self.enter, self.life, process.loop.turn)
             return False
         process.loop.turn()
@@ -527,7 +527,7 @@ class Node:
 
     def installed(self, snapshot: OffsetAndEpoch) -> None:
         if self.reported is not None and self.reported.role is Role.LEADER:
-            raise ViolationError("LeaderNeverLoadSnapshot", f"leader {self} is told to load {snapshot}")
+            raise ViolationError("LeaderNeverLoadSnapshot", f"leader {self} is to load {snapshot}")
         self.count("snapshot installed")
         self._load(snapshot)
 

@@ -87,7 +87,7 @@ class SimSnapshots:
         self.abandon()
         stored, _ = self._contents.decode(data)
         if stored.id != expected:
-            raise CorruptRecordError(f"the snapshot is {stored.id}, asked for was {expected}")
+            raise CorruptRecordError(f"the snapshot is {stored.id}, requested was {expected}")
         self._disk.snapshots[stored.id] = stored
         self._log.replace(stored)
         self._forget_before(stored.id)

@@ -26,7 +26,7 @@ from kraft.testing.sim.options import DEFAULTS, MILLISECOND, SECOND, Options
 from kraft.testing.sim.violation import ViolationError
 
 STEP: Final = Struct("<QQ")
-LOOK_EVERY_US: Final = SECOND // 2
+CHECK_EVERY_US: Final = SECOND // 2
 CATCH_UP_US: Final = 100 * MILLISECOND
 CHUNK_US: Final = 3 * MILLISECOND // 2
 """Longest time to fetch a chunk of a snapshot when everything is healed."""
@@ -104,20 +104,20 @@ class World:
                 return
             update(STEP.pack(loop.now_us, number))
             if loop.events % invariants.EXPENSIVE_EVERY == 0:
-                self._look_closely()
+                self._check_thoroughly()
 
     def _heal(self) -> None:
         cluster = self.cluster
         self.faults.stop()
         self.operator.is_rolling = False
-        self._tell("everything is healed")
+        self._add_to_trace("everything is healed")
         cluster.options = cluster.options.where(**{name: DEFAULTS[name] for name in HEALED})
         cluster.network.heal_all()
         self.clients.is_on = False
         for node in cluster.nodes:
             if node.is_up and node.is_paused:
                 node.resume()
-            node.disk.mend()
+            node.disk.repair()
             node.at_next.clear()
             node.disk.quorum_state.is_newer = False
             if not node.is_up:
@@ -127,7 +127,7 @@ class World:
         """Liveness: check that everything that was begun ends within a bound of virtual time."""
         cluster, probe, looks = self.cluster, None, 0
         while True:
-            self._run_until(self.loop.now_us + LOOK_EVERY_US)
+            self._run_until(self.loop.now_us + CHECK_EVERY_US)
             for node in cluster.nodes:
                 self.operator.start(node)
             looks += 1
@@ -137,7 +137,7 @@ class World:
             if missing is None:
                 missing = self.also_missing()
             if missing is None:
-                self._look_closely()
+                self._check_thoroughly()
                 self.calm()
                 return
             if self.loop.now_us >= deadline_us:
@@ -171,7 +171,7 @@ class World:
         campaigns = self._campaign_count()
         self._run_until(self.loop.now_us + 3 * self.cluster.options.fetch_timeout_ms * MILLISECOND)
         if self._campaign_count() != campaigns:
-            raise ViolationError("NobodyCampaignsNeedlessly", f"{follower} moved, and somebody stood for election")
+            raise ViolationError("NobodyCampaignsNeedlessly", f"{follower} moved, and somebody campaigned")
 
     def _campaign_count(self) -> int:
         return sum(number for (_, _, role), number in self.transitions.items() if role == Role.PROSPECTIVE.value)
@@ -193,14 +193,14 @@ class World:
                 raise ViolationError("HighWatermarkIsTold",
                                      f"{node} has applied {node.applied} of {end}, {CATCH_UP_US} us later")
 
-    def _look_closely(self) -> None:
+    def _check_thoroughly(self) -> None:
         for node in self.cluster.up():
             for invariant in invariants.NOW_AND_THEN:
                 invariant(node, self.ledger)
         invariants.durability(self.ledger, self.cluster.held.values())
         self.counts["checks"] += 1 + len(invariants.NOW_AND_THEN) * len(self.cluster.nodes)
 
-    def _tell(self, text: str) -> None:
+    def _add_to_trace(self, text: str) -> None:
         self._digest.update(text.encode())
         if self._trace is not None:
             self._trace.write(f"{self.loop.now_us / SECOND:12.6f} {text}\n")
@@ -217,7 +217,7 @@ class World:
         self.cluster.held[node.key] = node.log
 
     def stopped(self, node: Node, why: str) -> None:
-        self._tell(f"{node} stops: {why}")
+        self._add_to_trace(f"{node} stops: {why}")
 
     def touched(self, node: Node) -> None:
         memory = self.memory(node)
@@ -247,7 +247,7 @@ class World:
         invariants.receives(node, question, envelope.message, source, self.memory(node))
 
     def traced(self, node: Node, event: Event) -> None:
-        self._tell(f"{node} {event}")
+        self._add_to_trace(f"{node} {event}")
         if self._listen is not None:
             self._listen(node.id, self.loop.now_us / MILLISECOND, event)
         what = event.what

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-TURN_MS: Final = 60_000
+SLOT_MS: Final = 60_000
 """Time limit of a turn. A controller that has not written a snapshot by then gets no turn for as long again."""
-SILENT_MS: Final = 30_000
+UNRESPONSIVE_MS: Final = 30_000
 """Time without a heartbeat after which a controller is not waited for."""
 
 
@@ -32,19 +32,19 @@ class Limits(NamedTuple):
         return backlog.size_bytes >= self.size_bytes or 0 < self.interval_ms <= backlog.age_ms
 
 
-class _Heard(NamedTuple):
+class _Heartbeat(NamedTuple):
     end_offset: int
     at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _Slot:
     controller_id: int
     end_offset: int
     began_ms: int
 
 
-class SnapshotTurns:
+class SnapshotSchedule:
     """Turns of one active controller's standbys. `backlog(end offset, now)`: the log behind a snapshot that ends there.
     `strained`, in each call: losing one more controller would probably prevent commits."""
 
@@ -52,48 +52,49 @@ class SnapshotTurns:
         self._usual = usual
         self._strained = strained
         self._backlog = backlog
-        self._heard: dict[int, _Heard] = {}
-        self._turn: _Turn | None = None
-        self._missed: dict[int, _Turn] = {}
+        self._heartbeats: dict[int, _Heartbeat] = {}
+        self._slot: _Slot | None = None
+        self._missed: dict[int, _Slot] = {}
         """Last turn of each controller that did not write in it."""
 
     def heartbeat(self, controller_id: int, end_offset: int, now_ms: int, *, strained: bool) -> bool:
         """Note where the last snapshot of a standby ends. Return whether it is to write one now; this repeats until it
         has."""
-        self._heard[controller_id] = _Heard(end_offset, now_ms)
-        turn = self._running(now_ms)
-        if turn is not None:
-            return turn.controller_id == controller_id
+        self._heartbeats[controller_id] = _Heartbeat(end_offset, now_ms)
+        slot = self._running(now_ms)
+        if slot is not None:
+            return slot.controller_id == controller_id
         if self._has_missed(controller_id, now_ms) or not self._is_due(end_offset, now_ms, strained=strained):
             return False
-        self._turn = _Turn(controller_id, end_offset, now_ms)
+        self._slot = _Slot(controller_id, end_offset, now_ms)
         return True
 
     def is_own(self, end_offset: int, now_ms: int, *, strained: bool) -> bool:
         """Return whether the active controller itself is to write one: when no standby remains that should."""
         if self._running(now_ms) is not None or not self._is_due(end_offset, now_ms, strained=strained):
             return False
-        return not any(self._is_due(heard.end_offset, now_ms, strained=strained)
-                       for controller_id, heard in self._heard.items()
-                       if now_ms - heard.at_ms <= SILENT_MS and not self._has_missed(controller_id, now_ms))
+        return not any(self._is_due(heartbeat.end_offset, now_ms, strained=strained)
+                       for controller_id, heartbeat in self._heartbeats.items()
+                       if now_ms - heartbeat.at_ms <= UNRESPONSIVE_MS and not self._has_missed(controller_id,
+                                                                                                  now_ms))
 
     def _has_missed(self, controller_id: int, now_ms: int) -> bool:
-        turn = self._missed.get(controller_id)
-        return (turn is not None and self._heard[controller_id].end_offset <= turn.end_offset
-                and now_ms - turn.began_ms < 2 * TURN_MS)
+        slot = self._missed.get(controller_id)
+        return (slot is not None and self._heartbeats[controller_id].end_offset <= slot.end_offset
+                and now_ms - slot.began_ms < 2 * SLOT_MS)
 
     def _is_due(self, end_offset: int, now_ms: int, *, strained: bool) -> bool:
         limits = self._strained if strained else self._usual
         return limits.are_reached(self._backlog(end_offset, now_ms))
 
-    def _running(self, now_ms: int) -> _Turn | None:
-        turn = self._turn
-        if turn is None:
+    def _running(self, now_ms: int) -> _Slot | None:
+        slot = self._slot
+        if slot is None:
             return None
-        has_written = self._heard[turn.controller_id].end_offset > turn.end_offset
-        if not has_written and now_ms - turn.began_ms < TURN_MS:
-            return turn
+        has_written = self._heartbeats[slot.controller_id].end_offset > slot.end_offset
+        if not has_written and now_ms - slot.began_ms < SLOT_MS:
+            return slot
         if not has_written:
-            self._missed[turn.controller_id] = turn
-        self._turn = None
+            self._missed[slot.controller_id] = slot
+        self._slot = None
         return None

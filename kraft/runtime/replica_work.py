@@ -28,7 +28,7 @@ BROUGHT_MAX: Final = 32
 """Replicas that one look-up creates at most: about ten milliseconds."""
 
 
-class ReplicaTurns:
+class ReplicaWork:
     """Queue of replicas to create. Loop thread only. `on_failure` is called with any fault but a log that cannot be
     opened (see `Replicas.carry_out`)."""
 
@@ -76,26 +76,26 @@ class ReplicaTurns:
         loop = asyncio.get_running_loop()
         if not more:
             self._late = loop.time() + LATE_SECONDS
-            self._table.expect(self.bring)
+            self._table.expect(self.apply)
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = loop.call_at(min(loop.time() + QUIET_SECONDS, self._late), self._turn)
+        self._timer = loop.call_at(min(loop.time() + QUIET_SECONDS, self._late), self._run_slice)
 
-    def bring(self, key: bytes | None, by_id: bool) -> None:
+    def apply(self, key: bytes | None, by_id: bool) -> None:
         """Create the due replicas of one topic, given by name or id; those of any topic for None.
 
-        One call creates `BROUGHT_MAX` of them at most. A client that meets a partition of a larger topic too early
+        One call creates `APPLIED_MAX` of them at most. A client that meets a partition of a larger topic too early
         receives NOT_LEADER_OR_FOLLOWER and tries again, as with Kafka.
         """
         if key is None:
-            left = BROUGHT_MAX
+            left = APPLIED_MAX
             while self._due and left > 0:
                 topic = next(iter(self._due))
                 count = min(left, len(self._due[topic]))
                 self._make(topic, count)
                 left -= count
         elif (topic := self._names.get(key, "") if by_id else key.decode()) in self._due and topic != self._making:
-            self._make(topic, BROUGHT_MAX)
+            self._make(topic, APPLIED_MAX)
 
     def close(self) -> None:
         """Create nothing more, even for metadata that still arrives; the next start does. May be called again."""
@@ -108,8 +108,8 @@ class ReplicaTurns:
         return (step.action is not Action.REMOVE and step.topic != OFFSETS_TOPIC
                 and self._table.get(step.topic, step.number) is None)
 
-    def _turn(self) -> None:
-        until = time.monotonic() + TURN_SECONDS
+    def _run_slice(self) -> None:
+        until = time.monotonic() + SLICE_SECONDS
         self._timer = None
         try:
             while self._due and time.monotonic() < until:
@@ -118,7 +118,7 @@ class ReplicaTurns:
             self._on_failure(error)
             return
         if self._due:
-            self._timer = asyncio.get_running_loop().call_soon(self._turn)
+            self._timer = asyncio.get_running_loop().call_soon(self._run_slice)
 
     def _make(self, topic: str, steps_max: int) -> None:
         steps = self._due[topic]

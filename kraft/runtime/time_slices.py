@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from typing import Final
 
 # Length of a slice; then the loop serves requests again.
-TURN_SECONDS: Final = 0.005
+SLICE_SECONDS: Final = 0.005
 
 
 def at_once(work: Generator[None]) -> None:
@@ -20,7 +20,7 @@ class Turn:
     """A slice of work, which yields to the loop when it has lasted long enough."""
 
     def __init__(self) -> None:
-        self.until = time.monotonic() + TURN_SECONDS
+        self.until = time.monotonic() + SLICE_SECONDS
 
     async def give_way(self) -> None:
         """Yield between two units of work, if the slice has ended."""

@@ -76,8 +76,8 @@ def settle(cold: ColdReader, is_done: Callable[[], object]) -> int:
     return cold.ranges_total - before + 1
 
 
-def need(asked: bool) -> None:
-    if not asked:
+def need(is_needed: bool) -> None:
+    if not is_needed:
         pytest.skip("the system keeps the data in memory")
 
 
@@ -126,7 +126,7 @@ def test_retention(tmp_path: Path) -> None:
         assert not cold.warm_retention(log, now_ms, deleted.clear, segments_max=0)
 
 
-def test_retention_without_a_time_looks_at_nothing(tmp_path: Path) -> None:
+def test_retention_without_a_time_reads_nothing(tmp_path: Path) -> None:
     with cold_log(tmp_path, retention_ms=-1) as (log, cold):
         assert not cold.warm_retention(log, START_MS, lambda: None, segments_max=5)
 
@@ -148,14 +148,14 @@ def test_a_read_behind_what_compaction_has_left_of_a_segment(tmp_path: Path) -> 
         assert found == [last + 2]
 
 
-def test_a_log_that_is_closed_meanwhile_is_not_looked_at(tmp_path: Path) -> None:
+def test_a_log_that_is_closed_meanwhile_is_not_read(tmp_path: Path) -> None:
     with cold_log(tmp_path) as (log, cold):
-        told: list[bool] = []
-        need(cold.warm_time(log, START_MS + 35, lambda: told.append(log.closed)))
+        reported: list[bool] = []
+        need(cold.warm_time(log, START_MS + 35, lambda: reported.append(log.closed)))
         log.close()
-        assert settle(cold, lambda: told) == 1
-        assert told == [True]
-        assert not cold.warm_time(log, START_MS + 35, told.clear)
+        assert settle(cold, lambda: reported) == 1
+        assert reported == [True]
+        assert not cold.warm_time(log, START_MS + 35, reported.clear)
 
 
 def test_too_much_is_not_waited_for(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_too_much_is_not_waited_for(tmp_path: Path) -> None:
 # --- requests
 
 
-def test_list_offsets_answers_when_all_of_it_is_there(tmp_path: Path) -> None:
+def test_list_offsets_answers_when_all_pages_are_in_memory(tmp_path: Path) -> None:
     with cold_log(tmp_path) as (log, cold):
         partition = Partition(log, "t", bytes(16), 0)
         partition.become_leader(0, node_id=1)
@@ -177,14 +177,14 @@ def test_list_offsets_answers_when_all_of_it_is_there(tmp_path: Path) -> None:
         context = RequestContext(7, "", "", "", 0)
         answers: list[ListOffsetsResponse] = []
         times = (START_MS + 15, MAX_TIMESTAMP, START_MS + 5)
-        asked = [ListOffsetsTopic(name=f"t{number}", partitions=[ListOffsetsPartition(timestamp=timestamp)])
-                 for number, timestamp in enumerate(times)]
-        run_through(list_offsets(broker, ListOffsetsRequest(topics=asked), context, answers.append))
+        is_needed = [ListOffsetsTopic(name=f"t{number}", partitions=[ListOffsetsPartition(timestamp=timestamp)])
+                     for number, timestamp in enumerate(times)]
+        run_through(list_offsets(broker, ListOffsetsRequest(topics=is_needed), context, answers.append))
         need(not answers)
         assert cold.pending_count == len(times)
         settle(cold, lambda: answers)
         [answer] = answers
         assert [(each.error_code, each.offset) for topic in answer.topics for each in topic.partitions] == [
             (0, 15), (0, BATCHES - 1), (0, 5)]
-        run_through(list_offsets(broker, ListOffsetsRequest(topics=asked), context, answers.append))
+        run_through(list_offsets(broker, ListOffsetsRequest(topics=is_needed), context, answers.append))
         assert len(answers) == 2               # both are answered at once

@@ -59,11 +59,11 @@ def names(recorder: Recorder) -> list[str]:
     return [f"{topic}-{number}" for _, topic, number in recorder.steps]
 
 
-def test_what_is_asked_for_comes_first_and_the_rest_by_itself() -> None:
+def test_requested_topics_come_first_and_the_others_follow() -> None:
     async def run() -> None:
         recorder = Recorder()
-        turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
-        turns.take(lead("a", 0) + lead("b", 0, 1) + lead("c", 0) + lead("d", 0))
+        work = ReplicaWork(recorder, pytest.fail)  # type: ignore[arg-type]
+        work.take(lead("a", 0) + lead("b", 0, 1) + lead("c", 0) + lead("d", 0))
         assert not recorder.steps
         table = recorder.broker.table
         assert table.get("b", 7) is None
@@ -77,39 +77,39 @@ def test_what_is_asked_for_comes_first_and_the_rest_by_itself() -> None:
     asyncio.run(run())
 
 
-def test_a_look_up_creates_few_replicas_of_a_large_topic() -> None:
+def test_a_lookup_creates_few_replicas_of_a_large_topic() -> None:
     async def run() -> None:
         recorder = Recorder()
-        turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
-        turns.take(lead("a", *range(3 * BROUGHT_MAX)) + lead("b", *range(BROUGHT_MAX)))
+        work = ReplicaWork(recorder, pytest.fail)  # type: ignore[arg-type]
+        work.take(lead("a", *range(3 * APPLIED_MAX)) + lead("b", *range(APPLIED_MAX)))
         table = recorder.broker.table
         table.get("b", 0)
-        assert names(recorder) == [f"b-{number}" for number in range(BROUGHT_MAX)]
+        assert names(recorder) == [f"b-{number}" for number in range(APPLIED_MAX)]
         table.get("a", 0)
-        assert len(recorder.steps) == 2 * BROUGHT_MAX
+        assert len(recorder.steps) == 2 * APPLIED_MAX
         assert table.settle()
-        assert len(recorder.steps) == 3 * BROUGHT_MAX
+        assert len(recorder.steps) == 3 * APPLIED_MAX
         assert not table.settle()
-        assert len(recorder.steps) == 4 * BROUGHT_MAX
+        assert len(recorder.steps) == 4 * APPLIED_MAX
     asyncio.run(run())
 
 
-def test_topics_that_keep_coming_put_the_turns_off_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topics_that_keep_coming_delay_the_work_but_not_indefinitely(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         recorder = Recorder()
-        turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
-        monkeypatch.setattr(replica_turns, "QUIET_SECONDS", 3600)
-        monkeypatch.setattr(replica_turns, "LATE_SECONDS", 0)
-        turns.take(lead("a", 0))
-        turns.take(lead("b", 0))
+        work = ReplicaWork(recorder, pytest.fail)  # type: ignore[arg-type]
+        monkeypatch.setattr(replica_work, "QUIET_SECONDS", 3600)
+        monkeypatch.setattr(replica_work, "LATE_SECONDS", 0)
+        work.take(lead("a", 0))
+        work.take(lead("b", 0))
         await until(lambda: names(recorder) == ["a-0", "b-0"])
-        monkeypatch.setattr(replica_turns, "LATE_SECONDS", 3600)
-        turns.take(lead("c", 0))
-        monkeypatch.setattr(replica_turns, "QUIET_SECONDS", 0)
-        turns.take(remove("d"))        # nothing new: the steps stay as they are
+        monkeypatch.setattr(replica_work, "LATE_SECONDS", 3600)
+        work.take(lead("c", 0))
+        monkeypatch.setattr(replica_work, "QUIET_SECONDS", 0)
+        work.take(remove("d"))        # nothing new: the steps stay as they are
         await asyncio.sleep(0)
         assert names(recorder)[2:] == ["d-0"]
-        turns.take(lead("e", 0))
+        work.take(lead("e", 0))
         await until(lambda: names(recorder)[3:] == ["c-0", "e-0"])
     asyncio.run(run())
 
@@ -117,24 +117,24 @@ def test_topics_that_keep_coming_put_the_turns_off_but_not_for_ever(monkeypatch:
 def test_steps_of_a_topic_stay_in_their_order() -> None:
     async def run() -> None:
         recorder = Recorder()
-        turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
-        turns.take(lead("a", 0))
-        turns.take(remove("a"))
-        turns.take(remove("b"))        # none of its steps is pending
+        work = ReplicaWork(recorder, pytest.fail)  # type: ignore[arg-type]
+        work.take(lead("a", 0))
+        work.take(remove("a"))
+        work.take(remove("b"))        # none of its steps is pending
         assert recorder.steps == [(Action.REMOVE, "b", 0)]
         recorder.broker.table.settle()
         assert recorder.steps[1:] == [(Action.LEAD, "a", 0), (Action.REMOVE, "a", 0)]
-        turns.take(lead(OFFSETS_TOPIC, 0))
+        work.take(lead(OFFSETS_TOPIC, 0))
         assert recorder.steps[3:] == [(Action.LEAD, OFFSETS_TOPIC, 0)]
     asyncio.run(run())
 
 
-def test_a_turn_is_short() -> None:
+def test_a_slice_is_short() -> None:
     """Many replicas take many iterations of the loop, and others run in between."""
     async def run() -> None:
         recorder = Recorder()
-        turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
-        turns.take([step for number in range(20_000) for step in lead(f"t{number}", 0)])
+        work = ReplicaWork(recorder, pytest.fail)  # type: ignore[arg-type]
+        work.take([step for number in range(20_000) for step in lead(f"t{number}", 0)])
         seen = []
         while len(recorder.steps) < 20_000:
             await asyncio.sleep(0)
@@ -144,24 +144,24 @@ def test_a_turn_is_short() -> None:
     asyncio.run(run())
 
 
-def test_a_fault_is_told_and_an_end_is_one() -> None:
+def test_a_fault_is_reported_and_so_is_an_end() -> None:
     async def run() -> None:
-        recorder, told = Recorder(), list[BaseException]()
-        turns = ReplicaTurns(recorder, told.append)  # type: ignore[arg-type]
+        recorder, reported = Recorder(), list[BaseException]()
+        work = ReplicaWork(recorder, reported.append)  # type: ignore[arg-type]
         recorder.failure = OSError("no room")
-        turns.take(lead("a", 0) + lead("b", 0))
-        await until(lambda: told)
-        assert told == [recorder.failure]
+        work.take(lead("a", 0) + lead("b", 0))
+        await until(lambda: reported)
+        assert reported == [recorder.failure]
         recorder.failure = None
-        turns.close()
-        turns.take(lead("c", 0))
+        work.close()
+        work.take(lead("c", 0))
         recorder.broker.table.settle()
         recorder.broker.table.get("b", 0)
         assert not recorder.steps
     asyncio.run(run())
 
 
-def test_a_topic_can_be_used_as_soon_as_it_is_told_of(tmp_path: Any) -> None:
+def test_a_topic_can_be_used_once_it_is_announced(tmp_path: Any) -> None:
     settings = config(tmp_path / "data")
 
     def first(cluster: Any, node: Any) -> None:
@@ -204,8 +204,8 @@ def test_a_start_does_not_wait_for_its_logs(tmp_path: Any, monkeypatch: pytest.M
 
     with_node(settings, first)
     mark.unlink()                      # as after a crash
-    monkeypatch.setattr(replica_turns, "QUIET_SECONDS", 3600)
-    monkeypatch.setattr(replica_turns, "LATE_SECONDS", 3600)
+    monkeypatch.setattr(replica_work, "QUIET_SECONDS", 3600)
+    monkeypatch.setattr(replica_work, "LATE_SECONDS", 3600)
     with_node(settings, second)
     monkeypatch.setattr(log_manager, "SCAN_BYTES_SHORT", 0)
     with_node(settings, late)

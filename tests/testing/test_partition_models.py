@@ -79,23 +79,23 @@ class Follower:
         self.id = node_id
         self.following: dict[Any, Any] = {}
 
-    def ask_peer(self, *_question: object) -> None: ...
+    def send_to_peer(self, *_question: object) -> None: ...
     def later(self, *_what: object) -> None: ...
     def count(self, _name: str) -> None: ...
 
 
 class World:
-    """`twins` and `compiled` by node id; `told` are the followers that their leader reported as caught up."""
+    """`models` and `compiled` by node id; `reported` are the followers that their leader reported as caught up."""
 
     def __init__(self, directory: Path, min_insync_replicas: int) -> None:
         self.nodes = {}
-        self.twins: dict[int, Partition] = {}
+        self.models: dict[int, Partition] = {}
         self.compiled: dict[int, Compiled] = {}
-        self.twin_told: list[int] = []
-        self.told: list[int] = []
+        self.reported_by_model: list[int] = []
+        self.reported: list[int] = []
         self.waiting: list[tuple[Partition, int, int]] = []
         self.acknowledged: list[tuple[int, int]] = []
-        self.twin_acknowledged: list[tuple[int, int]] = []
+        self.acknowledged_by_model: list[tuple[int, int]] = []
         self.leader = 1
         self.epoch = 0
         self.value = 0
@@ -104,10 +104,10 @@ class World:
             node = self.nodes[node_id] = Node(directory / str(node_id))
             self.compiled[node_id] = node.partition(
                 leader=False, high_watermark="manual", min_insync_replicas=min_insync_replicas)
-            self.twins[node_id] = Partition(
+            self.models[node_id] = Partition(
                 cast(Any, Home(node_id)), "t", KEY, ReplicaLog(KEY[0]), min_insync_replicas)
-            self.compiled[node_id].watch_followers(lambda _one, follower: self.told.append(follower) is None)
-            self.twins[node_id].watch_followers(lambda _one, follower: self.twin_told.append(follower) is None)
+            self.compiled[node_id].watch_followers(lambda _one, follower: self.reported.append(follower) is None)
+            self.models[node_id].watch_followers(lambda _one, follower: self.reported_by_model.append(follower) is None)
         self.lead(1, 0, (0,), (0,))
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class World:
         self.leader = leader
         named = self._named(isr)
         maximal = tuple(dict.fromkeys((*named, *self._named(more))))
-        for side in (self.twins, self.compiled):
+        for side in (self.models, self.compiled):
             cast(Any, side)[leader].become_leader(
                 self.epoch, node_id=leader, replicas=REPLICAS, isr=named, maximal=maximal)
             side[self.follower].become_follower(self.epoch, leader)
@@ -138,7 +138,7 @@ class World:
     def set_isr(self, isr: tuple[int, ...], more: tuple[int, ...]) -> None:
         named = self._named(isr)
         maximal = tuple(dict.fromkeys((*named, *self._named(more))))
-        self.twins[self.leader].set_isr(named, maximal)
+        self.models[self.leader].set_isr(named, maximal)
         self.compiled[self.leader].set_isr(named, maximal)
 
     def append(self, count: int) -> None:
@@ -152,7 +152,7 @@ class World:
         self._append(1, producer, producer_epoch, sequence)
 
     def _append(self, count: int, producer: int, producer_epoch: int, sequence: int) -> None:
-        code, end = self.twins[self.leader].produce(
+        code, end = self.models[self.leader].produce(
             Produce(KEY, producer, producer_epoch, sequence, self.value, count))
         try:
             info = self.compiled[self.leader].append(
@@ -162,17 +162,17 @@ class World:
             return
         assert (0, info.last_offset + 1) == (code, end)
         epoch = self.epoch
-        self.waiting.append((self.twins[self.leader], end, epoch))
+        self.waiting.append((self.models[self.leader], end, epoch))
         self.compiled[self.leader].call_when_committed(
             end, lambda state: self.acknowledged.append((end, state)), timeout_ms=1 << 40)
 
     def replicate(self) -> None:
         """Let the follower fetch once."""
-        twin = self.twins[self.follower]
+        model = self.models[self.follower]
         fetcher = Fetcher(cast(Any, Follower(self.follower)), self.leader)
-        followed = fetcher.followed[KEY] = Followed(twin)
+        followed = fetcher.followed[KEY] = Followed(model)
         part = fetcher.part_of(KEY, followed)
-        answer = self.twins[self.leader].read(part, self.follower, BROKER_EPOCH)
+        answer = self.models[self.leader].read(part, self.follower, BROKER_EPOCH)
         fetcher.take_part(answer, followed)
 
         line = Line(self.nodes[self.leader], self.nodes[self.follower], max_wait_ms=0)
@@ -182,8 +182,9 @@ class World:
         compiled.follow(self.compiled[self.follower])
         line.connect()
         [topic] = line.next_request().topics
-        [asked] = topic.partitions
-        assert (asked.fetch_offset, asked.last_fetched_epoch, asked.current_leader_epoch) == (
+        [fetch_partition] = topic.partitions
+        assert (fetch_partition.fetch_offset, fetch_partition.last_fetched_epoch,
+                fetch_partition.current_leader_epoch) == (
             part.fetch_offset, part.last_epoch, part.leader_epoch)
         line.round()
         compiled.close()
@@ -192,54 +193,54 @@ class World:
 
     def fetch(self, from_end: int, last_epoch: int, epoch_from: int, broker_epoch: int) -> None:
         """Let a replica without a log in this test fetch, from any position and in any epoch."""
-        twin = self.twins[self.leader]
-        offset = max(0, twin.log.end_offset - from_end)
-        answer = twin.read(FetchPart(KEY, self.epoch + epoch_from, offset, last_epoch), OUTSIDER, broker_epoch)
-        [told] = fetched(self.nodes[self.leader].fetch(("t", FetchPartition(
+        model = self.models[self.leader]
+        offset = max(0, model.log.end_offset - from_end)
+        answer = model.read(FetchPart(KEY, self.epoch + epoch_from, offset, last_epoch), OUTSIDER, broker_epoch)
+        [reported] = fetched(self.nodes[self.leader].fetch(("t", FetchPartition(
             partition=0, current_leader_epoch=self.epoch + epoch_from, fetch_offset=offset,
             last_fetched_epoch=last_epoch, partition_max_bytes=1 << 20)), version=17,
             replica_state=ReplicaState(replica_id=OUTSIDER, replica_epoch=broker_epoch)))
-        self._compare_answers(answer, told)
+        self._compare_answers(answer, reported)
 
     def consume(self, at_leader: bool, from_end: int, epoch_from: int) -> None:
         """Let a consumer fetch, from any replica."""
         node_id = self.leader if at_leader else self.follower
-        twin = self.twins[node_id]
-        offset = max(0, twin.log.end_offset - from_end)
-        answer = twin.read(FetchPart(KEY, self.epoch + epoch_from, offset, -1), CONSUMER, -1)
-        [told] = fetched(self.nodes[node_id].fetch(("t", FetchPartition(
+        model = self.models[node_id]
+        offset = max(0, model.log.end_offset - from_end)
+        answer = model.read(FetchPart(KEY, self.epoch + epoch_from, offset, -1), CONSUMER, -1)
+        [reported] = fetched(self.nodes[node_id].fetch(("t", FetchPartition(
             partition=0, current_leader_epoch=self.epoch + epoch_from, fetch_offset=offset,
             partition_max_bytes=1 << 20)), version=17))
-        self._compare_answers(answer, told)
+        self._compare_answers(answer, reported)
 
-    def _compare_answers(self, answer: FetchedPart, told: Any) -> None:
-        assert told.error_code == answer.error
+    def _compare_answers(self, answer: FetchedPart, reported: Any) -> None:
+        assert reported.error_code == answer.error
         if not answer.error:
-            assert self._diverging(told) == answer.diverging
-            assert [seen.last_offset + 1 for seen in walk(told.records or b"")] == [
+            assert self._diverging(reported) == answer.diverging
+            assert [seen.last_offset + 1 for seen in walk(reported.records or b"")] == [
                 each.end_offset for each in answer.batches]
             if answer.diverging is None:
-                assert (told.high_watermark, told.log_start_offset) == (answer.high_watermark, answer.log_start)
+                assert (reported.high_watermark, reported.log_start_offset) == (answer.high_watermark, answer.log_start)
 
     @staticmethod
-    def _diverging(told: Any) -> tuple[int, int] | None:
-        epoch, end = told.diverging_epoch.epoch, told.diverging_epoch.end_offset
+    def _diverging(reported: Any) -> tuple[int, int] | None:
+        epoch, end = reported.diverging_epoch.epoch, reported.diverging_epoch.end_offset
         return None if epoch < 0 else (epoch, end)
 
     def delete(self, below: int) -> None:
         """Delete up to the end of a committed batch: the model has no half batches."""
-        twin = self.twins[self.leader]
-        ends = [twin.log.start_offset, *(each.end_offset for each in twin.log.batches
-                                         if each.end_offset <= twin.high_watermark)]
+        model = self.models[self.leader]
+        ends = [model.log.start_offset, *(each.end_offset for each in model.log.batches
+                                          if each.end_offset <= model.high_watermark)]
         offset = ends[below % len(ends)]
-        twin.log.delete_before(offset)
-        twin.home.news(twin)
+        model.log.delete_before(offset)
+        model.home.news(model)
         self.compiled[self.leader].delete_records(offset)
 
     def cut(self, epoch: int, end_offset: int) -> None:
         """Report to the follower where its log diverges from the leader's, which is not below its own log's start."""
-        end_offset += self.twins[self.follower].log.start_offset
-        self.twins[self.follower].cut_to_epoch(epoch, end_offset)
+        end_offset += self.models[self.follower].log.start_offset
+        self.models[self.follower].cut_to_epoch(epoch, end_offset)
         self.compiled[self.follower].cut_to_epoch(epoch, end_offset)
 
     # --- comparison --------------------------------------------------------------------------------------------------
@@ -249,32 +250,32 @@ class World:
         for node in self.nodes.values():
             node.purgatory.drain()
         waiting, self.waiting = self.waiting, []
-        for twin, end, epoch in waiting:
-            state = twin.commit_state(end, epoch) if cast(Home, twin.home).has_news else PENDING
+        for model, end, epoch in waiting:
+            state = model.commit_state(end, epoch) if cast(Home, model.home).has_news else PENDING
             if state == PENDING:
-                self.waiting.append((twin, end, epoch))
+                self.waiting.append((model, end, epoch))
             else:
-                self.twin_acknowledged.append((end, int(state)))
-        for twin in self.twins.values():
-            cast(Home, twin.home).has_news = False
+                self.acknowledged_by_model.append((end, int(state)))
+        for model in self.models.values():
+            cast(Home, model.home).has_news = False
 
     def compare(self) -> None:
         for node_id in IDS:
-            assert state_of_twin(self.twins[node_id]) == state_of(self.compiled[node_id]), f"node {node_id}"
-        assert self.twin_told == self.told
+            assert state_of_model(self.models[node_id]) == state_of(self.compiled[node_id]), f"node {node_id}"
+        assert self.reported_by_model == self.reported
         self.settle()
-        assert sorted(self.twin_acknowledged) == sorted(self.acknowledged)
+        assert sorted(self.acknowledged_by_model) == sorted(self.acknowledged)
 
 
-def state_of_twin(twin: Partition) -> dict[str, Any]:
-    log = twin.log
+def state_of_model(model: Partition) -> dict[str, Any]:
+    log = model.log
     return {
-        "role": (twin.leader_epoch, twin.leader_id, twin.is_leader, twin.epoch_start if twin.is_leader else None),
-        "log": (log.start_offset, log.end_offset), "high watermark": twin.high_watermark, "epochs": log.epochs,
+        "role": (model.leader_epoch, model.leader_id, model.is_leader, model.epoch_start if model.is_leader else None),
+        "log": (log.start_offset, log.end_offset), "high watermark": model.high_watermark, "epochs": log.epochs,
         "batches": [(each.base_offset, each.end_offset, each.epoch, each.producer) for each in log.batches],
         "ends": [log.end_offset_for(epoch) for epoch in range(-1, 12)],
-        "in sync": twin.in_sync_count if twin.is_leader else None,
-        "seen": [twin.broker_epoch_of(each) for each in REPLICAS] if twin.is_leader else None,
+        "in sync": model.in_sync_count if model.is_leader else None,
+        "seen": [model.broker_epoch_of(each) for each in REPLICAS] if model.is_leader else None,
         "producers": {number: (state.epoch, state.batches[-1][0]) for number, state in sorted(log.producers.items())
                       if number < OTHERS},
     }
@@ -302,7 +303,7 @@ def state_of(partition: Compiled) -> dict[str, Any]:
 @settings(max_examples=100, deadline=None, derandomize=True, database=None,
           suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(min_insync_replicas=st.integers(1, 3), steps=STEPS)
-def test_twins_and_compiled_partitions_are_alike(
+def test_models_and_compiled_partitions_are_alike(
         tmp_path_factory: pytest.TempPathFactory, min_insync_replicas: int, steps: list[tuple[Any, ...]]) -> None:
     world = World(tmp_path_factory.mktemp("twins"), min_insync_replicas)
     try:

@@ -1,6 +1,6 @@
 """Controllers write snapshots one after the other, the active one last (KIP-631, "Snapshot Implementation")."""
 
-from kraft.controller.snapshot_turns import SILENT_MS, TURN_MS, Backlog, Limits, SnapshotTurns
+from kraft.controller.snapshot_schedule import SLOT_MS, UNRESPONSIVE_MS, Backlog, Limits, SnapshotSchedule
 
 USUAL = Limits(100, 1_000)
 STRAINED = Limits(400, 4_000)
@@ -15,10 +15,10 @@ class Log:
         return Backlog(self.end - end_offset, 10 * (self.end - end_offset))
 
 
-def turns(end: int) -> SnapshotTurns:
+def schedule(end: int) -> SnapshotSchedule:
     log = Log()
     log.end = end
-    return SnapshotTurns(USUAL, STRAINED, log.behind)
+    return SnapshotSchedule(USUAL, STRAINED, log.behind)
 
 
 def test_limits() -> None:
@@ -29,52 +29,52 @@ def test_limits() -> None:
 
 
 def test_one_at_a_time() -> None:
-    both = turns(end=500)
+    both = schedule(end=500)
     assert both.heartbeat(2, 0, now_ms=0, strained=False)
     assert not both.heartbeat(3, 0, now_ms=1, strained=False), "another writes"
-    assert both.heartbeat(2, 0, now_ms=2, strained=False), "told again until it has written"
+    assert both.heartbeat(2, 0, now_ms=2, strained=False), "repeated until it has written"
     assert not both.heartbeat(2, 450, now_ms=3, strained=False)
     assert both.heartbeat(3, 0, now_ms=4, strained=False)
 
 
-def test_who_does_not_get_ready_makes_way() -> None:
-    both = turns(end=500)
+def test_a_controller_that_does_not_finish_loses_its_slot() -> None:
+    both = schedule(end=500)
     assert both.heartbeat(2, 0, now_ms=0, strained=False)
-    assert not both.heartbeat(3, 0, now_ms=TURN_MS - 1, strained=False)
-    assert both.heartbeat(3, 0, now_ms=TURN_MS, strained=False)
-    assert not both.heartbeat(2, 0, now_ms=TURN_MS + 1, strained=False)
+    assert not both.heartbeat(3, 0, now_ms=SLOT_MS - 1, strained=False)
+    assert both.heartbeat(3, 0, now_ms=SLOT_MS, strained=False)
+    assert not both.heartbeat(2, 0, now_ms=SLOT_MS + 1, strained=False)
 
 
 def test_nothing_to_do() -> None:
-    both = turns(end=500)
+    both = schedule(end=500)
     assert not both.heartbeat(2, 450, now_ms=0, strained=False)
     assert not both.is_own(450, now_ms=1, strained=False)
 
 
 def test_the_active_controller_comes_last() -> None:
-    both = turns(end=500)
-    assert both.is_own(0, now_ms=0, strained=False), "nobody else was heard of"
+    both = schedule(end=500)
+    assert both.is_own(0, now_ms=0, strained=False), "no other controller is known"
     assert both.heartbeat(2, 0, now_ms=1, strained=False)
     assert not both.is_own(0, now_ms=2, strained=False), "2 writes"
     assert not both.heartbeat(3, 100, now_ms=3, strained=False)
     assert not both.heartbeat(2, 460, now_ms=4, strained=False)
     assert not both.is_own(0, now_ms=5, strained=False), "3 should"
-    assert both.is_own(0, now_ms=3 + SILENT_MS + 1, strained=False), "3 is gone"
+    assert both.is_own(0, now_ms=3 + UNRESPONSIVE_MS + 1, strained=False), "3 is offline"
 
 
 def test_less_often_while_others_have_fallen_behind() -> None:
-    both = turns(end=300)
+    both = schedule(end=300)
     assert not both.heartbeat(2, 0, now_ms=0, strained=True)
     assert not both.is_own(0, now_ms=1, strained=True)
     assert both.heartbeat(2, 0, now_ms=2, strained=False)
 
 
-def test_who_cannot_write_does_not_keep_the_active_controller_from_it() -> None:
+def test_a_controller_that_cannot_write_does_not_block_the_active_one() -> None:
     """Its disk may be full. It gets its next chance after a while; meanwhile the active controller writes."""
-    one = turns(end=500)
+    one = schedule(end=500)
     assert one.heartbeat(2, 0, now_ms=0, strained=False)
-    assert not one.is_own(0, now_ms=TURN_MS - 1, strained=False)
-    assert not one.heartbeat(2, 0, now_ms=TURN_MS, strained=False)
-    assert one.is_own(0, now_ms=TURN_MS + 1, strained=False)
-    assert one.heartbeat(2, 0, now_ms=2 * TURN_MS, strained=False)
-    assert not one.is_own(0, now_ms=2 * TURN_MS + 1, strained=False)
+    assert not one.is_own(0, now_ms=SLOT_MS - 1, strained=False)
+    assert not one.heartbeat(2, 0, now_ms=SLOT_MS, strained=False)
+    assert one.is_own(0, now_ms=SLOT_MS + 1, strained=False)
+    assert one.heartbeat(2, 0, now_ms=2 * SLOT_MS, strained=False)
+    assert not one.is_own(0, now_ms=2 * SLOT_MS + 1, strained=False)
