@@ -240,8 +240,8 @@ class IsrKeeper:
         if self._requested is not None or not self._due:
             return
         own_epoch = self._epoch_of(self._node_id)
-        asked = dict(islice(self._due.items(), PROPOSALS_MAX))
-        for key in asked:
+        requested = dict(islice(self._due.items(), PROPOSALS_MAX))
+        for key in requested:
             del self._due[key]
         topics: dict[UUID, list[PartitionData]] = {}
         for (topic_id, index), led in requested.items():

@@ -121,7 +121,7 @@ class LeaderChecks:
         """Check a leader that closed the connection of its checks: answers that cannot wait for a check should not name
         it if it has ended. A check under way finds that by itself."""
         leader = self._leaders.get(broker_id)
-        if leader is None or not leader.is_asked:
+        if leader is None or not leader.is_being_checked:
             self.submit((broker_id,), lambda _ended: None)
 
     def checked(self, broker_id: int, broker_epoch: int, found: Checked) -> None:

@@ -231,7 +231,7 @@ class Connection:
         """Query the server's versions. A listener with TLS ends the connection when it receives a plain request, or
         misses the client's certificate. The alert that explains it may be lost."""
         try:
-            return self._ask_versions()
+            return self._request_versions()
         except ClosedError as error:
             if self._security.tls and not self._security.has_certificate:
                 raise AuthenticationError(f"{error}; does the listener require a client certificate "
@@ -250,7 +250,7 @@ class Connection:
         except KraftError:
             return []
 
-    def _ask_versions(self) -> dict[int, tuple[int, int]]:
+    def _request_versions(self) -> dict[int, tuple[int, int]]:
         """Query the server's versions in our newest version, then in the oldest if the server does not know that one.
         """
         request = ApiVersionsRequest(client_software_name="kraft", client_software_version=__version__)
@@ -261,7 +261,7 @@ class Connection:
                 continue
             answer = ApiVersionsResponse.decode(body, version)
             return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
-        raise ConnectionFailedError(f"{self.address}: does not tell its versions")
+        raise ConnectionFailedError(f"{self.address}: does not report its versions")
 
 
 def is_alert(error: OSError) -> bool:

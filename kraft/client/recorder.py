@@ -95,8 +95,8 @@ def _recording(connection: Connection, count: int) -> DescribeRecorderResponse:
 def _controllers(cluster: Cluster, connection: Connection) -> dict[Address, int]:
     """Return the controllers that a node knows, with their ids. Raises what `QuorumClient.describe` raises."""
     if CONTROLLER_KEY in connection.versions:
-        told = connection.send(DescribeClusterRequest(endpoint_type=CONTROLLERS), DescribeClusterResponse)
-        return {(each.host, each.port): each.broker_id for each in told.brokers}
+        described = connection.send(DescribeClusterRequest(endpoint_type=CONTROLLERS), DescribeClusterResponse)
+        return {(each.host, each.port): each.broker_id for each in described.brokers}
     voters = QuorumClient(cluster).describe().voters
     return {(host, int(port)): voter.node_id for voter in voters for address in voter.addresses[:1]
             for host, _, port in [address.partition("://")[2].rpartition(":")]}

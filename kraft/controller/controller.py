@@ -372,7 +372,7 @@ class Controller:
                 yield
             self._replayer.replay(record.message, first + number, epoch, now_ms)
         self._pending.append(_Pending(last + 1, self._replayer.take(), []))
-        self._tell_committed()         # its commit may have come before its last step
+        self._complete_committed()         # its commit may have come before its last step
 
     def _inspect(self, record: Record, now_ms: int) -> None:
         """Note what a decided record means for later elections. Report prominently a leader that may have lost records.
@@ -452,7 +452,7 @@ class Controller:
         if self._working:
             self._queued.append(partial(self.broker_probed, broker_id, broker_epoch, found, now_ms))
         elif self.active:
-            self._start(OWN_WORK, self._fence(brokers.fence_gone(
+            self._start(OWN_WORK, self._fence(brokers.fence_refused(
                 self._context(0, now_ms), broker_id, broker_epoch, found), now_ms))
             self._schedule()
 

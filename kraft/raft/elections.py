@@ -81,8 +81,8 @@ def _request_votes(replica: Replica, role: Prospective | Candidate) -> None:
         node_id = voter.key.node_id
         is_due = node_id in role.tally.unanswered or (
             isinstance(role, Prospective) and role.repeat_ms(node_id) <= replica.now_ms)
-        if is_due and replica.may_ask(node_id):
-            replica.ask(node_id, VoteRequest(
+        if is_due and replica.may_send(node_id):
+            replica.send(node_id, VoteRequest(
                 cluster_id=replica.cluster_id, candidate=replica.config.key, epoch=replica.epoch,
                 log_end=replica.log.end, voter=voter.key, pre_vote=isinstance(role, Prospective)))
 

@@ -429,7 +429,7 @@ def _deadline_ms(replica: Replica) -> int:
             return min((time_ms for time_ms in times if time_ms > replica.now_ms), default=NEVER_MS)
         case Unattached() as role:
             passes_ms = role.passes_ms if role.passes_ms > replica.now_ms else NEVER_MS
-            return min(role.election_ms, passes_ms) if replica.may_stand else passes_ms
+            return min(role.election_ms, passes_ms) if replica.may_campaign else passes_ms
         case Prospective() as role:
             return role.deadline_ms(replica.now_ms)
         case Candidate() | Resigned() as role:

@@ -49,7 +49,7 @@ EPOCH_EXPECTED_MAX = 1 << 30
 EPOCH_STEP_MAX = 1 << 10
 LOST_ELECTIONS_MAX = 16
 """Number of lost elections after which the back-off of a candidate grows no longer."""
-PROMPT = (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, DiscoverRequest, FetchRequest)
+ANSWERED_AT_ONCE = (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, DiscoverRequest, FetchRequest)
 """Requests that are answered at once, except for the time that a Fetch allows its leader to wait."""
 
 QR = TypeVar("QR", bound=QuorumResponse)
@@ -509,7 +509,7 @@ class Replica:
         before = sum(voter < config.node_id for voter in reachable)
         return self.now_ms + 1 + before * limit_ms + self.random_ms(limit_ms)
 
-    def heard_leader(self, role: Follower) -> None:
+    def note_leader_contact(self, role: Follower) -> None:
         """Restart the fetch time-out, because the leader has answered. An answer sent before the leader ended its epoch
         is not a sign that it leads."""
         if not self.leader_has_ended:

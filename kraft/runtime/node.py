@@ -68,7 +68,7 @@ from kraft.runtime.storage import (
     unusable,
     write_cluster_id,
 )
-from kraft.runtime.turns import WorkQueue
+from kraft.runtime.time_slices import WorkQueue
 from kraft_native.channel import RequestChannel
 from kraft_native.client_quotas import ClientQuotas
 from kraft_native.coldread import ColdReader
@@ -229,8 +229,8 @@ class Node:
                                                       self.fail)
         self._opened.push_async_callback(self.moves.stop)
         self.replicas = Replicas(self.broker, self.logs, self.groups, self.replication, directories, self.moves)
-        self.turns = ReplicaTurns(self.replicas, self.fail)
-        self._opened.callback(self.turns.close)
+        self.replica_work = ReplicaWork(self.replicas, self.fail)
+        self._opened.callback(self.replica_work.close)
         self._changes = WorkQueue(self.fail)
         self._opened.callback(self._changes.close)
         self.replicas.run_work = self._changes.add
@@ -275,12 +275,12 @@ class Node:
         yield
         slow: list[bool] = []
         for step in steps:
-            slow.append(self.logs.takes_long(step.topic, step.number))
+            slow.append(self.logs.is_slow_to_open(step.topic, step.number))
             yield
         for step in compress(steps, slow):
             self.replicas.carry_out((step,))
             yield
-        yield from self.turns.take_steps(
+        yield from self.replica_work.take_steps(
             [step for step, is_slow in zip(steps, slow, strict=True) if not is_slow])
         self.broker.leaders.applied(image)
         self.control.applied(MetadataDelta(image), image)
@@ -374,7 +374,7 @@ class Node:
         local = self.control.broker
         assert local is not None
         if local.state is not State.REPLACED and (successor := local.successor(image)) is not None:
-            self._give_way(local, successor)
+            self._make_way_for(local, successor)
         if local.state is not State.REPLACED:
             self._changes.add(self._apply(delta, image))
 
@@ -390,7 +390,7 @@ class Node:
             yield
         self._applied(image)
         steps = yield from plan_steps(changes, delta, self.config.node_id)
-        yield from self.turns.take_steps(steps)
+        yield from self.replica_work.take_steps(steps)
         if any(step.topic == OFFSETS_TOPIC for step in steps):
             self.groups.schedule()
         deleted = [(topic.name, index) for topic in delta.removed_topics() for index in sorted(topic.partitions)]
@@ -422,7 +422,7 @@ class Node:
         acknowledges nothing more."""
         local.give_up()
         self._changes.close()
-        self.turns.close()
+        self.replica_work.close()
         self.replicas.give_up_all()
         self.fail(ReplacedError(
             f"broker {successor.broker_id} is another process now: incarnation {successor.incarnation_id} has epoch "

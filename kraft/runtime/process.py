@@ -74,7 +74,7 @@ def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None],
 
 async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
     gc.disable()                       # `GarbageSchedule` collects
-    _tell_without_effect(config)
+    _warn_of_settings_without_effect(config)
     node = make_node(config)
     loop = asyncio.get_running_loop()
     for each in STOP_SIGNALS:

@@ -53,7 +53,7 @@ from kraft.runtime.recorder_file import RecorderFile
 from kraft.runtime.snapshot_files import remove_leftovers
 from kraft.runtime.start_mark import WAYS_OUT, check_metadata_log
 from kraft.runtime.storage import random_id
-from kraft.runtime.turns import WorkQueue
+from kraft.runtime.time_slices import WorkQueue
 from kraft_native import checkpoints
 from kraft_native.errors import CorruptFileError, CorruptLogError, OperationError
 from kraft_native.flusher import Flusher
@@ -213,7 +213,7 @@ class Quorum:
         self.log.close()
 
     def _worked(self) -> None:
-        self.driver.on_turn()
+        self.driver.on_iteration()
 
     def _work_failed(self, error: BaseException) -> None:
         """Stop as the driver does: nothing is sent after a state machine that failed half-way."""

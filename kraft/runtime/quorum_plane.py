@@ -102,7 +102,7 @@ class QuorumPlane:
         """Take part in the quorum."""
         self.metadata.on_change = self._changed
         self.metadata.on_deadline = self.schedule
-        self.quorum.driver.on_turn = self._advanced.set
+        self.quorum.driver.on_iteration = self._advanced.set
         self.quorum.start()
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Answer,  # noqa: ARG002 - own clock
@@ -239,7 +239,7 @@ class QuorumPlane:
         if (delta.brokers.touched or delta.topics.touched) and any(
                 each.in_controlled_shutdown and not each.fenced and each.broker_id != node_id
                 for each in image.brokers.values()):
-            asyncio.get_running_loop().call_soon(self._hurry)
+            asyncio.get_running_loop().call_soon(self._heartbeat_now)
 
     def _heartbeat_now(self) -> None:
         """Have this node's broker send a heartbeat: the controller may have changed, or the connection broke."""

@@ -21,10 +21,10 @@ from kraft.runtime.replicas import Replicas
 QUIET_SECONDS: Final = 0.005
 # Longest wait of the first slice altogether.
 LATE_SECONDS: Final = 0.25
-TURN_SECONDS: Final = 0.001
+SLICE_SECONDS: Final = 0.001
 QUEUED_STEP: Final = 128
 """Replicas that one step of `take_steps` queues."""
-BROUGHT_MAX: Final = 32
+APPLIED_MAX: Final = 32
 """Replicas that one look-up creates at most: about ten milliseconds."""
 
 

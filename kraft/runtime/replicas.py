@@ -23,7 +23,7 @@ from kraft.runtime.log_manager import LogManager
 from kraft.runtime.replica_moves import ReplicaMoves, failure_in
 from kraft.runtime.replication import Replication
 from kraft.runtime.retries import Retries
-from kraft.runtime.turns import TURN_SECONDS, at_once
+from kraft.runtime.time_slices import SLICE_SECONDS, at_once
 from kraft_native.errors import KraftError, StorageError
 from kraft_native.partition import Partition
 from kraft_native.replication_quota import ReplicationQuota

@@ -26,7 +26,7 @@ from kraft.runtime.alarm import Alarm
 from kraft.runtime.dialer import Backoff, Dialer
 from kraft.runtime.leader_queries import log_bounds
 from kraft.runtime.replica_recorder import ReplicaRecorder
-from kraft.runtime.turns import WorkQueue
+from kraft.runtime.time_slices import WorkQueue
 from kraft_native.errors import KraftError
 from kraft_native.partition import Partition
 from kraft_native.purgatory import now_ms as monotonic_ms
@@ -187,7 +187,7 @@ class Replication:
         self._closed = True
         self._alarm.cancel()
         self._checks.close()
-        for timer in (self._lag_timer, self._silence_timer, *self._retries.values()):
+        for timer in (self._lag_timer, self._unresponsive_timer, *self._retries.values()):
             if timer is not None:
                 timer.cancel()
         self._retries.clear()
@@ -371,10 +371,10 @@ class Replication:
 
     # --- timers
 
-    def _look_for_lag(self) -> None:
+    def _check_lag(self) -> None:
         if not self._checks:
             self._checks.add(self.keeper.drop_lagging_steps(self.broker.integer("replica.lag.time.max.ms")))
-        self._look_for_lag_later()
+        self._check_lag_later()
 
     def _check_lag_later(self) -> None:
         half = self.broker.integer("replica.lag.time.max.ms") / 2000

@@ -16,7 +16,7 @@ def at_once(work: Generator[None]) -> None:
         pass
 
 
-class Turn:
+class TimeSlice:
     """A slice of work, which yields to the loop when it has lasted long enough."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Turn:
         """Yield between two units of work, if the slice has ended."""
         if time.monotonic() >= self.until:
             await asyncio.sleep(0)
-            self.until = time.monotonic() + TURN_SECONDS
+            self.until = time.monotonic() + SLICE_SECONDS
 
 
 class WorkQueue:
@@ -81,7 +81,7 @@ class WorkQueue:
             self._on_failure(error)
 
     def _run(self) -> None:
-        until = time.thread_time() + TURN_SECONDS
+        until = time.thread_time() + SLICE_SECONDS
         self._running = True
         try:
             while self._works:

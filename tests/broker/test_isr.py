@@ -105,7 +105,7 @@ def test_one_request_at_a_time_and_then_all_that_waits() -> None:
     assert [part.partition_index for part in bench.requested[1].topics[0].partitions] == [1]
 
 
-@pytest.mark.parametrize("gone", ["fenced", "another process"])
+@pytest.mark.parametrize("change", ["fenced", "another process"])
 def test_a_broker_that_is_fenced_or_stopping_is_not_proposed(change: str) -> None:
     bench = Bench()
     if change == "fenced":
@@ -215,7 +215,7 @@ def test_the_metadata_may_contain_the_outcome_before_the_answer() -> None:
     bench.keeper.caught_up(KEY, 3)
     bench.keeper.lead(KEY, bench.led, registration((1, 2, 3), partition_epoch=6))
     bench.keeper.lead(KEY, bench.led, registration((1, 2), partition_epoch=7))
-    assert bench.told[1:] == [("isr decided", {"epoch": 3, "isr": [1, 2, 3]})], "the second was decided by others"
+    assert bench.recorded[1:] == [("isr decided", {"epoch": 3, "isr": [1, 2, 3]})], "the second was decided by others"
 
 
 def with_many(count: int) -> tuple[Bench, list[Led]]:
@@ -233,8 +233,8 @@ def test_a_request_has_a_bounded_number_of_proposals() -> None:
         each.lags = [2]
     bench.keeper.drop_lagging(500)
     sizes = []
-    while len(bench.asked) > len(sizes):
-        parts = bench.asked[-1].topics[0].partitions
+    while len(bench.requested) > len(sizes):
+        parts = bench.requested[-1].topics[0].partitions
         sizes.append(len(parts))
         bench.keeper.answered(AlterPartitionResponse(topics=[TopicData(topic_id=TOPIC, partitions=[PartitionData(
             partition_index=part.partition_index, isr=(1,), leader_epoch=3, partition_epoch=6) for part in parts])]), 0)

@@ -199,10 +199,10 @@ def test_a_leader_that_is_fenced_or_registered_again_refuses_no_longer(world: Wo
 
 def test_a_closed_connection_starts_a_check_unless_one_is_under_way(world: World) -> None:
     world.checks.connection_lost(2)
-    assert world.asked == [2]
+    assert world.requested == [2]
     world.checks.connection_lost(2)
     world.checked(2, Checked.REFUSED)
-    assert (world.asked, list(world.checks.refusing)) == ([2], [2])
+    assert (world.requested, list(world.checks.refusing)) == ([2], [2])
 
 
 def test_one_that_is_no_longer_registered_is_not_awaited(world: World) -> None:

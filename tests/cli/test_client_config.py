@@ -189,7 +189,7 @@ def test_every_command_says_the_cause(node: NodeProcess, certificates: Path, tmp
             began = time.monotonic()
             code = run([*name.split(), *given, "--client-config", file])
             seconds = time.monotonic() - began
-            told = capsys.readouterr()
-            if code != 1 or not is_plain(name, told.out + told.err, cause) or seconds > CAUSE_SECONDS * 4:
-                failures.append((name, code, seconds, told.out + told.err))
+            printed = capsys.readouterr()
+            if code != 1 or not is_plain(name, printed.out + printed.err, cause) or seconds > CAUSE_SECONDS * 4:
+                failures.append((name, code, seconds, printed.out + printed.err))
     assert failures == []

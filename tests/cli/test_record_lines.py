@@ -42,7 +42,7 @@ def test_a_header_name_of_any_bytes(name: bytes, value: bytes | None) -> None:
     assert name_bytes(headers[0][0]) == name
 
 
-@pytest.mark.parametrize(("line", "told"), [
+@pytest.mark.parametrize(("line", "printed"), [
     (b'{"value": "\\udcff"}', "value has half of a surrogate pair"),
     (b'{"headers": [["\\ud800", null]]}', "header name has half"), (b'{"headers": [[null, "a"]]}', "name is null"),
     (b'{"headers": [[5, "a"]]}', "header name is no text"),

@@ -96,7 +96,7 @@ def test_broker_without_a_controller_has_no_controller_listener() -> None:
     assert config.controller_listener_names == ("CONTROLLER",)
 
 
-@pytest.mark.parametrize(("assignments", "listen", "told"), [
+@pytest.mark.parametrize(("assignments", "listen", "printed"), [
     (["log.retension.ms=5"], None, "log.retension.ms; did you mean log.retention.ms?"),
     (["num.partitions=none"], None, "num.partitions: 'none' is not a whole number"),
     (["num.partitions"], None, "--set: 'num.partitions' is not key=value"),

@@ -47,9 +47,9 @@ def peer(answers: Sequence[bytes]) -> Iterator[int]:
         door.settimeout(10)
 
         def serve() -> None:
-            with door.accept()[0] as client, client.makefile("rb") as asked:
+            with door.accept()[0] as client, client.makefile("rb") as received:
                 for each in (versions(FETCH), *answers):
-                    asked.read(int.from_bytes(asked.read(4), "big"))
+                    received.read(int.from_bytes(received.read(4), "big"))
                     client.sendall(len(each).to_bytes(4, "big") + each)
                 received.read()
 

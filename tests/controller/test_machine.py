@@ -183,7 +183,7 @@ def test_a_snapshot_ends_the_replay() -> None:
     follower.batches += other.batches
     follower.committed(301)
     follower.step()
-    follower.begin_anew(other.image)
+    follower.restart_from(other.image)
     assert follower.received == [(301, 302)] and not follower.is_behind
     follower.finish()
     follower.batches.append(topic(3, 1))

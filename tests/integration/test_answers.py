@@ -124,7 +124,7 @@ def test_a_transaction_without_a_coordinator_is_refused(new_node: Callable[..., 
     assert reported.value.args[0].code() == confluent_kafka.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
-@pytest.mark.parametrize(("partition", "current", "epoch", "told"), [
+@pytest.mark.parametrize(("partition", "current", "epoch", "reported"), [
     (0, -1, 0, (NONE, 0, 3)),
     (0, 0, 0, (NONE, 0, 3)),
     (0, -1, 7, (NONE, -1, -1)),

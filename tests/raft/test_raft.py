@@ -374,7 +374,7 @@ def test_the_back_off_of_a_candidate_that_loses_grows_to_the_longest_and_ends_wi
     for _ in range(100):
         assert replica.lost_deadline_ms(tally) <= replica.config.election_backoff_max_ms
     replica.role = Follower(fetch_ms=2000, update_voter_ms=2000)
-    replica.heard_leader(replica.role)
+    replica.note_leader_contact(replica.role)
     assert replica.lost_deadline_ms(tally) == 101
 
 

@@ -16,8 +16,7 @@ from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from kraft.runtime import group_driver
-from kraft.runtime import until_true as time_slices
+from kraft.runtime import group_driver, time_slices
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
 from kraft_native.coldread import ColdReader
 from kraft_native.config import LogConfig

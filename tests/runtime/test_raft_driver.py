@@ -335,7 +335,7 @@ class Chained(Carrier):
         return self.chain.take(self, LIKE, high_watermark, builder.build(offset, leader_epoch=3))
 
 
-@pytest.mark.parametrize("told", ["in time", "before something else", "before the next has left"])
+@pytest.mark.parametrize("moment", ["in time", "before something else", "before the next has left"])
 def test_the_core_receives_several_answers_as_one(tmp_path: Path, moment: str) -> None:
     async def run() -> None:
         received = Received()

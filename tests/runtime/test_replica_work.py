@@ -16,9 +16,9 @@ from kraft.log_dir import CLEAN_SHUTDOWN
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from kraft.runtime import log_manager, replica_turns
+from kraft.runtime import log_manager, replica_work
 from kraft.runtime.node import Node
-from kraft.runtime.replica_turns import BROUGHT_MAX, QUEUED_STEP, ReplicaTurns
+from kraft.runtime.replica_work import APPLIED_MAX, QUEUED_STEP, ReplicaWork
 from kraft_native.purgatory import Purgatory
 from kraft_native.table import PartitionTable
 from tests.runtime.nodes import config, with_node
@@ -218,7 +218,7 @@ def test_a_start_does_not_wait_for_its_logs(tmp_path: Any, monkeypatch: pytest.M
 def test_a_pause_comes_after_each_replica_that_changes() -> None:
     async def run() -> None:
         recorder = Recorder()
-        turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
+        turns = ReplicaWork(recorder, pytest.fail)  # type: ignore[arg-type]
         seen = [len(recorder.steps) for _ in turns.take_steps(
             [step for number in range(5) for step in remove(f"{number}")] + lead("a", *range(3 * QUEUED_STEP)))]
         assert seen == [1, 2, 3, 4, 5, 5, 5, 5]
@@ -231,11 +231,11 @@ def test_a_pause_comes_after_each_replica_that_changes() -> None:
 def test_a_look_up_between_two_steps_finds_what_is_queued() -> None:
     async def run() -> None:
         recorder = Recorder()
-        turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
+        turns = ReplicaWork(recorder, pytest.fail)  # type: ignore[arg-type]
         work = turns.take_steps(lead("a", *range(QUEUED_STEP)) + remove("b"))
         next(work)
         recorder.broker.table.get("a", 0)
-        assert names(recorder) == [f"a-{number}" for number in range(BROUGHT_MAX)]
+        assert names(recorder) == [f"a-{number}" for number in range(APPLIED_MAX)]
         next(work)
         assert recorder.steps[-1] == (Action.REMOVE, "b", 0)
         turns.close()

@@ -166,7 +166,7 @@ def test_a_topic_that_is_made_late_through_the_client_library(topics: Topics, to
     where = {"kafka.bootstrap.servers": topics.address, "topic": topic, "delivery": "at-least-once"}
     with pytest.raises(RefusedError, match="UNKNOWN_TOPIC"):
         library_transaction.partition_counts(stream_writer({**where, "kafka.max.block.ms": "100"}).options)(topic)
-    made_late(monkeypatch, library_transaction, "told", lambda: topics.create(topic, 3))
+    made_late(monkeypatch, library_transaction, "library_error", lambda: topics.create(topic, 3))
     assert library_transaction.partition_counts(stream_writer(where).options)(topic) == 3
 
 

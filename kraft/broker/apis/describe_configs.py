@@ -84,7 +84,7 @@ def _result(broker: Broker, request: DescribeConfigsRequest,
         code, message = ErrorCode.NONE, None
     except _RefusedError as refused:
         found, code, message = [], refused.code, bounded(str(refused))
-    configs = [_told(each, request, resource) for each in found if not keys or each.setting.name in keys]
+    configs = [_config(each, request, resource) for each in found if not keys or each.setting.name in keys]
     return DescribeConfigsResult(
         error_code=code, error_message=message, resource_type=resource.resource_type,
         resource_name=resource.resource_name, configs=configs)

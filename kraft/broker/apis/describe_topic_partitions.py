@@ -32,9 +32,9 @@ def describe_topic_partitions(broker: Broker, request: DescribeTopicPartitionsRe
                               answer: Answer) -> Steps:
     """Answer with at most as many partitions as client and broker allow. The cursor names the start of the next page: a
     partition of a requested topic. A leader whose process has ended is not named (`kraft.broker.leader_checks`)."""
-    asked = yield from counted_steps(topic.name for topic in request.topics)
+    requested = yield from counted_steps(topic.name for topic in request.topics)
     if request.cursor is not None and (
-            request.cursor.partition_index < 0 or (asked and request.cursor.topic_name not in asked)):
+            request.cursor.partition_index < 0 or (requested and request.cursor.topic_name not in requested)):
         answer(DescribeTopicPartitionsResponse(topics=(yield from each_step(_invalid, request.topics))))
         return
     page = yield from _page(broker, request, requested)
@@ -53,9 +53,9 @@ def _invalid(topic: TopicRequest) -> DescribeTopicPartitionsResponseTopic:
 
 
 def _page(broker: Broker, request: DescribeTopicPartitionsRequest,
-          asked: Collection[str]) -> Generator[None, None, _Page]:
+          requested: Collection[str]) -> Generator[None, None, _Page]:
     room = min(max(request.response_partition_limit, 1), broker.integer("max.request.partition.size.limit"))
-    names = yield from sorted_steps(asked or broker.image.topic_ids)
+    names = yield from sorted_steps(requested or broker.image.topic_ids)
     first = 0
     if request.cursor is not None:
         names = names[bisect_left(names, request.cursor.topic_name):]

@@ -61,10 +61,10 @@ def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestCo
             if requested.timestamp >= 0 or requested.timestamp == MAX_TIMESTAMP:
                 partition = broker.partition(topic.name, requested.partition_index)
                 if partition is not None and partition.is_leader:
-                    waiting += _warm(broker.cold_reader, partition, asked.timestamp, go_on)
+                    waiting += _warm(broker.cold_reader, partition, requested.timestamp, resume)
             yield
         yield
-    go_on()
+    resume()
 
 
 def _warm(cold_reader: ColdReader, partition: Partition, timestamp: int, done: Callable[[], None]) -> bool:
@@ -86,12 +86,12 @@ def _respond(broker: Broker, request: ListOffsetsRequest, context: RequestContex
 
 
 def _partition(broker: Broker, topic: str, counts: dict[int, int], request: ListOffsetsRequest, context: RequestContext,
-               asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-    if counts[asked.partition_index] > 1:
-        return _refused(asked, ErrorCode.INVALID_REQUEST)
-    if asked.timestamp < 0 and context.version < FIRST_VERSION.get(asked.timestamp, 1 << 15):
-        return _refused(asked, ErrorCode.UNSUPPORTED_VERSION)
-    partition = broker.partition(topic, asked.partition_index)
+               requested: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    if counts[requested.partition_index] > 1:
+        return _refused(requested, ErrorCode.INVALID_REQUEST)
+    if requested.timestamp < 0 and context.version < FIRST_VERSION.get(requested.timestamp, 1 << 15):
+        return _refused(requested, ErrorCode.UNSUPPORTED_VERSION)
+    partition = broker.partition(topic, requested.partition_index)
     if partition is None:
         return _refused(requested, broker.absence(topic, requested.partition_index))
     try:

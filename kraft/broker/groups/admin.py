@@ -44,9 +44,9 @@ def describe(state: GroupShard, group_id: str, api_version: int) -> DescribedGro
     group = state.groups.get(group_id)
     if not isinstance(group, ClassicGroup):
         what = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
-        told = api_version >= FIRST_DESCRIBE_VERSION_THAT_TELLS_NOT_FOUND
-        return DescribedGroup(error_code=ErrorCode.GROUP_ID_NOT_FOUND if told else ErrorCode.NONE,
-                              error_message=bounded(what) if told else None, group_id=group_id,
+        names_error = api_version >= FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND
+        return DescribedGroup(error_code=ErrorCode.GROUP_ID_NOT_FOUND if names_error else ErrorCode.NONE,
+                              error_message=bounded(what) if names_error else None, group_id=group_id,
                               group_state=GroupState.DEAD.value, protocol_type="", protocol_data="", members=[])
     stable = group.state is GroupState.STABLE
     return DescribedGroup(

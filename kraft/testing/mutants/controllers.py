@@ -232,7 +232,7 @@ def replica_in_a_failed_directory_may_lead(patches: Patches) -> None:
 # A reassignment ends while another replica is down and the minimum is not reached: then the ELR is filled.
 @CONTROLLERS.add(0, "KAFKA-15665, ELR", elr=True, combined=False, brokers=4, observers=4, voters=1, replication=3,
                  min_insync=3, move_every_ms=300, kill_every_ms=600, down_ms=2500, session_ms=400)
-def who_left_stays_eligible(patches: Patches) -> None:
+def departed_replica_stays_eligible(patches: Patches) -> None:
     """A broker that is not a replica any more may still lead, even when it returns with an empty log."""
     def fill(change: Any, min_isr: int, lost: Any) -> None:
         if len(change.isr) >= min_isr:

@@ -6,8 +6,8 @@ from collections.abc import Generator
 
 import pytest
 
-from kraft.runtime import turns
-from kraft.runtime.turns import WorkQueue
+from kraft.runtime import time_slices
+from kraft.runtime.time_slices import WorkQueue
 
 
 def work(done: list[str], name: str, steps: int) -> Generator[None]:
@@ -32,7 +32,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr(turns.time, "thread_time", self.read)
+        monkeypatch.setattr(time_slices.time, "thread_time", self.read)
 
     def read(self) -> float:
         self.now += 0.001
