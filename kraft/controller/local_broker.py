@@ -4,7 +4,7 @@
     broker.start(now_ms)            # once a controller can be reached
     broker.tick(now_ms)             # no later than broker.deadline_ms
     broker.serve(now_ms)            # the node is ready for clients: it may be unfenced
-    broker.hurry(now_ms)            # send a heartbeat now: another controller leads, or the connection broke
+    broker.send_now(now_ms)         # send a heartbeat now: another controller leads, or the connection broke
     broker.stop(now_ms)             # controlled shutdown; `state` says when it may end
     broker.successor(image)         # another process has its id now: it must `give_up`
 

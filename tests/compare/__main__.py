@@ -34,7 +34,7 @@ def main() -> int:
                 kinds[difference.kind] += 1
                 if kinds[difference.kind] <= EXAMPLES:
                     print(difference, flush=True)
-    print(f"{comparison.asked} questions of {len(comparison.apis)} APIs; {sum(kinds.values())} differences of "
+    print(f"{comparison.requested} questions of {len(comparison.apis)} APIs; {sum(kinds.values())} differences of "
           f"{len(kinds)} kinds; {comparison.given_up} rows ended by a fault of Kafka's own")
     for kind, count in kinds.most_common():
         print(f"{count:5d} {kind}")

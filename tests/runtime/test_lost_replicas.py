@@ -46,7 +46,7 @@ def is_lost(node: Node) -> bool:
 
 async def reported(node: Node) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """Return the replicas that failed, and those of them that are tried again."""
-    return list(node.replicas.failed), node.replicas.lacking()
+    return list(node.replicas.failed), node.replicas.without_resources()
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE])

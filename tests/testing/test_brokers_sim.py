@@ -25,8 +25,8 @@ print(*(simulate(seed, broker_options_of(seed).where(fault_seconds=1)).digest fo
 SHOWN = (
     "fenced-broker-joins-the-isr", "shutdown-offset-moves", "shrink-counts-at-once", "followers-do-not-know-producers",
     "high-watermark-stays-after-isr-shrink", "reassignment-is-over-early", "sequences-survive-an-epoch-bump",
-    "fetch-of-an-earlier-epoch-counts", "silent-broker-is-fenced-by-a-new-controller",
-    "silent-leader-is-left-out", "answers-are-held-without-limit",
+    "fetch-of-an-earlier-epoch-counts", "unresponsive-broker-is-fenced-by-a-new-controller",
+    "unresponsive-leader-is-left-out", "answers-are-held-without-limit",
 )
 
 
@@ -151,7 +151,7 @@ def test_a_wrong_answer_to_a_consumer_is_named(name: str, kind: str) -> None:
     assert found.violations == (kind,)
 
 
-@pytest.mark.parametrize("name", ["replica-in-a-failed-directory-may-lead", "who-left-stays-eligible"])
+@pytest.mark.parametrize("name", ["replica-in-a-failed-directory-may-lead", "departed-replica-stays-eligible"])
 def test_a_wrong_choice_of_the_controller_is_named(name: str) -> None:
     found = hunt([BROKER_MUTANTS[name]], range(40), finds=1, draw=broker_options_of)[0]
     assert found.violations == ("ValidControllerState",)
