@@ -76,6 +76,6 @@ def test_a_line_that_was_closed_since_it_was_opened_is_not_waited_for() -> None:
             await line.open(Endpoint("CONTROLLER", *server.sockets[0].getsockname()))
             line.close()
             with pytest.raises(ConnectionError):
-                await line.send_twice(BrokerHeartbeatRequest(), 1, timeout_seconds=0.2)
+                await line.request(BrokerHeartbeatRequest(), 1, timeout_seconds=0.2)
 
     asyncio.run(reach())
