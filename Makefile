@@ -177,8 +177,9 @@ evil-config: build ## every setting of every resource with hostile values, on on
 # The C parts and the compiled modules with AddressSanitizer and UndefinedBehaviorSanitizer, in a tree of their own.
 sanitize: build ## tests/native under ASan and UBSan
 	@mkdir -p $(SANITIZED)
+	@rm -rf $(SANITIZED)/kraft_native $(SANITIZED)/tests
 	@cp -Rpu README.md LICENSE setup.py pyproject.toml docs kraft kraft_native tests tools $(SANITIZED)/
-	@rm -f $(SANITIZED)/kraft_native/*.so
+	@find $(SANITIZED)/kraft_native -name '*.so' -delete
 	@cd $(SANITIZED) && KRAFT_SANITIZE=1 $(CURDIR)/$(BIN)/python setup.py -q build_ext --inplace
 	@cd $(SANITIZED) && LD_PRELOAD="$(ASAN_SO) $(UBSAN_SO)" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1 \
 		UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 KRAFT_SHARED="$${KRAFT_SHARED:-$(CURDIR)/../shared}" \
@@ -239,5 +240,5 @@ lock: ## rewrite all lock files: the newest versions that pyproject.toml allows,
 
 clean: ## remove everything that was made
 	@rm -rf $(VENV) build dist *.egg-info bench/out .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
-	@rm -f kraft_native/*.so kraft_native/*.c kraft_native/*.html
+	@find kraft_native -path kraft_native/_c -prune -o \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -exec rm -f {} +
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""Extensions of `kraft_native`, as a table. Everything else about the package is in pyproject.toml.
+"""Extensions of `kraft_native`: every `.pyx` of its packages. Everything else about the package is in pyproject.toml.
 
 Switches, all environment variables, all off by default (docs/internals/building.md has recipes):
   KRAFT_DEBUG=1      every index of typed memory checked, assertions of C on, no optimisation, debug symbols
@@ -24,98 +24,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # an installer runs th
 
 from tools.module_cache import CachedBuild
 
-# module -> C sources linked into it. A C source is linked once; other modules reach it by cimport.
-MODULES: dict[str, list[str]] = {
-    "build_info": [],
-    "errors": [],
-    "crc": ["_c/crc32c.c", "_c/crc32c_table.c", "_c/crc32c_x86.c", "_c/crc32c_arm.c"],
-    "murmur": [],
-    "json_lines": [],
-    "fileio": ["_c/fileio.c", "_c/window.c", "_c/resident.c"],
-    "faults": ["_c/faults.c"],
-    "buffer": [],
-    "wire": [],
-    "wire_steps": [],
-    "codecs": [],
-    "legacy": [],
-    "batch": [],
-    "template": [],
-    "fetch_chain": [],
-    "answers": [],
-    "records": [],
-    "control": [],
-    "validate": [],
-    "arrow": [],
-    "column_fill": [],
-    "columns": [],
-    "column_encoder": [],
-    "checkpoints": [],
-    "indexfile": [],
-    "index": [],
-    "epochs": [],
-    "txnindex": [],
-    "producer_snapshots": [],
-    "producers": [],
-    "ranges": [],
-    "scan": [],
-    "epochcheck": [],
-    "audit": [],
-    "config": [],
-    "segmentfile": [],
-    "segment": [],
-    "apply": [],
-    "flusher": ["_c/flusher.c"],
-    "live": [],
-    "txncheck": [],
-    "marks": [],
-    "cleanclose": [],
-    "logcore": [],
-    "logcheckpoint": [],
-    "batch_check": [],
-    "append": [],
-    "lookup": [],
-    "trim": [],
-    "leftovers": [],
-    "epochscan": [],
-    "formatcheck": [],
-    "recovery_report": [],
-    "recovery": [],
-    "offsetmap": [],
-    "cleansource": [],
-    "cleantxns": [],
-    "cleanfilter": [],
-    "cleanwriter": [],
-    "dirty": [],
-    "cleaner": [],
-    "log": [],
-    "foreign": [],
-    "reader": [],
-    "request_times": [],
-    "replication_quota": [],
-    "reply": [],
-    "watermark": [],
-    "purgatory": [],
-    "client_quotas": [],
-    "partition": [],
-    "table": [],
-    "coldread": ["_c/coldread.c"],
-    "endpoint": [],
-    "slices": [],
-    "produce_wait": [],
-    "produce": [],
-    "fetch_entry": [],
-    "fetch_session": [],
-    "fetch_wire": [],
-    "fetch": [],
-    "frames": [],
-    "outgoing": [],
-    "channel": [],
-    "connection": [],
-    "replica_wire": [],
-    "replica_fetch": [],
-    "loadgen": ["_c/loadgen.c"],
+# C sources that a module links, below `kraft_native/_c`. A C source is linked once; other modules reach it by cimport.
+C_SOURCES: dict[str, tuple[str, ...]] = {
+    "base.crc": ("base/crc32c.c", "base/crc32c_table.c", "base/crc32c_x86.c", "base/crc32c_arm.c"),
+    "file.file_io": ("file/file_io.c", "file/window.c", "file/resident.c"),
+    "file.faults": ("file/faults.c",),
+    "log.flusher": ("log/flusher.c",),
+    "partition.cold_read": ("partition/cold_read.c",),
+    "bench.load_generator": ("bench/load_generator.c",),
 }
 
+NATIVE = Path("kraft_native")
+C = NATIVE / "_c"
 
 # What Cython would write into each module again (functions, buffers, iteration): once, for all. Modules with typed
 # arrays take half the time to compile, small ones two thirds.
@@ -124,8 +44,9 @@ SHARED_SOURCE = Path("build/shared/_shared.c")
 
 # They run at open and close, for a command or a test, and never for a record or a batch: compiled for a short build.
 COLD = frozenset({
-    "build_info", "faults", "checkpoints", "txnindex", "producer_snapshots", "config", "txncheck", "marks",
-    "cleanclose", "trim", "leftovers", "recovery_report",
+    "base.build_info", "file.faults", "segment.checkpoints", "segment.config", "segment.producer_snapshots",
+    "segment.txn_index", "log.leftovers", "log.marks", "log.recovery_report", "log.replaced_files", "log.trim",
+    "log.txn_check",
 })
 
 FLAGS_STAMP = Path("build/flags.txt")
@@ -162,29 +83,45 @@ def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
     return compile_args, link_args, macros
 
 
+def sources() -> dict[str, Path]:
+    """Each compiled module, `package.module`, and its source: every `.pyx` of a package is one."""
+    found = {".".join(path.relative_to(NATIVE).with_suffix("").parts): path for path in sorted(NATIVE.glob("*/*.pyx"))}
+    if unknown := sorted({*C_SOURCES, *COLD} - found.keys()):
+        raise SystemExit(f"setup.py names modules without a source: {', '.join(unknown)}")
+    return found
+
+
+def remove_orphans() -> None:
+    """Remove what a build made of a module whose source was moved or deleted since: it could still be imported."""
+    for path in [*NATIVE.rglob("*.so"), *(path for path in NATIVE.rglob("*.c") if C not in path.parents)]:
+        name = path.name.partition(".")[0]
+        if path.parent / name != Path(*SHARED.split(".")) and not path.with_name(f"{name}.pyx").exists():
+            path.unlink()
+
+
 def extensions() -> list[Extension]:
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
         raise SystemExit("kraft runs on Linux on x86-64 and 64-bit ARM; this is "
                          f"{sys.platform} on {platform.machine()}")
     compile_args, link_args, macros = flags()
-    headers = [f"kraft_native/_c/{name}" for name in sorted(os.listdir("kraft_native/_c")) if name.endswith(".h")]
+    headers = sorted(str(path) for path in C.rglob("*.h"))
     table = [
         Extension(
             f"kraft_native.{module}",
-            [f"kraft_native/{module}.pyx", *(f"kraft_native/{source}" for source in sources)],
-            include_dirs=["kraft_native/_c"],
+            [str(source), *(str(C / each) for each in C_SOURCES.get(module, ()))],
+            include_dirs=[str(C)],
             depends=list(headers),
             extra_compile_args=compile_args + (["-O1"] if module in COLD and not switch("DEBUG") else []),
             extra_link_args=link_args,
             define_macros=list(macros),
         )
-        for module, sources in MODULES.items()
+        for module, source in sources().items()
     ]
     SHARED_SOURCE.parent.mkdir(parents=True, exist_ok=True)
     table.append(Extension(SHARED, [str(SHARED_SOURCE)], extra_compile_args=compile_args, extra_link_args=link_args,
                            define_macros=list(macros)))
     for extension in table:
-        if extension.name == "kraft_native.build_info":
+        if extension.name == "kraft_native.base.build_info":
             extension.define_macros.append(("KRAFT_VERSION", f'"{version()}"'))
             extension.depends.append("kraft/_version.py")
     return table
@@ -202,7 +139,7 @@ REBUILD = not FLAGS_STAMP.exists() or FLAGS_STAMP.read_text() != FLAGS
 def modules() -> list[Extension]:
     """The table with every .pyx translated to C, as far as it changed."""
     if REBUILD:
-        for path in [SHARED_SOURCE, *(Path(f"kraft_native/{module}.c") for module in MODULES)]:
+        for path in [SHARED_SOURCE, *(source.with_suffix(".c") for source in sources().values())]:
             path.unlink(missing_ok=True)
     return cythonize(
         extensions(),
@@ -227,6 +164,7 @@ def modules() -> list[Extension]:
 
 # Processes that translate modules may import this file again.
 if __name__ == "__main__":
+    remove_orphans()
     # An installer of an editable package compiles every module in a directory of its own, which it throws away: the
     # package points at those that `build_ext --inplace` has made.
     setup(

@@ -26,7 +26,7 @@ from types import ModuleType
 from rich.console import Console
 
 from kraft.cli.command import version_text
-from kraft_native import crc
+from kraft_native.base import crc
 
 HERE = Path(__file__).parent
 OUT = HERE / "out"

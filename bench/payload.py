@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import random
 
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
 
 START_MS = 1_700_000_000_000
 VALUE_BYTES = 100

@@ -16,7 +16,7 @@ import lz4.frame
 import zstandard
 
 from bench.table import Bench, Row, paired, seconds
-from kraft_native.codecs import compress, decompress
+from kraft_native.batch.codecs import compress, decompress
 
 SIZE = 256 << 10
 TURNS = 140

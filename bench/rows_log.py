@@ -16,8 +16,8 @@ from bench.machine import HERE, OUT, compiler, limit
 from bench.payload import batch_of
 from bench.table import Bench, Row, absolute, paired, seconds
 from kraft import Log, LogConfig
-from kraft_native.flusher import Flusher
-from kraft_native.log import Log as NativeLog
+from kraft_native.facade.log import Log as NativeLog
+from kraft_native.log.flusher import Flusher
 
 GB = 1e9
 RECORD = bytes(100)
@@ -92,7 +92,7 @@ def group_commit_program() -> Path:
     program = OUT / "group_commit"
     OUT.mkdir(exist_ok=True)
     subprocess.run([compiler(), "-O2", "-std=c11", f"-I{NATIVE}", "-o", program, HERE / "c" / "group_commit.c",
-                    NATIVE / "flusher.c", NATIVE / "fileio.c", "-lpthread"], check=True)
+                    NATIVE / "log/flusher.c", NATIVE / "file/file_io.c", "-lpthread"], check=True)
     return program
 
 

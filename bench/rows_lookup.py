@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bench.machine import native
 from bench.table import Bench, Row, absolute, seconds
-from kraft_native.index import OffsetIndex, TimeIndex
+from kraft_native.segment.index import OffsetIndex, TimeIndex
 
 ENTRIES = 1_300_000
 LOOKUPS = 500_000

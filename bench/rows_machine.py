@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.machine import kernel, limit
 from bench.table import Bench, Row, absolute
-from kraft_native import crc
+from kraft_native.base import crc
 
 GB = 1e9
 SIZES = ((4 << 10, "4 KiB"), (16 << 10, "16 KiB"), (1 << 20, "1 MiB"))

@@ -13,11 +13,11 @@ from pathlib import Path
 from bench.payload import batch_of
 from bench.table import Bench, Row, absolute, paired, seconds
 from kraft import LogConfig
-from kraft_native import crc
-from kraft_native.batch import count_batches
-from kraft_native.buffer import Slice
-from kraft_native.columns import ColumnReader
-from kraft_native.log import Log
+from kraft_native.base import crc
+from kraft_native.batch.batch import count_batches
+from kraft_native.columns.reader import ColumnReader
+from kraft_native.facade.log import Log
+from kraft_native.file.buffer import Slice
 
 GB = 1e9
 READ_BYTES = 1 << 20

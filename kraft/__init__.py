@@ -28,7 +28,7 @@ __all__ = [
 _REMEDY = "In a source tree run `make build`; elsewhere reinstall the package (`pip install --force-reinstall kraft`)."
 
 try:
-    from kraft_native import build_info
+    from kraft_native.base import build_info
 except ImportError as cause:
     raise ImportError(f"kraft's compiled core cannot be loaded ({cause}). {_REMEDY}", name="kraft_native") from cause
 
@@ -41,8 +41,8 @@ from kraft.appender import Appender, AsyncLog
 from kraft.cursors import Cursor
 from kraft.log import Log, LogReader
 from kraft.log_dir import LogDir, TopicPartition
-from kraft_native.batch import Batch
-from kraft_native.config import LogConfig
-from kraft_native.errors import CorruptLogError, KraftError
-from kraft_native.flusher import Flusher
-from kraft_native.records import BatchBuilder, Record
+from kraft_native.base.errors import CorruptLogError, KraftError
+from kraft_native.batch.batch import Batch
+from kraft_native.batch.records import BatchBuilder, Record
+from kraft_native.log.flusher import Flusher
+from kraft_native.segment.config import LogConfig

@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, Unpack
 
 from kraft.inputs import Fields, Headers, RecordInput, record_fields, size_of
 from kraft.log import BATCH_RECORDS_MAX, ROOM_BYTES, Log, LogReader
-from kraft_native.errors import InvalidArgumentError, LogClosedError, ProtocolError
-from kraft_native.records import BatchBuilder
+from kraft_native.base.errors import InvalidArgumentError, LogClosedError, ProtocolError
+from kraft_native.batch.records import BatchBuilder
 
 if TYPE_CHECKING:
     from kraft.reading import Isolation
-    from kraft_native.batch import Batch
-    from kraft_native.config import LogSettings
-    from kraft_native.records import Record
+    from kraft_native.batch.batch import Batch
+    from kraft_native.batch.records import Record
+    from kraft_native.segment.config import LogSettings
 
 Result = TypeVar("Result")
 

@@ -12,9 +12,9 @@ import shutil
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kraft_native.errors import CorruptFileError, InvalidArgumentError, OperationError
-from kraft_native.fileio import sync_directory
-from kraft_native.log import Log
+from kraft_native.base.errors import CorruptFileError, InvalidArgumentError, OperationError
+from kraft_native.facade.log import Log
+from kraft_native.file.file_io import sync_directory
 
 MANIFEST: Final = "backup.json"
 SEALED_SUFFIXES: Final = (".index", ".timeindex")

@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
 from kraft.reading import READ_BYTES, Identity, Isolation, Place, Readable, identity_of, visible_end
-from kraft_native import crc
-from kraft_native.errors import (
+from kraft_native.base import crc
+from kraft_native.base.errors import (
     CorruptFileError,
     InvalidArgumentError,
     LogClosedError,
     LogLockedError,
     OffsetOutOfRangeError,
 )
-from kraft_native.fileio import FileLock, write_atomic
-from kraft_native.records import Record
-from kraft_native.records import records as records_in
+from kraft_native.batch.records import Record
+from kraft_native.batch.records import records as records_in
+from kraft_native.file.file_io import FileLock, write_atomic
 
 VERSION: Final = 1
 

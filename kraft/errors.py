@@ -1,10 +1,10 @@
 """Exceptions of the engine, under the name that applications import.
 
-`kraft_native.errors` defines and documents them. All are `KraftError`s with Kafka's error code as `code`, and all
+`kraft_native.base.errors` defines and documents them. All are `KraftError`s with Kafka's error code as `code`, and all
 survive pickling.
 """
 
-from kraft_native.errors import (
+from kraft_native.base.errors import (
     BY_CODE,
     BufferPinnedError,
     CorruptFileError,

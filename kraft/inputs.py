@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from kraft_native.errors import InvalidArgumentError
-from kraft_native.records import Record
+from kraft_native.base.errors import InvalidArgumentError
+from kraft_native.batch.records import Record
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 HeaderPairs: TypeAlias = Iterable[tuple[str, Bytes | None]]

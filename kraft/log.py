@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from kraft.inputs import YEAR_2000_MS, RecordInput, column, record_fields, size_of
 from kraft.reading import READ_BYTES, Isolation, Place, Reading, visible_end
-from kraft_native import log as native_log
-from kraft_native import reader as native_reader
-from kraft_native.batch import Batch, first_batch
-from kraft_native.column_encoder import encode_columns
-from kraft_native.config import LogConfig
-from kraft_native.errors import InvalidArgumentError, TimestampWarning
-from kraft_native.records import BatchBuilder
+from kraft_native.base.errors import InvalidArgumentError, TimestampWarning
+from kraft_native.batch.batch import Batch, first_batch
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.columns.encoder import encode_columns
+from kraft_native.facade import log as native_log
+from kraft_native.facade import reader as native_reader
+from kraft_native.segment.config import LogConfig
 
 if TYPE_CHECKING:
     from kraft.backup import Backup
-    from kraft_native.append import AppendInfo
-    from kraft_native.config import LogSettings
-    from kraft_native.flusher import Flusher
+    from kraft_native.log.append import AppendInfo
+    from kraft_native.log.flusher import Flusher
+    from kraft_native.segment.config import LogSettings
 
 BATCH_RECORDS_MAX = 10_000
 # Reserved for the batch header, the record's length fields and the overhead of a codec on incompressible data.
@@ -84,7 +84,8 @@ class _WakeUp:
 
 
 class Log(Reading, native_log.Log):
-    """One log in one directory, open for writing. `kraft_native.log.Log` documents appends, reads, marks and retention.
+    """One log in one directory, open for writing. `kraft_native.facade.log.Log` documents appends, reads, marks
+    and retention.
 
     `Log(directory, config)` opens the log and creates a missing directory; `Log.open` accepts the settings by name.
     A log belongs to the thread that opened it: calls from another thread raise `WrongThreadError`. Readers in other
@@ -135,7 +136,7 @@ class Log(Reading, native_log.Log):
         """Append columns and return the info of each batch. A column is an Arrow or numpy array, a series of pandas, a
         list, or an (offsets, data) pair.
 
-        `kraft_native.column_encoder` documents the accepted columns. The rows are cut into batches of about
+        `kraft_native.columns.encoder` documents the accepted columns. The rows are cut into batches of about
         `batch_bytes` before compression, and never more than `max_message_bytes` allows. All columns have the same
         length; None as timestamps means now. When a batch is refused, the batches before it stay appended.
         """

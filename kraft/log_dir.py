@@ -29,9 +29,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from kraft.log import Log
-from kraft_native import checkpoints, fileio
-from kraft_native.config import LogConfig
-from kraft_native.errors import (
+from kraft_native.base.errors import (
     CorruptFileError,
     InvalidArgumentError,
     KraftError,
@@ -39,7 +37,10 @@ from kraft_native.errors import (
     LogLockedError,
     StorageError,
 )
-from kraft_native.flusher import Flusher
+from kraft_native.file import file_io
+from kraft_native.log.flusher import Flusher
+from kraft_native.segment import checkpoints
+from kraft_native.segment.config import LogConfig
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
@@ -134,7 +135,7 @@ def topic_id_in(directory: Path) -> uuid.UUID | None:
     except CorruptFileError:
         return None
     except StorageError as error:
-        if not fileio.is_unreadable(error):
+        if not file_io.is_unreadable(error):
             raise
         return None
 
@@ -143,7 +144,7 @@ def write_topic_id(directory: Path, topic_id: uuid.UUID) -> None:
     """Write `partition.metadata`, replacing an unreadable file or directory of that name."""
     file = directory / PARTITION_METADATA
     if file.is_dir():
-        fileio.set_aside(file)
+        file_io.set_aside(file)
     checkpoints.write_partition_metadata(directory, topic_id)
 
 
@@ -208,9 +209,9 @@ class LogDir:
         self._flusher = flusher
         self._owns_flusher = False
         if not self.path.is_dir():
-            fileio.make_directory(self.path)
-            fileio.sync_directory(self.path.parent)
-        self._lock = fileio.FileLock(self.path / ".lock")
+            file_io.make_directory(self.path)
+            file_io.sync_directory(self.path.parent)
+        self._lock = file_io.FileLock(self.path / ".lock")
         if not self._lock.acquired:
             raise LogLockedError(f"{self.path}: another process has this log directory open")
         try:
@@ -261,9 +262,9 @@ class LogDir:
             self.notes.append(f"{error}; {WITHOUT[name]}")
             return {}
         except StorageError as error:
-            if not fileio.is_unreadable(error):
+            if not file_io.is_unreadable(error):
                 raise
-            self.notes.append(f"{error}; it is renamed to {Path(fileio.set_aside(file)).name}; {WITHOUT[name]}")
+            self.notes.append(f"{error}; it is renamed to {Path(file_io.set_aside(file)).name}; {WITHOUT[name]}")
             return {}
         self._in_files |= found.keys()
         return {partition: offset for partition, offset in found.items() if partition in here}
@@ -275,7 +276,7 @@ class LogDir:
         except CorruptFileError as error:
             self.notes.append(f"{error}; {WITHOUT[CLEAN_SHUTDOWN]}")
         except StorageError as error:
-            if not fileio.is_unreadable(error):
+            if not file_io.is_unreadable(error):
                 raise
             self.notes.append(f"{error}; {WITHOUT[CLEAN_SHUTDOWN]}")
         return None
@@ -285,8 +286,8 @@ class LogDir:
         as one (KAFKA-10471)."""
         mark = self.path / CLEAN_SHUTDOWN
         if os.path.lexists(mark):
-            fileio.remove_or_set_aside(mark)
-            fileio.sync_directory(self.path)
+            file_io.remove_or_set_aside(mark)
+            file_io.sync_directory(self.path)
 
     def _remove_deleted(self) -> None:
         """Finish the removals that an earlier owner began."""
@@ -306,8 +307,8 @@ class LogDir:
                 log.close()
             self._drop_marks(name)
         stray = self.path / name.stray_name()
-        fileio.rename(path, stray)
-        fileio.sync_directory(self.path)
+        file_io.rename(path, stray)
+        file_io.sync_directory(self.path)
         return stray
 
     def partitions(self) -> Iterator[TopicPartition]:
@@ -331,7 +332,7 @@ class LogDir:
             if not create:
                 raise FileNotFoundError(f"{directory}: no such log")
             self._forget(name)
-            fileio.make_directory(directory)
+            file_io.make_directory(directory)
             # No flush here: the log flushes before its first record.
             checkpoints.write_partition_metadata(directory, topic_id or uuid.uuid4())
         settings = self.config if config is None else config
@@ -384,9 +385,9 @@ class LogDir:
     def _doom(self, directory: Path, name: TopicPartition, *, durable: bool = True) -> Path:
         suffix = f".{uuid.uuid4().hex}{DELETED_SUFFIX}"
         doomed = self.path / (name.directory_name[: _FILE_NAME_BYTES_MAX - len(suffix)] + suffix)
-        fileio.rename(directory, doomed)
+        file_io.rename(directory, doomed)
         if durable:
-            fileio.sync_directory(self.path)
+            file_io.sync_directory(self.path)
         return doomed
 
     # --- replicas that are being moved here (KIP-113)
@@ -405,10 +406,10 @@ class LogDir:
         if future_name is None:
             raise InvalidArgumentError(f"topic: the name {name.topic!r} is too long for a move between directories")
         directory = self.path / future_name
-        fileio.make_directory(directory)
+        file_io.make_directory(directory)
         checkpoints.write_partition_metadata(directory, topic_id)
-        fileio.sync_directory(directory)
-        fileio.sync_directory(self.path)
+        file_io.sync_directory(directory)
+        file_io.sync_directory(self.path)
         return directory
 
     def promote_future(self, name: TopicPartition, directory: Path) -> None:
@@ -416,8 +417,8 @@ class LogDir:
         log here."""
         self._need_open()
         self._forget(name)
-        fileio.rename(directory, self.path / name.directory_name)
-        fileio.sync_directory(self.path)
+        file_io.rename(directory, self.path / name.directory_name)
+        file_io.sync_directory(self.path)
 
     def retire_future(self, name: TopicPartition, directory: Path) -> Path:
         """Rename a future replica that is obsolete, as `retire` does."""

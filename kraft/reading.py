@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from kraft_native.batch import Batch, walk
-from kraft_native.buffer import Slice
-from kraft_native.columns import DEFAULT_COLUMNS, ColumnReader
-from kraft_native.errors import InvalidArgumentError, OffsetOutOfRangeError
-from kraft_native.records import Record
-from kraft_native.records import records as records_in
+from kraft_native.base.errors import InvalidArgumentError, OffsetOutOfRangeError
+from kraft_native.batch.batch import Batch, walk
+from kraft_native.batch.records import Record
+from kraft_native.batch.records import records as records_in
+from kraft_native.columns.reader import DEFAULT_COLUMNS, ColumnReader
+from kraft_native.file.buffer import Slice
 
 if TYPE_CHECKING:
     import pyarrow as pa

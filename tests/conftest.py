@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kraft_native import buffer, fileio
+from kraft_native.file import buffer, file_io
 
 pytest_plugins = ["kraft.testing.pytest_plugin"]
 
@@ -56,7 +56,7 @@ def held() -> dict[str, int]:
     """Everything countable that a test could keep by mistake."""
     return {
         **buffer.counters(),
-        "engine descriptors": fileio.open_descriptors(),
+        "engine descriptors": file_io.open_descriptors(),
         "process descriptors": len(os.listdir("/proc/self/fd")),
     }
 

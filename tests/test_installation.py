@@ -13,9 +13,9 @@ from tools.tree import ROOT, files
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_800)]
 
 PROGRAM = """
-import sys, kraft, kraft_native.log
+import sys, kraft, kraft_native.facade.log
 from kraft import Log
-assert kraft.__file__.startswith(sys.prefix) and kraft_native.log.__file__.startswith(sys.prefix)
+assert kraft.__file__.startswith(sys.prefix) and kraft_native.facade.log.__file__.startswith(sys.prefix)
 with Log("log") as log:
     log.append_record(b"one")
     print([record.value for record in log.records()])

@@ -76,10 +76,10 @@ def names_in(path: Path) -> frozenset[str]:
 
 
 def is_code(name: str) -> bool:
-    """`raft.elections.handle_vote`, `raft.elections`, `kraft_native.partition`."""
+    """`raft.elections.handle_vote`, `raft.elections`, `kraft_native.partition.partition`."""
     parts = name.split(".")
     if parts[0] == "kraft_native":
-        return len(parts) == 2 and (ROOT / "kraft_native" / f"{parts[1]}.pyx").is_file()
+        return len(parts) == 3 and ROOT.joinpath(*parts).with_suffix(".pyx").is_file()
     for end in range(len(parts), 0, -1):
         path = ROOT.joinpath("kraft", *parts[:end])
         if path.with_suffix(".py").is_file():

@@ -1,5 +1,6 @@
 """Import rules: the tree keeps them, and each rule can fail."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -8,11 +9,13 @@ import pytest
 from tools import layers
 from tools.tree import ROOT
 
-ORDER = ["limits", "errors", "batch", "log"]
+MODULES = ["base.limits", "base.errors", "batch.batch", "facade.log"]
+MODULE_PAGE = ROOT / "docs" / "internals" / "engine-modules.md"
+MODULE_ROW = re.compile(r"^\| (\w+) \| ([^|]*) \|", re.MULTILINE)
 
 
 def native(name: str, text: str) -> list[tuple[int, str]]:
-    return list(layers.check_native(name, text, ORDER))
+    return list(layers.check_native(name, text, MODULES))
 
 
 def test_the_tree_keeps_the_layers() -> None:
@@ -20,51 +23,80 @@ def test_the_tree_keeps_the_layers() -> None:
     assert not broken, "\n".join(broken)
 
 
-def test_the_table_and_the_build_name_the_same_modules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`setup.py` builds exactly the modules of the table (headers apart), in its order, and what Cython shares."""
+def test_the_build_and_the_document_name_the_modules_of_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`setup.py` builds every `.pyx`, and what Cython shares; the document has a row for every module and header."""
     built: list[str] = []
     monkeypatch.setattr("setuptools.setup", lambda **_: None)
     monkeypatch.setattr("Cython.Build.cythonize", lambda extensions, **_: built.extend(e.name for e in extensions))
     monkeypatch.chdir(ROOT)
     runpy.run_path("setup.py", run_name="__main__")
     assert built.pop() == "kraft_native._shared"
-    sources = {path.stem for path in (ROOT / "kraft_native").glob("*.pyx")}
-    assert [name.removeprefix("kraft_native.") for name in built] == [n for n in layers.native_order() if n in sources]
-    assert len(built) == len(sources)
+    assert sorted(built) == sorted(f"kraft_native.{name}" for name in layers.compiled_modules())
+    described = [f"{package}.{module}" for package, modules in MODULE_ROW.findall(MODULE_PAGE.read_text())
+                 if package != "package" for module in re.findall(r"`(\w+)`", modules)]
+    assert sorted(described) == sorted(layers.native_order())
 
 
-def test_the_order_is_read_from_the_table() -> None:
-    text = "| layer | module | job |\n|---|---|---|\n| 0 | `a`, `b` (`.pxd` only) | x `no` |\n| 1 | `c` | y |\n"
-    assert layers.native_order(text) == ["a", "b", "c"]
-    assert len(set(layers.native_order())) == len(layers.native_order()) > 20
+def test_what_a_deleted_module_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module whose source was moved can no longer be imported by its old name."""
+    monkeypatch.setattr("setuptools.setup", lambda **_: None)
+    monkeypatch.setattr("Cython.Build.cythonize", lambda extensions, **_: extensions)
+    monkeypatch.chdir(ROOT)
+    removes = runpy.run_path("setup.py", run_name="setup")["remove_orphans"]
+    kept = ["kraft_native/_shared.cpython.so", "kraft_native/base/a.pyx", "kraft_native/base/a.cpython.so",
+            "kraft_native/base/a.c", "kraft_native/_c/base/x.c"]
+    for name in [*kept, "kraft_native/a.c", "kraft_native/a.cpython.so", "kraft_native/base/b.cpython.so"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    removes()
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")) == sorted(kept)
+
+
+def test_a_package_reaches_only_earlier_ones() -> None:
+    packages = list(layers.NATIVE_PACKAGES)
+    for package, reached in layers.NATIVE_PACKAGES.items():
+        assert set(reached) <= set(packages[:packages.index(package)])
+
+
+def test_the_order_follows_the_imports() -> None:
+    graph = {"base.a": ["base.z"], "base.z": [], "file.b": ["base.a"], "base.c": ["base.d"], "base.d": ["base.c"]}
+    assert layers.native_order(graph)[:2] == ["base.z", "base.a"]
+    assert layers.native_cycles(graph) in (["base.c"], ["base.d"])
+    assert len(layers.native_order()) > 80
+    assert not layers.native_cycles(layers.native_graph())
 
 
 @pytest.mark.parametrize("text", [
-    "from kraft_native.log cimport Log\n",
-    "from kraft_native.log import Log\n",
-    "cimport kraft_native.log\n",
-    "def f():\n    from kraft_native import (\n        errors,\n        log,\n    )\n",
-    "from kraft_native.unknown cimport x\n",
+    "from kraft_native.facade.log cimport Log\n",
+    "from kraft_native.facade.log import Log\n",
+    "cimport kraft_native.facade.log\n",
+    "def f():\n    from kraft_native.facade import (\n        log,\n    )\n",
+    "from kraft_native.base.unknown cimport x\n",
+    "from kraft_native.errors cimport x\n",
+    "from kraft_native import base\n",
     "from kraft import Log\n",
     "import kraft.engine\n",
     "from .errors cimport x\n",
     "from . cimport errors\n",
 ])
 def test_a_compiled_module_reaches_only_upwards(text: str) -> None:
-    assert native("batch", text)
+    assert native("batch.batch", text)
 
 
 def test_what_a_compiled_module_may_import() -> None:
-    assert not native("batch", "from kraft_native.errors cimport (\n    A, B,\n)\nfrom kraft_native cimport limits\n"
-                               "from libc.stdint cimport int64_t\ncimport cython\nimport kraft_native.errors, os\n")
+    assert not native("batch.batch", "from kraft_native.base.errors cimport (\n    A, B,\n)\n"
+                                     "from kraft_native.base cimport limits\nfrom libc.stdint cimport int64_t\n"
+                                     "cimport cython\nimport kraft_native.base.errors, os\n")
 
 
-def test_a_compiled_module_must_be_in_the_table() -> None:
-    assert native("other", "import os\n")
+@pytest.mark.parametrize("name", ["errors", "other.errors", "base.inner.errors"])
+def test_a_compiled_module_must_be_in_a_package(name: str) -> None:
+    assert native(name, "import os\n")
 
 
 @pytest.mark.parametrize(("part", "text"), [
-    ("_version", "from kraft_native.errors import KraftError\n"),
+    ("_version", "from kraft_native.base.errors import KraftError\n"),
     ("_version", "import time\n"),
     ("reading", "from kraft.log import Log\n"),
     ("reading", "import os\n"),
@@ -80,13 +112,13 @@ def test_a_part_of_kraft_keeps_its_rule(part: str, text: str) -> None:
 
 
 def test_what_a_part_of_kraft_may_import() -> None:
-    text = "import os\nfrom kraft import Log\nfrom kraft_native.crc import checksum\n"
+    text = "import os\nfrom kraft import Log\nfrom kraft_native.base.crc import checksum\n"
     assert not list(layers.check_python("cli", text))
 
 
 def test_module_names_cover_the_tree() -> None:
     names = layers.module_names()
-    assert {"kraft", "kraft.cli", "kraft_native.errors"} <= set(names)
+    assert {"kraft", "kraft.cli", "kraft_native.base.errors"} <= set(names)
     assert all(Path(ROOT, *name.split(".")).with_suffix(".pyx").exists() for name in names if "native" in name)
 
 

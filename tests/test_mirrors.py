@@ -1,70 +1,63 @@
-"""Each compiled module has a test file of its name, or an entry here with the files that test it."""
+"""Each compiled module has a test file of its name and package, or an entry here with the files that test it."""
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tools.layers import NATIVE, native_imports, python_imports
+from tools.layers import NATIVE, compiled_modules, native_graph, python_imports
 from tools.tree import ROOT
 
 TESTS: Final = ROOT / "tests"
 # Inner modules, which Python cannot call or which mean nothing without the module that uses them: the files below
 # `tests` that test their behaviour.
 TESTED_IN: Final[dict[str, tuple[str, ...]]] = {
-    "append": ("native/test_log", "native/test_log_machine"),
-    "apply": ("native/test_recovery", "native/test_log_machine"),
-    "arrow": ("native/test_columns", "native/test_column_encoder"),
-    "batch_check": ("native/test_costly_batches",),
-    "build_info": ("test_package",),
-    "channel": ("native/test_connection",),
-    "cleanclose": ("native/test_cleaner_ahead",),
-    "cleanfilter": ("native/test_cleaner", "native/test_cleaner_machine"),
-    "cleansource": ("native/test_cleaner_ahead",),
-    "cleantxns": ("native/test_cleaner_machine",),
-    "cleanwriter": ("native/test_cleaner_crash",),
-    "coldread": ("native/test_fetch_cold",),
-    "column_fill": ("native/test_columns",),
-    "config": ("native/test_log",),
-    "endpoint": ("native/test_connection_limits", "native/test_slices"),
-    "epochcheck": ("native/test_epoch_damage",),
-    "fetch_entry": ("native/test_fetch",),
-    "fetch_wire": ("native/test_fetch",),
-    "foreign": ("native/test_reader",),
-    "formatcheck": ("native/test_legacy_log",),
-    "frames": ("native/test_connection", "native/test_connection_limits"),
-    "indexfile": ("native/test_index",),
-    "logcore": ("native/test_log", "native/test_settle"),
-    "lookup": ("native/test_log_machine", "native/test_log_golden"),
-    "marks": ("native/test_recovery", "native/test_gaps"),
-    "outgoing": ("native/test_connection_limits",),
-    "produce_wait": ("native/test_produce",),
-    "producer_snapshots": ("native/test_producers",),
-    "recovery_report": ("native/test_recovery", "native/test_segment_sizes"),
-    "replica_wire": ("native/test_replica_fetch",),
-    "scan": ("native/test_damage",),
-    "segmentfile": ("native/test_segment",),
-    "table": ("native/test_partition",),
-    "trim": ("native/test_log", "native/test_log_machine"),
-    "txncheck": ("native/test_txn_repair",),
+    "base.build_info": ("test_package",),
+    "columns.arrow": ("native/columns/test_reader", "native/columns/test_encoder"),
+    "columns.fill": ("native/columns/test_reader",),
+    "segment.config": ("native/facade/test_log",),
+    "segment.epoch_check": ("native/log/test_epoch_damage",),
+    "segment.index_file": ("native/segment/test_index",),
+    "segment.producer_snapshots": ("native/segment/test_producers",),
+    "segment.scan": ("native/log/test_damage",),
+    "segment.segment_file": ("native/segment/test_segment",),
+    "log.append": ("native/facade/test_log", "native/facade/test_log_machine"),
+    "log.apply": ("native/log/test_recovery", "native/facade/test_log_machine"),
+    "log.batch_check": ("native/log/test_costly_batches",),
+    "log.core": ("native/facade/test_log", "native/log/test_settle"),
+    "log.foreign": ("native/facade/test_reader",),
+    "log.format_check": ("native/log/test_legacy_log",),
+    "log.lookup": ("native/facade/test_log_machine", "native/facade/test_log_golden"),
+    "log.marks": ("native/log/test_recovery", "native/log/test_gaps"),
+    "log.recovery_report": ("native/log/test_recovery", "native/log/test_segment_sizes"),
+    "log.replaced_files": ("native/compact/test_cleaner_ahead",),
+    "log.trim": ("native/facade/test_log", "native/facade/test_log_machine"),
+    "log.txn_check": ("native/log/test_txn_repair",),
+    "compact.filter": ("native/compact/test_cleaner", "native/compact/test_cleaner_machine"),
+    "compact.source": ("native/compact/test_cleaner_ahead",),
+    "compact.txns": ("native/compact/test_cleaner_machine",),
+    "compact.writer": ("native/compact/test_cleaner_crash",),
+    "request.endpoint": ("native/net/test_connection_limits", "native/request/test_slices"),
+    "partition.cold_read": ("native/serve/test_fetch_cold",),
+    "partition.table": ("native/partition/test_partition",),
+    "serve.fetch_entry": ("native/serve/test_fetch",),
+    "serve.fetch_wire": ("native/serve/test_fetch",),
+    "serve.produce_wait": ("native/serve/test_produce",),
+    "net.channel": ("native/net/test_connection",),
+    "net.frames": ("native/net/test_connection", "native/net/test_connection_limits"),
+    "net.outgoing": ("native/net/test_connection_limits",),
+    "replica.replica_wire": ("native/replica/test_replica_fetch",),
 }
-
-
-def compiled() -> list[str]:
-    return sorted(path.stem for path in (ROOT / NATIVE).glob("*.pyx"))
 
 
 def reached_by_module() -> dict[str, set[str]]:
     """Compiled module -> itself and all its parts."""
-    direct = {name: {target.removeprefix(f"{NATIVE}.") for suffix in (".pyx", ".pxd")
-                     if (source := ROOT / NATIVE / f"{name}{suffix}").exists()
-                     for _, target in native_imports(source.read_text()) if target.startswith(f"{NATIVE}.")}
-              for name in compiled()}
+    direct = native_graph()
 
     def below(name: str) -> set[str]:
         found, due = {name}, [name]
         while due:
-            new = direct.get(due.pop(), set()) - found
+            new = set(direct.get(due.pop(), ())) - found
             found |= new
             due += new
         return found
@@ -80,7 +73,7 @@ def imported_by_test(path: Path, seen: set[Path] | None = None) -> Iterator[str]
         package, _, rest = target.partition(".")
         helper = ROOT / f"{target.replace('.', '/')}.py"
         if package == NATIVE:
-            yield rest.partition(".")[0]
+            yield ".".join(rest.split(".")[:2])
         elif package == "tests" and helper.exists() and helper not in seen:
             yield from imported_by_test(helper, seen)
 
@@ -90,7 +83,7 @@ def untested(modules: list[str], named: set[str], table: dict[str, tuple[str, ..
     reached = reached_by_module()
     for module in modules:
         if module not in named and module not in table:
-            yield f"{module}: no test_{module}.py, and no entry"
+            yield f"{module}: no file for its tests, and no entry"
     for module, files in table.items():
         if module not in modules:
             yield f"{module}: no such module"
@@ -105,18 +98,19 @@ def untested(modules: list[str], named: set[str], table: dict[str, tuple[str, ..
 
 
 def test_every_module_has_its_tests() -> None:
-    modules = compiled()
+    modules = sorted(compiled_modules())
     assert len(modules) > 70
-    named = {path.stem.removeprefix("test_") for path in TESTS.glob("*/test_*.py")}
+    named = {f"{path.parent.name}.{path.stem.removeprefix('test_')}" for path in TESTS.glob("native/*/test_*.py")}
     assert list(untested(modules, named, TESTED_IN)) == []
 
 
 def test_each_breach_is_found() -> None:
-    table = {"scan": ("native/test_scan",), "batch": ("native/test_batch",), "absent": (), "log": ("native/test_crc",)}
-    assert list(untested(["scan", "batch", "log", "crc"], {"batch"}, table)) == [
-        "crc: no test_crc.py, and no entry",
-        "scan: native/test_scan does not exist",
-        "batch: has a test file of its name, and an entry",
-        "absent: no such module",
-        "log: native/test_crc does not reach it",
+    table = {"segment.scan": ("native/test_scan",), "batch.batch": ("native/batch/test_batch",), "base.none": (),
+             "facade.log": ("native/base/test_crc",)}
+    assert list(untested(["segment.scan", "batch.batch", "facade.log", "base.crc"], {"batch.batch"}, table)) == [
+        "base.crc: no file for its tests, and no entry",
+        "segment.scan: native/test_scan does not exist",
+        "batch.batch: has a test file of its name, and an entry",
+        "base.none: no such module",
+        "facade.log: native/base/test_crc does not reach it",
     ]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import kraft
-from kraft_native import build_info
+from kraft_native.base import build_info
 from tools import lock, tree
 from tools.layers import native_imports, python_imports
 from tools.tree import ROOT
@@ -36,9 +36,11 @@ def package(tmp_path: Path) -> Path:
 
 
 def core(package: Path, source: str) -> None:
-    (package / "kraft_native").mkdir()
-    (package / "kraft_native" / "__init__.py").touch()
-    (package / "kraft_native" / "build_info.py").write_text(source)
+    base = package / "kraft_native" / "base"
+    base.mkdir(parents=True)
+    (base.parent / "__init__.py").touch()
+    (base / "__init__.py").touch()
+    (base / "build_info.py").write_text(source)
 
 
 def test_the_core_is_of_this_version() -> None:

@@ -19,8 +19,9 @@ def test_the_tree_is_tidy() -> None:
 
 def test_the_tree_is_seen() -> None:
     names = {str(path.relative_to(tree.ROOT)) for path in tree.files()}
-    assert {"setup.py", "Makefile", ".ci/run", "kraft_native/errors.pyx", "kraft_native/_c/fileio.c"} <= names
-    assert not [name for name in names if name.endswith((".so", ".pyc")) or name == "kraft_native/errors.c"]
+    assert {"setup.py", "Makefile", ".ci/run", "kraft_native/base/errors.pyx",
+            "kraft_native/_c/file/file_io.c"} <= names
+    assert not [name for name in names if name.endswith((".so", ".pyc")) or name == "kraft_native/base/errors.c"]
 
 
 def test_file_lines() -> None:

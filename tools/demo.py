@@ -31,7 +31,7 @@ from bench.machine import kernel, limit
 from kraft.client import Cluster
 from kraft.load.measure import Measurement, create_topic, fill, measure
 from kraft.load.workload import Workload
-from kraft_native import crc
+from kraft_native.base import crc
 from tools.demo_engine import Line, lines
 
 TOPIC = "stdlib"

@@ -23,7 +23,7 @@ from rich.table import Table
 
 from kraft import Log
 from kraft.cli.command import run
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
 
 CODECS = ("none", "snappy", "lz4", "zstd", "gzip")
 BATCH_BYTES = 256 << 10

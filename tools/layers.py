@@ -1,7 +1,7 @@
 """Layer rules: which module may import which, checked from the sources.
 
-Compiled modules: the order is the table of `docs/internals/engine-modules.md`, read from there, so that there is one
-list. A module reaches only modules above it, always by full name, and never `kraft`. Python packages: `PACKAGES` below.
+Compiled modules: the package of a module is its layer. `NATIVE_PACKAGES` lists the packages that each one reaches. No
+two modules of a package need each other, all names are full, and none imports `kraft`. Python packages: `PACKAGES`.
 
 `python -m tools.layers` prints every breach and ends with 1 when there is one.
 """
@@ -9,20 +9,37 @@ list. A module reaches only modules above it, always by full name, and never `kr
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from tools.tree import ROOT, files
-
-MODULE_TABLE = ROOT / "docs" / "internals" / "engine-modules.md"
-TABLE_ROW = re.compile(r"^\| *[0-9]+ *\| *(?P<names>[^|]*)\|")
 
 NATIVE = "kraft_native"
 NATIVE_IMPORT = re.compile(
     r"^[ ]*(?:from\s+(?P<source>[\w.]+)\s+c?import\s*(?P<names>\([^)]*\)|[^\n#]*)|c?import\s+(?P<direct>[\w., ]+))",
     re.MULTILINE,
 )
+NATIVE_SUFFIXES = (".pyx", ".pxd", ".pyi")
+
+# Packages of the compiled core, lowest first, and the packages that the modules of each may reach beside their own. A
+# package that exists and is not listed is a breach.
+NATIVE_PACKAGES: dict[str, tuple[str, ...]] = {
+    "base": (),
+    "file": ("base",),
+    "batch": ("base", "file"),
+    "columns": ("base", "file", "batch"),
+    "segment": ("base", "file", "batch"),
+    "log": ("base", "file", "batch", "segment"),
+    "compact": ("base", "file", "batch", "segment", "log"),
+    "facade": ("base", "file", "batch", "segment", "log", "compact"),
+    "request": ("base",),
+    "partition": ("base", "file", "batch", "segment", "log", "facade", "request"),
+    "serve": ("base", "file", "segment", "log", "request", "partition"),
+    "net": ("base", "file", "request"),
+    "replica": ("base", "file", "batch", "segment", "request", "partition", "net"),
+    "bench": ("base",),
+}
 
 
 class Rule(NamedTuple):
@@ -91,15 +108,51 @@ PACKAGES: dict[str, Rule] = {
 }
 
 
-def native_order(text: str | None = None) -> list[str]:
-    """Names of the compiled modules and headers, lowest first, as the table in the documentation lists them."""
-    if text is None:
-        text = MODULE_TABLE.read_text()
-    names: list[str] = []
-    for line in text.splitlines():
-        if match := TABLE_ROW.match(line):
-            names += re.findall(r"`(\w+)`", match["names"])
-    return names
+def native_sources() -> dict[str, list[Path]]:
+    """Compiled modules and headers, `package.module`, with their files."""
+    found: dict[str, list[Path]] = {}
+    for path in files(ROOT / NATIVE):
+        if path.suffix in NATIVE_SUFFIXES:
+            found.setdefault(".".join(path.relative_to(ROOT / NATIVE).with_suffix("").parts), []).append(path)
+    return found
+
+
+def native_graph() -> dict[str, list[str]]:
+    """Compiled modules and headers, each with those that it reaches itself."""
+    def reached(paths: list[Path]) -> set[str]:
+        return {target.removeprefix(f"{NATIVE}.") for path in paths for _, target in native_imports(path.read_text())
+                if target.startswith(f"{NATIVE}.")}
+
+    return {name: sorted(reached(paths) - {name}) for name, paths in native_sources().items()}
+
+
+def native_order(graph: dict[str, list[str]] | None = None) -> list[str]:
+    """Names of the compiled modules and headers: each after all that it reaches."""
+    graph = native_graph() if graph is None else graph
+    order: dict[str, None] = {}
+
+    def add(name: str, above: tuple[str, ...]) -> None:
+        if name in order or name not in graph or name in above:
+            return
+        for target in graph[name]:
+            add(target, (*above, name))
+        order[name] = None
+
+    ranks = {package: rank for rank, package in enumerate(NATIVE_PACKAGES)}
+    for name in sorted(graph, key=lambda name: (ranks.get(name.split(".")[0], len(ranks)), name)):
+        add(name, ())
+    return list(order)
+
+
+def native_cycles(graph: dict[str, list[str]]) -> list[str]:
+    """Compiled modules that need themselves: no order exists for them."""
+    order = native_order(graph)
+    return [name for at, name in enumerate(order) if any(target in order[at:] for target in graph[name])]
+
+
+def is_native_package(name: str) -> bool:
+    """Return whether the names below this one are modules: the core itself, and each of its packages."""
+    return name.partition(".")[0] == NATIVE and name.count(".") < 2
 
 
 def native_imports(text: str) -> Iterator[tuple[int, str]]:
@@ -109,27 +162,29 @@ def native_imports(text: str) -> Iterator[tuple[int, str]]:
         if match["direct"]:
             for name in match["direct"].split(","):
                 yield line, name.split()[0]
-        elif match["source"] == NATIVE:
+        elif is_native_package(match["source"]):
             for name in match["names"].strip("() \n").split(","):
                 if name.strip():
-                    yield line, f"{NATIVE}.{name.split()[0]}"
+                    yield line, f"{match['source']}.{name.split()[0]}"
         else:
             yield line, match["source"]
 
 
-def check_native(name: str, text: str, order: list[str]) -> Iterator[tuple[int, str]]:
-    """Breaches in one file of the compiled core; `name` is the module's."""
-    if name not in order:
-        yield 1, f"{name} is not in the table of {MODULE_TABLE.name}"
+def check_native(name: str, text: str, modules: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Breaches in one file of the compiled core; `name` is the module's, `package.module`."""
+    own = name.partition(".")[0]
+    if own not in NATIVE_PACKAGES or name.count(".") != 1:
+        yield 1, f"{name}: {own} is no package of NATIVE_PACKAGES in tools/layers.py"
         return
     for line, target in native_imports(text):
-        package, _, module = target.partition(".")
-        if package in ("", "kraft"):
+        top, _, module = target.partition(".")
+        package = module.split(".")[0]
+        if top in ("", "kraft"):
             yield line, f"imports {target}: the compiled core names its own modules in full and never imports kraft"
-        elif package == NATIVE and module not in order:
-            yield line, f"imports {target}, which is not in the table of {MODULE_TABLE.name}"
-        elif package == NATIVE and order.index(module) >= order.index(name) and module != name:
-            yield line, f"imports {target}, which stands below it"
+        elif top == NATIVE and module not in modules:
+            yield line, f"imports {target}, which does not exist"
+        elif top == NATIVE and package != own and package not in NATIVE_PACKAGES[own]:
+            yield line, f"imports {target}: {own} may reach only {', '.join(NATIVE_PACKAGES[own]) or 'itself'}"
 
 
 def python_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -141,7 +196,7 @@ def python_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.ImportFrom):
             if node.level:
                 yield node.lineno, "." * node.level
-            elif node.module in ("kraft", NATIVE):
+            elif node.module == "kraft" or is_native_package(node.module or ""):
                 for alias in node.names:
                     yield node.lineno, f"{node.module}.{alias.name}"
             else:
@@ -187,6 +242,11 @@ def check_order(part: str, text: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, f"{node.id}: kraft.{part} may not use it, it differs between processes"
 
 
+def compiled_modules() -> list[str]:
+    """Names of the compiled modules, `package.module`, each after all that it reaches."""
+    return [name for name in native_order() if (ROOT / NATIVE / name.replace(".", "/")).with_suffix(".pyx").exists()]
+
+
 def module_names() -> list[str]:
     """Every importable module of the product, dotted."""
     names = []
@@ -194,17 +254,19 @@ def module_names() -> list[str]:
         if path.suffix == ".py" and path.name != "__main__.py":
             parts = path.relative_to(ROOT).with_suffix("").parts
             names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-    names += [f"{NATIVE}.{name}" for name in native_order() if (ROOT / NATIVE / f"{name}.pyx").exists()]
+    names += [f"{NATIVE}.{name}" for name in compiled_modules()]
     return names
 
 
 def breaches() -> Iterator[tuple[Path, int, str]]:
     """Every breach in the tree."""
-    order = native_order()
-    for path in files(ROOT / NATIVE):
-        if path.suffix in (".pyx", ".pxd", ".pyi") and path.stem != "__init__":
-            for line, what in check_native(path.stem, path.read_text(), order):
+    sources, graph = native_sources(), native_graph()
+    for name, paths in sources.items():
+        for path in paths:
+            for line, what in check_native(name, path.read_text(), graph):
                 yield path, line, what
+    for name in native_cycles(graph):
+        yield sources[name][0], 1, f"{name} needs itself, through other modules"
     for path in files(ROOT / "kraft"):
         if path.suffix == ".py":
             parts = path.relative_to(ROOT / "kraft").with_suffix("").parts

@@ -100,11 +100,11 @@ class MessageCode:
                   ("absent", "absent("))
         names = [name for name, use in wanted if use in body]
         yield f"from kraft.protocol.message import {', '.join(names)}"
-        yield "from kraft_native.wire import WireReader, WireWriter"
+        yield "from kraft_native.base.wire import WireReader, WireWriter"
         steps = sorted(set(re.findall(r"\b(\w+_steps)\(r, [\w.]+", body)) - {"read_steps"})
         if steps:
-            line = f"from kraft_native.wire_steps import {', '.join(steps)}"
-            lines = ["from kraft_native.wire_steps import (", *(f"    {name}," for name in steps), ")"]
+            line = f"from kraft_native.base.wire_steps import {', '.join(steps)}"
+            lines = ["from kraft_native.base.wire_steps import (", *(f"    {name}," for name in steps), ")"]
             yield from [line] if len(line) <= COLUMNS_MAX else lines
 
     def struct(self, struct: Struct) -> Iterator[str]:

@@ -5,7 +5,7 @@
  * A writer keeps up to <in flight> records between its pwrite and their fdatasync.
  *
  * - plain     a second thread flushes whenever records are pending, with one lock, two conditions and nothing else
- * - kraft     the same, with the engine's flusher (_c/flusher.c) as the second thread
+ * - kraft     the same, with the engine's flusher (_c/log/flusher.c) as the second thread
  * - lockstep  one thread: <in flight> pwrites, one fdatasync, and so on
  *
  * append: the file grows. recycled: its blocks were written before, as when an old segment's file is used again.
@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fileio.h"
-#include "flusher.h"
+#include "file/file_io.h"
+#include "log/flusher.h"
 
 static int file;
 static int64_t flushes = 0, flush_ns = 0;

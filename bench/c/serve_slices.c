@@ -3,9 +3,9 @@
  *   serve_slices FILE CONNECTIONS REPLY_BYTES SECONDS
  *
  * One thread answers each request of 80 bytes with REPLY_BYTES of the file by sendfile, cyclically. The client is a
- * separate process that receives as kraft_native/_c/loadgen.c does: the kernel discards the received bytes, and wakes
- * it once per 256 KiB. Prints one JSON object: bytes per second, and CPU seconds per gigabyte of the serving process
- * and of the client.
+ * separate process that receives as kraft_native/_c/bench/load_generator.c does: the kernel discards the received
+ * bytes, and wakes it once per 256 KiB. Prints one JSON object: bytes per second, and CPU seconds per gigabyte of the
+ * serving process and of the client.
  */
 #define _GNU_SOURCE
 #include <errno.h>

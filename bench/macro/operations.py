@@ -39,7 +39,7 @@ from kraft.protocol.messages.alter_partition_reassignments_response import Alter
 from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kraft.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
 from kraft.protocol.messages.metadata_response import MetadataResponseTopic
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 from tests.integration.failover import Stream
 from tests.peer.kafka import missing
 

@@ -28,7 +28,7 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
-from kraft_native.loadgen import Load
+from kraft_native.bench.load_generator import Load
 
 RATE: Final = 5_000.0
 RECORD_BYTES: Final = 100

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import kraft
 from kraft.client import Cluster
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 from tests.peer.kafka import KafkaNode
 from tests.ports import free_ports
 

@@ -1,8 +1,8 @@
 """Answer to a follower's Fetch: received as any frame, and processed by the chain, which builds the next Fetch."""
 
-from kraft_native.answers import AnswerReceiver
-from kraft_native.fetch_chain import FetchChain
-from kraft_native.template import Template
+from kraft_native.replica.answers import AnswerReceiver
+from kraft_native.replica.fetch_chain import FetchChain
+from kraft_native.replica.template import Template
 
 RECORDS = bytes(180)
 FORM = Template(bytes(60), [(20, 8)])

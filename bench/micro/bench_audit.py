@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from kraft_native.audit import SegmentAudit
-from kraft_native.log import Log
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.facade.log import Log
+from kraft_native.segment.audit import SegmentAudit
 
 FILE_BYTES = 64 << 20
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kraft_native.batch import count_batches, walk
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.batch import count_batches, walk
+from kraft_native.batch.records import BatchBuilder
 
 LOG_BYTES = 16 << 20
 

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from kraft_native import checkpoints
+from kraft_native.segment import checkpoints
 
 PARTITIONS = 10_000
 

@@ -33,11 +33,11 @@ import numpy as np
 import pytest
 
 from bench.machine import settle
-from kraft_native import crc
-from kraft_native.cleaner import CleanerStats
-from kraft_native.config import LogConfig
-from kraft_native.log import Log
-from kraft_native.records import BatchBuilder
+from kraft_native.base import crc
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.compact.cleaner import CleanerStats
+from kraft_native.facade.log import Log
+from kraft_native.segment.config import LogConfig
 
 CHUNK_BYTES = 1 << 20
 BATCH_BYTES = 16 << 10

@@ -9,7 +9,7 @@ import lz4.frame
 import pytest
 import zstandard
 
-from kraft_native.codecs import compress, decompress
+from kraft_native.batch.codecs import compress, decompress
 
 SIZES = [1000, 16384, 1 << 20]
 _words = random.Random(1)

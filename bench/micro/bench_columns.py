@@ -5,8 +5,8 @@ import os
 import numpy as np
 import pytest
 
-from kraft_native.column_encoder import encode_columns
-from kraft_native.columns import DEFAULT_COLUMNS, ColumnReader
+from kraft_native.columns.encoder import encode_columns
+from kraft_native.columns.reader import DEFAULT_COLUMNS, ColumnReader
 
 RECORDS = 100_000
 VALUE_BYTES = 100

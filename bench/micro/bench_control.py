@@ -1,6 +1,6 @@
 """Control batches: building a transaction's marker, and reading the records of a segment of them."""
 
-from kraft_native.control import control_records, marker
+from kraft_native.batch.control import control_records, marker
 
 MARKERS = 1_000
 

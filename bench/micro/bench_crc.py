@@ -5,7 +5,7 @@
 
 import pytest
 
-from kraft_native import crc
+from kraft_native.base import crc
 
 SIZES = [64, 256, 4096, 16384, 1 << 20]
 DATA = bytes(range(256)) * (max(SIZES) // 256)

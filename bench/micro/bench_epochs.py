@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from kraft_native.epochs import LeaderEpochCache
+from kraft_native.segment.epochs import LeaderEpochCache
 
 EPOCHS = 1_000
 

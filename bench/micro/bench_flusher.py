@@ -13,7 +13,7 @@ from statistics import median
 
 import pytest
 
-from kraft_native.flusher import Flusher
+from kraft_native.log.flusher import Flusher
 from tools.tree import ROOT
 
 RECORDS = 20_000
@@ -27,8 +27,8 @@ def program(tmp_path_factory):
     target = tmp_path_factory.mktemp("c") / "group_commit"
     native = ROOT / "kraft_native" / "_c"
     subprocess.run([os.environ.get("CC", "cc").split()[-1], "-O2", "-std=c11", f"-I{native}", "-o", target,
-                    ROOT / "bench" / "c" / "group_commit.c", native / "flusher.c", native / "fileio.c", "-lpthread"],
-                   check=True)
+                    ROOT / "bench" / "c" / "group_commit.c", native / "log/flusher.c", native / "file/file_io.c",
+                    "-lpthread"], check=True)
     return target
 
 

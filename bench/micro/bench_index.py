@@ -10,7 +10,7 @@ import statistics
 import numpy as np
 import pytest
 
-from kraft_native.index import OffsetIndex, TimeIndex
+from kraft_native.segment.index import OffsetIndex, TimeIndex
 
 ENTRIES = {"offset": 1_310_720, "time": 873_813}
 TARGETS = 100_000

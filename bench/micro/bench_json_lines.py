@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kraft_native.json_lines import gather, scan_lines
+from kraft_native.columns.json_lines import gather, scan_lines
 
 LINES = 50_000
 LINE = b'{"id": %d, "name": "customer \\u00e9", "price": 12.50, "tags": ["a", "b"], "paid": true}\n'

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from kraft_native.live import LivePage, LiveView
+from kraft_native.log.live import LivePage, LiveView
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import statistics
 
 import pytest
 
-from kraft_native.config import LogConfig
-from kraft_native.log import Log
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.facade.log import Log
+from kraft_native.segment.config import LogConfig
 
 BYTES_PER_ROUND = 32 << 20
 RECORDS_PER_ROUND = 20_000

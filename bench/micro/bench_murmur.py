@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kraft_native.murmur import murmur2_partitions
+from kraft_native.base.murmur import murmur2_partitions
 
 KEYS = 1_000_000
 KEY_BYTES = 16

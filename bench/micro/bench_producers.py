@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from kraft_native.producers import ProducerStates
+from kraft_native.segment.producers import ProducerStates
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 

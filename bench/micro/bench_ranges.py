@@ -2,7 +2,7 @@
 
 import pytest
 
-from kraft_native.ranges import RangeSet
+from kraft_native.segment.ranges import RangeSet
 
 RANGES = 10_000
 BYTES = 16_384

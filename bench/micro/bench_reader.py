@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from kraft_native.config import LogConfig
-from kraft_native.log import Log
-from kraft_native.reader import LogReader
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.facade.log import Log
+from kraft_native.facade.reader import LogReader
+from kraft_native.segment.config import LogConfig
 
 LOG_BYTES = 64 << 20
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kraft_native.records import BatchBuilder, records
+from kraft_native.batch.records import BatchBuilder, records
 
 COUNT = 1000
 

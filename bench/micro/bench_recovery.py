@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kraft_native import crc
-from kraft_native.checkpoints import LogState, write_log_state
-from kraft_native.config import LogConfig
-from kraft_native.log import Log
-from kraft_native.records import BatchBuilder
+from kraft_native.base import crc
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.facade.log import Log
+from kraft_native.segment.checkpoints import LogState, write_log_state
+from kraft_native.segment.config import LogConfig
 
 SEGMENTS = 4
 SEGMENT_BYTES = 256 << 20

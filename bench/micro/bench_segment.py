@@ -6,10 +6,10 @@ import statistics
 
 import pytest
 
-from kraft_native.config import LogConfig
-from kraft_native.crc import checksum
-from kraft_native.log import Log
-from kraft_native.records import BatchBuilder
+from kraft_native.base.crc import checksum
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.facade.log import Log
+from kraft_native.segment.config import LogConfig
 
 SEGMENT_BYTES = 64 << 20
 LOOKUPS = 2_000

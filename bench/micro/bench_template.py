@@ -1,6 +1,6 @@
 """Writing and reading a message in which only some numbers change."""
 
-from kraft_native.template import Template
+from kraft_native.replica.template import Template
 
 BLANK = bytes(120)
 PLACES = [(4, 4), (40, 4), (48, 8), (60, 8)]

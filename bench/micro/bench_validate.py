@@ -4,15 +4,17 @@ import ctypes
 
 import pytest
 
-from kraft_native import buffer, crc, validate
-from kraft_native.records import BatchBuilder
+from kraft_native.base import crc
+from kraft_native.batch import validate
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.file import buffer
 from tests import capi
 
 NOW = 1_700_000_000_000
 
 
 class Options(ctypes.Structure):
-    """`ValidateOptions` of `validate.pxd`."""
+    """`ValidateOptions` of `batch/validate.pxd`."""
 
     _fields_ = [
         ("now_ms", ctypes.c_int64), ("before", ctypes.c_int64), ("after", ctypes.c_int64),

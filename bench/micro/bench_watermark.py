@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kraft_native.watermark import majority_value
+from kraft_native.partition.watermark import majority_value
 from tests.native.logs import batch
 from tests.native.serving import Node
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kraft_native.wire import WireReader, WireWriter
+from kraft_native.base.wire import WireReader, WireWriter
 
 STRINGS = [f"topic-{number}" for number in range(1_000)]
 

@@ -1,8 +1,8 @@
-"""Look-ups one at a time, through the same calls as the log (`lookup.pyx`, `segment.pyx`)."""
+"""Look-ups one at a time, through the same calls as the log (`log/lookup.pyx`, `segment/segment.pyx`)."""
 
 from libc.stdint cimport int64_t
 
-from kraft_native.index cimport OffsetIndex, TimeIndex
+from kraft_native.segment.index cimport OffsetIndex, TimeIndex
 
 
 def find_offsets(OffsetIndex index not None, const int64_t[::1] offsets not None) -> int:

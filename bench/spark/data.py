@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from kraft.log_dir import TopicPartition
 from kraft.spark.produce import BatchProducer
 from kraft.spark.write_options import WriteOptions
-from kraft_native.column_encoder import encode_columns
+from kraft_native.columns.encoder import encode_columns
 
 TOPIC = "bench"
 PARTITIONS = 2

@@ -30,9 +30,9 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraft.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
-from kraft_native.coldread import ColdReader
-from kraft_native.partition import Partition
-from kraft_native.table import PartitionTable
+from kraft_native.partition.cold_read import ColdReader
+from kraft_native.partition.partition import Partition
+from kraft_native.partition.table import PartitionTable
 
 ALLOCATE_PRODUCER_IDS_VERSION: Final = 0
 

@@ -16,7 +16,7 @@ from kraft.metadata.client_quotas import (
     limit_of,
 )
 from kraft.metadata.image import QuotaEntity
-from kraft_native.replication_quota import ReplicationQuota
+from kraft_native.request.replication_quota import ReplicationQuota
 
 METERS_MAX: Final = 20_000
 NANOSECONDS_OF_PERCENT: Final = 10_000_000

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kraft.protocol.error_codes import ErrorCode
-from kraft_native.crc import checksum
+from kraft_native.base.crc import checksum
 
 if TYPE_CHECKING:
     from kraft.protocol.messages.push_telemetry_request import PushTelemetryRequest

@@ -49,7 +49,7 @@ Trace = Callable[[str, Key, Mapping[str, object]], None]
 
 
 class Replicated(Protocol):
-    """A partition that this broker leads, as the keeper uses it (`kraft_native.partition.Partition`)."""
+    """A partition that this broker leads, as the keeper uses it (`kraft_native.partition.partition.Partition`)."""
 
     def set_isr(self, isr: tuple[int, ...], maximal: tuple[int, ...] | None = None) -> None: ...
     def lagging(self, lag_max_ms: int) -> list[int]: ...

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from kraft.config import tables
 from kraft.config.effective import BrokerLayers, Effective, Fault, Source, broker_value, topic_value
-from kraft_native.config import FIELDS, LogConfig
+from kraft_native.segment.config import FIELDS, LogConfig
 
 NEVER: Final = (1 << 63) - 1
 FIELDS_BY_NAME: Final = {field.name: field for field in FIELDS}

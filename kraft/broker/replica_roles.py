@@ -8,7 +8,7 @@ from kraft.metadata.image import NO_LEADER, PartitionRegistration
 
 
 class Replica(Replicated, Protocol):
-    """Local replica of a partition (`kraft_native.partition.Partition`)."""
+    """Local replica of a partition (`kraft_native.partition.partition.Partition`)."""
 
     @property
     def topic_id(self) -> bytes: ...

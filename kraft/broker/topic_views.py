@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kraft.log_dir import TopicPartition
 from kraft.metadata.image import NO_LEADER, BrokerRegistration, PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from kraft.broker.broker import Broker

@@ -8,7 +8,7 @@ import click
 
 from kraft.client.security import PLAINTEXT, PREFIXES, secured, security_of
 from kraft.config.errors import InvalidConfigError
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 Command = Callable[..., None]
 

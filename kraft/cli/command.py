@@ -18,8 +18,8 @@ from typing import Final
 import click
 
 from kraft._version import __version__
-from kraft_native import build_info, crc
-from kraft_native.errors import KraftError
+from kraft_native.base import build_info, crc
+from kraft_native.base.errors import KraftError
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE

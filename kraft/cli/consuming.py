@@ -10,7 +10,7 @@ from kraft.cli.record_lines import Headers
 from kraft.client import Cluster, ConnectionFailedError, RefusedError
 from kraft.client.fetching import records_from
 from kraft.protocol.error_codes import ErrorCode
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 Place = tuple[str, int]
 

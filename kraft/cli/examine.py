@@ -18,10 +18,10 @@ from pathlib import Path
 from kraft.files.indexes import read_entries
 from kraft.files.partition import EPOCH_CHECKPOINT, LOG_FILE, Partition, SegmentFiles
 from kraft.log_dir import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, partitions_in
-from kraft_native import checkpoints, producer_snapshots
-from kraft_native.audit import SegmentAudit
-from kraft_native.errors import CorruptFileError
-from kraft_native.txnindex import TransactionIndex
+from kraft_native.base.errors import CorruptFileError
+from kraft_native.segment import checkpoints, producer_snapshots
+from kraft_native.segment.audit import SegmentAudit
+from kraft_native.segment.txn_index import TransactionIndex
 
 # A log that another program appends to may be read in the middle of a write; such a tail is read again.
 TAIL_READS_MAX = 3

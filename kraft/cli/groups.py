@@ -15,7 +15,7 @@ from kraft.client import groups as client
 from kraft.client.partitions import EARLIEST, LATEST, Partition, list_offsets
 from kraft.client.refusals import check
 from kraft.protocol.error_codes import ErrorCode
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from kraft.protocol.messages.metadata_response import MetadataResponseTopic

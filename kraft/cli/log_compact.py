@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kraft import Log, LogConfig, LogDir
-from kraft_native.cleaner import CleanerStats
+from kraft_native.compact.cleaner import CleanerStats
 
 
 @contextmanager

@@ -17,13 +17,13 @@ from kraft.cli.record_lines import json_line, name_bytes, record_fields
 from kraft.files.indexes import read_entries
 from kraft.files.partition import EPOCH_CHECKPOINT, Partition
 from kraft.log_dir import TopicPartition
-from kraft_native import producer_snapshots
-from kraft_native.audit import SegmentAudit
-from kraft_native.batch import Batch, walk
-from kraft_native.control import control_records
-from kraft_native.errors import CorruptFileError, CorruptRecordError, MessageTooLargeError
-from kraft_native.records import Record, records
-from kraft_native.txnindex import TransactionIndex
+from kraft_native.base.errors import CorruptFileError, CorruptRecordError, MessageTooLargeError
+from kraft_native.batch.batch import Batch, walk
+from kraft_native.batch.control import control_records
+from kraft_native.batch.records import Record, records
+from kraft_native.segment import producer_snapshots
+from kraft_native.segment.audit import SegmentAudit
+from kraft_native.segment.txn_index import TransactionIndex
 
 # With --digest, longer values are shown as length and SHA-256.
 WHOLE_VALUE_BYTES_MAX = 64

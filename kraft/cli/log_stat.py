@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kraft.files.partition import Partition
-from kraft_native import producer_snapshots
-from kraft_native.batch import CODEC_NAMES
-from kraft_native.errors import CorruptFileError
+from kraft_native.base.errors import CorruptFileError
+from kraft_native.batch.batch import CODEC_NAMES
+from kraft_native.segment import producer_snapshots
 
 
 def statistics(partition: Partition, progress: Callable[[int], None] = lambda _: None) -> dict[str, Any]:

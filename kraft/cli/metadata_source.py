@@ -22,9 +22,9 @@ from kraft.raft.types import NOBODY, OffsetAndEpoch, ReplicaKey
 from kraft.raft.wire_changes import CODECS
 from kraft.runtime.metadata_directory import DIRECTORY_NAME
 from kraft.runtime.snapshot_files import SnapshotId, list_snapshots
-from kraft_native import fileio
-from kraft_native.batch import Batch, walk
-from kraft_native.errors import CorruptRecordError, OffsetOutOfRangeError
+from kraft_native.base.errors import CorruptRecordError, OffsetOutOfRangeError
+from kraft_native.batch.batch import Batch, walk
+from kraft_native.file import file_io
 
 READER: Final = ReplicaKey(NOBODY)
 
@@ -97,7 +97,7 @@ def from_files(path: Path, as_of: AsOf, story: Stories | None = None) -> Metadat
 
 
 def _of_snapshot(path: Path, snapshot: SnapshotId) -> MetadataImage:
-    return decode_snapshot(fileio.read_file(path)).image(snapshot.end_offset, snapshot.epoch)
+    return decode_snapshot(file_io.read_file(path)).image(snapshot.end_offset, snapshot.epoch)
 
 
 def begin(story: Stories | None, image: MetadataImage) -> MetadataImage:

@@ -22,7 +22,7 @@ from kraft.metadata.image import (
 )
 from kraft.protocol.ids import id_text
 from kraft.protocol.message import Struct
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 RESOURCES: Final = {TOPIC_RESOURCE: "topic", BROKER_RESOURCE: "broker", BROKER_LOGGER_RESOURCE: "broker-logger",
                     CLIENT_METRICS_RESOURCE: "client-metrics", GROUP_RESOURCE: "group"}

@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from kraft.cli.options import ADDRESS_DEFAULT, BOOTSTRAP_VARIABLE
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 # A shell that hangs is worse than one that completes nothing.
 TIMEOUT_SECONDS: Final = 1.0

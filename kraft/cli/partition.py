@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from kraft.files.partition import LOG_FILE, Partition
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 
 def open_partition(directory: Path) -> Partition:

@@ -27,7 +27,7 @@ from kraft.recorder.replicas import blockers
 from kraft.recorder.ring import CAPACITY
 from kraft.recorder.timeline import clock_text
 from kraft.recorder.why import Answer, Situation
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 MIN_ISR: Final = "min.insync.replicas"
 

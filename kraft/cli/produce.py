@@ -17,7 +17,7 @@ from kraft.cli.record_lines import LineFormat, LineRecord, name_bytes, read_line
 from kraft.cli.server_config import parse_assignments
 from kraft.client import Cluster
 from kraft.client.record_writing import ALL, append_record
-from kraft_native.errors import InvalidArgumentError, KraftError
+from kraft_native.base.errors import InvalidArgumentError, KraftError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message

@@ -18,11 +18,11 @@ from kraft.protocol.ids import id_text
 from kraft.protocol.message import Struct
 from kraft.protocol.record_frames import decode_record
 from kraft.runtime.metadata_directory import DIRECTORY_NAME
-from kraft_native import fileio
-from kraft_native.batch import Batch, walk
-from kraft_native.control import control_records
-from kraft_native.errors import KraftError
-from kraft_native.records import records
+from kraft_native.base.errors import KraftError
+from kraft_native.batch.batch import Batch, walk
+from kraft_native.batch.control import control_records
+from kraft_native.batch.records import records
+from kraft_native.file import file_io
 
 
 @click.command("log")
@@ -52,7 +52,7 @@ def log_command(path: Path, start: int, end: int | None, only_control: bool, as_
 
 def _batches(path: Path, wanted: Range, damage: list[str]) -> Iterator[Batch]:
     if path.is_file():
-        yield from walk(fileio.read_file(path))
+        yield from walk(file_io.read_file(path))
         return
     inner = path / DIRECTORY_NAME
     partition = open_partition(inner if inner.is_dir() else path)

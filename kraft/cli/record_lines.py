@@ -5,7 +5,7 @@ every record exactly. A key, a value, a header's name or a header's value is a t
 `{"base64": "..."}`. As plain lines, a value with a line end in it looks like two.
 
 Header names are `str` here. Bytes of a name that are not UTF-8 are lone surrogates (`surrogateescape`), as in
-`kraft_native.records`.
+`kraft_native.batch.records`.
 """
 
 import base64
@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 Headers = Sequence[tuple[str, bytes | None]]
 NAME_ERRORS: Final = "surrogateescape"

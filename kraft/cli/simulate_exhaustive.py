@@ -11,7 +11,7 @@ from kraft.testing.explore.search import Progress, explore
 from kraft.testing.explore.space import Space
 from kraft.testing.explore.trace import Trace, replay
 from kraft.testing.mutants.patches import Mutant, planted
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.recorder.entry import STATE, Entry
 from kraft.recorder.ring import CAPACITY
 from kraft.recorder.why import Answer, Situation, answers
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 
 @kraft.command("why")

@@ -19,7 +19,7 @@ from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRe
 from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
-from kraft_native.errors import KraftError, UnsupportedVersionError
+from kraft_native.base.errors import KraftError, UnsupportedVersionError
 
 RESPONSE_BYTES_MAX: Final = 1 << 30
 RECEIVE_STEP_BYTES: Final = 8 << 20

@@ -7,7 +7,7 @@ from kraft.client.refusals import RefusedError, check
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse
-from kraft_native.records import Record, records
+from kraft_native.batch.records import Record, records
 
 FETCH_VERSION_MAX: Final = 12      # the last that names topics
 FETCH_BYTES: Final = 1 << 20

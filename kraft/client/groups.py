@@ -29,7 +29,7 @@ from kraft.protocol.messages.offset_fetch_response import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from kraft_native.errors import MalformedMessageError
+from kraft_native.base.errors import MalformedMessageError
 
 # From version 10 on offsets are requested and returned by topic id.
 OFFSETS_BY_NAME_VERSION: Final = 9

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kraft.client.partitions import Partition
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 Assignment = Mapping[Partition, Sequence[int]]
 """Replicas by partition, the preferred leader first."""

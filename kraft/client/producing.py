@@ -17,7 +17,7 @@ from kraft.client.refusals import RefusedError, check
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
-from kraft_native import crc
+from kraft_native.base import crc
 
 Answer = TypeVar("Answer")
 

@@ -11,7 +11,7 @@ from kraft.client.refusals import RefusedError, check
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
 
 ALL: Final = -1
 

@@ -12,7 +12,7 @@ from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequ
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from kraft.protocol.messages.describe_recorder_request import DescribeRecorderRequest
 from kraft.protocol.messages.describe_recorder_response import DescribeRecorderResponse
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 RECORDER_KEY: Final = API_BY_NAME["DescribeRecorder"].key
 CONTROLLER_KEY: Final = API_BY_NAME["Vote"].key

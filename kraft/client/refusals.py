@@ -2,7 +2,7 @@
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import name_of, text_of
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 
 class RefusedError(KraftError):

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable
 from typing import Final
 
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 # A server that demands more would keep a processor busy for seconds.
 ITERATIONS_MAX: Final = 1 << 22

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 
 class InvalidConfigError(KraftError, ValueError):

@@ -64,7 +64,7 @@ def _synonym(entry: Any) -> tuple[str, int]:
 @cache
 def _facts() -> dict[str, list[dict[str, Any]]]:
     facts: dict[str, list[dict[str, Any]]] = json.loads(_read("settings.json"))
-    of_logs = json.loads(resources.files("kraft_native").joinpath("log_settings.json").read_text("utf-8"))
+    of_logs = json.loads(resources.files("kraft_native.segment").joinpath("log_settings.json").read_text("utf-8"))
     return {name: [*facts.get(name, ()), *of_logs.get(name, ())] for name in SECTIONS}
 
 

@@ -87,7 +87,7 @@ from kraft.protocol.messages.partition_change_record import PartitionChangeRecor
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
 from kraft.protocol.record_frames import encode_record
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 LEADER_CHANGED: Final = "the leader of the metadata log changed"
 OWN_WORK: Final = BrokerHeartbeatRequest.API_KEY

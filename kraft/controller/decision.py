@@ -12,7 +12,7 @@ from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import bounded
-from kraft_native.errors import OperationError
+from kraft_native.base.errors import OperationError
 
 # Maximum of records, and of partitions, that one request may create (Kafka has the same two limits).
 RECORDS_PER_DECISION_MAX: Final = 10_000

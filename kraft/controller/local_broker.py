@@ -26,7 +26,7 @@ from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequ
 from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest
 from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
-from kraft_native.errors import OperationError
+from kraft_native.base.errors import OperationError
 
 REGISTRATION_VERSION: Final = 4
 HEARTBEAT_VERSION: Final = 2

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraft_native import checkpoints, fileio
-from kraft_native.audit import SegmentAudit
-from kraft_native.errors import InvalidArgumentError, StorageError
-from kraft_native.live import FILE_NAME as LIVE_FILE
-from kraft_native.live import LiveView
-from kraft_native.marks import noted_log_start
+from kraft_native.base.errors import InvalidArgumentError, StorageError
+from kraft_native.file import file_io
+from kraft_native.log.live import FILE_NAME as LIVE_FILE
+from kraft_native.log.live import LiveView
+from kraft_native.log.marks import noted_log_start
+from kraft_native.segment import checkpoints
+from kraft_native.segment.audit import SegmentAudit
 
 LOG_FILE = re.compile(r"[0-9]{20}\.log")
 EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
@@ -36,7 +37,7 @@ class SegmentFiles:
     def read(self, suffix: str) -> bytes | None:
         """Return the whole file; None when it is missing."""
         try:
-            return fileio.read_file(self.path(suffix))
+            return file_io.read_file(self.path(suffix))
         except StorageError as error:
             if error.errno != ERRNO_NOT_FOUND:
                 raise

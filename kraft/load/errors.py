@@ -1,6 +1,6 @@
 """Errors of a load that cannot be run."""
 
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 
 class InvalidWorkloadError(KraftError, ValueError):

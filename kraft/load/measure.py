@@ -32,7 +32,7 @@ from kraft.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
-from kraft_native.loadgen import Load, LoadResult, LoadSpec
+from kraft_native.bench.load_generator import Load, LoadResult, LoadSpec
 
 LATEST: Final = -1
 EARLIEST: Final = -2

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from kraft.client import Connection
-from kraft_native.loadgen import LoadSpec
+from kraft_native.bench.load_generator import LoadSpec
 
 PIECE_BYTES: Final = 1 << 18
 PIECES_PER_STEP: Final = 16

@@ -19,8 +19,8 @@ from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, 
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from kraft_native.loadgen import LoadSpec
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.bench.load_generator import LoadSpec
 
 KINDS: Final = ("ping", "produce", "fetch", "end-to-end")
 PRODUCE_VERSION_MAX: Final = 12      # the last that names topics

@@ -12,7 +12,7 @@ A request is one packet of JSON on the agent's socket, and so is its answer:
 `connect` connects from the node's own address. The answer to a request that fails is {"failed": why}.
 
 Links are cut in the kernel. A socket filter drops the packets, so both sides see the same as with a cut cable: no
-packets. Disks are slow or full in the file layer of this process (`kraft_native.faults`).
+packets. Disks are slow or full in the file layer of this process (`kraft_native.file.faults`).
 
 The node is killed when its owner ends.
 """
@@ -34,8 +34,8 @@ from typing import Any, Final
 
 import uvloop
 
-from kraft_native import faults, fileio
-from kraft_native.errors import StorageError
+from kraft_native.base.errors import StorageError
+from kraft_native.file import faults, file_io
 
 PACKET_BYTES_MAX: Final = 1 << 16
 PROBE_NAME: Final = "kraft-probe.tmp"
@@ -185,8 +185,8 @@ class Agent:
         began = time.monotonic()
         code = 0
         try:
-            fileio.write_atomic(self._directory / PROBE_NAME, b"probe")
-            fileio.unlink(self._directory / PROBE_NAME)
+            file_io.write_atomic(self._directory / PROBE_NAME, b"probe")
+            file_io.unlink(self._directory / PROBE_NAME)
         except StorageError as error:
             code = error.errno or -1
         return {"error": code, "seconds": time.monotonic() - began}

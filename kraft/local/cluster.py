@@ -25,7 +25,7 @@ from kraft.local.spec import VoterSpec
 from kraft.log_dir import new_cluster_id
 from kraft.protocol.ids import id_text
 from kraft.runtime.storage import random_id
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 CONTROLLER_IDS: Final = 3001
 """First id of a controller without a broker."""

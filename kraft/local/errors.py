@@ -1,6 +1,6 @@
 """Errors of a local cluster."""
 
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 
 class LocalNodeError(KraftError, AssertionError):

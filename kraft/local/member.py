@@ -20,7 +20,7 @@ from kraft.raft.voters import Voter
 from kraft.runtime import controller_node, log_output, node  # noqa: F401 - imported once, before any fork
 from kraft.runtime.process import AnyNode, run_node
 from kraft.runtime.storage import FormatRequest, format_storage
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 
 def warm_up() -> None:

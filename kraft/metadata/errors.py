@@ -1,6 +1,6 @@
 """Errors of a metadata log."""
 
-from kraft_native.errors import OperationError
+from kraft_native.base.errors import OperationError
 
 
 class MetadataLogError(OperationError):

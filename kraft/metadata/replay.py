@@ -15,8 +15,8 @@ from kraft.protocol.messages.abort_transaction_record import AbortTransactionRec
 from kraft.protocol.messages.begin_transaction_record import BeginTransactionRecord
 from kraft.protocol.messages.end_transaction_record import EndTransactionRecord
 from kraft.protocol.record_frames import decode_record
-from kraft_native.batch import Batch
-from kraft_native.records import records
+from kraft_native.batch.batch import Batch
+from kraft_native.batch.records import records
 
 _TRANSACTION_RECORDS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 

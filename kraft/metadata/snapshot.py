@@ -44,9 +44,9 @@ from kraft.protocol.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraft.protocol.messages.topic_record import TopicRecord
 from kraft.protocol.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kraft.protocol.record_frames import decode_record, encode_record
-from kraft_native.batch import walk
-from kraft_native.control import control_batch, control_records
-from kraft_native.records import BatchBuilder, records
+from kraft_native.batch.batch import walk
+from kraft_native.batch.control import control_batch, control_records
+from kraft_native.batch.records import BatchBuilder, records
 
 BATCH_RECORDS_MAX: Final = 1024
 BATCH_BYTES_MAX: Final = 1 << 20

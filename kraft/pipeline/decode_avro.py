@@ -11,7 +11,7 @@ import pyarrow as pa
 from fastavro.schema import SchemaParseException, UnknownType
 
 from kraft.pipeline.decoding import UndecodableError, rows_to_arrow
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 TYPES: Final = {"null": pa.null(), "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(),
                 "double": pa.float64(), "bytes": pa.binary(), "string": pa.string()}

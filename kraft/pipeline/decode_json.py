@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from kraft.pipeline.decoding import UndecodableError, without_nulls
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 # Type names in the JSON form of a schema. Lists are written as a list, structs as an object.
 TYPES: Final = {"boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(),

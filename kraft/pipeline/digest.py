@@ -15,9 +15,9 @@ import xxhash
 
 from kraft.files.indexes import read_entries
 from kraft.files.partition import Partition, SegmentFiles
-from kraft_native.audit import SegmentAudit
-from kraft_native.batch import walk
-from kraft_native.errors import StorageError
+from kraft_native.base.errors import StorageError
+from kraft_native.batch.batch import walk
+from kraft_native.segment.audit import SegmentAudit
 
 
 class DigestTask(NamedTuple):

@@ -27,8 +27,8 @@ from kraft.pipeline.producing import IngestError, Writer
 from kraft.pipeline.row_files import BadRow, FileSplit, read_split, splits_of
 from kraft.pipeline.row_records import Columns, Conversion, Records, check_columns, check_types, sort_out
 from kraft.pipeline.workers import Workers
-from kraft_native import fileio
-from kraft_native.column_encoder import encode_columns
+from kraft_native.columns.encoder import encode_columns
+from kraft_native.file import file_io
 
 FORMAT: Final = 2
 # Rows that are partitioned and sent together. A split's batches depend on it: it is part of the plan.
@@ -148,8 +148,8 @@ def open_job(job: Path, cluster: Cluster, files: Sequence[Path], topic: str, col
     plan = Plan(topic, topic_id, starts, columns, kinds, codec, limit, pa.__version__, CHUNK_ROWS, tuple(splits))
     for name in ("checked", "bad", "done"):
         (job / name).mkdir(parents=True, exist_ok=True)
-    fileio.sync_directory(job)
-    fileio.write_atomic(path, plan.text().encode())
+    file_io.sync_directory(job)
+    file_io.write_atomic(path, plan.text().encode())
     return plan
 
 
@@ -182,8 +182,8 @@ def run_job(job: Path, bootstrap: str, plan: Plan, workers: Workers, progress: C
     rows = before = 0
     for task, (found, bad) in workers.run(ingest_split, tasks):
         if bad:
-            fileio.write_atomic(_noted(job, "bad", task.split, ".jsonl"), dead_letters(task.split, bad))
-        fileio.write_atomic(_noted(job, "done", task.split), json.dumps(found._asdict() | {"bad": len(bad)}).encode())
+            file_io.write_atomic(_noted(job, "bad", task.split, ".jsonl"), dead_letters(task.split, bad))
+        file_io.write_atomic(_noted(job, "done", task.split), json.dumps(found._asdict() | {"bad": len(bad)}).encode())
         rows, before = rows + found.rows, before + found.before
         progress(task.split.file.size_bytes)
     return Ingested(rows, before)
@@ -201,7 +201,7 @@ def _check_rows(job: Path, plan: Plan, workers: Workers, splits: Sequence[Split]
         if found:
             failures.append((task.split, found))
         else:
-            fileio.write_atomic(_noted(job, "checked", task.split), b"{}")
+            file_io.write_atomic(_noted(job, "checked", task.split), b"{}")
     if failures:
         shown = [f"{split.file.path}, row {each.row}: {each.reason}"
                  for split, found in sorted(failures, key=lambda failure: failure[0].number) for each in found]

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from kraft.pipeline.decoders import make_decoder
 from kraft.pipeline.parquet import NO_VALUE, FileSettings, schema_of
 from kraft.pipeline.table import PRIVATE, Commit, DataFile
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     import pyarrow as pa

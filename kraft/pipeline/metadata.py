@@ -29,9 +29,9 @@ from kraft.metadata.image import (
 from kraft.metadata.replay import Replayer, logged_records
 from kraft.metadata.snapshot import decode_snapshot
 from kraft.protocol.ids import id_text
-from kraft_native import fileio
-from kraft_native.batch import Batch, walk
-from kraft_native.errors import CorruptLogError, InvalidArgumentError
+from kraft_native.base.errors import CorruptLogError, InvalidArgumentError
+from kraft_native.batch.batch import Batch, walk
+from kraft_native.file import file_io
 
 DIRECTORY: Final = f"{METADATA_TOPIC}-0"
 TIME: Final = pa.timestamp("ms", "UTC")
@@ -201,7 +201,7 @@ def _first_image(partition: Partition) -> MetadataImage:
         raise InvalidArgumentError(f"{partition.directory}: the log begins at offset {start}, and no snapshot says "
                                    "what was before")
     path = snapshots[min(ends)]
-    return decode_snapshot(fileio.read_file(path)).image(min(ends), int(path.name[21:31]))
+    return decode_snapshot(file_io.read_file(path)).image(min(ends), int(path.name[21:31]))
 
 
 def _batches(partition: Partition) -> Iterator[Batch]:

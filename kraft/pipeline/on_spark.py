@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from kraft.client import RefusedError
 from kraft.spark import session
 from kraft.spark.garbage import spare_imports
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from kraft.pipeline.decoders import Decoder, DecoderSpec, decode_column, make_decoder
 from kraft.pipeline.table import DataFile, Span
-from kraft_native.errors import InvalidRecordError
+from kraft_native.base.errors import InvalidRecordError
 
 HOUR_MS: Final = 3_600_000
 # Kafka's mark of a record without a time.

@@ -23,8 +23,8 @@ from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, 
 from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
-from kraft_native.batch import follow_batches, walk
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
+from kraft_native.batch.batch import follow_batches, walk
 
 ACKS_ALL: Final = -1
 PRODUCE_TIMEOUT_MS: Final = 30_000

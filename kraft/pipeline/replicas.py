@@ -6,8 +6,8 @@ from pathlib import Path
 
 from kraft.files.partition import Partition
 from kraft.log_dir import HIGH_WATERMARKS, METADATA_TOPIC, TopicPartition, partitions_in
-from kraft_native import checkpoints
-from kraft_native.errors import CorruptFileError, InvalidArgumentError
+from kraft_native.base.errors import CorruptFileError, InvalidArgumentError
+from kraft_native.segment import checkpoints
 
 CLEANER_POINTS = "cleaner-offset-checkpoint"
 FIRST_DIRTY_KEY = "first_dirty_offset"

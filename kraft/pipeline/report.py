@@ -15,7 +15,7 @@ from kraft.load.report import html_report, html_table, ratio_table
 from kraft.pipeline.workers import IN_PLACE, Workers
 from kraft.recorder.entry import Entry, parse
 from kraft.recorder.timeline import merged
-from kraft_native.errors import InvalidArgumentError, MalformedMessageError
+from kraft_native.base.errors import InvalidArgumentError, MalformedMessageError
 
 CAMPAIGNING: Final = ("Prospective", "Candidate")
 POINTS: Final = (50, 90, 99)

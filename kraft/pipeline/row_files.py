@@ -14,8 +14,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from kraft.pipeline.producing import IngestError
-from kraft_native.errors import InvalidArgumentError
-from kraft_native.json_lines import FIELD_ABSENT, FIELD_OTHER, REASONS, gather, scan_lines
+from kraft_native.base.errors import InvalidArgumentError
+from kraft_native.columns.json_lines import FIELD_ABSENT, FIELD_OTHER, REASONS, gather, scan_lines
 
 KINDS: Final = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 BLOCK_BYTES: Final = 16 << 20

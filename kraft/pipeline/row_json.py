@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 # Years that ISO 8601 writes with four digits.
 SECONDS_MIN: Final = -62_135_596_800

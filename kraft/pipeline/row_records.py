@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from kraft.pipeline.row_files import KINDS, BadRow, Rows, read_split, schema_of, splits_of
 from kraft.pipeline.row_json import check_kinds, lines_of
-from kraft_native.column_encoder import encode_columns
-from kraft_native.errors import InvalidArgumentError, KraftError
-from kraft_native.murmur import murmur2_partitions
+from kraft_native.base.errors import InvalidArgumentError, KraftError
+from kraft_native.base.murmur import murmur2_partitions
+from kraft_native.columns.encoder import encode_columns
 
 # Maximum of bytes in a batch of one record besides key and value.
 OVERHEAD_BYTES: Final = 128

@@ -24,8 +24,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from kraft.log_dir import TopicPartition
-from kraft_native import fileio
-from kraft_native.errors import InvalidArgumentError, KraftError
+from kraft_native.base.errors import InvalidArgumentError, KraftError
+from kraft_native.file import file_io
 
 FORMAT = 1
 PRIVATE = "_kraft"
@@ -104,14 +104,14 @@ class Table:
     settings: Mapping[str, Any]
     register: Callable[[Commit], None] | None = None
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    _lock: fileio.FileLock | None = None
+    _lock: file_io.FileLock | None = None
 
     def __enter__(self) -> Self:
         for directory in (self.path, self.path / PRIVATE, self.path / PRIVATE / "commits", self.staging):
             if not directory.is_dir():
                 directory.mkdir(parents=True)
-                fileio.sync_directory(directory.parent)
-        self._lock = fileio.FileLock(self.path / PRIVATE / "lock")
+                file_io.sync_directory(directory.parent)
+        self._lock = file_io.FileLock(self.path / PRIVATE / "lock")
         if not self._lock.acquired:
             raise TableError(f"{self.path}: another process is writing to this table")
         try:
@@ -137,7 +137,7 @@ class Table:
         if not path.exists():
             if any(commit_files(self.path)):
                 raise TableError(f"{path} is missing, although there are commits")
-            fileio.write_atomic(path, (json.dumps({"format": FORMAT, **self.settings}, indent=1) + "\n").encode())
+            file_io.write_atomic(path, (json.dumps({"format": FORMAT, **self.settings}, indent=1) + "\n").encode())
         found = json.loads(path.read_text())
         for name, wanted in self.settings.items():
             if found.get(name) != wanted:
@@ -198,13 +198,13 @@ class Table:
         """Make the commit final; it is durable once this returns."""
         path = _commit_path(self.path, commit.number)
         written = self.staging / f"{commit.number}.json"
-        fileio.sync_directory(self.staging)
-        fileio.write_atomic(written, commit.text().encode())
+        file_io.sync_directory(self.staging)
+        file_io.write_atomic(written, commit.text().encode())
         try:
             os.link(written, path)
         except FileExistsError:
             raise TableError(f"{self.path}: somebody else has made commit {commit.number}") from None
-        fileio.sync_directory(path.parent)
+        file_io.sync_directory(path.parent)
         written.unlink()
 
     def _publish(self, commit: Commit) -> None:
@@ -214,19 +214,19 @@ class Table:
             staged, target = self.path / file.staged, self.path / file.path
             target.parent.mkdir(parents=True, exist_ok=True)
             if staged.exists():
-                fileio.rename(staged, target)
+                file_io.rename(staged, target)
             elif not target.exists():
                 raise TableError(f"{target}: committed, but neither there nor in {staged}")
             directories.add(target.parent)
         if self.register is not None:
             self.register(commit)
         for name in commit.removed:
-            fileio.unlink(self.path / name, missing_ok=True)
+            file_io.unlink(self.path / name, missing_ok=True)
             directories.add((self.path / name).parent)
         for directory in {above for each in directories for above in (each, *each.parents)
                           if above.is_relative_to(self.path) and above.is_dir()}:
-            fileio.sync_directory(directory)
-        fileio.write_atomic(self.path / PRIVATE / "published", b"%d\n" % commit.number)
+            file_io.sync_directory(directory)
+        file_io.write_atomic(self.path / PRIVATE / "published", b"%d\n" % commit.number)
 
 
 def commit_files(table: Path) -> list[Path]:

@@ -9,8 +9,8 @@ from typing import TypeVar
 from kraft.protocol.message import Message
 from kraft.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kraft.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from kraft_native.errors import MalformedMessageError
-from kraft_native.wire import WireReader
+from kraft_native.base.errors import MalformedMessageError
+from kraft_native.base.wire import WireReader
 
 Buffer = bytes | bytearray | memoryview
 _Message = TypeVar("_Message", bound=Message)

@@ -11,7 +11,7 @@ from kraft.protocol.api import Api
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.messages.request_header import RequestHeader
 from kraft.protocol.messages.response_header import ResponseHeader
-from kraft_native.errors import MalformedMessageError
+from kraft_native.base.errors import MalformedMessageError
 
 Buffer = bytes | bytearray | memoryview
 

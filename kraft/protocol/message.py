@@ -13,9 +13,9 @@ from collections.abc import Generator
 from typing import ClassVar, Self
 from uuid import UUID
 
-from kraft_native.errors import InvalidArgumentError, KraftError, MalformedMessageError, UnsupportedVersionError
-from kraft_native.wire import WireReader, WireWriter
-from kraft_native.wire_steps import write_steps
+from kraft_native.base.errors import InvalidArgumentError, KraftError, MalformedMessageError, UnsupportedVersionError
+from kraft_native.base.wire import WireReader, WireWriter
+from kraft_native.base.wire_steps import write_steps
 
 Tags = tuple[tuple[int, bytes], ...]
 
@@ -109,7 +109,7 @@ class Message(Struct):
 
         Raises `MalformedMessageError`, and `UnsupportedVersionError` for a version outside `VERSIONS`. Allocated memory
         is at most proportional to the size of `data`, whatever lengths it claims. Besides the bytes themselves it is
-        bounded by `ELEMENTS_MAX` of `kraft_native.wire`.
+        bounded by `ELEMENTS_MAX` of `kraft_native.base.wire`.
         """
         r = cls.reader(data, version)
         try:

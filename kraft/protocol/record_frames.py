@@ -23,8 +23,8 @@ from kraft.protocol.record_types import (
     ControlType,
 )
 from kraft.protocol.registry import message_class
-from kraft_native.errors import InvalidArgumentError, UnsupportedVersionError
-from kraft_native.wire import WireReader, WireWriter
+from kraft_native.base.errors import InvalidArgumentError, UnsupportedVersionError
+from kraft_native.base.wire import WireReader, WireWriter
 
 Buffer = bytes | bytearray | memoryview
 

@@ -5,7 +5,7 @@ from typing import Final
 from kraft.immutable import immutable
 from kraft.raft.types import Endpoints, ReplicaKey
 from kraft.raft.voters import KRAFT_VERSIONS, NO_VOTERS, VersionRange, VoterSet
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 CHECK_QUORUM_FACTOR: Final = 1.5
 """Number of fetch time-outs after which a leader without a Fetch from a majority gives up. More than one, because

@@ -1,7 +1,7 @@
 """Reasons for which the core refuses a request of its own node."""
 
 from kraft.protocol.error_codes import ErrorCode
-from kraft_native.errors import OperationError
+from kraft_native.base.errors import OperationError
 
 
 class NotLeaderError(OperationError):

@@ -34,7 +34,7 @@ from kraft.raft.snapshots import request_part
 from kraft.raft.transitions import Cause
 from kraft.raft.types import NOBODY, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import RECONFIGURABLE, Voter
-from kraft_native.errors import ProtocolError
+from kraft_native.base.errors import ProtocolError
 
 
 def drive(replica: Replica, role: Follower) -> None:

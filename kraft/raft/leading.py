@@ -31,7 +31,7 @@ from kraft.raft.snapshots import part_for
 from kraft.raft.tally import Tally
 from kraft.raft.types import NEVER_MS, NOBODY, START, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import RECONFIGURABLE, Voter
-from kraft_native.watermark import majority_value
+from kraft_native.partition.watermark import majority_value
 
 OBSERVER_SESSION_MS: Final = 300_000
 

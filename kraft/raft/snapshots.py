@@ -8,7 +8,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse, Lost, Response
 from kraft.raft.replica import Replica
 from kraft.raft.roles import Download, Follower
-from kraft_native.errors import ProtocolError
+from kraft_native.base.errors import ProtocolError
 
 
 def request_part(replica: Replica, download: Download) -> None:

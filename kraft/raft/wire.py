@@ -42,7 +42,7 @@ from kraft.raft.messages import (
     VoteResponse,
 )
 from kraft.raft.types import NOBODY, UNKNOWN_OFFSET, Endpoint, Endpoints, OffsetAndEpoch, ReplicaKey
-from kraft_native.errors import ProtocolError
+from kraft_native.base.errors import ProtocolError
 
 TOPIC: Final = "__cluster_metadata"
 TOPIC_ID: Final = UUID(int=1)

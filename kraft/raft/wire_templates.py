@@ -13,7 +13,7 @@ from typing import Final
 from kraft.protocol.messages.fetch_request import FetchRequest as FetchMessage
 from kraft.raft.messages import HIGH_WATERMARK_UNREPORTED, FetchRequest, FetchResponse, Request, Response
 from kraft.raft.wire import FETCH_CODEC, whole_batches
-from kraft_native.template import Template
+from kraft_native.replica.template import Template
 
 INT32: Final = Struct(">i")
 INT64: Final = Struct(">q")

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from kraft.raft.ports import Event
 from kraft.raft.voters import VoterSet
-from kraft_native.errors import MalformedMessageError
+from kraft_native.base.errors import MalformedMessageError
 
 STATE: Final = "state"
 """The `what` of an entry with the whole known state of a replica at one time; see `state.state_values`."""

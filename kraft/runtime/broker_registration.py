@@ -7,7 +7,7 @@ from uuid import UUID
 from kraft.config.node import Endpoint, NodeConfig
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
-from kraft_native.errors import OperationError
+from kraft_native.base.errors import OperationError
 
 PLAINTEXT: Final = 0
 

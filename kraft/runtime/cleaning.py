@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from kraft.broker.broker import Broker
 from kraft.runtime.time_slices import TimeSlice
-from kraft_native.errors import KraftError, LogClosedError, OperationError
-from kraft_native.log import Log as NativeLog
-from kraft_native.partition import Partition
+from kraft_native.base.errors import KraftError, LogClosedError, OperationError
+from kraft_native.facade.log import Log as NativeLog
+from kraft_native.partition.partition import Partition
 
 log = logging.getLogger(__name__)
 

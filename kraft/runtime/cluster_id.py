@@ -17,7 +17,7 @@ from typing import Final
 from kraft.raft.types import UNKNOWN_OFFSET
 from kraft.raft.voters import Assignment
 from kraft.runtime.storage import META_PROPERTIES
-from kraft_native.errors import InvalidArgumentError, OperationError
+from kraft_native.base.errors import InvalidArgumentError, OperationError
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from kraft.raft.types import Endpoint
 from kraft.raft.wire_changes import codec_of
 from kraft.runtime.dialer import Dialer
 from kraft.runtime.peers import PeerConnection, PeerVersions
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 log = logging.getLogger(__name__)
 

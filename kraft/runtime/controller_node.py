@@ -31,9 +31,9 @@ from kraft.runtime.requests import RequestRouter
 from kraft.runtime.server import Listener, Server
 from kraft.runtime.server_limits import connection_rates, controller_limits
 from kraft.runtime.storage import formatted_identity, write_cluster_id
-from kraft_native.channel import RequestChannel
-from kraft_native.flusher import Flusher
-from kraft_native.reply import Reply
+from kraft_native.log.flusher import Flusher
+from kraft_native.net.channel import RequestChannel
+from kraft_native.request.reply import Reply
 
 if TYPE_CHECKING:
     from kraft.broker.broker import Broker

@@ -47,10 +47,10 @@ from kraft.runtime.logger_levels import LoggerLevels
 from kraft.runtime.quorum import Quorum
 from kraft.runtime.requests import NEVER_FLEXIBLE, SMALL_BYTES, decoded, freed
 from kraft.runtime.server import Server
-from kraft_native.channel import RequestChannel
-from kraft_native.errors import KraftError, ProtocolError
-from kraft_native.reply import Reply
-from kraft_native.wire_steps import free_steps
+from kraft_native.base.errors import KraftError, ProtocolError
+from kraft_native.base.wire_steps import free_steps
+from kraft_native.net.channel import RequestChannel
+from kraft_native.request.reply import Reply
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ import os
 import resource
 from typing import Final
 
-from kraft_native.errors import StorageError
+from kraft_native.base.errors import StorageError
 
 # Descriptors that connections leave for logs; logs leave half of them for connections. A quarter where few exist.
 RESERVED: Final = 1024

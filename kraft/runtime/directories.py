@@ -14,8 +14,8 @@ from kraft.protocol.message import Message
 from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraft.protocol.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 from kraft.runtime.log_manager import LogManager
-from kraft_native.errors import KraftError
-from kraft_native.purgatory import now_ms as monotonic_ms
+from kraft_native.base.errors import KraftError
+from kraft_native.partition.purgatory import now_ms as monotonic_ms
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from kraft.runtime.storage import META_PROPERTIES
-from kraft_native.errors import StorageError
+from kraft_native.base.errors import StorageError
 
 log = logging.getLogger(__name__)
 

@@ -14,12 +14,12 @@ from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.alarm import Alarm
 from kraft.runtime.time_slices import TimeSlice
-from kraft_native.coldread import ColdReader
-from kraft_native.errors import KraftError
-from kraft_native.log import Log
-from kraft_native.partition import Partition
-from kraft_native.records import BatchBuilder
-from kraft_native.table import PartitionTable
+from kraft_native.base.errors import KraftError
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.facade.log import Log
+from kraft_native.partition.cold_read import ColdReader
+from kraft_native.partition.partition import Partition
+from kraft_native.partition.table import PartitionTable
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from kraft.runtime.log_manager import LogManager
 from kraft.runtime.removals import remove_paths
 from kraft.runtime.replicas import Replicas
 from kraft.runtime.time_slices import TimeSlice
-from kraft_native.errors import KraftError, LogClosedError
-from kraft_native.partition import Partition
+from kraft_native.base.errors import KraftError, LogClosedError
+from kraft_native.partition.partition import Partition
 
 log = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from kraft.runtime.alarm import Alarm
 from kraft.runtime.broker_connections import probe
 from kraft.runtime.controller_channel import KeptLine
 from kraft.runtime.dialer import Dialer
-from kraft_native.errors import KraftError
-from kraft_native.purgatory import now_ms as monotonic_ms
+from kraft_native.base.errors import KraftError
+from kraft_native.partition.purgatory import now_ms as monotonic_ms
 
 log = logging.getLogger(__name__)
 

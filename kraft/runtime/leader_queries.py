@@ -7,7 +7,7 @@ from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
 from kraft.raft.types import Endpoint
 from kraft.runtime.controller_channel import Line
 from kraft.runtime.dialer import Dialer
-from kraft_native.partition import Partition
+from kraft_native.partition.partition import Partition
 
 VERSION: Final = 9
 LATEST: Final = -1

@@ -22,9 +22,9 @@ from kraft.metadata.image import UNASSIGNED_DIRECTORY, MetadataImage
 from kraft.runtime.descriptors import need_one
 from kraft.runtime.removals import Removals
 from kraft.runtime.storage import read_identity
-from kraft_native.config import LogConfig
-from kraft_native.errors import CorruptFileError, KraftError, StorageError
-from kraft_native.flusher import Flusher
+from kraft_native.base.errors import CorruptFileError, KraftError, StorageError
+from kraft_native.log.flusher import Flusher
+from kraft_native.segment.config import LogConfig
 
 log = logging.getLogger(__name__)
 

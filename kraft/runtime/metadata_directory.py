@@ -4,7 +4,7 @@ from typing import Final, Literal
 from uuid import UUID
 
 from kraft.immutable import immutable
-from kraft_native.config import LogConfig
+from kraft_native.segment.config import LogConfig
 
 DIRECTORY_NAME: Final = "__cluster_metadata-0"
 START_MARK: Final = ".kraft-metadata-log"

@@ -34,9 +34,9 @@ from kraft.runtime.metric_names import METRICS
 from kraft.runtime.quorum_metadata import VOTE_ANSWERS, QuorumMetadata
 from kraft.runtime.server import Server
 from kraft.runtime.time_slices import TimeSlice
-from kraft_native.errors import OperationError
-from kraft_native.partition import Partition
-from kraft_native.request_times import BUCKET_ENDS_NS, NAMES
+from kraft_native.base.errors import OperationError
+from kraft_native.partition.partition import Partition
+from kraft_native.request.times import BUCKET_ENDS_NS, NAMES
 
 if TYPE_CHECKING:
     from kraft.runtime.controller_node import ControllerNode

@@ -69,18 +69,18 @@ from kraft.runtime.storage import (
     write_cluster_id,
 )
 from kraft.runtime.time_slices import WorkQueue
-from kraft_native.channel import RequestChannel
-from kraft_native.client_quotas import ClientQuotas
-from kraft_native.coldread import ColdReader
-from kraft_native.errors import KraftError, StorageError
-from kraft_native.fetch import FetchHandler
-from kraft_native.fetch_session import SessionCache
-from kraft_native.flusher import Flusher
-from kraft_native.produce import ProduceHandler
-from kraft_native.purgatory import Purgatory
-from kraft_native.purgatory import now_ms as monotonic_ms
-from kraft_native.reply import Reply
-from kraft_native.table import PartitionTable
+from kraft_native.base.errors import KraftError, StorageError
+from kraft_native.log.flusher import Flusher
+from kraft_native.net.channel import RequestChannel
+from kraft_native.partition.cold_read import ColdReader
+from kraft_native.partition.purgatory import Purgatory
+from kraft_native.partition.purgatory import now_ms as monotonic_ms
+from kraft_native.partition.table import PartitionTable
+from kraft_native.request.client_quotas import ClientQuotas
+from kraft_native.request.reply import Reply
+from kraft_native.serve.fetch import FetchHandler
+from kraft_native.serve.fetch_session import SessionCache
+from kraft_native.serve.produce import ProduceHandler
 
 log = logging.getLogger(__name__)
 

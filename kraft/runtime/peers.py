@@ -46,10 +46,10 @@ from kraft.runtime.dialer import (
     backoff_seconds,
     duplicate_socket,
 )
-from kraft_native.answers import AnswerReceiver
-from kraft_native.errors import MalformedMessageError, UnsupportedVersionError
-from kraft_native.fetch_chain import FetchChain
-from kraft_native.template import Template
+from kraft_native.base.errors import MalformedMessageError, UnsupportedVersionError
+from kraft_native.replica.answers import AnswerReceiver
+from kraft_native.replica.fetch_chain import FetchChain
+from kraft_native.replica.template import Template
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from kraft.config.node import NodeConfig
 from kraft.runtime.cluster_id import StoppedAtStartError
 from kraft.runtime.descriptors import raise_limit
 from kraft.runtime.server import Listener
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 log = logging.getLogger(__name__)
 

@@ -54,10 +54,10 @@ from kraft.runtime.snapshot_files import remove_leftovers
 from kraft.runtime.start_mark import WAYS_OUT, check_metadata_log
 from kraft.runtime.storage import random_id
 from kraft.runtime.time_slices import WorkQueue
-from kraft_native import checkpoints
-from kraft_native.errors import CorruptFileError, CorruptLogError, OperationError
-from kraft_native.flusher import Flusher
-from kraft_native.log import Log
+from kraft_native.base.errors import CorruptFileError, CorruptLogError, OperationError
+from kraft_native.facade.log import Log
+from kraft_native.log.flusher import Flusher
+from kraft_native.segment import checkpoints
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from kraft.runtime.raft_driver import RaftDriver
 from kraft.runtime.raft_log import Proposal, RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
 from kraft.runtime.snapshot_files import SnapshotId
-from kraft_native.records import records
+from kraft_native.batch.records import records
 
 log = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ from kraft.runtime.controller_settings import controller_settings, metadata_log_
 from kraft.runtime.dialer import Dialer
 from kraft.runtime.quorum import Member, Quorum
 from kraft.runtime.quorum_metadata import QuorumMetadata
-from kraft_native.flusher import Flusher
+from kraft_native.log.flusher import Flusher
 
 log = logging.getLogger(__name__)
 

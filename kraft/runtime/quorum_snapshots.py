@@ -31,8 +31,8 @@ from kraft.runtime.raft_driver import RaftDriver
 from kraft.runtime.raft_log import RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
 from kraft.runtime.snapshot_files import write_snapshot
-from kraft_native.batch import walk
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
+from kraft_native.batch.batch import walk
 
 log = logging.getLogger(__name__)
 

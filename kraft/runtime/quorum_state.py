@@ -12,8 +12,8 @@ from uuid import UUID
 
 from kraft.immutable import immutable
 from kraft.protocol.ids import id_of, id_text
-from kraft_native import fileio
-from kraft_native.errors import CorruptFileError
+from kraft_native.base.errors import CorruptFileError
+from kraft_native.file import file_io
 
 NAME: Final = "quorum-state"
 NOBODY: Final = -1
@@ -51,7 +51,7 @@ def read_quorum_state(directory: Path) -> QuorumStateFile | None:
     if not path.exists():
         return None
     try:
-        return _parsed(fileio.read_file(path))
+        return _parsed(file_io.read_file(path))
     except ValueError as error:
         raise CorruptFileError(f"{os.fspath(path)}: {error}; restore the file from a copy of this node's directory, or "
                                "remove this controller from the quorum and format its directory again") from error
@@ -105,4 +105,4 @@ def _voters(content: dict[str, Any]) -> tuple[int, ...]:
 
 def write_quorum_state(directory: Path, state: QuorumStateFile) -> None:
     """Replace the file, durably: after any crash it has either the old or the new content."""
-    fileio.write_atomic(directory / NAME, state.encode())
+    file_io.write_atomic(directory / NAME, state.encode())

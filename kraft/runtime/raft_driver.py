@@ -34,7 +34,7 @@ from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, HardState, Leadership, OutgoingRequest, Ready
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS, OffsetAndEpoch
-from kraft_native.fetch_chain import FetchChain
+from kraft_native.replica.fetch_chain import FetchChain
 
 TIMER_SECONDS_MAX: Final = 60.0
 CHECK_MS: Final = 5
@@ -78,7 +78,7 @@ class Loop(Protocol):
 
 
 class FlushedLog(Protocol):
-    """The subset of `kraft_native.log.Log` that the driver uses: how far the log is durable."""
+    """The subset of `kraft_native.facade.log.Log` that the driver uses: how far the log is durable."""
 
     @property
     def flush_eventfd(self) -> int: ...

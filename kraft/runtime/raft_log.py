@@ -8,11 +8,11 @@ from kraft.metadata.quorum import control_message, encode_control
 from kraft.raft.ports import AppendedControl
 from kraft.raft.records import ControlRecord, of_message, to_message
 from kraft.raft.types import UNKNOWN_OFFSET, OffsetAndEpoch
-from kraft_native.batch import Batch, plain_end, walk
-from kraft_native.control import control_batch, control_records
-from kraft_native.errors import CorruptRecordError, ProtocolError
-from kraft_native.log import Log
-from kraft_native.records import values_batch
+from kraft_native.base.errors import CorruptRecordError, ProtocolError
+from kraft_native.batch.batch import Batch, plain_end, walk
+from kraft_native.batch.control import control_batch, control_records
+from kraft_native.batch.records import values_batch
+from kraft_native.facade.log import Log
 
 READ_BYTES: Final = 8 << 20
 

@@ -16,8 +16,8 @@ from kraft.runtime.snapshot_files import (
     list_snapshots,
     remove_snapshot,
 )
-from kraft_native import fileio
-from kraft_native.errors import CorruptRecordError
+from kraft_native.base.errors import CorruptRecordError
+from kraft_native.file import file_io
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +148,7 @@ class RaftSnapshots:
     # --- reading
 
     def _decoded(self, snapshot: SnapshotId) -> SnapshotContent:
-        return _decode(snapshot, fileio.read_file(self.directory / snapshot.file_name))
+        return _decode(snapshot, file_io.read_file(self.directory / snapshot.file_name))
 
     def _hold(self, snapshot: SnapshotId, content: SnapshotContent) -> None:
         self._read = snapshot, content

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kraft.recorder.entry import Entry, parse
-from kraft_native.errors import MalformedMessageError
+from kraft_native.base.errors import MalformedMessageError
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from uuid import UUID
 
 from kraft.log_dir import DELETED_SUFFIX, STRAY_SUFFIX, LogDir, TopicPartition, strays_in, topic_id_in
-from kraft_native import fileio
+from kraft_native.file import file_io
 
 log = logging.getLogger(__name__)
 
@@ -131,8 +131,8 @@ class Removals:
 def discard(stray: Path) -> None:
     """Delete a stray, as an operator decided. After a crash the next opening finishes it."""
     doomed = stray.with_name(stray.name.removesuffix(STRAY_SUFFIX) + DELETED_SUFFIX)
-    fileio.rename(stray, doomed)
-    fileio.sync_directory(doomed.parent)
+    file_io.rename(stray, doomed)
+    file_io.sync_directory(doomed.parent)
     shutil.rmtree(doomed)
 
 

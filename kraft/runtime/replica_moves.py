@@ -30,12 +30,12 @@ from kraft.metadata.image import MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.directories import Directories
 from kraft.runtime.log_manager import Future, LogManager
-from kraft_native.buffer import Slice
-from kraft_native.config import LogConfig
-from kraft_native.errors import InvalidArgumentError, KraftError, LogReadOnlyError, OperationError, StorageError
-from kraft_native.partition import Partition
-from kraft_native.purgatory import now_ms as monotonic_ms
-from kraft_native.replication_quota import ReplicationQuota
+from kraft_native.base.errors import InvalidArgumentError, KraftError, LogReadOnlyError, OperationError, StorageError
+from kraft_native.file.buffer import Slice
+from kraft_native.partition.partition import Partition
+from kraft_native.partition.purgatory import now_ms as monotonic_ms
+from kraft_native.request.replication_quota import ReplicationQuota
+from kraft_native.segment.config import LogConfig
 
 log = logging.getLogger(__name__)
 

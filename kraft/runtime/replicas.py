@@ -24,9 +24,9 @@ from kraft.runtime.replica_moves import ReplicaMoves, failure_in
 from kraft.runtime.replication import Replication
 from kraft.runtime.retries import Retries
 from kraft.runtime.time_slices import SLICE_SECONDS, at_once
-from kraft_native.errors import KraftError, StorageError
-from kraft_native.partition import Partition
-from kraft_native.replication_quota import ReplicationQuota
+from kraft_native.base.errors import KraftError, StorageError
+from kraft_native.partition.partition import Partition
+from kraft_native.request.replication_quota import ReplicationQuota
 
 log = logging.getLogger(__name__)
 

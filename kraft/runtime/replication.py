@@ -1,7 +1,7 @@
 """Replication between brokers: fetch from the leaders that this broker follows, keep the in-sync replicas of what it
 leads.
 
-`kraft.broker.isr` makes the decisions and `kraft_native.replica_fetch` is the data path. This module has the
+`kraft.broker.isr` makes the decisions and `kraft_native.replica.replica_fetch` is the data path. This module has the
 connections, the timers and the rare cases.
 """
 
@@ -27,10 +27,10 @@ from kraft.runtime.dialer import Backoff, Dialer
 from kraft.runtime.leader_queries import log_bounds
 from kraft.runtime.replica_recorder import ReplicaRecorder
 from kraft.runtime.time_slices import WorkQueue
-from kraft_native.errors import KraftError
-from kraft_native.partition import Partition
-from kraft_native.purgatory import now_ms as monotonic_ms
-from kraft_native.replica_fetch import ReplicaFetcher
+from kraft_native.base.errors import KraftError
+from kraft_native.partition.partition import Partition
+from kraft_native.partition.purgatory import now_ms as monotonic_ms
+from kraft_native.replica.replica_fetch import ReplicaFetcher
 
 log = logging.getLogger(__name__)
 

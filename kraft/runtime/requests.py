@@ -17,11 +17,11 @@ from kraft.protocol.api import Api
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.message import BYTES_MAX, Message, MessageSizeError
 from kraft.protocol.response_errors import count_errors
-from kraft_native.client_quotas import ClientQuotas
-from kraft_native.errors import KraftError, ProtocolError
-from kraft_native.reply import Reply
-from kraft_native.slices import SliceQueue
-from kraft_native.wire_steps import free_steps
+from kraft_native.base.errors import KraftError, ProtocolError
+from kraft_native.base.wire_steps import free_steps
+from kraft_native.request.client_quotas import ClientQuotas
+from kraft_native.request.reply import Reply
+from kraft_native.request.slices import SliceQueue
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Listeners: the sockets that accept connections, the limits of connecting, and the end of serving.
 
-The connections themselves are compiled (`kraft_native.connection`); nothing here runs per request. A `Server` has the
-limits that all listeners of a node share. Each kind of listener (broker, controller) has a `RequestChannel` from
+The connections themselves are compiled (`kraft_native.net.connection`); nothing here runs per request. A `Server` has
+the limits that all listeners of a node share. Each kind of listener (broker, controller) has a `RequestChannel` from
 `Server.channel`, which says which APIs it serves.
 
 Each field of a limit names its setting in Kafka's configuration. Kafka's default for connections and for request memory
@@ -25,12 +25,12 @@ from kraft.immutable import immutable
 from kraft.runtime.descriptors import UNLIMITED, default_connections_max
 from kraft.runtime.garbage import GarbageSchedule
 from kraft.runtime.unused_memory import UnusedMemory
-from kraft_native.channel import RequestChannel
-from kraft_native.connection import Connection
-from kraft_native.errors import InvalidArgumentError
-from kraft_native.frames import RequestMemory
-from kraft_native.reply import Reply, ReplySink
-from kraft_native.slices import SliceQueue
+from kraft_native.base.errors import InvalidArgumentError
+from kraft_native.net.channel import RequestChannel
+from kraft_native.net.connection import Connection
+from kraft_native.net.frames import RequestMemory
+from kraft_native.request.reply import Reply, ReplySink
+from kraft_native.request.slices import SliceQueue
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from kraft.config.listener_settings import of_listeners
 from kraft.config.node import NodeConfig
 from kraft.runtime.descriptors import default_connections_max
 from kraft.runtime.server import SYSTEM_BUFFER, ServerLimits
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 UNLIMITED: Final = 2**31 - 1
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from kraft_native import fileio
+from kraft_native.file import file_io
 
 SUFFIX: Final = ".checkpoint"
 PART: Final = ".part"
@@ -47,7 +47,7 @@ def remove_leftovers(directory: Path) -> None:
     """Remove the files of an interrupted write or removal."""
     for name in sorted(os.listdir(directory)):
         if name.endswith((SUFFIX + PART, SUFFIX + PART + ".tmp", SUFFIX + DELETED)):
-            fileio.unlink(directory / name)
+            file_io.unlink(directory / name)
 
 
 def write_snapshot(directory: Path, snapshot: SnapshotId, batches: Iterable[bytes]) -> int:
@@ -55,7 +55,7 @@ def write_snapshot(directory: Path, snapshot: SnapshotId, batches: Iterable[byte
     thread, while the same snapshot is being received."""
     part = directory / (snapshot.file_name.removesuffix(SUFFIX) + "-own" + SUFFIX + PART)
     data = b"".join(batches)
-    fileio.write_atomic(part, data)
+    file_io.write_atomic(part, data)
     _name(directory, part, snapshot)
     return len(data)
 
@@ -68,14 +68,14 @@ class ReceivedSnapshot:
         self.id = snapshot
         self._directory = directory
         self._part = directory / (snapshot.file_name + PART)
-        self._file = fileio.NewFile(self._part)
+        self._file = file_io.NewFile(self._part)
 
     def append(self, data: bytes) -> None:
         self._file.write(data)
 
     def content(self) -> bytes:
         """All bytes received so far."""
-        return fileio.read_file(self._part)
+        return file_io.read_file(self._part)
 
     def finish(self) -> None:
         """Make the whole snapshot durable under its name."""
@@ -86,15 +86,15 @@ class ReceivedSnapshot:
     def abandon(self) -> None:
         """Remove all of it."""
         self._file.close()
-        fileio.unlink(self._part, missing_ok=True)
+        file_io.unlink(self._part, missing_ok=True)
 
 
 def _name(directory: Path, part: Path, snapshot: SnapshotId) -> None:
     os.chmod(part, READ_ONLY)
-    fileio.rename(part, directory / snapshot.file_name)
-    fileio.sync_directory(directory)
+    file_io.rename(part, directory / snapshot.file_name)
+    file_io.sync_directory(directory)
 
 
 def remove_snapshot(directory: Path, snapshot: SnapshotId) -> None:
-    fileio.unlink(directory / snapshot.file_name, missing_ok=True)
-    fileio.sync_directory(directory)
+    file_io.unlink(directory / snapshot.file_name, missing_ok=True)
+    file_io.sync_directory(directory)

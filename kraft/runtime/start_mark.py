@@ -31,8 +31,9 @@ from kraft.runtime.quorum_state import NAME as QUORUM_STATE
 from kraft.runtime.quorum_state import QuorumStateFile
 from kraft.runtime.snapshot_files import list_snapshots
 from kraft.runtime.storage import KEEP_DATA, META_PROPERTIES, describe, read_identity
-from kraft_native import checkpoints, fileio
-from kraft_native.errors import CorruptFileError, StorageError
+from kraft_native.base.errors import CorruptFileError, StorageError
+from kraft_native.file import file_io
+from kraft_native.segment import checkpoints
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class VoterMark:
                                    f"was neither lost nor restored from a copy") from error
 
     def write(self, directory: Path) -> None:
-        fileio.write_atomic(directory / VOTER_MARK, _encoded(
+        file_io.write_atomic(directory / VOTER_MARK, _encoded(
             directory=id_text(self.directory_id), epoch=self.epoch))
 
 
@@ -130,7 +131,7 @@ class StartMark:
             self._copy()
 
     def _write(self) -> None:
-        fileio.write_atomic(self._path, _encoded(records=self.has_records, epoch=self.epoch))
+        file_io.write_atomic(self._path, _encoded(records=self.has_records, epoch=self.epoch))
 
     def _copy(self) -> None:
         if self.directory_id is None:
@@ -145,7 +146,7 @@ class StartMark:
 
 
 def _content(path: Path) -> dict[str, Any]:
-    content = json.loads(fileio.read_file(path))
+    content = json.loads(file_io.read_file(path))
     if content["version"] != 0:
         raise ValueError(f"version {content['version']} is not 0")
     found: dict[str, Any] = content

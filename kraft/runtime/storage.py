@@ -31,8 +31,9 @@ from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import RECONFIGURABLE, Voter, VoterSet
 from kraft.runtime.metadata_directory import DIRECTORY_NAME, START_MARK
 from kraft.runtime.snapshot_files import SnapshotId, list_snapshots, write_snapshot
-from kraft_native import checkpoints, fileio
-from kraft_native.errors import CorruptFileError, InvalidArgumentError, ProtocolError, StorageError
+from kraft_native.base.errors import CorruptFileError, InvalidArgumentError, ProtocolError, StorageError
+from kraft_native.file import file_io
+from kraft_native.segment import checkpoints
 
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 META_PROPERTIES: Final = "meta.properties"
@@ -155,7 +156,7 @@ def format_storage(request: FormatRequest, now_ms: int, draw: DrawId) -> list[Di
     for path in reversed(fresh):
         if path != metadata_directory:
             _make_directory(path)
-            fileio.write_atomic(path / BOOTSTRAP_CHECKPOINT, bootstrap)
+            file_io.write_atomic(path / BOOTSTRAP_CHECKPOINT, bootstrap)
         checkpoints.write_meta_properties(
             path, checkpoints.MetaProperties(request.node_id, request.cluster_id, ids[path]))
     return [describe(path) for path in paths]
@@ -185,8 +186,8 @@ def _begin_metadata(path: Path, request: FormatRequest, directory_id: UUID, boot
     name."""
     _make_directory(path)
     if not any((path / DIRECTORY_NAME).glob("*.log")):
-        fileio.unlink(path / START_MARK, missing_ok=True)
-    fileio.write_atomic(path / BOOTSTRAP_CHECKPOINT, bootstrap)
+        file_io.unlink(path / START_MARK, missing_ok=True)
+    file_io.write_atomic(path / BOOTSTRAP_CHECKPOINT, bootstrap)
     kraft_version = dict(request.features).get(
         KRAFT_VERSION, FEATURES[KRAFT_VERSION].default_for(request.metadata_level))
     voters = request.initial_voters
@@ -219,7 +220,7 @@ def _write_voters(directory: Path, quorum: QuorumRecords, now_ms: int) -> None:
     """Write the snapshot that a log begins with."""
     for leftover in list_snapshots(directory):
         # From an interrupted attempt, with another directory id: without meta.properties the log never began.
-        fileio.unlink(directory / leftover.file_name)
+        file_io.unlink(directory / leftover.file_name)
     write_snapshot(directory, SnapshotId(0, 0), encode_snapshot(
         (), epoch=0, now_ms=now_ms, last_timestamp_ms=now_ms, quorum=quorum))
 
@@ -229,8 +230,8 @@ def _make_directory(path: Path) -> None:
     if not path.is_dir():
         if not path.parent.is_dir():
             _make_directory(path.parent)
-        fileio.make_directory(path)
-    fileio.sync_directory(path.parent)
+        file_io.make_directory(path)
+    file_io.sync_directory(path.parent)
 
 
 def describe(path: Path) -> DirectoryInfo:
@@ -364,7 +365,7 @@ def read_bootstrap(path: Path) -> Sequence[Record]:
 def _snapshot(file: Path, ways_out: str) -> SnapshotContent:
     """Read a file of records. Raises `CorruptFileError` when it is damaged."""
     try:
-        return decode_snapshot(fileio.read_file(file))
+        return decode_snapshot(file_io.read_file(file))
     except (ProtocolError, MetadataLogError) as error:
         raise CorruptFileError(f"{file}: it is damaged ({error}); {ways_out}") from error
 

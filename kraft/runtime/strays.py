@@ -12,8 +12,8 @@ from uuid import UUID
 from kraft.immutable import immutable
 from kraft.log_dir import TopicPartition, strays_in, topic_id_in
 from kraft.metadata.image import MetadataImage
-from kraft_native import fileio
-from kraft_native.errors import LogLockedError, OperationError
+from kraft_native.base.errors import LogLockedError, OperationError
+from kraft_native.file import file_io
 
 
 @immutable
@@ -65,11 +65,11 @@ def adopt(stray: Stray, *, replace: bool = False) -> Path:
         raise OperationError(f"{stray.path}: {stray.copies[0]} has the replica already; with --replace that one "
                              "becomes a stray")
     for copy in stray.copies:
-        fileio.rename(copy, copy.with_name(stray.target.stray_name()))
-        fileio.sync_directory(copy.parent)
+        file_io.rename(copy, copy.with_name(stray.target.stray_name()))
+        file_io.sync_directory(copy.parent)
     adopted = stray.path.with_name(stray.target.directory_name)
-    fileio.rename(stray.path, adopted)
-    fileio.sync_directory(adopted.parent)
+    file_io.rename(stray.path, adopted)
+    file_io.sync_directory(adopted.parent)
     return adopted
 
 
@@ -79,7 +79,7 @@ def locked(directories: Sequence[Path]) -> Iterator[None]:
     with ExitStack() as held:
         for directory in directories:
             if directory.is_dir():
-                lock = fileio.FileLock(directory / ".lock")
+                lock = file_io.FileLock(directory / ".lock")
                 if not lock.acquired:
                     raise LogLockedError(f"{directory}: a node has this directory open; stop it first")
                 held.callback(lock.release)

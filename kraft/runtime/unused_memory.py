@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from kraft_native.buffer import trim_heap
+from kraft_native.file.buffer import trim_heap
 
 GROWN_BYTES_MIN: Final = 16 << 20
 """Growth since the last return that is worth another one."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
 
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 PREFIX: Final = "kafka."
 _SILENT: Final = logging.getLogger("kraft.spark.librdkafka")

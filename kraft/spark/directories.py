@@ -29,9 +29,9 @@ from kraft.spark.options import ReadOptions, Subscription
 from kraft.spark.positions import check_missing
 from kraft.spark.segments import Window, log_files, read_range
 from kraft.spark.splits import Range
-from kraft_native import checkpoints
-from kraft_native.columns import Columns
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
+from kraft_native.columns.reader import Columns
+from kraft_native.segment import checkpoints
 
 CHECK_THREADS_MAX: Final = 4
 # Total for logs that were not closed. A log whose two largest segments exceed it is examined alone.

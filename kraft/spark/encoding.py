@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from kraft.log_dir import TopicPartition
 from kraft.spark.write_options import WriteOptions
-from kraft_native.column_encoder import encode_columns
-from kraft_native.errors import InvalidArgumentError
-from kraft_native.murmur import murmur2_partitions
+from kraft_native.base.errors import InvalidArgumentError
+from kraft_native.base.murmur import murmur2_partitions
+from kraft_native.columns.encoder import encode_columns
 
 GATHER_BYTES: Final = 1 << 20
 

@@ -1,6 +1,6 @@
 """Errors of this part, besides those of the engine and of the cluster."""
 
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 
 class SparkUnavailableError(KraftError, RuntimeError):

@@ -22,8 +22,8 @@ from kraft.protocol.messages.fetch_response import FetchResponse, PartitionData
 from kraft.spark.options import Bound, ReadOptions, Subscription
 from kraft.spark.positions import resume_after_loss
 from kraft.spark.splits import Range
-from kraft_native.batch import first_batch, follow_batches
-from kraft_native.columns import ColumnReader, Columns
+from kraft_native.batch.batch import first_batch, follow_batches
+from kraft_native.columns.reader import ColumnReader, Columns
 
 FETCH_BYTES: Final = 4 << 20
 FETCH_WAIT_MS: Final = 500

@@ -13,7 +13,7 @@ from kraft.client import ConnectionFailedError
 from kraft.spark.client_options import library_settings
 from kraft.spark.cluster import library_error
 from kraft.spark.write_options import WriteOptions
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 
 def library_send(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> None:

@@ -17,7 +17,7 @@ from kraft.spark.client_options import library_settings
 from kraft.spark.cluster import library_error
 from kraft.spark.library_produce import send_record
 from kraft.spark.write_options import WriteOptions
-from kraft_native.columns import ColumnReader
+from kraft_native.columns.reader import ColumnReader
 
 COLUMNS: Final = ("timestamp", "key", "value", "headers")
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from kraft.log_dir import TopicPartition
 from kraft.spark.client_options import client_settings
 from kraft.spark.patterns import java_pattern
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 EARLIEST: Final = -2
 LATEST: Final = -1

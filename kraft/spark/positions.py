@@ -13,7 +13,7 @@ from kraft.log_dir import TopicPartition
 from kraft.spark.errors import DataLossError
 from kraft.spark.options import EARLIEST, LATEST, Bound, ReadOptions
 from kraft.spark.splits import Range
-from kraft_native.errors import InvalidArgumentError, KraftError
+from kraft_native.base.errors import InvalidArgumentError, KraftError
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ Offsets = dict[TopicPartition, int]
 
 
 class RecordColumns(Protocol):
-    """Records as columns: the result of `kraft_native.columns`, or any Arrow record batch of the same shape."""
+    """Records as columns: the result of `kraft_native.columns.reader`, or any Arrow record batch of the same shape."""
 
     def __len__(self) -> int: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...

@@ -15,7 +15,7 @@ from kraft.log_dir import TopicPartition
 from kraft.spark.errors import DataLossError
 from kraft.spark.positions import check_loss
 from kraft.spark.splits import Range
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 VERSION: Final = 2
 OWN: Final = "#kraft"

@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kraft.spark.positions import RecordColumns
-from kraft_native.errors import InvalidRecordError
+from kraft_native.base.errors import InvalidRecordError
 
 MICROSECONDS: Final = pa.timestamp("us", "UTC")
 

@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 

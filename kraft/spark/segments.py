@@ -21,9 +21,9 @@ from kraft.log import LogReader
 from kraft.spark.options import ReadOptions
 from kraft.spark.positions import resume_after_loss
 from kraft.spark.splits import Range
-from kraft_native.batch import first_batch, follow_batches
-from kraft_native.columns import ColumnReader, Columns
-from kraft_native.errors import CorruptRecordError, OffsetOutOfRangeError
+from kraft_native.base.errors import CorruptRecordError, OffsetOutOfRangeError
+from kraft_native.batch.batch import first_batch, follow_batches
+from kraft_native.columns.reader import ColumnReader, Columns
 
 WINDOW_BYTES: Final = 4 << 20
 BASE_DIGITS: Final = 20

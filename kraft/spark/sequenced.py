@@ -25,7 +25,7 @@ from kraft.spark.fetch import Fetcher
 from kraft.spark.produce import BatchProducer, record_count
 from kraft.spark.staging import Decision, StagedFile, Staging
 from kraft.spark.write_options import WriteOptions
-from kraft_native.batch import walk
+from kraft_native.batch.batch import walk
 
 
 class SequencedPublisher:

@@ -24,7 +24,7 @@ from kraft.spark.publishing import publish
 from kraft.spark.staging import StagedFile, Staging
 from kraft.spark.versions import check_kraft
 from kraft.spark.write_options import WriteOptions
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from typing import TypeAlias

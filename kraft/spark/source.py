@@ -29,7 +29,7 @@ from kraft.spark.sink import BatchWriter, StreamWriter
 from kraft.spark.stream import StreamReader
 from kraft.spark.tasks import TaskRanges, read_rows, tasks_of
 from kraft.spark.write_options import write_options
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 NAME: Final = "kraft"
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 from kraft.log_dir import TopicPartition
 from kraft.spark.encoding import Encoded
 from kraft.spark.write_options import WriteOptions
-from kraft_native import fileio
+from kraft_native.file import file_io
 
 DIRECTORY: Final = "kraft-sink"
 LENGTH_BYTES: Final = 8
@@ -69,7 +69,7 @@ class Staging:
         finally:
             for file in files.values():
                 file.close()
-        fileio.sync_directory(directory)
+        file_io.sync_directory(directory)
         return [(place.topic, place.partition, f"{directory.name}/{place.directory_name}.batches") for place in files]
 
     def batches(self, files: Iterable[StagedFile]) -> Iterator[Encoded]:
@@ -102,7 +102,7 @@ class Staging:
     def decide(self, decision: Decision) -> None:
         """Write a decision durably, after its files. Remove the decisions about earlier batches."""
         if decision.files and not decision.done:
-            fileio.sync_directory(self.staged)
+            file_io.sync_directory(self.staged)
         _write(self.decisions / f"{decision.batch_id}.json", vars(decision))
         for number in self._decided():
             if number < decision.batch_id:
@@ -127,7 +127,7 @@ class Staging:
 def _write(path: Path, content: dict[str, Any]) -> None:
     """Write the file durably and atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fileio.write_atomic(path, json.dumps(content).encode())
+    file_io.write_atomic(path, json.dumps(content).encode())
 
 
 def _directories(files: Iterable[StagedFile]) -> set[str]:

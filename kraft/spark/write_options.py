@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, St
 from kraft.spark.client_options import check_settings, client_settings
 from kraft.spark.options import flag
 from kraft.spark.schema import HEADER
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 DELIVERIES: Final = ("exactly-once", "at-least-once")
 NAMES: Final = {name.lower(): name for name in (

@@ -15,7 +15,7 @@ from kraft.raft.ports import AppendedControl, SnapshotPart
 from kraft.raft.records import ControlRecord, KRaftVersion, LeaderChange, Voters, voter_set, voters_record
 from kraft.raft.types import START, UNKNOWN_OFFSET, OffsetAndEpoch
 from kraft.raft.voters import Assignment, VoterSet
-from kraft_native.errors import CorruptRecordError
+from kraft_native.base.errors import CorruptRecordError
 
 RECORD_BYTES: Final = 100
 """Size of one record where bytes are limited."""

@@ -5,8 +5,8 @@ from functools import partial
 from typing import Final
 
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kraft_native.crc import checksum
-from kraft_native.records import BatchBuilder
+from kraft_native.base.crc import checksum
+from kraft_native.batch.records import BatchBuilder
 from tests.attack.requests import TOPIC, Hostile
 
 COMPACTED: Final = "attacked-compacted"

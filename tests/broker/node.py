@@ -16,7 +16,7 @@ from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
-from kraft_native.errors import OperationError
+from kraft_native.base.errors import OperationError
 
 START_MS = 1_700_000_000_000
 TOPICS = {"orders": (UUID(int=0xA1), 8), "clicks": (UUID(int=0xC2), 4)}

@@ -18,8 +18,8 @@ from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.join_group_request import JoinGroupRequest
 from kraft.protocol.messages.list_groups_request import ListGroupsRequest
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
-from kraft_native.batch import walk
-from kraft_native.records import records
+from kraft_native.batch.batch import walk
+from kraft_native.batch.records import records
 from tests.broker.group_client import commit, errors_of, fetch
 from tests.broker.node import Logs, Node
 from tests.golden import golden, load_json, needs_golden

@@ -6,7 +6,7 @@ from kraft.broker.log_settings import ENGINE_SETTINGS, log_settings
 from kraft.config import tables
 from kraft.config.effective import BrokerLayers, Source, broker_faults
 from kraft.config.setting import INTEGER_RANGES, Setting
-from kraft_native.config import LogConfig
+from kraft_native.segment.config import LogConfig
 
 NOTHING = BrokerLayers()
 HOSTILE = ("", " ", "x", "1_0", "1e3", "NaN", "-3", "2147483648", "9223372036854775808", "9" * 6000, "a,,b", "\x00",

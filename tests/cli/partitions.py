@@ -4,8 +4,8 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kraft_native.control import marker
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.control import marker
+from kraft_native.batch.records import BatchBuilder
 
 
 @dataclass

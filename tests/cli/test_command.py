@@ -11,7 +11,7 @@ import pytest
 from kraft import __version__
 from kraft.cli.command import run
 from kraft.cli.progress import LONG_WORK_BYTES, progress_bar
-from kraft_native import crc
+from kraft_native.base import crc
 from tests.cli.partitions import PartitionMaker
 from tools.tree import ROOT
 

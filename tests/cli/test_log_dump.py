@@ -12,7 +12,7 @@ import pytest
 from kraft import Log
 from kraft.cli.command import run
 from kraft.cli.record_lines import LineFormat, LineRecord, read_line
-from kraft_native.live import LivePage
+from kraft_native.log.live import LivePage
 from tests.cli.partitions import PartitionMaker, flip
 from tests.golden import golden, needs_golden, partitions
 

@@ -11,7 +11,7 @@ import pytest
 from kraft.cli.command import run
 from kraft.cli.examine import Examination, Finding
 from kraft.files.partition import Partition
-from kraft_native.log import Log
+from kraft_native.facade.log import Log
 from tests.cli.partitions import PartitionMaker, flip
 from tests.golden import golden, golden_root, needs_golden, partitions
 from tests.oracle.batch import assemble

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft.cli.record_lines import LineFormat, LineRecord, name_bytes, read_line, write_line
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 PLAIN = LineFormat(as_json=False, key_separator=None, null=None)
 KEYED = LineFormat(as_json=False, key_separator=b":", null=b"-")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft.client.placement import Placement, changes
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 
 def plan(now: dict[int, list[int]], brokers: list[int], count: int | None = None,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kraft.client.security import PLAINTEXT, Security, current, secured, security_of, security_of_library
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="a\\"b" password=\'p w\';'
 

@@ -3,9 +3,9 @@
 import functools
 from typing import Any, Final
 
-from kraft_native.batch import walk
-from kraft_native.errors import KraftError
-from kraft_native.records import BatchBuilder, records
+from kraft_native.base.errors import KraftError
+from kraft_native.batch.batch import walk
+from kraft_native.batch.records import BatchBuilder, records
 
 START_MS: Final = 1_700_000_000_000
 RECENT_MS: Final = 1_750_000_000_000

@@ -11,7 +11,7 @@ from kraft.protocol.api import Api
 from kraft.protocol.apis import API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import ZERO_UUID
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 from tests.compare.batches import comparable
 from tests.compare.questions import IDENTITY, Name, Question
 from tests.integration.process import NodeProcess

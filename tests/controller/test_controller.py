@@ -33,7 +33,7 @@ from kraft.protocol.messages.no_op_record import NoOpRecord
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.record_frames import encode_record
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 from tests.controller.world import CLUSTER, LATEST_VERSION, World
 from tools.tree import ROOT
 

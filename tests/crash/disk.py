@@ -1,7 +1,7 @@
 """Model of a file system after a crash: a replayed trace, split into durable and not yet durable operations.
 
 The model is harsher than ext4 with its default options; docs/internals/crash-kit.md states its rules. A `Disk`
-accepts the events of a `kraft_native.faults.Trace` one by one. At any point `Disk.state(choice)` returns the files
+accepts the events of a `kraft_native.file.faults.Trace` one by one. At any point `Disk.state(choice)` returns the files
 that remain when the machine stops there. `choice` says which of the unflushed operations the disk kept.
 """
 
@@ -12,7 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from kraft_native.faults import Event
+from kraft_native.file.faults import Event
 
 SECTOR_BYTES = 512
 

@@ -4,11 +4,11 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from kraft_native.config import LogConfig
-from kraft_native.errors import CorruptLogError, KraftError
-from kraft_native.flusher import Flusher
-from kraft_native.log import Log
-from kraft_native.reader import LogReader
+from kraft_native.base.errors import CorruptLogError, KraftError
+from kraft_native.facade.log import Log
+from kraft_native.facade.reader import LogReader
+from kraft_native.log.flusher import Flusher
+from kraft_native.segment.config import LogConfig
 
 from .disk import State
 from .promises import Batch, Gap, Observed

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from kraft_native.errors import KraftError, StorageError
-from kraft_native.faults import MUTATIONS, Event, Plan, Trace, count_operations, fail_at
-from kraft_native.fileio import open_descriptors
+from kraft_native.base.errors import KraftError, StorageError
+from kraft_native.file.faults import MUTATIONS, Event, Plan, Trace, count_operations, fail_at
+from kraft_native.file.file_io import open_descriptors
 
 from .promises import Batch, History, Progress, judge
 from .runner import check_open, probe_batch, scratch_directory

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kraft_native.errors import KraftError
-from kraft_native.fileio import open_descriptors
+from kraft_native.base.errors import KraftError
+from kraft_native.file.file_io import open_descriptors
 
 from .disk import Content, State, trimmed
 from .promises import Batch, History, Observed

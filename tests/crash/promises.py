@@ -8,7 +8,7 @@ is acknowledged. `floors` are the promises of durability given until then.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kraft_native.records import records
+from kraft_native.batch.records import records
 
 NEVER = 1 << 62
 

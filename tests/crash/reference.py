@@ -1,21 +1,21 @@
 """Small logs in Python to test the kit itself: a correct one, and wrong ones that the kit must catch.
 
 The format: segments `<base offset>.log` of record batches, and a text file `start` with the log start. Every file
-operation goes through the engine's own `fileio`, so that a trace records it.
+operation goes through the engine's own `file_io`, so that a trace records it.
 """
 
 import ctypes
 import os
 from pathlib import Path
 
-from kraft_native import fileio
-from kraft_native.crc import checksum
-from kraft_native.errors import StorageError
+from kraft_native.base.crc import checksum
+from kraft_native.base.errors import StorageError
+from kraft_native.file import file_io
 
 from .disk import State
 from .promises import Batch, Observed
 
-NATIVE = ctypes.CDLL(fileio.__file__)
+NATIVE = ctypes.CDLL(file_io.__file__)
 NATIVE.kf_pwrite.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64)
 NATIVE.kf_truncate.argtypes = (ctypes.c_int, ctypes.c_int64)
 SEGMENT_BYTES = 2_000
@@ -67,13 +67,13 @@ class ReferenceSession:
     def recover(self) -> None:
         """Read all segments, cut the torn end, and drop what lies behind the first damage."""
         start_file = self.directory / "start"
-        self.start = int(fileio.read_file(start_file) or b"0") if start_file.exists() else 0
+        self.start = int(file_io.read_file(start_file) or b"0") if start_file.exists() else 0
         bases = sorted(int(name.stem) for name in self.directory.glob("*.log"))
         while len(bases) > 1 and bases[1] <= self.start:
-            fileio.unlink(self.path(bases.pop(0)))
+            file_io.unlink(self.path(bases.pop(0)))
         if not bases or bases[0] > self.start:
             for base in bases:
-                fileio.unlink(self.path(base))
+                file_io.unlink(self.path(base))
             bases = []
             self.create(self.start)
         self.end = self.start
@@ -92,7 +92,7 @@ class ReferenceSession:
 
     def load(self, base: int) -> bool:
         """Load a segment. Return False when it ended in damage, which is cut off."""
-        data = fileio.read_file(self.path(base))
+        data = file_io.read_file(self.path(base))
         at, self.batches[base] = 0, []
         self.end = max(base, self.start) if not self.batches else base
         while at < len(data):
@@ -116,8 +116,8 @@ class ReferenceSession:
 
     def drop(self, bases: list[int]) -> None:
         for base in reversed(bases):
-            fileio.unlink(self.path(base))
-            fileio.sync_directory(self.directory)
+            file_io.unlink(self.path(base))
+            file_io.sync_directory(self.directory)
 
     def cut(self, base: int, position: int) -> None:
         fd = call(NATIVE.kf_open(os.fsencode(self.path(base)), os.O_RDWR, 0), self.path(base))
@@ -135,7 +135,7 @@ class ReferenceSession:
         self.fd = fd
         self.batches[base] = []
         if "forgets the directory" not in self.flaws:
-            fileio.sync_directory(self.directory)
+            file_io.sync_directory(self.directory)
 
     def open_newest(self) -> None:
         self.abandon()
@@ -189,7 +189,7 @@ class ReferenceSession:
         self.dirty = set()
         call(NATIVE.kf_datasync(self.fd), self.directory)
         if "forgets the directory" not in self.flaws:
-            fileio.sync_directory(self.directory)
+            file_io.sync_directory(self.directory)
 
     def flush(self) -> None:
         self.guarded(self.flush_files)
@@ -207,7 +207,7 @@ class ReferenceSession:
 
     def truncate_files(self, offset: int) -> None:
         while len(self.batches) > 1 and max(self.batches) >= offset:
-            fileio.unlink(self.path(base := max(self.batches)))
+            file_io.unlink(self.path(base := max(self.batches)))
             self.batches.pop(base)
             self.end = base
         newest = max(self.batches)
@@ -215,7 +215,7 @@ class ReferenceSession:
         self.cut(newest, sum(len(batch.data) for batch in left))
         self.batches[newest], self.end = left, offset
         if "cuts without flush" not in self.flaws:
-            fileio.sync_directory(self.directory)
+            file_io.sync_directory(self.directory)
         self.durable = min(self.durable, offset)
         self.open_newest()
 
@@ -229,18 +229,18 @@ class ReferenceSession:
             self.note_start(offset)
             self.start = offset
         while len(self.batches) > 1 and sorted(self.batches)[1] <= offset:
-            fileio.unlink(self.path(base := min(self.batches)))
+            file_io.unlink(self.path(base := min(self.batches)))
             self.batches.pop(base)
         if "deletes before it notes" in self.flaws:
-            fileio.sync_directory(self.directory)
+            file_io.sync_directory(self.directory)
             self.note_start(offset)
             self.start = offset
 
     def note_start(self, offset: int) -> None:
         path = self.directory / "start"
-        fileio.write_atomic(path, b"%d" % offset, durable="renames without flush" not in self.flaws)
+        file_io.write_atomic(path, b"%d" % offset, durable="renames without flush" not in self.flaws)
         if "renames without flush" in self.flaws:
-            fileio.sync_directory(self.directory)
+            file_io.sync_directory(self.directory)
 
     def restart_at(self, offset: int) -> None:
         raise AssertionError("the reference log cannot do this")

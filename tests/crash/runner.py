@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from kraft_native.faults import Trace
-from kraft_native.fileio import open_descriptors
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.file.faults import Trace
+from kraft_native.file.file_io import open_descriptors
 
 from .disk import Choice, Content, Disk, State
 from .promises import Batch, History, Observed, Progress, judge

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from random import Random
 from typing import NamedTuple
 
-from kraft_native.faults import Event
+from kraft_native.file.faults import Event
 
 from .disk import SECTOR_BYTES, Choice, Content, Disk, FileChoice, FileOp, Span, State, keep_all
 

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from kraft_native import fileio
-from kraft_native.faults import Trace
+from kraft_native.file import file_io
+from kraft_native.file.faults import Trace
 
 from .disk import Choice, Content, Disk, FileChoice, FileOp, Inode, apply, keep_all
 from .reference import NATIVE
@@ -77,9 +77,9 @@ def files_of(state):
 
 
 def test_atomic_write_is_durable_only_with_both_flushes(tmp_path):
-    disk = replay(tmp_path, lambda: fileio.write_atomic(tmp_path / "f", b"data"))
+    disk = replay(tmp_path, lambda: file_io.write_atomic(tmp_path / "f", b"data"))
     assert kept(disk) == lost(disk) == {"f": b"data"}
-    disk = replay(tmp_path, lambda: fileio.write_atomic(tmp_path / "g", b"data", durable=False))
+    disk = replay(tmp_path, lambda: file_io.write_atomic(tmp_path / "g", b"data", durable=False))
     assert kept(disk) == {"g": b"data"}
     assert lost(disk) == {}
     states = [files_of(found.state) for found in power_loss_states(disk, Random(1), 4)]
@@ -108,9 +108,9 @@ def test_what_was_there_before_is_durable_and_unlink_needs_a_flush(tmp_path):
     disk = Disk(tmp_path)
     disk.load(tmp_path)
     with Trace(tmp_path) as trace:
-        fileio.unlink(tmp_path / "log" / "old")
+        file_io.unlink(tmp_path / "log" / "old")
         trace.mark("unlinked")
-        fileio.sync_directory(tmp_path / "log")
+        file_io.sync_directory(tmp_path / "log")
     events = trace.events()
     changes = [disk.feed(event) for event in events[:1]]
     assert changes == [True]
@@ -122,8 +122,8 @@ def test_what_was_there_before_is_durable_and_unlink_needs_a_flush(tmp_path):
 
 def test_new_directory_that_is_lost_takes_its_files_along(tmp_path):
     def work():
-        fileio.make_directory(tmp_path / "log")
-        fileio.write_atomic(tmp_path / "log" / "f", b"data")
+        file_io.make_directory(tmp_path / "log")
+        file_io.write_atomic(tmp_path / "log" / "f", b"data")
 
     disk = replay(tmp_path, work)
     assert kept(disk) == {"log/f": b"data"}
@@ -138,7 +138,7 @@ def test_flush_covers_what_was_written_before_it_began(tmp_path):
         NATIVE.kf_datasync(fd)
         NATIVE.kf_pwrite(fd, b"two", 3, 3)
         NATIVE.kf_close(fd)
-        fileio.sync_directory(tmp_path)
+        file_io.sync_directory(tmp_path)
     opened, first, begun, done, second, *rest = trace.events()
     disk = Disk(tmp_path)
     for event in (opened, first, begun, second, done, *rest):
@@ -149,7 +149,7 @@ def test_flush_covers_what_was_written_before_it_began(tmp_path):
 
 def test_killed_inside_a_write(tmp_path):
     with Trace(tmp_path) as trace:
-        fileio.write_atomic(tmp_path / "f", b"0123456789", durable=False)
+        file_io.write_atomic(tmp_path / "f", b"0123456789", durable=False)
     disk = Disk(tmp_path)
     events = trace.events()
     for event in events[:2]:
@@ -176,6 +176,6 @@ def test_states_are_materialized_and_distinguished(tmp_path):
 
 
 def test_a_choice_for_one_file_leaves_the_others_whole(tmp_path):
-    disk = replay(tmp_path, lambda: [fileio.write_atomic(tmp_path / name, b"x", durable=False) for name in "ab"])
+    disk = replay(tmp_path, lambda: [file_io.write_atomic(tmp_path / name, b"x", durable=False) for name in "ab"])
     choice = Choice({0: FileChoice(0, ((),))}, disk.all_names())
     assert files_of(disk.state(choice)) == {"a": b"", "b": b"x"}

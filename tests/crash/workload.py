@@ -6,9 +6,9 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
-from kraft_native.errors import KraftError
-from kraft_native.faults import Event, Trace
-from kraft_native.records import BatchBuilder
+from kraft_native.base.errors import KraftError
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.file.faults import Event, Trace
 
 from .promises import Batch, Begin, Done, Floor, History, Observed
 from .subject import Session, Subject

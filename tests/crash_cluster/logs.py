@@ -7,8 +7,8 @@ from uuid import UUID
 
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 from kraft.testing.history import NO_RECORD, Problem, code_of
-from kraft_native.batch import walk
-from kraft_native.records import Record, records
+from kraft_native.batch.batch import walk
+from kraft_native.batch.records import Record, records
 from tests.crash_cluster.clients import VALUE
 from tests.integration.history import log_batches, log_messages
 

@@ -9,7 +9,7 @@ from kraft.client import Cluster
 from kraft.client.partitions import Partition
 from kraft.client.reassignments import ongoing, reassign
 from kraft.local.cluster import LocalCluster
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 from tests.crash_cluster.clients import Client
 from tests.crash_cluster.faults import wait_until
 

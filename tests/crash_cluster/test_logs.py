@@ -1,7 +1,7 @@
 """Faults of the log that the campaign attributes to its clients."""
 
 from kraft.testing.history import code_of
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
 from tests.crash_cluster.clients import VALUE
 from tests.crash_cluster.logs import sent_again
 

@@ -9,7 +9,7 @@ from typing import Final, Self
 
 from kraft.client.connection import Connection
 from kraft.protocol.error_codes import ErrorCode
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 from tests.integration.history import Proposal, check_history, check_same_logs, log_batches, propose, proposed
 from tests.integration.quorum import ControllerProcess
 

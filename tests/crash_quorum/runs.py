@@ -17,8 +17,8 @@ from typing import Final, NamedTuple, Self
 
 from kraft.client.quorum import Description
 from kraft.protocol.ids import id_text
-from kraft_native import checkpoints
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
+from kraft_native.segment import checkpoints
 from tests.crash_quorum.load import Load
 from tests.golden import REPOSITORY
 from tests.integration.quorum import ControllerProcess, Quorum

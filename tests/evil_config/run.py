@@ -27,9 +27,9 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
-from kraft_native.batch import walk
-from kraft_native.errors import KraftError
-from kraft_native.records import BatchBuilder, records
+from kraft_native.base.errors import KraftError
+from kraft_native.batch.batch import walk
+from kraft_native.batch.records import BatchBuilder, records
 from tests.evil_config.values import (
     ALL_BROKERS,
     LOCKING_OUT,

@@ -5,7 +5,7 @@ import struct
 import zlib
 from collections.abc import Callable
 
-from kraft_native.crc import checksum
+from kraft_native.base.crc import checksum
 
 NUMBERS = (0, 1, -1, 2, 48, 49, 60, 61, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, -2**31, 2**32 - 1, 2**62,
            2**63 - 1)

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 from tests.fuzz.targets import TARGETS
 
 

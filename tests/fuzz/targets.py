@@ -10,15 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraft_native import checkpoints, codecs, producer_snapshots
-from kraft_native.audit import SegmentAudit
-from kraft_native.batch import count_batches, walk
-from kraft_native.control import control_batch, control_records, marker
-from kraft_native.crc import checksum
-from kraft_native.epochs import LeaderEpochCache
-from kraft_native.index import OffsetIndex, TimeIndex
-from kraft_native.records import BatchBuilder, records
-from kraft_native.txnindex import TransactionIndex
+from kraft_native.base.crc import checksum
+from kraft_native.batch import codecs
+from kraft_native.batch.batch import count_batches, walk
+from kraft_native.batch.control import control_batch, control_records, marker
+from kraft_native.batch.records import BatchBuilder, records
+from kraft_native.segment import checkpoints, producer_snapshots
+from kraft_native.segment.audit import SegmentAudit
+from kraft_native.segment.epochs import LeaderEpochCache
+from kraft_native.segment.index import OffsetIndex, TimeIndex
+from kraft_native.segment.txn_index import TransactionIndex
 from tests.fuzz.mutate import correct_batches, correct_messages, mutate
 from tests.oracle.legacy import sample
 

@@ -10,8 +10,8 @@ from uuid import UUID
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.headers import decode_request, encode_request_header
 from kraft.protocol.message import Struct
-from kraft_native.errors import KraftError
-from kraft_native.records import BatchBuilder
+from kraft_native.base.errors import KraftError
+from kraft_native.batch.records import BatchBuilder
 from tests.fuzz.mutate import correct_batches, mutate
 from tests.golden import golden, golden_root
 from tests.protocol.json_form import schemas

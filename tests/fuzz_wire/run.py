@@ -20,7 +20,7 @@ from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, D
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.protocol.messages.list_groups_request import ListGroupsRequest
 from kraft.protocol.messages.list_groups_response import ListGroupsResponse
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 from tests.fuzz_wire.frames import PARTITIONS, TOPICS, TURN_FRAMES, Corpus, Frame, framed
 from tests.integration.process import NodeProcess
 

@@ -19,8 +19,8 @@ from kraft.protocol.messages.client_quota_record import ClientQuotaRecord
 from kraft.protocol.messages.register_controller_record import RegisterControllerRecord
 from kraft.protocol.record_frames import decode_record
 from kraft.runtime.metadata_directory import DIRECTORY_NAME
-from kraft_native.batch import Batch, walk
-from kraft_native.records import records
+from kraft_native.batch.batch import Batch, walk
+from kraft_native.batch.records import records
 
 QUOTA: Final = "producer_byte_rate"
 

@@ -22,7 +22,7 @@ from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, 
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
 from tests.integration.admin import alter, configs, wait_until
 from tests.integration.hostile import Peer, closed_without_a_word, descriptors, framed, many_descriptors, request
 from tests.integration.process import NodeProcess

@@ -13,7 +13,7 @@ from kraft.client import Cluster
 from kraft.load.measure import offset_of
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
 from tests.integration.admin import create
 from tests.integration.hostile import Peer, peak_bytes, request
 from tests.integration.process import NodeProcess

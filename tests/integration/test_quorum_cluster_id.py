@@ -3,7 +3,7 @@
 from kraft.client.connection import Connection
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
-from kraft_native.checkpoints import MetaProperties, read_meta_properties, write_meta_properties
+from kraft_native.segment.checkpoints import MetaProperties, read_meta_properties, write_meta_properties
 from tests.integration.admin import wait_until
 from tests.integration.quorum import CLUSTER_ID, ControllerProcess, MakeQuorum, Quorum
 

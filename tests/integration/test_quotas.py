@@ -1,5 +1,5 @@
 """Quotas of clients, of addresses and of topic changes, as clients experience them. What they count is tested in
-`native/test_client_quotas`, `broker/test_client_quotas` and `controller/test_mutation_quotas`."""
+`native/request/test_client_quotas`, `broker/test_client_quotas` and `controller/test_mutation_quotas`."""
 
 import socket
 from collections.abc import Callable, Iterator

@@ -35,7 +35,7 @@ from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.messages.metadata_response import MetadataResponse
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
 from tests.integration.admin import (
     APPEND,
     SUBTRACT,

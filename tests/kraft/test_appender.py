@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kraft import Appender, AsyncLog, Log, errors
-from kraft_native import faults
+from kraft_native.file import faults
 
 SOON = 20.0
 DURABILITIES = ("page-cache", "group-commit", "per-append")

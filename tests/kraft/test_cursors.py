@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kraft import Cursor, Log, LogReader, errors
-from kraft_native import faults
+from kraft_native.file import faults
 from tools.tree import ROOT
 
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from kraft import errors
-from kraft_native import errors as native
+from kraft_native.base import errors as native
 from tools.tree import ROOT
 
 

@@ -26,16 +26,16 @@ from kraft import (
     Record,
     errors,
 )
-from kraft_native import append as native_append
-from kraft_native import buffer as native_buffer
-from kraft_native.buffer import Slice
-from kraft_native.config import FIELDS
+from kraft_native.file import buffer as native_buffer
+from kraft_native.file.buffer import Slice
+from kraft_native.log import append as native_append
+from kraft_native.segment.config import FIELDS
 from tools.tree import ROOT
 
 PAGE = ROOT / "docs" / "engine.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-TABLE = re.compile(r"(?<=<!-- settings: made from kraft_native\.config\.FIELDS -->\n).*(?=<!-- end of settings -->)",
-                   re.DOTALL)
+TABLE = re.compile(r"(?<=<!-- settings: made from kraft_native\.segment\.config\.FIELDS -->\n)"
+                   r".*(?=<!-- end of settings -->)", re.DOTALL)
 LARGEST = 2**63 - 1
 
 

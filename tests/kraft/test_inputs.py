@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from kraft import BatchBuilder, Log, errors
-from kraft_native.batch import first_batch
-from kraft_native.records import records
+from kraft_native.batch.batch import first_batch
+from kraft_native.batch.records import records
 
 NOW_MS = 1_700_000_000_000
 

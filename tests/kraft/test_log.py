@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from kraft import CorruptLogError, Log, LogConfig, LogReader, errors
-from kraft_native import faults
-from kraft_native.batch import Batch
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.batch import Batch
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.file import faults
 from tests.native.logs import START_MS, batch
 from tools.tree import ROOT
 

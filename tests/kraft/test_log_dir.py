@@ -12,8 +12,9 @@ import pytest
 
 from kraft import Log, LogConfig, LogDir, TopicPartition, errors
 from kraft.log_dir import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
-from kraft_native import checkpoints, faults
-from kraft_native.fileio import FileLock
+from kraft_native.file import faults
+from kraft_native.file.file_io import FileLock
+from kraft_native.segment import checkpoints
 from tests.native.logs import batch
 from tools.tree import ROOT
 

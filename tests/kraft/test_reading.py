@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from kraft import Log, LogReader, errors
-from kraft_native import control
+from kraft_native.batch import control
 from tests.native.logs import START_MS, batch
 
 Either = Log | LogReader

@@ -12,9 +12,9 @@ from kraft.protocol.headers import encode_request_header, encode_response_header
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.messages.produce_request import ProduceRequest
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from kraft_native.batch import first_batch
-from kraft_native.loadgen import Load
-from kraft_native.records import records
+from kraft_native.batch.batch import first_batch
+from kraft_native.batch.records import records
+from kraft_native.bench.load_generator import Load
 
 
 class FakeSocket:

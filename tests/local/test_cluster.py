@@ -13,7 +13,7 @@ from kraft.local.cluster import LocalCluster
 from kraft.local.errors import FaultDidNotBiteError, LocalNodeError
 from kraft.local.node import LocalNode
 from kraft.testing.pytest_plugin import NewCluster
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 FAST = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
 

@@ -13,8 +13,8 @@ from kraft.metadata.image import EMPTY, TOPIC_RESOURCE, MetadataImage, Resource
 from kraft.metadata.replay import Replayer, logged_records
 from kraft.metadata.snapshot import decode_snapshot, encode_snapshot, image_records
 from kraft.protocol.record_frames import decode_record, encode_record
-from kraft_native.batch import walk
-from kraft_native.records import records
+from kraft_native.batch.batch import walk
+from kraft_native.batch.records import records
 from tests.golden import golden, load_json, needs_golden
 
 pytestmark = needs_golden

@@ -30,7 +30,7 @@ from kraft.protocol.messages.topic_record import TopicRecord
 from kraft.protocol.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraft.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraft.protocol.messages.zk_migration_state_record import ZkMigrationStateRecord
-from kraft_native.errors import CorruptRecordError
+from kraft_native.base.errors import CorruptRecordError
 
 A, B = UUID(int=1000), UUID(int=2000)
 

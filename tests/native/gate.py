@@ -1,14 +1,14 @@
-"""A gate in the hook of `fileio`: it holds each call until the test releases it. "While a flush runs" is then a
-state that the test controls, not a matter of luck. (`kraft_native.faults` records and fails calls; it does not hold
-them.)"""
+"""A gate in the hook of `file_io`: it holds each call until the test releases it. "While a flush runs" is then a
+state that the test controls, not a matter of luck. (`kraft_native.file.faults` records and fails calls; it does not
+hold them.)"""
 
 import ctypes
 import queue
 from typing import Self
 
-from kraft_native import fileio
+from kraft_native.file import file_io
 
-DATASYNC, SYNC_DIRECTORY, READ = 6, 8, 12  # enum kf_op of _c/fileio.h
+DATASYNC, SYNC_DIRECTORY, READ = 6, 8, 12  # enum kf_op of _c/file/file_io.h
 SOON = 20.0
 
 
@@ -29,7 +29,7 @@ class Gate:
         self.calls: queue.Queue[int | bytes] = queue.Queue()
         self.verdicts: queue.Queue[int] = queue.Queue()
         self.hook = HOOK(self.decide)
-        self.set_hook = ctypes.PyDLL(fileio.__file__).kf_set_hook
+        self.set_hook = ctypes.PyDLL(file_io.__file__).kf_set_hook
         self.set_hook.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 
     def decide(self, event: "ctypes._Pointer[Event]", context: object) -> int:

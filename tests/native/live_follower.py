@@ -8,8 +8,8 @@ import random
 import sys
 from collections import Counter
 
-from kraft_native.errors import LogClosedError, OffsetOutOfRangeError
-from kraft_native.reader import LogReader
+from kraft_native.base.errors import LogClosedError, OffsetOutOfRangeError
+from kraft_native.facade.reader import LogReader
 from tests.native.live_owner import check_slice
 
 

@@ -15,11 +15,11 @@ import random
 import sys
 from pathlib import Path
 
-from kraft_native.checkpoints import LogState, write_log_state
-from kraft_native.config import LogConfig
-from kraft_native.live import LivePage
-from kraft_native.log import Log
-from kraft_native.records import BatchBuilder, records
+from kraft_native.batch.records import BatchBuilder, records
+from kraft_native.facade.log import Log
+from kraft_native.log.live import LivePage
+from kraft_native.segment.checkpoints import LogState, write_log_state
+from kraft_native.segment.config import LogConfig
 
 HIDDEN = -1
 PAUSE = 50

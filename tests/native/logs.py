@@ -4,11 +4,11 @@ import os
 import tempfile
 from pathlib import Path
 
-from kraft_native.batch import walk
-from kraft_native.config import LogConfig
-from kraft_native.errors import CorruptLogError
-from kraft_native.log import Log
-from kraft_native.records import BatchBuilder
+from kraft_native.base.errors import CorruptLogError
+from kraft_native.batch.batch import walk
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.facade.log import Log
+from kraft_native.segment.config import LogConfig
 
 START_MS = 1_700_000_000_000
 MEMORY = Path("/dev/shm")

@@ -6,9 +6,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from kraft_native.config import LogConfig
-from kraft_native.control import marker
-from kraft_native.log import Log
+from kraft_native.batch.control import marker
+from kraft_native.facade.log import Log
+from kraft_native.segment.config import LogConfig
 from tests.native.logs import START_MS, batch, small
 from tests.native.unclean_cases import FOREVER_MS
 from tests.oracle.damage import Found, markers, read_log

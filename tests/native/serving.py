@@ -12,17 +12,17 @@ from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.fetch_response import PartitionData as FetchedPartition
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
-from kraft_native.coldread import ColdReader
-from kraft_native.config import LogConfig
-from kraft_native.fetch import FetchHandler
-from kraft_native.fetch_session import SessionCache
-from kraft_native.flusher import Flusher
-from kraft_native.log import Log
-from kraft_native.partition import Partition
-from kraft_native.produce import ProduceHandler
-from kraft_native.purgatory import Purgatory
-from kraft_native.reply import Reply, ReplySink
-from kraft_native.table import PartitionTable
+from kraft_native.facade.log import Log
+from kraft_native.log.flusher import Flusher
+from kraft_native.partition.cold_read import ColdReader
+from kraft_native.partition.partition import Partition
+from kraft_native.partition.purgatory import Purgatory
+from kraft_native.partition.table import PartitionTable
+from kraft_native.request.reply import Reply, ReplySink
+from kraft_native.segment.config import LogConfig
+from kraft_native.serve.fetch import FetchHandler
+from kraft_native.serve.fetch_session import SessionCache
+from kraft_native.serve.produce import ProduceHandler
 
 NODE_ID = 1
 FETCH_FLEXIBLE_FROM = 12

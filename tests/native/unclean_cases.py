@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kraft_native.batch import walk
-from kraft_native.config import LogConfig
-from kraft_native.errors import CorruptLogError
-from kraft_native.log import Log
+from kraft_native.base.errors import CorruptLogError
+from kraft_native.batch.batch import walk
+from kraft_native.facade.log import Log
+from kraft_native.segment.config import LogConfig
 from tests.golden import REPOSITORY, golden, golden_root, load_json
 from tests.oracle.damage import Found, read_log
 

@@ -3,11 +3,11 @@
 import struct
 from collections.abc import Callable, Iterator
 
-from kraft_native.channel import RequestChannel
-from kraft_native.connection import Connection
-from kraft_native.frames import RequestMemory
-from kraft_native.reply import Reply
-from kraft_native.slices import SliceQueue
+from kraft_native.net.channel import RequestChannel
+from kraft_native.net.connection import Connection
+from kraft_native.net.frames import RequestMemory
+from kraft_native.request.reply import Reply
+from kraft_native.request.slices import SliceQueue
 
 METADATA, API_VERSIONS, PIPELINED = 3, 18, 20
 FLEXIBLE_FROM = 9

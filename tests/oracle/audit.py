@@ -3,7 +3,7 @@
 import struct
 from dataclasses import dataclass, field
 
-from kraft_native.crc import checksum_with
+from kraft_native.base.crc import checksum_with
 
 
 @dataclass

@@ -1,4 +1,5 @@
-"""Offset index and time index as plain lists searched from front to back: slow and obvious models of `index.pyx`.
+"""Offset index and time index as plain lists searched from front to back: slow and obvious models of
+`segment/index.pyx`.
 
 The semantics are those of Kafka's OffsetIndex and TimeIndex: which entries are kept or dropped, and the answers.
 """

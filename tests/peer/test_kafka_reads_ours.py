@@ -16,8 +16,8 @@ import pytest
 
 from kraft import LogConfig, LogDir
 from kraft.log import Log
-from kraft_native import control
-from kraft_native.records import BatchBuilder
+from kraft_native.batch import control
+from kraft_native.batch.records import BatchBuilder
 from tests.peer.kafka import KafkaNode, dump_log, kafka_node, require_kafka
 
 pytestmark = pytest.mark.peer

@@ -25,8 +25,8 @@ from pyspark.sql.datasource import CaseInsensitiveDict  # noqa: E402
 from kraft.client import ConnectionFailedError  # noqa: E402
 from kraft.spark import cluster  # noqa: E402
 from kraft.spark.source import KraftSource  # noqa: E402
-from kraft_native.columns import ColumnReader  # noqa: E402
-from kraft_native.errors import InvalidArgumentError  # noqa: E402
+from kraft_native.base.errors import InvalidArgumentError  # noqa: E402
+from kraft_native.columns.reader import ColumnReader  # noqa: E402
 from tests.spark.conftest import no_leaks  # noqa: E402, F401 - the library's descriptors are not checked
 from tests.spark.reading import rows  # noqa: E402
 from tests.spark.streams import Stream  # noqa: E402

@@ -15,7 +15,7 @@ from kraft.pipeline.origins import origin_of
 from kraft.pipeline.row_files import files_in
 from kraft.pipeline.row_records import Columns
 from kraft.pipeline.workers import Threads
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 from tests.integration.process import NodeProcess
 from tests.pipeline.kills import PROCESSES, in_process
 

@@ -22,7 +22,7 @@ from kraft.pipeline.origins import origin_of
 from kraft.pipeline.parquet import FileSettings
 from kraft.pipeline.table import Table, covered, live_files
 from kraft.pipeline.workers import Threads
-from kraft_native import fileio
+from kraft_native.file import file_io
 
 # Processes are forked from one that has imported everything and runs nothing.
 PROCESSES: Final = multiprocessing.get_context("forkserver")
@@ -56,13 +56,13 @@ def run_until_step(logs: Path, target: Path, records_max: int, merge_below: int,
         return changed
 
     class Files:
-        """`fileio` as the table sees it."""
+        """`file_io` as the table sees it."""
 
         def __getattr__(self, name: str) -> Any:
-            found = getattr(fileio, name)
+            found = getattr(file_io, name)
             return counted(found) if name in ("write_atomic", "rename", "unlink", "sync_directory") else found
 
-    table.fileio = Files()  # type: ignore[assignment]
+    table.file_io = Files()  # type: ignore[assignment]
     os.link = counted(os.link)
     for module in (parquet, merge):
         module.make_durable = counted(parquet.make_durable)  # type: ignore[attr-defined]

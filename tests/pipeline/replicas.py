@@ -5,8 +5,8 @@ from pathlib import Path
 
 from kraft import LogConfig, LogDir
 from kraft.log_dir import HIGH_WATERMARKS
-from kraft_native.checkpoints import read_offsets, write_offsets
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.segment.checkpoints import read_offsets, write_offsets
 
 START_MS = 1_700_000_000_000
 

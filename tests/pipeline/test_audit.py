@@ -13,8 +13,8 @@ from kraft.pipeline.audit import Verdict
 from kraft.pipeline.digest import DigestTask, digest_range
 from kraft.pipeline.replicas import find_replicas
 from kraft.pipeline.workers import Threads
-from kraft_native.checkpoints import write_offsets
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
+from kraft_native.segment.checkpoints import write_offsets
 from tests.golden import golden, needs_golden
 from tests.pipeline.replicas import batches, set_high_watermark, write
 

@@ -14,7 +14,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from kraft.cli import command
 from kraft.pipeline.decoders import Decoded, DecoderSpec, decode_column, make_decoder, spec_from_files
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 MOMENT = dt.datetime(2026, 11, 22, 1, 2, 3, 456_000, dt.UTC)
 

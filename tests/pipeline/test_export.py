@@ -20,9 +20,9 @@ from kraft.pipeline.parquet import FileSettings
 from kraft.pipeline.table import Commit, Table, TableError, commit_files, commits, covered, live_files
 from kraft.pipeline.workers import Threads
 from kraft.spark.errors import DataLossError
-from kraft_native.crc import checksum
-from kraft_native.errors import InvalidRecordError
-from kraft_native.records import BatchBuilder
+from kraft_native.base.crc import checksum
+from kraft_native.base.errors import InvalidRecordError
+from kraft_native.batch.records import BatchBuilder
 from tests.golden import golden, needs_golden, partitions
 from tests.pipeline.replicas import START_MS, batches, write
 

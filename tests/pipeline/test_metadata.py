@@ -10,7 +10,7 @@ import pytest
 
 from kraft.cli.command import run
 from kraft.pipeline.metadata import TABLES, read_metadata
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 from tests.golden import golden, load_json, needs_golden
 
 pytestmark = needs_golden

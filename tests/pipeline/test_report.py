@@ -9,7 +9,7 @@ import pytest
 from kraft.cli.command import run
 from kraft.pipeline.report import Election, compared, elections, mismatches, page, percentiles, read_inputs
 from kraft.recorder.entry import Entry
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 
 def bench_file(path: Path, *rates: float) -> Path:

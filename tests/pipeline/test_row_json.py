@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft.pipeline.row_json import check_kinds, lines_of
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 
 def lines(column: pa.Array) -> list[str]:

@@ -15,7 +15,7 @@ from kraft.pipeline.ingest import dead_letters
 from kraft.pipeline.producing import IngestError
 from kraft.pipeline.row_files import BadRow, Rows, read_split, splits_of
 from kraft.pipeline.row_records import Columns, Conversion, check_columns, check_types, sort_out, type_of
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 PARTITIONS = 4
 WHOLE_ROWS = Columns()

@@ -14,8 +14,8 @@ from kraft.protocol.headers import (
 )
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.registry import message_class
-from kraft_native import errors
-from kraft_native.errors import MalformedMessageError
+from kraft_native.base import errors
+from kraft_native.base.errors import MalformedMessageError
 from tests.golden import golden, needs_golden
 from tests.protocol.json_form import schemas
 from tools.schema import snake_case

@@ -8,7 +8,7 @@ import pytest
 from kraft.protocol.consumer_protocol import decode_assignment, decode_subscription, encode
 from kraft.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from kraft.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from kraft_native.errors import MalformedMessageError
+from kraft_native.base.errors import MalformedMessageError
 from tests.golden import golden, needs_golden
 
 

@@ -16,8 +16,8 @@ from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.metadata_response import MetadataResponse
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest
-from kraft_native.errors import MalformedMessageError
-from kraft_native.wire import WireReader, WireWriter
+from kraft_native.base.errors import MalformedMessageError
+from kraft_native.base.wire import WireReader, WireWriter
 from tests.protocol.json_form import message_class, schemas
 from tests.protocol.samples import sample
 

@@ -22,7 +22,7 @@ from kraft.protocol.messages.vote_request import PartitionData, TopicData, VoteR
 from kraft.protocol.messages.vote_response import PartitionData as VoteResult
 from kraft.protocol.messages.vote_response import TopicData as VoteTopic
 from kraft.protocol.messages.vote_response import VoteResponse
-from kraft_native.errors import InvalidArgumentError, MalformedMessageError, ProtocolError, UnsupportedVersionError
+from kraft_native.base.errors import InvalidArgumentError, MalformedMessageError, ProtocolError, UnsupportedVersionError
 from tests.protocol.json_form import default_value, message_class, schemas
 
 

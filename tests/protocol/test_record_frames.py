@@ -30,8 +30,8 @@ from kraft.protocol.record_frames import (
 )
 from kraft.protocol.record_types import METADATA_RECORDS, ControlType
 from kraft.protocol.registry import message_class
-from kraft_native.errors import InvalidArgumentError, MalformedMessageError, UnsupportedVersionError
-from kraft_native.records import Record, records
+from kraft_native.base.errors import InvalidArgumentError, MalformedMessageError, UnsupportedVersionError
+from kraft_native.batch.records import Record, records
 from tests.golden import golden, needs_golden
 from tests.protocol.json_form import JsonForm, lower_keys
 

@@ -11,7 +11,7 @@ from kraft.raft.requests import Requests
 from kraft.raft.tally import Tally
 from kraft.raft.types import NEVER_MS, OffsetAndEpoch
 from kraft.raft.voters import VoterSet
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 from tests.raft.world import key, voter
 
 

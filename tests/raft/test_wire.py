@@ -39,8 +39,8 @@ from kraft.raft.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import NO_RECONFIGURATION, Voter
 from kraft.raft.wire import WAIT_MS_MAX, Codec, WrongPartitionError, whole_batches
 from kraft.raft.wire_changes import CODEC_BY_KEY, CODECS, REASSIGN_CODEC, names_metadata
-from kraft_native.errors import UnsupportedVersionError
-from kraft_native.records import BatchBuilder
+from kraft_native.base.errors import UnsupportedVersionError
+from kraft_native.batch.records import BatchBuilder
 from tests.raft.world import CLUSTER, address, key
 
 HERE = address(3)

@@ -12,8 +12,8 @@ from kraft.raft.messages import HIGH_WATERMARK_UNREPORTED, FetchRequest, FetchRe
 from kraft.raft.types import Endpoint, OffsetAndEpoch
 from kraft.raft.wire import FETCH_CODEC, WrongPartitionError
 from kraft.raft.wire_templates import FetchTemplates
-from kraft_native.errors import ProtocolError
-from kraft_native.records import BatchBuilder
+from kraft_native.base.errors import ProtocolError
+from kraft_native.batch.records import BatchBuilder
 from tests.raft.world import CLUSTER, key
 
 LATEST = 18

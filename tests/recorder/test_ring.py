@@ -7,7 +7,7 @@ from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import Voter, VoterSet
 from kraft.recorder.entry import Entry, parse
 from kraft.recorder.ring import Recorder
-from kraft_native.errors import MalformedMessageError
+from kraft_native.base.errors import MalformedMessageError
 
 
 def event(now_ms: int, what: str, **values: object) -> Event:

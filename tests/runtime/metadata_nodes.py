@@ -19,8 +19,8 @@ from kraft.runtime.dialer import Dialer
 from kraft.runtime.metadata_directory import MetadataLogSettings
 from kraft.runtime.quorum import Member, Quorum
 from kraft.runtime.storage import FormatRequest, format_storage, read_bootstrap
-from kraft_native import checkpoints
-from kraft_native.flusher import Flusher
+from kraft_native.log.flusher import Flusher
+from kraft_native.segment import checkpoints
 from tests.controller.world import ids
 
 ENDPOINT = Endpoint("CONTROLLER", "127.0.0.1", 9093, 0)

@@ -8,7 +8,7 @@ from kraft.protocol.messages.produce_request import PartitionProduceData, Produc
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.batch_checks import BatchChecks
 from kraft.runtime.host_shares import HostShares
-from tests.native.test_costly_batches import COSTLY
+from tests.native.log.test_costly_batches import COSTLY
 from tests.runtime.nodes import config, with_node
 
 

@@ -12,8 +12,8 @@ from kraft.raft.types import Endpoint, ReplicaKey
 from kraft.raft.voters import Assignment, Voter, VoterSet
 from kraft.runtime.cluster_id import ClusterId, ForeignClusterError, StoppedAtStartError
 from kraft.runtime.storage import formatted_identity, write_cluster_id
-from kraft_native.checkpoints import MetaProperties, read_meta_properties, write_meta_properties
-from kraft_native.errors import InvalidArgumentError, StorageError
+from kraft_native.base.errors import InvalidArgumentError, StorageError
+from kraft_native.segment.checkpoints import MetaProperties, read_meta_properties, write_meta_properties
 from tests.runtime.metadata_nodes import CLUSTER, Node, formatted
 
 VOTER = Voter(ReplicaKey(1, UUID(int=1 << 100)), (Endpoint("CONTROLLER", "127.0.0.1", 9093),))

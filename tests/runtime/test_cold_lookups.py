@@ -14,11 +14,11 @@ from kraft.broker.api import RequestContext, run_through
 from kraft.broker.apis.list_offsets import MAX_TIMESTAMP, list_offsets
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
-from kraft_native.coldread import ColdReader
-from kraft_native.config import LogConfig
-from kraft_native.log import Log
-from kraft_native.partition import Partition
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.facade.log import Log
+from kraft_native.partition.cold_read import ColdReader
+from kraft_native.partition.partition import Partition
+from kraft_native.segment.config import LogConfig
 from tests.native.logs import START_MS
 
 BATCHES = 40

@@ -9,7 +9,7 @@ import pytest
 from kraft.client import Cluster
 from kraft.log_dir import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from kraft.runtime.node import Node
-from kraft_native.checkpoints import read_partition_metadata
+from kraft_native.segment.checkpoints import read_partition_metadata
 from tests.runtime.nodes import config, with_node
 from tests.runtime.test_housekeeping import create
 from tests.runtime.test_node import fetch, produce

@@ -19,8 +19,8 @@ from kraft.runtime.controller_node import ControllerNode
 from kraft.runtime.directory_watch import DirectoryWatch
 from kraft.runtime.node import Node
 from kraft.runtime.storage import META_PROPERTIES, FormatRequest, format_storage
-from kraft_native import faults
-from kraft_native.errors import StorageError
+from kraft_native.base.errors import StorageError
+from kraft_native.file import faults
 from tests.integration.admin import wait_until
 from tests.runtime.metadata_nodes import CLUSTER, ENDPOINT, NOW_MS, ids
 from tests.runtime.nodes import config, with_node

@@ -25,8 +25,8 @@ from kraft.runtime.metadata_directory import MetadataLogSettings
 from kraft.runtime.quorum_state import QuorumStateFile, read_quorum_state
 from kraft.runtime.raft_log import RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
-from kraft_native import checkpoints
-from kraft_native.log import Log
+from kraft_native.facade.log import Log
+from kraft_native.segment import checkpoints
 from tests.golden import golden, load_json, needs_golden
 
 pytestmark = needs_golden

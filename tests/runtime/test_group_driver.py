@@ -18,12 +18,12 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kraft.runtime import group_driver, time_slices
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
-from kraft_native.coldread import ColdReader
-from kraft_native.config import LogConfig
-from kraft_native.log import Log
-from kraft_native.partition import Partition
-from kraft_native.purgatory import Purgatory, now_ms
-from kraft_native.table import PartitionTable
+from kraft_native.facade.log import Log
+from kraft_native.partition.cold_read import ColdReader
+from kraft_native.partition.partition import Partition
+from kraft_native.partition.purgatory import Purgatory, now_ms
+from kraft_native.partition.table import PartitionTable
+from kraft_native.segment.config import LogConfig
 from tests.broker.group_client import commit, errors_of
 from tests.broker.node import START_MS, TOPICS, Node, Pending, Topics
 

@@ -12,7 +12,7 @@ from kraft.protocol.messages.produce_request import PartitionProduceData, Produc
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.cleaning import Throttle
 from kraft.runtime.housekeeping import Housekeeping
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
 from tests.integration.admin import wait_until
 from tests.runtime.nodes import config, with_node
 

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from kraft.runtime.log_output import JsonLines, TextLines, set_up
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 
 def record(error: BaseException | None) -> logging.LogRecord:

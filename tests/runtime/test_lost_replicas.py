@@ -21,10 +21,10 @@ from kraft.runtime import descriptors, housekeeping, retries
 from kraft.runtime.log_manager import LogManager
 from kraft.runtime.node import Node
 from kraft.runtime.replicas import Replicas
-from kraft_native import faults
-from kraft_native.checkpoints import write_partition_metadata
-from kraft_native.errors import StorageError
-from kraft_native.flusher import Flusher
+from kraft_native.base.errors import StorageError
+from kraft_native.file import faults
+from kraft_native.log.flusher import Flusher
+from kraft_native.segment.checkpoints import write_partition_metadata
 from tests.integration.admin import wait_until
 from tests.runtime.metadata_nodes import CLUSTER
 from tests.runtime.nodes import config, with_node

@@ -8,7 +8,7 @@ from random import Random
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
-from kraft_native.faults import Event, Trace
+from kraft_native.file.faults import Event, Trace
 from tests.crash.disk import Disk, State
 from tests.crash.runner import scratch_directory
 from tests.crash.states import killed_states, power_loss_states

@@ -29,12 +29,13 @@ from kraft.runtime.quorum import NotAVoterError
 from kraft.runtime.quorum_state import QuorumStateFile, read_quorum_state, write_quorum_state
 from kraft.runtime.snapshot_files import SnapshotId, list_snapshots
 from kraft.runtime.storage import FormatRequest, format_storage
-from kraft_native import checkpoints, faults
-from kraft_native.batch import walk
-from kraft_native.control import control_records
-from kraft_native.errors import CorruptFileError, LogReadOnlyError, StorageError
-from kraft_native.flusher import Flusher
-from kraft_native.log import Log
+from kraft_native.base.errors import CorruptFileError, LogReadOnlyError, StorageError
+from kraft_native.batch.batch import walk
+from kraft_native.batch.control import control_records
+from kraft_native.facade.log import Log
+from kraft_native.file import faults
+from kraft_native.log.flusher import Flusher
+from kraft_native.segment import checkpoints
 from tests.golden import golden, load_json, needs_golden
 from tests.runtime.metadata_nodes import CLUSTER, ENDPOINT, NOW_MS, Node, formatted
 

@@ -24,8 +24,8 @@ from kraft.protocol.messages.produce_request import PartitionProduceData, Produc
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.metric_names import METRICS, markdown
 from kraft.runtime.metrics import SCRAPES_MAX, MetricsServer, Sheet
-from kraft_native.records import BatchBuilder
-from kraft_native.request_times import NAMES
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.request.times import NAMES
 from tests.runtime.nodes import config, with_node
 from tools.tree import ROOT
 

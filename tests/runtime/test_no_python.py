@@ -33,17 +33,17 @@ from kraft.runtime import node as runtime_node
 from kraft.runtime.alarm import Alarm
 from kraft.runtime.batch_checks import BatchChecks
 from kraft.runtime.server import Server, ServerLimits
-from kraft_native.client_quotas import ClientQuotas
-from kraft_native.coldread import ColdReader
-from kraft_native.fetch import FetchHandler
-from kraft_native.flusher import Flusher
-from kraft_native.produce import ProduceHandler
-from kraft_native.purgatory import Purgatory, now_ms
-from kraft_native.table import PartitionTable
+from kraft_native.log.flusher import Flusher
+from kraft_native.partition.cold_read import ColdReader
+from kraft_native.partition.purgatory import Purgatory, now_ms
+from kraft_native.partition.table import PartitionTable
+from kraft_native.request.client_quotas import ClientQuotas
+from kraft_native.serve.fetch import FetchHandler
+from kraft_native.serve.produce import ProduceHandler
 from tests.native import serving
+from tests.native.log.test_costly_batches import COSTLY
 from tests.native.logs import batch
 from tests.native.serving import topic_id_of
-from tests.native.test_costly_batches import COSTLY
 from tests.native.wires import API_VERSIONS, BODIES, INVALID, UNSUPPORTED, request
 from tests.runtime.nodes import config
 

@@ -40,7 +40,7 @@ from kraft.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from kraft.protocol.messages.push_telemetry_response import PushTelemetryResponse
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
 from tests.runtime.nodes import config, with_node
 
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2

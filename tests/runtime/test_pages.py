@@ -10,10 +10,10 @@ from typing import Literal
 import pytest
 
 from kraft.runtime.server import SO_BUF_LOCK, SOCK_SNDBUF_LOCK, ServerLimits
-from kraft_native.buffer import counters
-from kraft_native.errors import InvalidArgumentError
-from kraft_native.log import Log
-from kraft_native.reply import Reply
+from kraft_native.base.errors import InvalidArgumentError
+from kraft_native.facade.log import Log
+from kraft_native.file.buffer import counters
+from kraft_native.request.reply import Reply
 from tests.native.logs import batch, read_all
 from tests.native.wires import METADATA, PIPELINED, request
 from tests.runtime.test_server import Handler, Node, node, on_uvloop

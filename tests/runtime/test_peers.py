@@ -42,8 +42,8 @@ from kraft.runtime.api_versions import api_versions_answers
 from kraft.runtime.controller_channel import ControllerChannel
 from kraft.runtime.dialer import Dialer
 from kraft.runtime.peers import Peers
-from kraft_native.fetch_chain import FetchChain
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.replica.fetch_chain import FetchChain
 from tests.raft.world import key
 
 SECONDS = 10.0

@@ -7,7 +7,7 @@ import pytest
 
 from kraft.protocol.ids import id_of, id_text
 from kraft.runtime.quorum_state import NAME, QuorumStateFile, read_quorum_state, write_quorum_state
-from kraft_native.errors import CorruptFileError
+from kraft_native.base.errors import CorruptFileError
 from tests.golden import golden, needs_golden
 
 DIRECTORIES = [("quorum", kind, f"node-{node}", "__cluster_metadata-0")

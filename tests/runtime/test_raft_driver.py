@@ -19,11 +19,11 @@ from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS
 from kraft.runtime.raft_driver import RaftDriver
 from kraft.runtime.raft_log import Proposal, RaftLog
-from kraft_native.config import LogConfig
-from kraft_native.errors import StorageError
-from kraft_native.fetch_chain import FetchChain
-from kraft_native.log import Log
-from kraft_native.records import BatchBuilder
+from kraft_native.base.errors import StorageError
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.facade.log import Log
+from kraft_native.replica.fetch_chain import FetchChain
+from kraft_native.segment.config import LogConfig
 from tests.native.gate import DATASYNC, Gate
 from tests.raft.world import key
 

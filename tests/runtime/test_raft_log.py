@@ -17,8 +17,8 @@ from kraft.runtime.raft_log import Proposal, RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
 from kraft.runtime.snapshot_files import SnapshotId, list_snapshots, write_snapshot
 from kraft.testing.memory_log import MemoryLog
-from kraft_native.errors import CorruptRecordError
-from kraft_native.log import Log
+from kraft_native.base.errors import CorruptRecordError
+from kraft_native.facade.log import Log
 from tests.raft.world import key, voter
 
 SETTINGS = MetadataLogSettings(segment_bytes=1 << 20)

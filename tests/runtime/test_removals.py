@@ -23,8 +23,8 @@ from kraft.protocol.messages.partition_record import PartitionRecord
 from kraft.protocol.messages.remove_topic_record import RemoveTopicRecord
 from kraft.protocol.messages.topic_record import TopicRecord
 from kraft.runtime.node import Node
-from kraft_native.checkpoints import MetaProperties, read_meta_properties, write_meta_properties
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
+from kraft_native.segment.checkpoints import MetaProperties, read_meta_properties, write_meta_properties
 from tests.integration.admin import wait_until
 from tests.runtime.nodes import config, with_node
 from tests.runtime.test_node import fetch, produce

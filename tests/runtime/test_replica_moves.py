@@ -20,8 +20,8 @@ from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsRe
 from kraft.runtime import replica_moves
 from kraft.runtime.node import Node
 from kraft.runtime.replica_moves import Entries, common_end
-from kraft_native import faults
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.file import faults
 from tests.integration.admin import wait_until
 from tests.runtime.nodes import config, with_node
 from tests.runtime.test_node import fetch, produce

@@ -19,8 +19,8 @@ from kraft.protocol.messages.create_topics_request import CreatableTopic, Create
 from kraft.runtime import log_manager, replica_work
 from kraft.runtime.node import Node
 from kraft.runtime.replica_work import APPLIED_MAX, QUEUED_STEP, ReplicaWork
-from kraft_native.purgatory import Purgatory
-from kraft_native.table import PartitionTable
+from kraft_native.partition.purgatory import Purgatory
+from kraft_native.partition.table import PartitionTable
 from tests.runtime.nodes import config, with_node
 from tests.runtime.test_node import create_many, fetch, produce
 

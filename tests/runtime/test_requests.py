@@ -12,8 +12,8 @@ from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequ
 from kraft.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kraft.runtime import requests
 from kraft.runtime.requests import RequestRouter
-from kraft_native.reply import Reply
-from tests.native.test_slices import Queue
+from kraft_native.request.reply import Reply
+from tests.native.request.test_slices import Queue
 from tests.native.wires import METADATA, Bench, request
 
 COUNT = 2_000

@@ -19,10 +19,10 @@ from kraft.broker.client_quotas import ConnectionRates
 from kraft.metadata.client_quotas import CONNECTION_RATE
 from kraft.runtime.descriptors import default_connections_max, logs_max
 from kraft.runtime.server import Server, ServerLimits
-from kraft_native.channel import RequestChannel
-from kraft_native.connection import Connection
-from kraft_native.errors import InvalidArgumentError
-from kraft_native.reply import Reply
+from kraft_native.base.errors import InvalidArgumentError
+from kraft_native.net.channel import RequestChannel
+from kraft_native.net.connection import Connection
+from kraft_native.request.reply import Reply
 from tests.native.wires import API_VERSIONS, BODIES, INVALID, METADATA, PIPELINED, UNSUPPORTED, replies, request
 
 MIB = 1 << 20

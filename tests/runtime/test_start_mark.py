@@ -14,8 +14,8 @@ from kraft.runtime.metadata_directory import DIRECTORY_NAME, START_MARK, VOTER_M
 from kraft.runtime.quorum_state import QuorumStateFile, write_quorum_state
 from kraft.runtime.raft_log import RaftLog
 from kraft.runtime.start_mark import StartMark, VoterMark, check_metadata_log
-from kraft_native.errors import CorruptFileError
-from kraft_native.log import Log
+from kraft_native.base.errors import CorruptFileError
+from kraft_native.facade.log import Log
 from tests.golden import golden, needs_golden
 from tests.runtime.metadata_nodes import NOW_MS, Node, formatted
 

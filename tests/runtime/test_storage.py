@@ -18,9 +18,9 @@ from kraft.runtime.storage import (
     format_storage,
     read_bootstrap,
 )
-from kraft_native import faults
-from kraft_native.batch import walk
-from kraft_native.errors import InvalidArgumentError, StorageError
+from kraft_native.base.errors import InvalidArgumentError, StorageError
+from kraft_native.batch.batch import walk
+from kraft_native.file import faults
 from tests.controller.world import ids
 from tests.golden import golden, needs_golden
 from tests.runtime.metadata_nodes import CLUSTER, ENDPOINT, NOW_MS

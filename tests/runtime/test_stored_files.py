@@ -21,9 +21,9 @@ from kraft.runtime.process import make_node
 from kraft.runtime.quorum_state import QuorumStateFile, write_quorum_state
 from kraft.runtime.raft_log import RaftLog
 from kraft.runtime.storage import formatted_identity
-from kraft_native.checkpoints import read_meta_properties
-from kraft_native.errors import InvalidArgumentError, KraftError
-from kraft_native.log import Log
+from kraft_native.base.errors import InvalidArgumentError, KraftError
+from kraft_native.facade.log import Log
+from kraft_native.segment.checkpoints import read_meta_properties
 from tests.runtime.metadata_nodes import CLUSTER, NOW_MS, formatted
 from tests.runtime.metadata_nodes import Node as MetadataNode
 from tests.runtime.nodes import config, with_node

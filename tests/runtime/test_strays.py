@@ -10,7 +10,7 @@ import pytest
 from kraft.cli.command import run
 from kraft.log_dir import strays_in
 from kraft.runtime.strays import locked
-from kraft_native.errors import LogLockedError
+from kraft_native.base.errors import LogLockedError
 from tests.runtime.nodes import with_node
 from tests.runtime.test_node import fetch
 from tests.runtime.test_removals import Disk, settings, templates, values

@@ -15,8 +15,8 @@ from kraft.protocol.messages.produce_response import PartitionProduceResponse, P
 from kraft.runtime import replicas
 from kraft.runtime.node import Node
 from kraft.runtime.requests import now_ms
-from kraft_native.partition import Partition
-from kraft_native.records import BatchBuilder
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.partition.partition import Partition
 from tests.runtime.nodes import config, with_node
 
 LONG_AGO_MS = 5

@@ -15,7 +15,7 @@ from kraft.client.configs import Change, Operation, alter_configs
 from kraft.controller.config_rules import TableRules
 from kraft.runtime.node import Node
 from kraft.runtime.replicas import Replicas
-from kraft_native.config import LogConfig
+from kraft_native.segment.config import LogConfig
 from tests.runtime.nodes import config, with_node
 from tests.runtime.test_housekeeping import create
 from tests.runtime.test_node import create_topic, fetch, produce

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kraft.spark import SparkUnavailableError, session
-from kraft_native import buffer, fileio
+from kraft_native.file import buffer, file_io
 from tests.integration.process import NodeProcess
 from tests.spark.topics import Topics
 
@@ -36,7 +36,7 @@ def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def held() -> dict[str, int]:
-    return {**buffer.counters(), "engine descriptors": fileio.open_descriptors()}
+    return {**buffer.counters(), "engine descriptors": file_io.open_descriptors()}
 
 
 @pytest.fixture(scope="session")

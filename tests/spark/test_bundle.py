@@ -41,8 +41,8 @@ def origin(rows):
     import pyarrow as pa
     for _ in rows:
         pass
-    import kraft_native.columns
-    yield pa.RecordBatch.from_pydict({"place": [kraft_native.columns.__file__], "process": [os.getppid()]})
+    import kraft_native.columns.reader
+    yield pa.RecordBatch.from_pydict({"place": [kraft_native.columns.reader.__file__], "process": [os.getppid()]})
 
 places = frame.mapInArrow(origin, "place string, process long").collect()
 assert frame.count() == 1000, frame.count()

@@ -18,7 +18,7 @@ from kraft.spark.options import read_options
 from kraft.spark.sink import BatchWriter
 from kraft.spark.source import KraftSource
 from kraft.spark.splits import Range
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 from tests.spark.reading import reader
 from tests.spark.test_relation import query
 from tests.spark.test_sink import batch_of

@@ -17,8 +17,8 @@ from kraft.spark import directories, segments
 from kraft.spark.errors import DataLossError
 from kraft.spark.options import read_options
 from kraft.spark.segments import Window, log_files
-from kraft_native import checkpoints
-from kraft_native.errors import InvalidArgumentError, InvalidRecordError
+from kraft_native.base.errors import InvalidArgumentError, InvalidRecordError
+from kraft_native.segment import checkpoints
 from tests.golden import golden, needs_golden
 from tests.spark.reading import offsets, reader, rows, table
 

@@ -23,7 +23,7 @@ from kraft.spark.errors import DataLossError
 from kraft.spark.progress import Mark, changes
 from kraft.spark.source import KraftSource
 from kraft.spark.stream import StreamReader
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 from tests.spark.reading import rows
 from tests.spark.streams import Stream
 from tests.spark.test_relation import by_times, per_partition, query

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kraft_native.batch import walk
-from kraft_native.log import Log
+from kraft_native.batch.batch import walk
+from kraft_native.facade.log import Log
 from tests.oracle.legacy import Message, decode, sample
 from tests.spark.reading import rows
 

@@ -8,7 +8,7 @@ import pytest
 
 from kraft.spark.options import read_options
 from kraft.spark.patterns import java_pattern
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 TOPICS = ("orders", "orders-eu", "orders.1", "oo", "ordersorders", "a&b", "<a>", "[")
 

@@ -23,7 +23,7 @@ from kraft.pipeline.producing import IngestError, Writer
 from kraft.pipeline.row_files import files_in
 from kraft.pipeline.row_records import Columns
 from kraft.pipeline.workers import Threads
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 from tests.spark.topics import Topics
 
 if TYPE_CHECKING:

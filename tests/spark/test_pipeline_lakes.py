@@ -11,7 +11,7 @@ import pytest
 from kraft.cli.command import run as command
 from kraft.pipeline import lakes
 from kraft.pipeline.table import Table
-from kraft_native import fileio
+from kraft_native.file import file_io
 from tests.pipeline.replicas import START_MS, batches, write
 
 # Their libraries are installed by `make test-spark`.
@@ -63,7 +63,7 @@ def test_every_record_once(kind: str, tmp_path: Path, monkeypatch: pytest.Monkey
     assert rows(table, kind, since) == expected(10)[27:]
 
     # The export dies before it writes the other format, and then after that, before it notes the commit.
-    for count, place in ((20, f"kraft.pipeline.lakes.add_to_{kind}"), (30, "kraft.pipeline.table.fileio")):
+    for count, place in ((20, f"kraft.pipeline.lakes.add_to_{kind}"), (30, "kraft.pipeline.table.file_io")):
         write(logs, 1, data[count - 10:count])
         with monkeypatch.context() as patch:
             patch.setattr(place, Dying())
@@ -81,18 +81,18 @@ class Died(BaseException):
 
 
 class Dying:
-    """Dies when it is called; as `fileio`, when it notes that a commit's files are in their places."""
+    """Dies when it is called; as `file_io`, when it notes that a commit's files are in their places."""
 
     def __call__(self, *_: Any) -> None:
         raise Died
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(fileio, name)
+        return getattr(file_io, name)
 
     def write_atomic(self, path: Path, content: bytes) -> None:
         if path.name == "published":
             raise Died
-        fileio.write_atomic(path, content)
+        file_io.write_atomic(path, content)
 
 
 def test_small_files_become_large_ones(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from kraft.log_dir import TopicPartition
 from kraft.spark.errors import DataLossError
 from kraft.spark.progress import Mark, changes, limited, source_metrics, spans_between
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 
 def mark(*offsets: int, topic: str = "t", topic_id: str | None = "one") -> Mark:

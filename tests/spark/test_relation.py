@@ -14,7 +14,7 @@ from kraft.client import RefusedError
 from kraft.spark.errors import DataLossError
 from kraft.spark.source import KraftSource
 from kraft.spark.tasks import TaskRanges
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 from tests.spark.reading import reader, rows
 from tests.spark.topics import Topics
 

@@ -23,7 +23,7 @@ from kraft.spark.produce import BatchProducer
 from kraft.spark.sink import StreamWriter, Written
 from kraft.spark.source import KraftSource
 from kraft.spark.staging import Decision, Staging
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 from tests.spark.reading import rows
 from tests.spark.test_relation import query
 from tests.spark.topics import Topics

@@ -13,7 +13,7 @@ from kraft.testing.explore.space import Space, State
 from kraft.testing.explore.trace import replay
 from kraft.testing.mutants.patches import planted
 from kraft.testing.mutants.registry import MUTANTS
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 ELECTIONS = MODELS["elections"]
 

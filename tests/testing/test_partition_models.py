@@ -18,13 +18,13 @@ from kraft.testing.brokers.fetcher import Fetcher, Followed
 from kraft.testing.brokers.log import ReplicaLog
 from kraft.testing.brokers.messages import CONSUMER, FetchedPart, FetchPart, Produce
 from kraft.testing.brokers.partition import PAGE_CACHE, PENDING, Partition
-from kraft_native.batch import walk
-from kraft_native.errors import KraftError
-from kraft_native.partition import Partition as Compiled
-from kraft_native.replica_fetch import ReplicaFetcher
+from kraft_native.base.errors import KraftError
+from kraft_native.batch.batch import walk
+from kraft_native.partition.partition import Partition as Compiled
+from kraft_native.replica.replica_fetch import ReplicaFetcher
 from tests.native.logs import batch
+from tests.native.replica.test_replica_fetch import Line
 from tests.native.serving import Node, fetched, topic_id_of
-from tests.native.test_replica_fetch import Line
 
 IDS = 1, 2
 OUTSIDER = 3

@@ -12,7 +12,7 @@ from kraft.testing.sim.batches import Contents, Records, Value
 from kraft.testing.sim.disk import PIECE_BYTES, Disk, DiskError
 from kraft.testing.sim.log import CHECKPOINT_OFFSETS, DamagedLogError, SimLog
 from kraft.testing.sim.snapshots import SimSnapshots, SnapshotContents
-from kraft_native.errors import CorruptFileError, CorruptRecordError, UnsupportedVersionError
+from kraft_native.base.errors import CorruptFileError, CorruptRecordError, UnsupportedVersionError
 
 
 class Bench:

@@ -23,8 +23,8 @@ from kraft.runtime.raft_log import Proposal, RaftLog
 from kraft.testing.sim.batches import Contents, Value
 from kraft.testing.sim.disk import Disk
 from kraft.testing.sim.log import SimLog
-from kraft_native.batch import walk
-from kraft_native.log import Log
+from kraft_native.batch.batch import walk
+from kraft_native.facade.log import Log
 from tests.raft.world import voter
 
 SETTINGS: Final = MetadataLogSettings(segment_bytes=1 << 20)

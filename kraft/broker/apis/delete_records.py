@@ -17,8 +17,8 @@ from kraft.protocol.messages.delete_records_response import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from kraft_native.errors import KraftError
-from kraft_native.partition import Partition
+from kraft_native.base.errors import KraftError
+from kraft_native.partition.partition import Partition
 
 INVALID_LOW_WATERMARK = -1
 HIGH_WATERMARK = -1

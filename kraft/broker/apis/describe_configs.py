@@ -46,7 +46,7 @@ from kraft.protocol.messages.describe_configs_response import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 # ConfigType, by the type name in the tables of `kraft.config`.
 TYPES: Final = {UNKNOWN: 0, "boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7,

@@ -15,7 +15,7 @@ from kraft.protocol.messages.describe_producers_response import (
     ProducerState,
     TopicResponse,
 )
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 
 @serves("DescribeProducers")

@@ -27,9 +27,9 @@ from kraft.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from kraft_native.coldread import ColdReader
-from kraft_native.errors import KraftError
-from kraft_native.partition import Partition
+from kraft_native.base.errors import KraftError
+from kraft_native.partition.cold_read import ColdReader
+from kraft_native.partition.partition import Partition
 
 LATEST: Final = -1
 EARLIEST: Final = -2

@@ -16,7 +16,7 @@ from kraft.protocol.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 
 @serves("OffsetForLeaderEpoch")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraft.protocol.error_codes import ErrorCode
-from kraft_native.errors import OperationError
+from kraft_native.base.errors import OperationError
 
 # Codes that a client can act on when its coordinator could not write (CoordinatorOperationExceptionHelper). A code that
 # is not listed is sent unchanged.

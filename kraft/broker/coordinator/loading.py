@@ -8,10 +8,10 @@ from typing import Any
 
 from kraft.broker.coordinator.shard import StoredRecord
 from kraft.broker.coordinator.shards import Shards
-from kraft_native.batch import walk
-from kraft_native.buffer import Slice
-from kraft_native.control import control_records
-from kraft_native.records import records
+from kraft_native.batch.batch import walk
+from kraft_native.batch.control import control_records
+from kraft_native.batch.records import records
+from kraft_native.file.buffer import Slice
 
 ABORT_MARKER = 0
 COMMIT_MARKER = 1

@@ -24,7 +24,7 @@ from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError, append_error
 from kraft.broker.coordinator.timers import Action, Key, Timers
 from kraft.protocol.error_codes import ErrorCode
-from kraft_native.errors import KraftError
+from kraft_native.base.errors import KraftError
 
 M = TypeVar("M")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kraft_native.errors import ProtocolError
+from kraft_native.base.errors import ProtocolError
 
 
 class ForeignKind(NamedTuple):

@@ -16,7 +16,7 @@ from kraft.broker.groups.subscription import subscribed_topics
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.group_metadata_value import GroupMetadataValue
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
-from kraft_native.errors import ProtocolError
+from kraft_native.base.errors import ProtocolError
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 

@@ -22,7 +22,7 @@ from kraft.protocol.messages.group_metadata_value import GroupMetadataValue, Mem
 from kraft.protocol.messages.offset_commit_key import OffsetCommitKey
 from kraft.protocol.messages.offset_commit_value import OffsetCommitValue
 from kraft.protocol.record_frames import GROUPS
-from kraft_native.errors import ProtocolError
+from kraft_native.base.errors import ProtocolError
 
 LEGACY_OFFSET_COMMIT_TYPE = 0
 OFFSET_COMMIT_TYPE = 1

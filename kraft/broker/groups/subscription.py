@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 
-from kraft_native.errors import ProtocolError
+from kraft_native.base.errors import ProtocolError
 
 _COUNT = struct.Struct(">hi")
 _LENGTH = struct.Struct(">h")

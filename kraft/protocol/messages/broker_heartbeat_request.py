@@ -8,7 +8,7 @@ from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import Message, Tags, absent
-from kraft_native.wire import WireReader, WireWriter
+from kraft_native.base.wire import WireReader, WireWriter
 
 
 class BrokerHeartbeatRequest(Message):

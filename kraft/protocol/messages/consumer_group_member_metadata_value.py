@@ -8,8 +8,8 @@ from types import EllipsisType
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
-from kraft_native.wire import WireReader, WireWriter
-from kraft_native.wire_steps import array_steps, structs_steps
+from kraft_native.base.wire import WireReader, WireWriter
+from kraft_native.base.wire_steps import array_steps, structs_steps
 
 
 class ClassicProtocol(Struct):

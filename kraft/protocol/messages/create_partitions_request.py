@@ -7,8 +7,8 @@ from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
-from kraft_native.wire import WireReader, WireWriter
-from kraft_native.wire_steps import array_steps, nested_steps, nullable_nested_steps
+from kraft_native.base.wire import WireReader, WireWriter
+from kraft_native.base.wire_steps import array_steps, nested_steps, nullable_nested_steps
 
 
 class CreatePartitionsAssignment(Struct):

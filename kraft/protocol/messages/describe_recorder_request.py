@@ -6,7 +6,7 @@ Made by tools/protocol.py from schemas/messages/DescribeRecorderRequest.json: ch
 from typing import Self
 
 from kraft.protocol.message import Message, Tags
-from kraft_native.wire import WireReader, WireWriter
+from kraft_native.base.wire import WireReader, WireWriter
 
 
 class DescribeRecorderRequest(Message):

@@ -7,8 +7,8 @@ from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Tags, absent
-from kraft_native.wire import WireReader, WireWriter
-from kraft_native.wire_steps import array_steps
+from kraft_native.base.wire import WireReader, WireWriter
+from kraft_native.base.wire_steps import array_steps
 
 
 class ListGroupsRequest(Message):

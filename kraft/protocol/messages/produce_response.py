@@ -8,8 +8,8 @@ from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
-from kraft_native.wire import WireReader, WireWriter
-from kraft_native.wire_steps import nested_steps, structs_steps
+from kraft_native.base.wire import WireReader, WireWriter
+from kraft_native.base.wire_steps import nested_steps, structs_steps
 
 
 class BatchIndexAndErrorMessage(Struct):

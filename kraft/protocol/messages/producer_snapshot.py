@@ -7,8 +7,8 @@ from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct
-from kraft_native.wire import WireReader, WireWriter
-from kraft_native.wire_steps import structs_steps
+from kraft_native.base.wire import WireReader, WireWriter
+from kraft_native.base.wire_steps import structs_steps
 
 
 class ProducerEntry(Struct):

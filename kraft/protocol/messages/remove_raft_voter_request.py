@@ -7,7 +7,7 @@ from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Tags
-from kraft_native.wire import WireReader, WireWriter
+from kraft_native.base.wire import WireReader, WireWriter
 
 
 class RemoveRaftVoterRequest(Message):

@@ -8,8 +8,8 @@ from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
-from kraft_native.wire import WireReader, WireWriter
-from kraft_native.wire_steps import array_steps, nested_steps, structs_steps
+from kraft_native.base.wire import WireReader, WireWriter
+from kraft_native.base.wire_steps import array_steps, nested_steps, structs_steps
 
 
 class TopicPartitionsInfo(Struct):

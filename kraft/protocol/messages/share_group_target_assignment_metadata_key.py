@@ -6,7 +6,7 @@ Made by tools/protocol.py from schemas/messages/ShareGroupTargetAssignmentMetada
 from typing import Self
 
 from kraft.protocol.message import Message
-from kraft_native.wire import WireReader, WireWriter
+from kraft_native.base.wire import WireReader, WireWriter
 
 
 class ShareGroupTargetAssignmentMetadataKey(Message):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
-from kraft_native.wire import WireReader, WireWriter
+from kraft_native.base.wire import WireReader, WireWriter
 
 
 class LastAssignmentConfig(Struct):

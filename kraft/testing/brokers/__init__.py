@@ -5,8 +5,8 @@ that break them. Each is a node of the simulated quorum (`kraft.testing.sim`), w
     wire        connections: in order, and broken when one end dies
     log         one replica's log, in memory
     disk        the log directories of one broker
-    partition   a replica in its role: the model of `kraft_native.partition`
-    fetcher     a follower's connection to one leader: the model of `kraft_native.replica_fetch`
+    partition   a replica in its role: the model of `kraft_native.partition.partition`
+    fetcher     a follower's connection to one leader: the model of `kraft_native.replica.replica_fetch`
     channel     from a broker to the active controller
     broker      one broker process around these
     leaders     answers that name leaders, and the judge of them

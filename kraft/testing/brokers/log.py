@@ -1,6 +1,6 @@
 """One replica's log in memory: batches, leader epochs (KIP-101), the state of idempotent producers, and the effect of a
-loss of power. The rules are those of `kraft_native.log`, `.epochs` and `.producers`. Bytes, segments and torn writes
-are covered by the crash kit."""
+loss of power. The rules are those of `kraft_native.facade.log`, and of `.epochs` and `.producers` of
+`kraft_native.segment`. Bytes, segments and torn writes are covered by the crash kit."""
 
 from bisect import bisect_left, bisect_right
 from random import Random

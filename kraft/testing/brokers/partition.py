@@ -1,6 +1,6 @@
-"""A replica in its role: the model of `kraft_native.partition`, `.watermark` and `.fetch_entry`, rule by rule, with a
-given clock and a log in memory. Names and order of the rules are those of the compiled modules, so that the two can be
-read side by side."""
+"""A replica in its role: the model of `kraft_native.partition.partition`, `.watermark` and of
+`kraft_native.serve.fetch_entry`, rule by rule, with a given clock and a log in memory. Names and order of the rules are
+those of the compiled modules, so that the two can be read side by side."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

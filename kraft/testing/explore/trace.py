@@ -8,7 +8,7 @@ from kraft.raft.messages import AddVoterRequest, RemoveVoterRequest
 from kraft.testing.explore.messages import describe
 from kraft.testing.explore.space import Event, FoundError, Space, State
 from kraft.testing.sim.violation import ViolationError
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError
 
 INDENT = "    "
 

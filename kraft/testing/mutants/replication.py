@@ -11,7 +11,7 @@ from kraft.raft.replica import Replica
 from kraft.raft.roles import Follower, Leader
 from kraft.testing.mutants.patches import Collection, Patches
 from kraft.testing.sim.log import SimLog
-from kraft_native.watermark import majority_value
+from kraft_native.partition.watermark import majority_value
 
 REPLICATION = Collection()
 Update = Callable[[Replica, Leader], None]

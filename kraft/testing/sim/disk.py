@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from kraft.raft.ready import HardState
 from kraft.raft.types import OffsetAndEpoch
-from kraft_native.errors import CorruptFileError, StorageError, UnsupportedVersionError
+from kraft_native.base.errors import CorruptFileError, StorageError, UnsupportedVersionError
 
 PIECE_BYTES: Final = 512
 

@@ -22,7 +22,7 @@ from kraft.raft.voters import VoterHistory
 from kraft.testing.sim.batches import Batch, Payloads, Value
 from kraft.testing.sim.views import LedgerView, LogView, NodeView
 from kraft.testing.sim.violation import ViolationError
-from kraft_native.watermark import majority_value
+from kraft_native.partition.watermark import majority_value
 
 EXPENSIVE_EVERY: Final = 500
 CHECK_QUORUM_SLACK_MS: Final = 1000

@@ -18,7 +18,7 @@ from kraft.raft.records import ControlRecord
 from kraft.raft.types import OffsetAndEpoch
 from kraft.testing.sim.batches import Batch, Content, Contents, Payloads, Records, Value, control_contents, next_chain
 from kraft.testing.sim.disk import Disk, DiskError, StoredSnapshot
-from kraft_native.errors import CorruptRecordError, OperationError
+from kraft_native.base.errors import CorruptRecordError, OperationError
 
 Watcher = Callable[[Batch], None]
 

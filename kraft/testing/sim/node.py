@@ -37,7 +37,7 @@ from kraft.testing.sim.options import MILLISECOND, Options
 from kraft.testing.sim.peer_sender import PeerSender
 from kraft.testing.sim.snapshots import SimSnapshots, SnapshotContents, drawn_size
 from kraft.testing.sim.violation import ViolationError
-from kraft_native.errors import CorruptFileError, UnsupportedVersionError
+from kraft_native.base.errors import CorruptFileError, UnsupportedVersionError
 
 TICKS_MAX: Final = 50
 """Limit of consecutive wake-ups after which the core still has something due. More than that is a busy loop."""

@@ -11,7 +11,7 @@ from kraft.raft.types import Endpoint
 from kraft.runtime.peers import pause_seconds
 from kraft.runtime.raft_driver import Loop, RaftDriver
 from kraft.testing.sim.network import Envelope
-from kraft_native.fetch_chain import FetchChain
+from kraft_native.replica.fetch_chain import FetchChain
 
 
 @dataclass(slots=True)

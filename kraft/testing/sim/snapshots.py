@@ -22,7 +22,7 @@ from kraft.raft.types import OffsetAndEpoch
 from kraft.testing.sim.batches import FILLING
 from kraft.testing.sim.disk import Disk, StoredSnapshot
 from kraft.testing.sim.log import SimLog
-from kraft_native.errors import CorruptRecordError
+from kraft_native.base.errors import CorruptRecordError
 
 HEADER: Final = Struct(">4sIqiIq")
 CHECKED_FROM: Final = 8

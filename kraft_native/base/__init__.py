@@ -1,0 +1,1 @@
+"""Constants, bytes, clocks, errors, checksums and the primitives of Kafka's messages."""

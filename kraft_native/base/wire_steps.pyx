@@ -1,0 +1,182 @@
+"""Long messages read and written in steps, so that a loop can serve others between them.
+
+A step is a few dozen elements of an array, some 50 microseconds. All functions are generators that yield after each
+step. The readers return the results of `WireReader`'s methods of the same names. A writer leaves the elements of long
+arrays for later, and `write_steps` inserts them at their places.
+"""
+
+from cpython.ref cimport PyObject
+
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
+from libc.stdint cimport uint8_t
+from libc.string cimport memcpy, memmove
+
+from kraft_native.base.wire cimport WireReader, WireWriter
+
+from kraft_native.base.errors import MalformedMessageError
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject* o) noexcept
+
+cdef enum:
+    STEP_STRUCTS = 64              # a power of two
+    STEP_VALUES = 512
+    STEP_BYTES = 8 * 1024
+    STEP_FREED = 256
+    PART_BYTES = 512 * 1024
+
+
+def nullable_array_steps(WireReader r not None, read):
+    """Run `WireReader.nullable_array` in steps."""
+    cdef Py_ssize_t count = r.next_count()
+    cdef Py_ssize_t step
+    cdef list values
+    if count == -1:
+        return None
+    values = []
+    while count > 0:
+        step = min(count, STEP_VALUES)
+        count -= step
+        while step > 0:
+            values.append(read())
+            step -= 1
+        yield
+    return values
+
+
+def array_steps(WireReader r not None, read):
+    """Run `WireReader.array` in steps."""
+    return present(r, (yield from nullable_array_steps(r, read)))
+
+
+def nullable_structs_steps(WireReader r not None, read, version):
+    """Run `WireReader.nullable_structs` in steps."""
+    cdef Py_ssize_t count = r.next_count()
+    cdef Py_ssize_t step
+    cdef list values
+    if count == -1:
+        return None
+    values = []
+    while count > 0:
+        step = min(count, STEP_STRUCTS)
+        count -= step
+        while step > 0:
+            values.append(read(r, version))
+            step -= 1
+        yield
+    return values
+
+
+def structs_steps(WireReader r not None, read, version):
+    """Run `WireReader.structs` in steps."""
+    return present(r, (yield from nullable_structs_steps(r, read, version)))
+
+
+def nullable_nested_steps(WireReader r not None, read_steps, version):
+    """Run `WireReader.nullable_structs` in steps, for structs that are read in steps themselves: by a generator."""
+    cdef Py_ssize_t count = r.next_count()
+    cdef list values
+    if count == -1:
+        return None
+    values = []
+    while count > 0:
+        values.append((yield from read_steps(r, version)))
+        count -= 1
+        if count & (STEP_STRUCTS - 1) == 0:
+            yield
+    return values
+
+
+def nested_steps(WireReader r not None, read_steps, version):
+    """Run `WireReader.structs` in steps, for structs that are read in steps themselves."""
+    return present(r, (yield from nullable_nested_steps(r, read_steps, version)))
+
+
+cdef object present(WireReader r, object values):
+    if values is None:
+        raise MalformedMessageError(f"null before byte {r.position}, where an array must be")
+    return values
+
+
+def write_steps(WireWriter w not None, list parts not None, values, version):
+    """Write `values`, structs of that version, to the end of `parts`. The writer is empty and has a list `later`."""
+    cdef Py_ssize_t left = STEP_STRUCTS
+    for value in values:
+        value.write(w, version)
+        if len(w.later) > 0:
+            yield from write_later(w, parts, version)
+        left -= 1
+        if left == 0 or w.used >= STEP_BYTES:
+            left = STEP_STRUCTS
+            add_part(parts, w.buffer, w.used)
+            w.used = 0
+            yield
+    add_part(parts, w.buffer, w.used)
+    w.used = 0
+
+
+def write_later(WireWriter w, list parts, version):
+    """Write each array that was left for later at its place."""
+    cdef list later = w.later
+    cdef Py_ssize_t begin = 0
+    cdef Py_ssize_t position
+    cdef WireWriter inner = WireWriter.__new__(WireWriter, w.flexible, [])
+    w.later = []
+    for position, values in later:
+        add_part(parts, w.buffer + begin, position - begin)
+        begin = position
+        yield from write_steps(inner, parts, values, version)
+    w.used -= begin
+    memmove(w.buffer, w.buffer + begin, <size_t>w.used)
+
+
+cdef int add_part(list parts, const uint8_t* data, Py_ssize_t size) except -1:
+    """Append bytes to the last part, or as a new one when that has its size."""
+    cdef bytearray last = parts[len(parts) - 1] if len(parts) > 0 else None
+    cdef Py_ssize_t before
+    if size == 0 and last is not None:
+        return 0
+    if last is None or len(last) + size > PART_BYTES:
+        parts.append(PyByteArray_FromStringAndSize(<const char*>data, size))
+        return 0
+    before = len(last)
+    PyByteArray_Resize(last, before + size)
+    memcpy(PyByteArray_AS_STRING(last) + before, data, <size_t>size)
+    return 0
+
+
+def free_steps(list held not None):
+    """Free the messages in `held`, and the long lists inside of them, a few hundred elements at a time: all at once
+    takes tens of milliseconds. Objects with other references stay alive."""
+    cdef list values
+    cdef Py_ssize_t left = STEP_FREED
+    while held:
+        one = held.pop()
+        if Py_REFCNT(<PyObject*>one) > 1:
+            continue
+        if type(one) is not list:
+            add_lists(held, one)
+            continue
+        values = one
+        one = None
+        while values and left > 0:
+            add_lists(held, values.pop())
+            left -= 1
+        if left <= 0:
+            if values:
+                held.append(values)
+            values = None
+            left = STEP_FREED
+            yield
+
+
+cdef int add_lists(list held, object struct) except -1:
+    """Add the long lists among the fields of a struct that nothing else refers to."""
+    cdef object names = getattr(type(struct), "__slots__", None)
+    if names is None or Py_REFCNT(<PyObject*>struct) > 1:
+        return 0
+    for name in names:
+        value = getattr(struct, name)
+        if type(value) is list and len(<list>value) > STEP_STRUCTS:
+            held.append(value)
+    return 0

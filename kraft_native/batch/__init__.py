@@ -1,0 +1,1 @@
+"""Record batches: codecs, headers, records, control records, the leader's checks."""

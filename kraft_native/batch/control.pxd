@@ -1,0 +1,33 @@
+"""Control records: transaction markers, leader changes and other records that Raft writes (`wire.md` 2.4)."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kraft_native.batch.batch cimport BatchHeader
+from kraft_native.batch.records cimport RecordView
+
+
+cdef enum:
+    CONTROL_KEY_BYTES = 4          # int16 version, int16 type
+    MARKER_VALUE_BYTES = 6         # int16 version, int32 coordinator epoch
+
+# Reads one control record: its type (any int16; see limits.CONTROL_*) and, for abort and commit, the coordinator's
+# epoch (else -1). 0, or -1 when it is malformed: a short key or value, a negative version.
+cdef int control_record(const RecordView* r, int32_t* type, int32_t* coordinator_epoch) noexcept nogil
+
+# The same for the first record of an uncompressed control batch that was checked already. 1: filled; 0: the batch has
+# no records (compaction); -1: malformed, or compressed, which Kafka never writes.
+cdef int control_parse(const uint8_t* batch, const BatchHeader* h, int32_t* type,
+                       int32_t* coordinator_epoch) noexcept nogil
+
+
+cdef class ControlRecord:
+    """One control record as Python objects; see `control.pyx`."""
+    cdef readonly int64_t offset
+    cdef readonly int64_t timestamp_ms
+    cdef readonly int64_t producer_id
+    cdef readonly int32_t producer_epoch
+    cdef readonly int32_t leader_epoch
+    cdef readonly int32_t type
+    cdef readonly int32_t key_version
+    cdef readonly bytes value
+    cdef int32_t coordinator

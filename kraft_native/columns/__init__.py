@@ -1,0 +1,1 @@
+"""Batches to columns and back: Arrow, numpy, lines of JSON."""

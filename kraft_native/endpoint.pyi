@@ -1,9 +1,0 @@
-"""A connection as other parts see it."""
-
-from typing_extensions import disjoint_base
-
-from kraft_native.reply import ReplySink
-
-@disjoint_base
-class Endpoint(ReplySink):
-    """Abstract; the connection is the only subclass."""

@@ -1,0 +1,1 @@
+"""Connections: frames, replies, limits."""

@@ -1,0 +1,1 @@
+"""Partitions: role, high watermark, waiting requests, reads from the device."""

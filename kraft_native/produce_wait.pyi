@@ -1,8 +1,0 @@
-"""A Produce that waits for a flush or for replicas."""
-
-from typing import final
-
-from kraft_native.purgatory import Parked
-
-@final
-class ParkedProduce(Parked): ...

@@ -1,0 +1,1 @@
+"""Files of a log: segments, indexes, epochs, producers, checkpoints."""

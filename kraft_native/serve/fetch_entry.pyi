@@ -1,0 +1,6 @@
+from typing import final
+
+from kraft_native.partition.purgatory import Observer
+
+@final
+class FetchEntry(Observer): ...

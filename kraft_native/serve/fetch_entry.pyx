@@ -1,0 +1,207 @@
+"""One partition of a Fetch, and the read of it (Kafka's Partition.fetchRecords).
+
+| what | answer |
+|---|---|
+| unknown name; unknown id | 3; 100 |
+| CurrentLeaderEpoch older; newer | 74; 75 |
+| not the leader (a consumer may read from a follower from version 11) | 6, with the leader from version 16 |
+| ReplicaId is no replica of the partition | 6 |
+| LastFetchedEpoch unknown; the offset lies past its end | 1; DivergingEpoch, no records |
+| offset below the log start or past the log end | 1 |
+| offset between what may be seen and the log end | no records |
+| a follower in the consumer's rack has the offset, and this leader is in another (KIP-392) | that one, no records |
+| a throttled follower that is not in sync, and the quota is exceeded | no records |
+| damage at the offset | 56 |
+
+With an error all offsets are -1 and aborted transactions null; an empty list where the partition is unknown.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+cimport cython
+
+from kraft_native.base.errors cimport (
+    ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_OFFSET_OUT_OF_RANGE,
+    ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION,
+)
+from kraft_native.log.core cimport LogCore
+from kraft_native.log.lookup cimport aborted_between, cold_extent, read_from
+from kraft_native.partition.table cimport Absence, Topic
+
+from kraft_native.base.errors import KraftError
+
+cdef list NOTHING_ABORTED = []
+
+
+cdef FetchEntry new_entry(bytes topic, bint by_id, const FetchSpec* spec):
+    cdef FetchEntry entry = FetchEntry.__new__(FetchEntry)
+    entry.topic = topic
+    entry.by_id = by_id
+    entry.spec = spec[0]
+    entry.reported_high_watermark = entry.reported_log_start = entry.preferred = -1
+    entry.leader_id = entry.leader_epoch = -1
+    return entry
+
+
+@cython.final
+cdef class FetchEntry(Observer):
+    cdef Py_ssize_t size(self) noexcept:
+        return 0 if self.records is None else self.records.size
+
+    cdef int forget(self) noexcept:
+        """Release what was read."""
+        self.records = self.cold = None
+        self.aborted = None
+        return 0
+
+    cdef int fail(self, int error) noexcept:
+        self.error = error
+        self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
+        self.diverging_epoch = self.preferred = -1
+        self.at_end = False
+        self.forget()
+        return 0
+
+    cdef bint resolve(self, PartitionTable table) except -1:
+        cdef Topic topic
+        cdef Absence absence
+        if self.partition is not None and not self.partition.removed:
+            return True
+        topic = table.lookup(self.topic, self.by_id)
+        if self.session is not None:
+            self.unobserve()
+        self.partition = None if topic is None else topic.at(self.spec.index)
+        if self.partition is not None:
+            if self.session is not None:
+                self.observe(self.partition)
+            return True
+        absence = table.absent(self.topic, self.by_id).at(self.spec.index)
+        self.leader_id = absence.leader_id
+        self.leader_epoch = absence.leader_epoch
+        self.fail(absence.error)
+        if self.error == ERROR_UNKNOWN_TOPIC_OR_PARTITION or self.error == ERROR_UNKNOWN_TOPIC_ID:
+            self.aborted = NOTHING_ABORTED
+        return False
+
+    cdef int observe(self, Partition partition) except -1:
+        if partition.observers is None:
+            partition.observers = []
+        partition.observers.append(self)
+        return 0
+
+    cdef int unobserve(self) except -1:
+        if self.partition is not None:
+            self.partition.observers.remove(self)
+        return 0
+
+    cdef int enter(self, Watched session, dict unread, bint wakes_for_marks) except -1:
+        self.session = session
+        self.unread = unread
+        self.wakes_for_marks = wakes_for_marks
+        unread[self] = None
+        if self.partition is not None:
+            self.observe(self.partition)
+        return 0
+
+    cdef int exit(self) except -1:
+        if self.session is not None:
+            self.unobserve()
+            self.unread.pop(self, None)
+            self.session = None
+            self.unread = None
+        return 0
+
+    cdef int moved(self, Purgatory purgatory, int64_t bytes_count, bint marks) except -1:
+        self.unread[self] = None
+        if not marks or self.wakes_for_marks:
+            purgatory.notify(self.session, bytes_count, marks)
+        return 0
+
+    cdef bint is_settled(self) noexcept:
+        return (self.at_end and self.high_watermark == self.reported_high_watermark
+                and self.log_start_offset == self.reported_log_start)
+
+    cdef int read(self, PartitionTable table, ReadRules* rules) except -1:
+        cdef int error
+        cdef Partition partition
+        if not self.resolve(table):
+            return 0
+        partition = self.partition
+        error = partition.fence(self.spec.current_leader_epoch, rules.need_leader)
+        if error == ERROR_NONE and rules.replica_id >= 0 and not partition.progress.has(rules.replica_id):
+            error = ERROR_NOT_LEADER_OR_FOLLOWER
+        if error == ERROR_NONE and partition.core.closed:
+            error = ERROR_KAFKA_STORAGE_ERROR
+        if error == ERROR_NONE:
+            try:
+                self.read_records(rules)
+            except KraftError as refusal:
+                error = refusal.code
+                partition.note_read_failure(refusal)
+        if error != ERROR_NONE:
+            self.fail(error)
+        if self.error != ERROR_NONE:
+            partition.refused_fetches += 1
+        if rules.replica_id >= 0 and self.error == ERROR_NONE and self.diverging_epoch < 0:
+            if not partition.note_replica(rules.replica_id, self.spec.log_start_offset, self.spec.fetch_offset,
+                                          rules.broker_epoch):
+                self.at_end = False    # read again until the keeper of the in-sync replicas knows of it
+            self.high_watermark = partition.core.high_watermark()      # that may just have moved it
+        return 0
+
+    cdef int read_records(self, ReadRules* rules) except -1:
+        cdef LogCore core = self.partition.core
+        cdef int64_t offset = self.spec.fetch_offset, bytes_max
+        self.forget()
+        self.error = ERROR_NONE
+        self.diverging_epoch = self.preferred = -1
+        self.at_end = False
+        self.high_watermark = core.high_watermark()
+        self.last_stable_offset = core.last_stable_offset()
+        self.log_start_offset = core.log_start
+        if rules.near_count > 0:
+            self.preferred = self.partition.preferred_replica(rules.near, rules.near_count, offset)
+            if self.preferred >= 0:
+                return 0
+        if self.spec.last_fetched_epoch >= 0 and self.diverges():
+            return 0
+        if offset < core.log_start or offset > core.log_end:
+            return self.fail(ERROR_OFFSET_OUT_OF_RANGE)
+        if rules.replica_id >= 0 and self.partition.holds_back(rules.replica_id):
+            return 0
+        if rules.committed:
+            self.aborted = NOTHING_ABORTED
+        bytes_max = min(max(self.spec.bytes_max, 0), rules.bytes_left)
+        self.at_end = offset >= core.visible_limit(rules.isolation)
+        if self.at_end or (bytes_max == 0 and not rules.whole_first):
+            return 0
+        if rules.look_for_cold:
+            self.cold = cold_extent(core, offset, bytes_max)
+            if self.cold is not None:
+                rules.whole_first = False              # it will have its share; the others are checked for theirs
+                rules.bytes_left = max(0, rules.bytes_left - bytes_max)
+                return 0
+        self.records = read_from(core, offset, bytes_max, rules.isolation)
+        if self.records.size == 0 or (self.records.size > bytes_max and not rules.whole_first):
+            self.records = None
+            return 0
+        if rules.committed:
+            self.aborted = aborted_between(core, offset, self.records.next_offset)
+        rules.whole_first = False
+        rules.bytes_left = max(0, rules.bytes_left - self.records.size)
+        return 0
+
+    cdef bint diverges(self) except -1:
+        cdef LogCore core = self.partition.core
+        cdef int32_t epoch
+        cdef int64_t end
+        epoch, end = core.epochs.end_offset_for(self.spec.last_fetched_epoch, core.log_end)
+        # A follower whose offset was deleted must begin again, whatever the epochs say (KAFKA-12996).
+        if epoch < 0 or end < 0 or self.spec.fetch_offset < core.log_start:
+            self.fail(ERROR_OFFSET_OUT_OF_RANGE)
+            return True
+        if epoch < self.spec.last_fetched_epoch or end < self.spec.fetch_offset:
+            self.diverging_epoch = epoch
+            self.diverging_end = end
+            return True
+        return False

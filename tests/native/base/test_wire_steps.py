@@ -1,0 +1,129 @@
+"""Messages encoded in steps equal those encoded at once: every message, every version; long ones yield often."""
+
+import random
+from collections.abc import Generator
+from typing import TypeVar
+
+import pytest
+
+from kraft.protocol.message import MessageSizeError
+from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kraft_native.base.errors import InvalidArgumentError, MalformedMessageError, UnsupportedVersionError
+from kraft_native.base.wire import WireReader
+from kraft_native.base.wire_steps import array_steps, free_steps, nested_steps, structs_steps
+from tests.protocol.json_form import schemas
+from tests.protocol.samples import sample
+
+T = TypeVar("T")
+MANY = 10_000
+
+
+def run(work: Generator[None, None, T]) -> tuple[T, int]:
+    """Run the generator; return its result and the number of yields."""
+    count = 0
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value, count
+        count += 1
+
+
+def test_every_message_is_the_same_in_steps() -> None:
+    source = random.Random(5)
+    for schema in schemas().values():
+        for version in range(schema.versions.first, schema.versions.last + 1):
+            message = sample(schema, version, source)
+            data = message.encode(version)
+            assert b"".join(run(message.encode_steps(version))[0]) == data, (schema.name, version)
+            assert run(type(message).decode_steps(data, version, 1000))[0] == message, (schema.name, version)
+
+
+@pytest.mark.parametrize("topics", [1, 16, 17, 100, MANY])
+def test_long_messages_are_the_same_in_steps_and_give_way(topics: int) -> None:
+    parts = MANY // topics
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=f"t{topic}", partitions=[
+        ListOffsetsPartition(partition_index=index) for index in range(parts)]) for topic in range(topics)])
+    data = request.encode(11)
+    made, written = run(request.encode_steps(11))
+    assert b"".join(made) == data
+    decoded, read = run(ListOffsetsRequest.decode_steps(data, 11, 10 * MANY))
+    assert decoded == request
+    assert written >= MANY / 128 and read >= MANY / 128
+
+
+def test_what_stands_behind_a_long_array_stays_behind_it() -> None:
+    partitions = [MetadataResponsePartition(partition_index=index, replica_nodes=[1, 2, 3]) for index in range(100)]
+    response = MetadataResponse(
+        topics=[MetadataResponseTopic(name=f"t{number}", partitions=partitions[:number], topic_authorized_operations=7)
+                for number in range(100)], cluster_id="last", cluster_authorized_operations=9)
+    assert b"".join(run(response.encode_steps(10))[0]) == response.encode(10)
+
+
+def test_parts_are_large() -> None:
+    request = FindCoordinatorRequest(coordinator_keys=["key" * 50] * MANY)
+    response = MetadataResponse(topics=[MetadataResponseTopic(name="n" * 200) for _ in range(MANY)])
+    assert len(run(request.encode_steps(6))[0]) == 1
+    parts, _ = run(response.encode_steps(12))
+    assert len(parts) == -(-sum(map(len, parts)) // (512 * 1024 - 8 * 1024))
+
+
+def test_too_many_elements_are_malformed() -> None:
+    data = FindCoordinatorRequest(coordinator_keys=["k"] * 1001).encode(6)
+    with pytest.raises(MalformedMessageError, match=r"FindCoordinatorRequest version 6: more array elements and tags"):
+        run(FindCoordinatorRequest.decode_steps(data, 6, 1000))
+    assert len(run(FindCoordinatorRequest.decode_steps(data, 6, 1001))[0].coordinator_keys) == 1001
+
+
+def test_what_cannot_be_written_is_refused_as_at_once() -> None:
+    with pytest.raises(InvalidArgumentError, match="ListOffsetsRequest version 11"):
+        run(ListOffsetsRequest(replica_id=1 << 40).encode_steps(11))
+    with pytest.raises(UnsupportedVersionError, match="not 99"):
+        run(ListOffsetsRequest().encode_steps(99))
+    with pytest.raises(UnsupportedVersionError, match="not 99"):
+        run(ListOffsetsRequest.decode_steps(b"", 99, 1))
+
+
+def test_null_is_refused_where_an_array_must_be() -> None:
+    for work in (array_steps(WireReader(b"\0", True), None), structs_steps(WireReader(b"\0", True), None, 0),
+                 nested_steps(WireReader(b"\0", True), None, 0)):    # type: ignore[arg-type]
+        with pytest.raises(MalformedMessageError, match="null before byte 1"):
+            run(work)
+
+
+def test_a_struct_has_a_thousand_tags_at_most() -> None:
+    tags = b"".join(bytes([0x80 | number & 0x7F, number >> 7 | 0x10, 0]) for number in range(1025))
+    data = FindCoordinatorRequest().encode(6)[:-1] + bytes([0x81, 0x08]) + tags
+    with pytest.raises(MalformedMessageError, match="1025 tags"):
+        FindCoordinatorRequest.decode(data, 6)
+
+
+def test_a_message_that_is_too_large_is_not_made_to_its_end() -> None:
+    response = MetadataResponse(topics=[MetadataResponseTopic(name="n" * 200) for _ in range(MANY)])
+    size = len(response.encode(12))
+    made, steps = run(response.encode_steps(12, size))
+    assert sum(map(len, made)) == size
+    work = response.encode_steps(12, 1 << 20)
+    with pytest.raises(MessageSizeError, match="MetadataResponse version 12 has more than 1048576 bytes"):
+        run(work)
+    assert size > 2_000_000 and steps > 100
+
+
+def test_a_long_message_is_freed_in_steps() -> None:
+    """Objects with other references stay unchanged."""
+    kept = MetadataResponseTopic(name="kept", partitions=[MetadataResponsePartition() for _ in range(1_000)])
+    response = MetadataResponse(topics=[MetadataResponseTopic(name="n") for _ in range(MANY)])
+    response.topics[5].partitions = [MetadataResponsePartition() for _ in range(MANY)]
+    response.topics[6] = kept
+    held: list[object] = [response]
+    del response
+    assert run(free_steps(held))[1] >= 2 * MANY // 256
+    assert held == [] and len(kept.partitions) == 1_000
+    shared = [FindCoordinatorRequest(coordinator_keys=["k"] * MANY)]
+    assert run(free_steps([shared[0]]))[1] == 0 and len(shared[0].coordinator_keys) == MANY
