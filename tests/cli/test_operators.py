@@ -119,7 +119,7 @@ def test_drain_and_decommission(tool: Tool, kraft_cluster: LocalCluster) -> None
     tool.bootstrap = next(each.address for each in kraft_cluster.brokers.values() if each.node_id != victim)
     code, _, complaints = tool.run("brokers", "decommission", victim)
     assert (code, kraft_cluster.brokers[victim].running) == (1, True)
-    assert f"node {victim} is a controller that votes" in complaints
+    assert f"node {victim} is a voting controller" in complaints
     assert tool.run("quorum", "remove", victim)[0] == 0
     stopper = threading.Thread(target=kraft_cluster.brokers[victim].stop)
     stopper.start()

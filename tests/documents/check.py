@@ -5,6 +5,7 @@ import ast
 import importlib.util
 import re
 import shlex
+import warnings
 from collections.abc import Iterator
 from typing import Final
 
@@ -64,7 +65,9 @@ def kraft_faults(arguments: list[str]) -> Iterator[str]:
 def module_faults(arguments: list[str]) -> Iterator[str]:
     """Names behind `python -m`: the module, and files that the module gets."""
     module, *rest = arguments
-    if importlib.util.find_spec(module) is None and module != "coverage":
+    with warnings.catch_warnings(action="ignore"):     # the search for pip warns of a distutils that is loaded already
+        found = importlib.util.find_spec(module)
+    if found is None and module != "coverage":
         yield f"python -m {module}: no such module"
     for name in rest:
         if name.startswith(("tests/", "kraft_native/")) and not (ROOT / name).exists():

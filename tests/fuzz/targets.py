@@ -37,7 +37,7 @@ class Target:
 
     def input(self, source: random.Random, good: list[bytes]) -> bytes:
         data = mutate(source, source.choice(good))
-        return self.heal(data) if self.heal is not None and source.random() < 0.7 else data
+        return self.correct(data) if self.correct is not None and source.random() < 0.7 else data
 
 
 def scratch_file(name: str) -> Path:

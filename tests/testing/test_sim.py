@@ -18,8 +18,8 @@ SHORT = {"fault_seconds": 1}
 
 # Bugs of each kind with a seed that soon shows them.
 SHOWN = {
-    "restarted-leader-stays-leader": 18, "no-check-quorum": 3, "observers-campaign": 4, "timer-is-not-reset": 4,
-    "restarted-leader-votes-again": 42, "resigning-is-ignored": 3, "no-pre-vote": 0, "any-log-wins": 0,
+    "restarted-leader-stays-leader": 18, "no-check-quorum": 15, "observers-campaign": 4, "timer-is-not-reset": 4,
+    "restarted-leader-votes-again": 62, "resigning-is-ignored": 3, "no-pre-vote": 0, "any-log-wins": 0,
     "votes-twice": 0, "searches-after-two-losses": 1,
 }
 
