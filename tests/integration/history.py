@@ -30,7 +30,7 @@ class Proposal(NamedTuple):
     appear later."""
 
     name: str
-    began: float
+    sent: float
     answered: float | None
 
 
@@ -87,7 +87,7 @@ def check_history(history: Sequence[Proposal], offsets: Mapping[str, int]) -> No
     answered = [each for each in history if each.answered is not None]
     lost = [each.name for each in answered if each.name not in offsets]
     assert not lost, f"{len(lost)} committed proposals are lost: {lost[:5]}"
-    events = sorted([(each.began, 1, each) for each in history if each.name in offsets]
+    events = sorted([(each.sent, 1, each) for each in history if each.name in offsets]
                     + [(each.answered, 0, each) for each in answered if each.answered is not None])
     highest = (-1, "")
     for _, is_question, each in events:
