@@ -59,7 +59,7 @@ print(watch.returns, grown - anonymous_bytes() >> 20, len(kept))
 
 
 def test_holes_between_blocks_are_returned() -> None:
-    """In a process of its own: another test's heap may have room for all blocks."""
+    """Use a process of its own: the heap that another test left may have room for all blocks."""
     ended = subprocess.run([sys.executable, "-c", HOLES], capture_output=True, text=True, check=True)
     returns, returned_mib, kept = map(int, ended.stdout.split())
     assert (returns, kept) == (1, 800)
