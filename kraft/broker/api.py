@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from kraft.protocol.apis import API_BY_NAME
 from kraft.protocol.message import Message
+from kraft.steps import finish
 
 if TYPE_CHECKING:
     from kraft.broker.broker import Broker
@@ -32,12 +33,6 @@ Hashed = TypeVar("Hashed", bound=Hashable)
 Result = TypeVar("Result")
 
 
-def run_through(steps: Steps) -> None:
-    """Run a handler's steps without a break."""
-    for _ in steps:
-        pass
-
-
 class RequestContext(NamedTuple):
     """Context of a request: version, client, listener and time. `client_host` is an address without a port. `run` runs
     the steps that a handler has left after it returned."""
@@ -47,7 +42,7 @@ class RequestContext(NamedTuple):
     client_host: str
     listener: str
     now_ms: int
-    run: Callable[[Steps], None] = run_through
+    run: Callable[[Steps], None] = finish
 
 
 Answer = Callable[[Message], None]

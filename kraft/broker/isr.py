@@ -26,6 +26,7 @@ from kraft.protocol.messages.alter_partition_request import (
 )
 from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse
 from kraft.protocol.messages.alter_partition_response import PartitionData as Outcome
+from kraft.steps import finish
 
 PROPOSALS_MAX: Final = 500
 """Proposals of one request. The others follow when it is answered."""
@@ -153,8 +154,7 @@ class IsrKeeper:
 
     def drop_lagging(self, lag_max_ms: int) -> None:
         """Propose sets without the followers that lag for longer than `lag_max_ms`."""
-        for _ in self.drop_lagging_steps(lag_max_ms):
-            pass
+        finish(self.drop_lagging_steps(lag_max_ms))
 
     def drop_lagging_steps(self, lag_max_ms: int) -> Generator[None]:
         """Do the same, with a pause after some partitions. Partitions may be resigned meanwhile."""

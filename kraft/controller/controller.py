@@ -20,7 +20,7 @@ Records that must take effect together are still appended in one batch. The othe
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -87,6 +87,7 @@ from kraft.protocol.messages.partition_change_record import PartitionChangeRecor
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
 from kraft.protocol.record_frames import encode_record
+from kraft.steps import finish
 from kraft_native.base.errors import InvalidArgumentError
 
 LEADER_CHANGED: Final = "the leader of the metadata log changed"
@@ -151,10 +152,9 @@ class _Pending:
     waiting: list[_Waiting]
 
 
-def at_once(_key: int, steps: Iterable[None]) -> None:
+def at_once(_key: int, steps: Steps) -> None:
     """Do all of the work now."""
-    for _ in steps:
-        pass
+    finish(steps)
 
 
 def check_size(decision: Decision[Message]) -> None:
@@ -336,8 +336,7 @@ class Controller:
     def _append(self, records: Sequence[Record], now_ms: int) -> None:
         """Append few records as one batch, and replay them, so that the next decision sees them."""
         assert not self._working, "records between those of a decision in steps"
-        for _ in self._append_steps(Decision(None, records), now_ms):
-            pass
+        finish(self._append_steps(Decision(None, records), now_ms))
 
     def _append_steps(self, decision: Decision[Any], now_ms: int) -> Steps:
         """Append the records and replay them, so that the next decision sees them. After the last record of a stream

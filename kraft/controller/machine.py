@@ -29,6 +29,7 @@ from kraft.metadata.image import EMPTY, BrokerRegistration, MetadataImage
 from kraft.metadata.replay import Replayer
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
+from kraft.steps import finish
 
 RECORDS_PER_IMAGE_MIN: Final = 1_000
 """Records after which the end of a batch gives a new image, although more are committed. Each image copies the table of
@@ -75,7 +76,7 @@ class MetadataMachine(ABC):
         """See `Controller.on_fencing`."""
         self.run_steps: Callable[[int, Steps], None] = at_once
         """See `Controller.run_steps`."""
-        self.run_replay: Callable[[Steps], None] = lambda steps: at_once(0, steps)
+        self.run_replay: Callable[[Steps], None] = finish
         """Does the work of replay, now or in later iterations of the loop, one work after the other."""
         self.unclean_elections = 0
         """Number of unclean elections decided here since this process began."""
@@ -138,15 +139,9 @@ class MetadataMachine(ABC):
 
     # --- events of the quorum ---------------------------------------------------------------------------------------
 
-    def restart_from(self, image: MetadataImage | None) -> None:
-        """Begin from a snapshot that has replaced the log: listeners receive all differences at once."""
-        before = self.image
-        self._begin(image)
-        self._publish(MetadataDelta.between(before, self.image), self.image)
-
     def load(self, snapshot: Generator[None, None, MetadataImage | None]) -> None:
-        """Do the same with a snapshot that is read in steps. Until then the image stays what it was, and what is
-        committed after the snapshot waits."""
+        """Begin from a snapshot that has replaced the log, and that is read in steps: listeners receive all differences
+        at once. Until then the image stays what it was, and what is committed after the snapshot waits."""
         if self._replaying is not None:
             self._replaying.close()
         self._replaying = self._load(snapshot)

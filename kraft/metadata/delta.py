@@ -52,6 +52,7 @@ from kraft.protocol.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraft.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraft.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraft.protocol.messages.zk_migration_state_record import ZkMigrationStateRecord
+from kraft.steps import finish
 
 _SECTIONS: Final = ("features", "brokers", "controllers", "topics", "topic_ids", "colliding", "configs", "quotas",
                     "acls", "scram", "delegation_tokens")
@@ -140,13 +141,7 @@ class MetadataDelta:
     @classmethod
     def between(cls, before: MetadataImage, after: MetadataImage) -> "MetadataDelta":
         """Return the difference between two images whose intermediate records are no longer in the log."""
-        steps = cls.between_steps(before, after)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                delta: MetadataDelta = end.value
-                return delta
+        return finish(cls.between_steps(before, after))
 
     @classmethod
     def between_steps(cls, before: MetadataImage, after: MetadataImage) -> Generator[None, None, "MetadataDelta"]:

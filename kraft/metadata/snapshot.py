@@ -44,6 +44,7 @@ from kraft.protocol.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraft.protocol.messages.topic_record import TopicRecord
 from kraft.protocol.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kraft.protocol.record_frames import decode_record, encode_record
+from kraft.steps import finish
 from kraft_native.batch.batch import walk
 from kraft_native.batch.control import control_batch, control_records
 from kraft_native.batch.records import BatchBuilder, records
@@ -207,13 +208,7 @@ class SnapshotContent:
 
     def image(self, end_offset: int, epoch: int) -> MetadataImage:
         """Return the image that the records give; it includes the log up to `end_offset`, exclusive."""
-        steps = self.image_steps(end_offset, epoch)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                found: MetadataImage = end.value
-                return found
+        return finish(self.image_steps(end_offset, epoch))
 
     def image_steps(self, end_offset: int, epoch: int) -> Generator[None, None, MetadataImage]:
         """Do the same as `image`, with a pause after some records."""

@@ -6,6 +6,7 @@ listener. `Backoff` paces the attempts.
 """
 
 import asyncio
+import ipaddress
 import os
 import socket
 import ssl
@@ -109,13 +110,11 @@ async def _open(endpoint: Endpoint, address: str, make: Callable[[], asyncio.Bas
 
 def is_address(host: str) -> bool:
     """Return whether the host is a numeric address, which needs no resolver."""
-    for family in (socket.AF_INET, socket.AF_INET6):
-        try:
-            socket.inet_pton(family, host)
-        except (OSError, ValueError):
-            continue
-        return True
-    return False
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def duplicate_socket(transport: asyncio.BaseTransport) -> int:

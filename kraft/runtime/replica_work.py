@@ -15,6 +15,7 @@ from typing import Final
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.replica_plan import Action, Step
 from kraft.runtime.replicas import Replicas
+from kraft.steps import finish
 
 # A client that creates topics one after the other waits for the metadata of each, not for the logs of those before it.
 # The first slice waits until nothing new has come for this long.
@@ -46,8 +47,7 @@ class ReplicaWork:
 
     def take(self, steps: Iterable[Step]) -> None:
         """Carry out the steps of existing replicas now; create the others soon."""
-        for _ in self.take_steps(steps):
-            pass
+        finish(self.take_steps(steps))
 
     def take_steps(self, steps: Iterable[Step]) -> Generator[None]:
         """Do the same, with a pause after each replica that changes, and after some that are queued. The caller

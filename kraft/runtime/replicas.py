@@ -23,7 +23,8 @@ from kraft.runtime.log_manager import LogManager
 from kraft.runtime.replica_moves import ReplicaMoves, failure_in
 from kraft.runtime.replication import Replication
 from kraft.runtime.retries import Retries
-from kraft.runtime.time_slices import SLICE_SECONDS, at_once
+from kraft.runtime.time_slices import SLICE_SECONDS
+from kraft.steps import finish
 from kraft_native.base.errors import KraftError, StorageError
 from kraft_native.partition.partition import Partition
 from kraft_native.request.replication_quota import ReplicationQuota
@@ -69,7 +70,7 @@ class Replicas:
         self.follower_quota = ReplicationQuota(**window)
         self.failed: dict[tuple[str, int], Exception] = {}
         """Replicas whose log cannot be opened or whose role cannot be installed, and the cause. Others are served."""
-        self.run_work: Callable[[Generator[None]], None] = at_once
+        self.run_work: Callable[[Generator[None]], None] = finish
         """Does work in steps, now or in later iterations of the loop."""
         self._retries = Retries()
         broker.unserved = self.failed

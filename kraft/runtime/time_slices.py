@@ -10,12 +10,6 @@ from typing import Final
 SLICE_SECONDS: Final = 0.005
 
 
-def at_once(work: Generator[None]) -> None:
-    """Do all of the work now."""
-    for _ in work:
-        pass
-
-
 class TimeSlice:
     """A slice of work, which yields to the loop when it has lasted long enough."""
 

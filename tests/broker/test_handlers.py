@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from kraft.broker.api import RequestContext, Steps, run_through
+from kraft.broker.api import RequestContext, Steps
 from kraft.broker.apis.alter_configs import alter_configs
 from kraft.broker.apis.client_quotas import describe_client_quotas
 from kraft.broker.apis.describe_producers import describe_producers
@@ -40,6 +40,7 @@ from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRe
 from kraft.protocol.messages.partition_record import PartitionRecord
 from kraft.protocol.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kraft.protocol.messages.topic_record import TopicRecord
+from kraft.steps import finish
 from tests.native.logs import batch
 from tests.native.serving import serving
 
@@ -62,7 +63,7 @@ def test_a_topic_that_a_request_creates_is_as_this_broker_says_or_as_the_control
         image=EMPTY, setting=lambda _name: True, layers=lambda: layers,
         submit_steps=lambda request, *_arguments: iter([requested.append(request)])))
     vars(broker)["own_integer"] = partial(Broker.own_integer, broker)
-    run_through(metadata(broker, MetadataRequest(
+    finish(metadata(broker, MetadataRequest(
         topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=True), CONTEXT, lambda _response: None))
     [creation] = requested
     assert isinstance(creation, CreateTopicsRequest)
@@ -81,9 +82,9 @@ def test_settings_of_another_broker_are_refused() -> None:
             node_id=1, config=config, loggers=None,
             submit_steps=lambda request, *_arguments: iter([passed.append(request)])))
         change = AlterableConfig(name="cordoned.log.dirs", config_operation=0, value="/a")
-        run_through(incremental_alter_configs(broker, IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(
+        finish(incremental_alter_configs(broker, IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(
             resource_type=BROKER_RESOURCE, resource_name=name, configs=[change])]), CONTEXT, answers.append))
-        run_through(alter_configs(broker, legacy.AlterConfigsRequest(resources=[legacy.AlterConfigsResource(
+        finish(alter_configs(broker, legacy.AlterConfigsRequest(resources=[legacy.AlterConfigsResource(
             resource_type=BROKER_RESOURCE, resource_name=name,
             configs=[legacy.AlterableConfig(name="cordoned.log.dirs", value="/a")])]), CONTEXT, answers.append))
         codes = [each.error_code for answer in answers for each in answer.responses]  # type: ignore[attr-defined]
@@ -100,7 +101,7 @@ def test_a_follower_lists_the_producers_that_its_replica_knows(tmp_path: Path) -
         broker = cast("Broker", SimpleNamespace(
             image=SimpleNamespace(partition=lambda _topic, _index: object()), partition=lambda _topic, _index: replica))
         answers: list[Message] = []
-        run_through(describe_producers(broker, DescribeProducersRequest(
+        finish(describe_producers(broker, DescribeProducersRequest(
             topics=[TopicRequest(name="t", partition_indexes=[0])]), CONTEXT, answers.append))
         [answer] = answers
         assert isinstance(answer, DescribeProducersResponse)
@@ -138,7 +139,7 @@ def answered(handler: Callable[..., Steps], request: Message, ended: tuple[int, 
         image=led_by_two(), node_id=1, cluster_id="c", led={}, setting=lambda _name: False,
         leaders=SimpleNamespace(submit=lambda leaders, answer: checks.append((list(leaders), answer))))
     answers: list[Message] = []
-    run_through(handler(cast("Broker", broker), request, CONTEXT, answers.append))
+    finish(handler(cast("Broker", broker), request, CONTEXT, answers.append))
     assert answers == [], "it waits for the checks"
     [(leaders, checked)] = checks
     assert 2 in leaders
@@ -173,7 +174,7 @@ def test_refused_questions_have_the_wording_that_kafkas_clients_know() -> None:
     answers: list[Any] = []
     request = DescribeClientQuotasRequest(components=[
         ComponentData(entity_type=kind, match_type=1, match=None) for kind in ("ip", "user")])
-    run_through(describe_client_quotas(cast("Broker", SimpleNamespace()), request, CONTEXT, answers.append))
+    finish(describe_client_quotas(cast("Broker", SimpleNamespace()), request, CONTEXT, answers.append))
     assert answers[0].error_message.startswith("Invalid entity filter component combination")
     refused = describe_nodes(DescribeClusterRequest(endpoint_type=2), 1, BROKERS, "c", 1, list)
     assert (refused.error_code, refused.error_message) == (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kraft.broker.api import Steps, run_through
+from kraft.broker.api import Steps
 from kraft.broker.request_parts import CHANGES_MAX, ENTRIES_MAX, PLANS, STEP, Level, Plan, _leaves, serve_in_parts
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
@@ -32,6 +32,7 @@ from kraft.protocol.messages.incremental_alter_configs_request import Incrementa
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from kraft.steps import finish
 
 
 class Server:
@@ -57,7 +58,7 @@ class Server:
             self.reasons.append(why)
             return self.respond(part.replace(timeout_ms=-1) if hasattr(part, "timeout_ms") else part)
 
-        run_through(serve_in_parts(request, self.send, self.answers.append, self.run, refuse))
+        finish(serve_in_parts(request, self.send, self.answers.append, self.run, refuse))
         while self.waiting:
             assert len(self.waiting) == 1, "a part is sent when the one before it is answered"
             self.waiting.pop()()
@@ -65,7 +66,7 @@ class Server:
         return self.answers[0]
 
     def run(self, steps: Steps) -> None:
-        run_through(steps)
+        finish(steps)
 
 
 def created(part: CreateTopicsRequest) -> CreateTopicsResponse:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from kraft.broker.api import RequestContext, run_through
+from kraft.broker.api import RequestContext
 from kraft.broker.apis.describe_cluster import describe_cluster
 from kraft.broker.apis.describe_topic_partitions import describe_topic_partitions
 from kraft.broker.apis.metadata import metadata
@@ -25,6 +25,7 @@ from kraft.protocol.messages.partition_change_record import PartitionChangeRecor
 from kraft.protocol.messages.partition_record import PartitionRecord
 from kraft.protocol.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kraft.protocol.messages.topic_record import TopicRecord
+from kraft.steps import finish
 
 CONTEXT = RequestContext(12, "client", "127.0.0.1", "PLAINTEXT", 0)
 NOW_MS = 1_000_000
@@ -146,7 +147,7 @@ def answer_of(handler: Callable[..., Any], request: Message, image: MetadataImag
         leaders=SimpleNamespace(submit=submit), controller=SimpleNamespace(lease_left_ms=None),
         storage=SimpleNamespace(lost_records=list, stray_count=0)))
     answers: list[Any] = []
-    run_through(handler(broker, request, CONTEXT._replace(version=version), answers.append) or ())
+    finish(handler(broker, request, CONTEXT._replace(version=version), answers.append) or iter(()))
     [answer] = answers
     return answer
 

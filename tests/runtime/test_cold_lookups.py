@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from kraft.broker.api import RequestContext, run_through
+from kraft.broker.api import RequestContext
 from kraft.broker.apis.list_offsets import MAX_TIMESTAMP, list_offsets
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
+from kraft.steps import finish
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.facade.log import Log
 from kraft_native.partition.cold_read import ColdReader
@@ -179,12 +180,12 @@ def test_list_offsets_answers_when_all_pages_are_in_memory(tmp_path: Path) -> No
         times = (START_MS + 15, MAX_TIMESTAMP, START_MS + 5)
         is_needed = [ListOffsetsTopic(name=f"t{number}", partitions=[ListOffsetsPartition(timestamp=timestamp)])
                      for number, timestamp in enumerate(times)]
-        run_through(list_offsets(broker, ListOffsetsRequest(topics=is_needed), context, answers.append))
+        finish(list_offsets(broker, ListOffsetsRequest(topics=is_needed), context, answers.append))
         need(not answers)
         assert cold.pending_count == len(times)
         settle(cold, lambda: answers)
         [answer] = answers
         assert [(each.error_code, each.offset) for topic in answer.topics for each in topic.partitions] == [
             (0, 15), (0, BATCHES - 1), (0, 5)]
-        run_through(list_offsets(broker, ListOffsetsRequest(topics=is_needed), context, answers.append))
+        finish(list_offsets(broker, ListOffsetsRequest(topics=is_needed), context, answers.append))
         assert len(answers) == 2               # both are answered at once

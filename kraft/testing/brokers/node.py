@@ -1,7 +1,7 @@
 """A process of the cluster: a voter or observer of the quorum, the metadata machine on it, and perhaps a broker."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -39,6 +39,12 @@ from kraft.testing.sim.violation import ViolationError
 LEAVE_MS: Final = 5000
 REFUSED_US: Final = 2 * SECOND
 """Maximum time between a refused connection and the fencing that it proves."""
+
+
+def _snapshot_steps(image: MetadataImage | None) -> Generator[None, None, MetadataImage | None]:
+    """Steps of a snapshot that is read already."""
+    yield from ()
+    return image
 
 
 class BrokerJudge(Judge):
@@ -294,7 +300,7 @@ class BrokerNode(Node):
         image = self._around.images.get(self.state) if snapshot.offset else None
         self._loaded = None if image is None else image_of_snapshot(image, snapshot)
         if self._machine is not None:
-            self._machine.restart_from(self._loaded)
+            self._machine.load(_snapshot_steps(self._loaded))
 
     def _maybe_snapshot(self) -> None:
         if self.owes_snapshot:
