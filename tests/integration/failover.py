@@ -13,7 +13,6 @@ import confluent_kafka
 from confluent_kafka.admin import NewTopic
 
 from tests.integration.admin import Running, admin, wait_until
-from tests.integration.clients import Reachable
 from tests.integration.load import VALUE, read_all
 from tests.integration.quorum import SECONDS
 
@@ -112,11 +111,15 @@ class Stream(threading.Thread):
         """Return the longest time, past that moment, for which one of the partitions acknowledged nothing."""
         return max(max(b - max(a, since) for a, b in pairwise(times) if b > since) for times in self._times)
 
-    def outcome(self, node: Reachable) -> Outcome:
-        """Read everything back after the end and compare it."""
+    @property
+    def partitions(self) -> list[tuple[str, int]]:
+        return [(self.topic, partition) for partition in range(len(self._times))]
+
+    def outcome(self, stored_in: Mapping[tuple[str, int], Mapping[int, int]]) -> Outcome:
+        """Compare what was acknowledged with what was read back after the end."""
         lost = reordered = duplicated = acknowledged = 0
-        for partition, offsets in enumerate(self._offsets):
-            stored = read_all(node, self.topic, partition)
+        for where, offsets in zip(self.partitions, self._offsets, strict=True):
+            stored = stored_in[where]
             sequences = list(stored.values())
             acknowledged += len(offsets)
             lost += sum(stored.get(offset) != sequence for sequence, offset in offsets.items())
@@ -201,8 +204,9 @@ class Failover:
         return gaps
 
     def outcomes(self) -> list[Outcome]:
-        """Return the outcome of each producer's records."""
-        return [stream.outcome(self.nodes[0]) for stream in self.streams]
+        """Read everything back; return the outcome of each producer's records."""
+        stored_in = read_all(self.nodes[0], [each for stream in self.streams for each in stream.partitions])
+        return [stream.outcome(stored_in) for stream in self.streams]
 
     def _begin(self, only: Member | None = None) -> Stream:
         """Start a producer whose records flow to each node as the leader of a partition, or to one partition of that

@@ -5,6 +5,7 @@ import struct
 import threading
 import time
 from array import array
+from collections.abc import Collection
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -129,8 +130,9 @@ def judge(node: Reachable, topic: str, producers: list[Producer], watcher: Watch
     problems = [failure for each in producers for failure in each.failures[:3]]
     problems += [f"{each.name}: {each.unfinished} records were never answered" for each in producers if each.unfinished]
     totals = dict.fromkeys(("acknowledged", "stored", "lost", "reordered", "duplicated", "changed"), 0)
+    stored_in = read_all(node, [(topic, producer.partition) for producer in producers])
     for producer in producers:
-        stored = read_all(node, topic, producer.partition)
+        stored = stored_in[topic, producer.partition]
         acknowledged = [(sequence, offset) for sequence, offset in enumerate(producer.offsets)
                         if offset != NOT_ACKNOWLEDGED]
         lost = [each for each in acknowledged if stored.get(each[1]) != each[0]]
@@ -152,20 +154,28 @@ def judge(node: Reachable, topic: str, producers: list[Producer], watcher: Watch
     return Verdict(**totals, problems=problems)
 
 
-def read_all(node: Reachable, topic: str, partition: int) -> dict[int, int]:
-    """Return offset -> sequence, in the order of the offsets."""
+def read_all(node: Reachable, partitions: Collection[tuple[str, int]]) -> dict[tuple[str, int], dict[int, int]]:
+    """Read these partitions of topics with one consumer. Return offset -> sequence of each, in the order of the
+    offsets."""
     consumer = librdkafka_consumer(node, "judge", check_crcs=True, enable_partition_eof=True)
-    consumer.assign([TopicPartition(topic, partition, 0)])
-    stored: dict[int, int] = {}
+    consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in partitions])
+    stored: dict[tuple[str, int], dict[int, int]] = {each: {} for each in partitions}
+    unread = set(stored)
     deadline = time.monotonic() + FINISH_SECONDS
-    while time.monotonic() < deadline:
-        for message in consumer.consume(10_000, 0.5):
+    while unread:
+        messages = consumer.consume(10_000, 0.5)
+        for message in messages:
             error, value = message.error(), message.value()
+            where = message.topic() or "", message.partition() or 0
             if error is not None:
                 assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF, error
-                consumer.close()
-                return stored
+                unread.discard(where)
+                continue
             assert value is not None
-            number, stored[message.offset() or 0] = VALUE.unpack(value)
-            assert number == partition
-    raise AssertionError(f"{topic}-{partition}: no end after {FINISH_SECONDS} s")
+            number, stored[where][message.offset() or 0] = VALUE.unpack(value)
+            assert number == where[1]
+        now = time.monotonic()
+        deadline = now + FINISH_SECONDS if messages else deadline
+        assert now < deadline, f"{len(unread)} partitions: nothing in {FINISH_SECONDS} s: {sorted(unread)[:3]}"
+    consumer.close()
+    return stored
