@@ -26,7 +26,7 @@ from prometheus_client.registry import Collector
 
 from kraft._version import __version__
 from kraft.broker.coordinator.shards import Phase
-from kraft.broker.groups.group import ClassicGroup, GroupState
+from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.metadata.image import NO_LEADER, MetadataImage
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode

@@ -24,7 +24,7 @@ from kraft_native.partition.partition import Partition
 from kraft_native.partition.purgatory import Purgatory, now_ms
 from kraft_native.partition.table import PartitionTable
 from kraft_native.segment.config import LogConfig
-from tests.broker.group_client import commit, errors_of
+from tests.broker.groups.group_client import commit, errors_of
 from tests.broker.node import START_MS, TOPICS, Node, Pending, Topics
 
 FAR_MS = 10**9

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.shard import Record
+from kraft.broker.groups.classic.group import ClassicGroup, GroupState
+from kraft.broker.groups.classic.member import Member
 from kraft.broker.groups.foreign import ForeignGroup
-from kraft.broker.groups.group import ClassicGroup, GroupState
 from kraft.broker.groups.group_records import offset_record
-from kraft.broker.groups.member import Member
 from kraft.broker.groups.shard import GroupShard
 from kraft.broker.groups.steps import Unit, new_key, units_of, visit
 from kraft.protocol.error_codes import ErrorCode

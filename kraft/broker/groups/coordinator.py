@@ -21,10 +21,11 @@ from kraft.broker.coordinator.answer import Answer, RequestContext
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.shard import AppendPort, Shard
 from kraft.broker.coordinator.shards import Shards
-from kraft.broker.groups import expiry, group_queries, joining, offset_requests, refusals, syncing, topic_checks
+from kraft.broker.groups import expiry, group_queries, offset_requests, refusals, topic_checks
+from kraft.broker.groups.classic import joining, syncing
+from kraft.broker.groups.classic.group import ClassicGroup
+from kraft.broker.groups.classic.rebalancing import prepare_rebalance, restart_session
 from kraft.broker.groups.config import GroupCoordinatorConfig
-from kraft.broker.groups.group import ClassicGroup
-from kraft.broker.groups.rebalancing import prepare_rebalance, restart_session
 from kraft.broker.groups.shard import Environment, GroupShard, TopicView
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message

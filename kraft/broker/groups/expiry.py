@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from kraft.broker.coordinator.shard import Record
+from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.foreign import ForeignGroup
-from kraft.broker.groups.group import ClassicGroup, GroupState
 from kraft.broker.groups.group_records import offset_record
 from kraft.broker.groups.offsets import CommittedOffset
 from kraft.broker.groups.shard import GroupShard

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from kraft.broker.coordinator.shard import Record, StoredRecord
+from kraft.broker.groups.classic.group import ClassicGroup
+from kraft.broker.groups.classic.member import Member
 from kraft.broker.groups.foreign import FOREIGN_KINDS, foreign_group_id, key_type
-from kraft.broker.groups.group import ClassicGroup
-from kraft.broker.groups.member import Member
 from kraft.broker.groups.offsets import CommittedOffset
 from kraft.immutable import immutable
 from kraft.protocol.messages.group_metadata_key import GroupMetadataKey

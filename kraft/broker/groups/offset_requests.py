@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError
+from kraft.broker.groups.classic.group import ClassicGroup, GroupState
+from kraft.broker.groups.classic.rebalancing import restart_session
 from kraft.broker.groups.foreign import ForeignGroup
-from kraft.broker.groups.group import ClassicGroup, GroupState
 from kraft.broker.groups.group_records import offset_record
 from kraft.broker.groups.offsets import ZERO_UUID, CommittedOffset
-from kraft.broker.groups.rebalancing import restart_session
 from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition

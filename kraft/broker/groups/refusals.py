@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kraft.broker.coordinator.answer import RequestContext
-from kraft.broker.groups import joining
-from kraft.broker.groups.syncing import leave_response, leavers
+from kraft.broker.groups.classic import joining
+from kraft.broker.groups.classic.syncing import leave_response, leavers
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.heartbeat_response import HeartbeatResponse
 from kraft.protocol.messages.join_group_response import JoinGroupResponse

@@ -13,11 +13,11 @@ from uuid import UUID
 from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.shard import Record, Shard, StoredRecord
+from kraft.broker.groups.classic.group import ClassicGroup
+from kraft.broker.groups.classic.member import Member
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.foreign import FOREIGN_KINDS, ForeignGroup
-from kraft.broker.groups.group import ClassicGroup
 from kraft.broker.groups.group_records import ForeignReplay, GroupReplay, OffsetReplay, decode, group_record
-from kraft.broker.groups.member import Member
 from kraft.broker.groups.offsets import OffsetTable
 from kraft.protocol.error_codes import ErrorCode
 

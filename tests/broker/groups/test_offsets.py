@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from kraft.broker.coordinator.shard import StoredRecord
-from kraft.broker.groups.group import GroupState
+from kraft.broker.groups.classic.group import GroupState
 from kraft.broker.groups.group_records import OffsetReplay, decode, offset_record
 from kraft.broker.groups.offsets import CommittedOffset
 from kraft.protocol.error_codes import ErrorCode
@@ -26,7 +26,7 @@ from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from tests.broker.group_client import (
+from tests.broker.groups.group_client import (
     commit,
     errors_of,
     fetch,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError
-from kraft.broker.groups.foreign import ForeignGroup
-from kraft.broker.groups.group import ClassicGroup, GroupState
-from kraft.broker.groups.group_records import group_record, new_group_value, stable_group_value
-from kraft.broker.groups.member import Member, Protocols, protocols_of
-from kraft.broker.groups.rebalancing import (
+from kraft.broker.groups.classic.group import ClassicGroup, GroupState
+from kraft.broker.groups.classic.member import Member, Protocols, protocols_of
+from kraft.broker.groups.classic.rebalancing import (
     complete_join_if_ready,
     join_response,
     prepare_rebalance,
@@ -18,6 +16,8 @@ from kraft.broker.groups.rebalancing import (
     session_key,
     start_session,
 )
+from kraft.broker.groups.foreign import ForeignGroup
+from kraft.broker.groups.group_records import group_record, new_group_value, stable_group_value
 from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.join_group_request import JoinGroupRequest

@@ -11,9 +11,9 @@ import functools
 
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.timers import Key
-from kraft.broker.groups.group import ClassicGroup, GroupState
+from kraft.broker.groups.classic.group import ClassicGroup, GroupState
+from kraft.broker.groups.classic.member import Member
 from kraft.broker.groups.group_records import empty_group_value, group_record
-from kraft.broker.groups.member import Member
 from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember

@@ -9,7 +9,7 @@ import pytest
 from kraft.broker.coordinator import shards
 from kraft.broker.coordinator.shard import Record
 from kraft.broker.groups import expiry, steps
-from kraft.broker.groups.group import ClassicGroup, GroupState
+from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
@@ -21,7 +21,7 @@ from kraft.protocol.messages.list_groups_response import ListGroupsResponse
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kraft.protocol.messages.share_group_metadata_key import ShareGroupMetadataKey
 from kraft.protocol.record_frames import GROUPS
-from tests.broker.group_client import commit, errors_of, fetch, form_group, heartbeat, join, join_new, leave
+from tests.broker.groups.group_client import commit, errors_of, fetch, form_group, heartbeat, join, join_new, leave
 from tests.broker.node import Node, Pending
 
 DAY_MS = 24 * 3_600_000

@@ -2,12 +2,12 @@
 
 import pytest
 
-from kraft.broker.groups.group import GroupState
+from kraft.broker.groups.classic.group import GroupState
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
 from kraft.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest
-from tests.broker.group_client import (
+from tests.broker.groups.group_client import (
     REBALANCE_MS,
     SESSION_MS,
     commit,

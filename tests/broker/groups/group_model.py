@@ -9,13 +9,13 @@ import random
 from typing import Any
 
 from kraft.broker.coordinator.shard import Shard
-from kraft.broker.groups.group import ClassicGroup, GroupState
+from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.group_records import GroupReplay, decode
 from kraft.broker.groups.offsets import TopicOffsets
 from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
-from tests.broker.group_client import commit, join, subscription, sync
+from tests.broker.groups.group_client import commit, join, subscription, sync
 from tests.broker.node import Node, Pending
 
 GROUPS = ("alpha", "beta", "gamma")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError
-from kraft.broker.groups.group import ClassicGroup, GroupState
-from kraft.broker.groups.group_records import group_record, stable_group_value
-from kraft.broker.groups.rebalancing import (
+from kraft.broker.groups.classic.group import ClassicGroup, GroupState
+from kraft.broker.groups.classic.rebalancing import (
     complete_join_if_ready,
     give_assignments,
     member_synced,
@@ -16,6 +15,7 @@ from kraft.broker.groups.rebalancing import (
     restart_session,
     sync_response,
 )
+from kraft.broker.groups.group_records import group_record, stable_group_value
 from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest

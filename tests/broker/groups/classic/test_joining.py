@@ -2,10 +2,10 @@
 
 import pytest
 
-from kraft.broker.groups.group import GroupState
+from kraft.broker.groups.classic.group import GroupState
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.join_group_request import JoinGroupRequest
-from tests.broker.group_client import (
+from tests.broker.groups.group_client import (
     REBALANCE_MS,
     SESSION_MS,
     form_group,

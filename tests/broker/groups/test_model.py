@@ -3,9 +3,9 @@
 import pytest
 
 from kraft.broker.coordinator.shard import Shard
-from kraft.broker.groups.group import ClassicGroup
+from kraft.broker.groups.classic.group import ClassicGroup
 from kraft.protocol.messages.group_metadata_value import GroupMetadataValue
-from tests.broker.group_model import Model
+from tests.broker.groups.group_model import Model
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -10,8 +10,8 @@ import pytest
 from kraft.broker.coordinator.hashing import java_hash, partition_of
 from kraft.broker.coordinator.loading import load_batches
 from kraft.broker.coordinator.shard import StoredRecord
+from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.foreign import ForeignGroup
-from kraft.broker.groups.group import ClassicGroup, GroupState
 from kraft.broker.groups.group_records import GroupReplay, OffsetReplay, decode, group_record, offset_record
 from kraft.protocol.headers import decode_request, decode_response_header
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
@@ -20,7 +20,7 @@ from kraft.protocol.messages.list_groups_request import ListGroupsRequest
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kraft_native.batch.batch import walk
 from kraft_native.batch.records import records
-from tests.broker.group_client import commit, errors_of, fetch
+from tests.broker.groups.group_client import commit, errors_of, fetch
 from tests.broker.node import Logs, Node
 from tests.golden import golden, load_json, needs_golden
 

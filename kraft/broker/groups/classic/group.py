@@ -11,8 +11,8 @@ from enum import Enum
 
 from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError
-from kraft.broker.groups.member import Member, Protocols
-from kraft.broker.groups.subscription import subscribed_topics
+from kraft.broker.groups.classic.member import Member, Protocols
+from kraft.broker.groups.classic.subscription import subscribed_topics
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.group_metadata_value import GroupMetadataValue
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
