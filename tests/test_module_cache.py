@@ -24,7 +24,7 @@ PyMODINIT_FUNC PyInit_number(void) {
 """
 
 
-# A build is a process of its own, as for users: what tests and plugins of setuptools left in this process plays no part.
+# A build is a process of its own, as for users: what tests and plugins of setuptools left in this process is absent.
 BUILD = """
 import sys
 from pathlib import Path

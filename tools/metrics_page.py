@@ -1,6 +1,6 @@
 """`python -m tools.metrics_page` writes the table of `docs/metrics.md` from the names in the code."""
 
-from kraft.runtime.metric_names import markdown
+from kraft.runtime.metrics.names import markdown
 from tools.tree import ROOT
 
 PAGE = ROOT / "docs" / "metrics.md"

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from kraft.cli.command import run
 from kraft.protocol.ids import id_text
-from kraft.runtime.storage import random_id
+from kraft.runtime.storage.formatting import random_id
 from tests.ports import free_ports
 
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"

@@ -32,10 +32,10 @@ from kraft.raft.errors import NotLeaderError
 from kraft.raft.ready import Leadership
 from kraft.raft.transitions import Role
 from kraft.raft.types import OffsetAndEpoch
-from kraft.runtime import log_output
+from kraft.runtime.base import log_output
 from kraft.runtime.controller_node import ControllerNode
 from kraft.runtime.process import AnyNode, run_node
-from kraft.runtime.raft_log import Proposal
+from kraft.runtime.quorum.raft_log import Proposal
 
 LENGTH: Final = struct.Struct(">I")
 

@@ -16,7 +16,7 @@ from bench.commit.quorums import CLUSTER_ID
 from bench.macro.servers import HEAP, STOP_SECONDS, Process, await_brokers, compile_kraft, launch_kraft, terminate
 from kraft.cli.command import run
 from kraft.protocol.ids import id_text
-from kraft.runtime.storage import random_id
+from kraft.runtime.storage.formatting import random_id
 from tests.peer.kafka import KafkaProcess
 from tests.ports import free_ports
 

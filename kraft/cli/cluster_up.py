@@ -14,7 +14,7 @@ from kraft.cli.options import BOOTSTRAP_VARIABLE, JSON, Fields, print_json
 from kraft.cli.server_config import parse_assignments, refuse_unknown
 from kraft.config.node import NodeConfig
 from kraft.config.properties import with_released_names
-from kraft.runtime import log_output
+from kraft.runtime.base import log_output
 
 if TYPE_CHECKING:
     from kraft.local.cluster import LocalCluster

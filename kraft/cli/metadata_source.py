@@ -20,8 +20,8 @@ from kraft.metadata.snapshot import SnapshotContent, decode_snapshot
 from kraft.raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse, Request
 from kraft.raft.types import NOBODY, OffsetAndEpoch, ReplicaKey
 from kraft.raft.wire_changes import CODECS
-from kraft.runtime.metadata_directory import DIRECTORY_NAME
-from kraft.runtime.snapshot_files import SnapshotId, list_snapshots
+from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME
+from kraft.runtime.storage.snapshot_files import SnapshotId, list_snapshots
 from kraft_native.base.errors import CorruptRecordError, OffsetOutOfRangeError
 from kraft_native.batch.batch import Batch, walk
 from kraft_native.file import file_io

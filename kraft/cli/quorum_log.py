@@ -17,7 +17,7 @@ from kraft.metadata.quorum import control_message
 from kraft.protocol.ids import id_text
 from kraft.protocol.message import Struct
 from kraft.protocol.record_frames import decode_record
-from kraft.runtime.metadata_directory import DIRECTORY_NAME
+from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME
 from kraft_native.base.errors import KraftError
 from kraft_native.batch.batch import Batch, walk
 from kraft_native.batch.control import control_records

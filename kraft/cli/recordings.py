@@ -14,8 +14,8 @@ from kraft.client.recorder import collect
 from kraft.config.errors import InvalidConfigError
 from kraft.recorder.entry import Entry, parse
 from kraft.recorder.timeline import merged
-from kraft.runtime.metadata_directory import DIRECTORY_NAME
-from kraft.runtime.recorder_file import NAME, OLD_NAME, read_entries
+from kraft.runtime.quorum.recorder_file import NAME, OLD_NAME, read_entries
+from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME
 
 SECONDS_DEFAULT: Final = 5.0
 

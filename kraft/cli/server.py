@@ -10,7 +10,7 @@ from kraft.cli.command import kraft
 from kraft.cli.options import JSON, Fields, count_of, server_config_options
 from kraft.cli.server_config import server_config
 from kraft.config.quorum import check_quorum, is_sole_controller
-from kraft.runtime import log_output
+from kraft.runtime.base import log_output
 
 if TYPE_CHECKING:
     from kraft.runtime.process import AnyNode

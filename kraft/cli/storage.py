@@ -62,7 +62,7 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
     from kraft.log_dir import new_cluster_id
     from kraft.metadata.image import Endpoint
     from kraft.metadata.versions import LATEST
-    from kraft.runtime.storage import FormatRequest, describe, format_storage
+    from kraft.runtime.storage.formatting import FormatRequest, describe, format_storage
 
     config = server_config(file, data, None, assignments)
     choice = first_voters(config, first, initial_controllers)
@@ -107,7 +107,7 @@ def check_cluster_id(text: str) -> None:
 def random_uuid_command() -> None:
     """Print a random id: for a cluster, or for the directory of an initial controller."""
     from kraft.protocol.ids import id_text
-    from kraft.runtime.storage import random_id
+    from kraft.runtime.storage.formatting import random_id
 
     click.echo(id_text(random_id(uuid.uuid4)))
 
@@ -179,7 +179,7 @@ def _levels(texts: tuple[str, ...]) -> dict[str, int]:
 
 def _fields(path: Path) -> Fields:
     from kraft.protocol.ids import id_text
-    from kraft.runtime.storage import describe
+    from kraft.runtime.storage.formatting import describe
 
     info = describe(path)
     return {

@@ -12,7 +12,7 @@ from kraft.config.errors import InvalidConfigError
 from kraft.config.node import NodeConfig
 
 if TYPE_CHECKING:
-    from kraft.runtime.strays import Stray
+    from kraft.runtime.storage.strays import Stray
 
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 NAMES = click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -57,7 +57,7 @@ def adopt_command(names: tuple[str, ...], every: bool, replace: bool, dry_run: b
     A stray can be adopted only if the metadata has its topic id and partition on this node. Without --replace, no other
     directory may have the partition.
     """
-    from kraft.runtime.strays import adopt, locked
+    from kraft.runtime.storage.strays import adopt, locked
 
     config = server_config(file, data, None, assignments)
     with locked(_directories(config)):
@@ -81,8 +81,8 @@ def adopt_command(names: tuple[str, ...], every: bool, replace: bool, dry_run: b
 def discard_command(names: tuple[str, ...], every: bool, yes: bool, dry_run: bool, file: Path | None,
                     data: Path | None, assignments: tuple[str, ...]) -> None:
     """Delete strays and the records in them. The node must not run."""
-    from kraft.runtime.removals import discard
-    from kraft.runtime.strays import locked
+    from kraft.runtime.storage.removals import discard
+    from kraft.runtime.storage.strays import locked
 
     config = server_config(file, data, None, assignments)
     with locked(_directories(config)):
@@ -105,8 +105,8 @@ def _directories(config: NodeConfig) -> tuple[Path, ...]:
 def _find(config: NodeConfig) -> list["Stray"]:
     from kraft.cli.metadata_source import AsOf, from_files
     from kraft.metadata.image import EMPTY
-    from kraft.runtime.metadata_directory import DIRECTORY_NAME
-    from kraft.runtime.strays import list_strays
+    from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME
+    from kraft.runtime.storage.strays import list_strays
 
     has_log = (config.metadata_log_dir / DIRECTORY_NAME).is_dir()
     image = from_files(config.metadata_log_dir, AsOf()) if has_log else EMPTY

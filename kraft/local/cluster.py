@@ -24,7 +24,7 @@ from kraft.local.node import READY_SECONDS, STOP_SECONDS, LocalNode
 from kraft.local.spec import VoterSpec
 from kraft.log_dir import new_cluster_id
 from kraft.protocol.ids import id_text
-from kraft.runtime.storage import random_id
+from kraft.runtime.storage.formatting import random_id
 from kraft_native.base.errors import InvalidArgumentError
 
 CONTROLLER_IDS: Final = 3001

@@ -18,19 +18,19 @@ from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api import API_VERSIONS_KEY
 from kraft.protocol.apis import API_BY_NAME
-from kraft.runtime.alarm import Alarm
-from kraft.runtime.api_versions import api_versions_answers
-from kraft.runtime.controller_registration import ControllerRegistrar
-from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_apis
-from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
-from kraft.runtime.dialer import Dialer
-from kraft.runtime.directory_watch import DirectoryWatch
-from kraft.runtime.logger_levels import LoggerLevels
-from kraft.runtime.quorum import Member, Quorum
-from kraft.runtime.requests import RequestRouter
-from kraft.runtime.server import Listener, Server
-from kraft.runtime.server_limits import connection_rates, controller_limits
-from kraft.runtime.storage import formatted_identity, write_cluster_id
+from kraft.runtime.base.alarm import Alarm
+from kraft.runtime.base.logger_levels import LoggerLevels
+from kraft.runtime.net.api_versions import api_versions_answers
+from kraft.runtime.net.dialer import Dialer
+from kraft.runtime.net.requests import RequestRouter
+from kraft.runtime.net.server import Listener, Server
+from kraft.runtime.net.server_limits import connection_rates, controller_limits
+from kraft.runtime.quorum.controller_registration import ControllerRegistrar
+from kraft.runtime.quorum.controller_requests import SERVED, ControllerRouter, serve_apis
+from kraft.runtime.quorum.controller_settings import controller_settings, metadata_log_settings
+from kraft.runtime.quorum.quorum_replica import Member, Quorum
+from kraft.runtime.storage.directory_watch import DirectoryWatch
+from kraft.runtime.storage.formatting import formatted_identity, write_cluster_id
 from kraft_native.log.flusher import Flusher
 from kraft_native.net.channel import RequestChannel
 from kraft_native.request.reply import Reply
@@ -142,7 +142,7 @@ class ControllerNode:
         self.watch = DirectoryWatch([self.config.metadata_log_dir], lambda _path, cause: self.fail(cause))
         if isinstance(address := self.config["kraft.metrics.listener"], str) and address:
             # Imported here: loading the dependencies of the metrics takes a good part of a start.
-            from kraft.runtime.metrics import MetricsServer, read_controller
+            from kraft.runtime.metrics.scrape import MetricsServer, read_controller
             host, port = parse_socket("kraft.metrics.listener", address)
             self.metrics = MetricsServer(partial(read_controller, self), host, port)
             log.info("metrics: http://%s:%d/metrics", self.metrics.host or "*", self.metrics.port)

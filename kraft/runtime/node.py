@@ -36,28 +36,27 @@ from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, BrokerRegistra
 from kraft.metadata.image import Endpoint as ImageEndpoint
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.apis import API_BY_KEY
-from kraft.runtime.alarm import Alarm
-from kraft.runtime.api_versions import api_versions_answers
-from kraft.runtime.batch_checks import BatchChecks
-from kraft.runtime.broker_registration import PLAINTEXT, ReplacedError
-from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_apis
-from kraft.runtime.dialer import Dialer
-from kraft.runtime.directories import Directories
-from kraft.runtime.directory_watch import DirectoryWatch
-from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
-from kraft.runtime.housekeeping import Housekeeping
-from kraft.runtime.leader_lines import LeaderLines
-from kraft.runtime.log_manager import LogManager
-from kraft.runtime.logger_levels import LoggerLevels
-from kraft.runtime.quorum_plane import QuorumPlane
-from kraft.runtime.replica_moves import ReplicaMoves
-from kraft.runtime.replica_work import ReplicaWork
-from kraft.runtime.replicas import Replicas
-from kraft.runtime.replication import Replication
-from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
-from kraft.runtime.server import Listener, Server
-from kraft.runtime.server_limits import connection_rates, limit_rates, server_limits
-from kraft.runtime.storage import (
+from kraft.runtime.base.alarm import Alarm
+from kraft.runtime.base.logger_levels import LoggerLevels
+from kraft.runtime.base.time_slices import WorkQueue
+from kraft.runtime.net.api_versions import api_versions_answers
+from kraft.runtime.net.batch_checks import BatchChecks
+from kraft.runtime.net.dialer import Dialer
+from kraft.runtime.net.leader_lines import LeaderLines
+from kraft.runtime.net.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
+from kraft.runtime.net.server import Listener, Server
+from kraft.runtime.net.server_limits import connection_rates, limit_rates, server_limits
+from kraft.runtime.quorum.broker_registration import PLAINTEXT, ReplacedError
+from kraft.runtime.quorum.control_plane import QuorumPlane
+from kraft.runtime.quorum.controller_requests import SERVED, ControllerRouter, serve_apis
+from kraft.runtime.replicas.dir_reports import Directories
+from kraft.runtime.replicas.group_driver import GroupDriver, OffsetsAppends
+from kraft.runtime.replicas.manager import Replicas
+from kraft.runtime.replicas.moves import ReplicaMoves
+from kraft.runtime.replicas.replication import Replication
+from kraft.runtime.replicas.work import ReplicaWork
+from kraft.runtime.storage.directory_watch import DirectoryWatch
+from kraft.runtime.storage.formatting import (
     FormatRequest,
     check_directories,
     describe,
@@ -68,7 +67,8 @@ from kraft.runtime.storage import (
     unusable,
     write_cluster_id,
 )
-from kraft.runtime.time_slices import WorkQueue
+from kraft.runtime.storage.log_manager import LogManager
+from kraft.runtime.upkeep.housekeeping import Housekeeping
 from kraft_native.base.errors import KraftError, StorageError
 from kraft_native.log.flusher import Flusher
 from kraft_native.net.channel import RequestChannel
@@ -310,7 +310,7 @@ class Node:
         self._opened.push_async_callback(self.watch.close)
         if address := _text(self.config["kraft.metrics.listener"]):
             # Imported here: loading the dependencies of the metrics takes a good part of a start.
-            from kraft.runtime.metrics import MetricsServer, read
+            from kraft.runtime.metrics.scrape import MetricsServer, read
             self.metrics = MetricsServer(partial(read, self), *parse_socket("kraft.metrics.listener", address))
             self._opened.push_async_callback(self.metrics.close)
             log.info("metrics: http://%s:%d/metrics", self.metrics.host or "*", self.metrics.port)

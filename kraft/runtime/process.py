@@ -13,9 +13,9 @@ from typing import Final, Protocol
 import uvloop
 
 from kraft.config.node import NodeConfig
-from kraft.runtime.cluster_id import StoppedAtStartError
-from kraft.runtime.descriptors import raise_limit
-from kraft.runtime.server import Listener
+from kraft.runtime.base.descriptors import raise_limit
+from kraft.runtime.net.server import Listener
+from kraft.runtime.quorum.cluster_id import StoppedAtStartError
 from kraft_native.base.errors import KraftError
 
 log = logging.getLogger(__name__)
@@ -58,8 +58,8 @@ def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None],
              new_loop: Callable[[], uvloop.Loop] = uvloop.new_event_loop) -> None:
     """Run a node until SIGTERM or SIGINT, then stop it gracefully; `on_ready(node)` is called when it serves.
 
-    The interpreter's automatic garbage collections stay off (`kraft.runtime.garbage`). Objects from the start live on,
-    so no collection examines them: with 1,300 topics a full one stopped the loop for 23 ms.
+    The interpreter's automatic garbage collections stay off (`kraft.runtime.base.garbage`). Objects from the start live
+    on, so no collection examines them: with 1,300 topics a full one stopped the loop for 23 ms.
 
     Raises the error of the start when that is a `KraftError`, else `NodeFailedError`.
     """

@@ -145,7 +145,7 @@ def test_the_log_states_what_happens(tmp_path: Path) -> None:
         code, printed = node.stop()
     lines = [json.loads(line) for line in printed.splitlines()]
     assert code == 0
-    assert any(line["logger"] == "kraft.runtime.server" and "accepting" in line["message"] for line in lines)
+    assert any(line["logger"] == "kraft.runtime.net.server" and "accepting" in line["message"] for line in lines)
 
 
 def test_a_quorum_state_of_an_unknown_version_stops_the_node(tmp_path: Path) -> None:

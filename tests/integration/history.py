@@ -18,7 +18,7 @@ from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuot
 from kraft.protocol.messages.client_quota_record import ClientQuotaRecord
 from kraft.protocol.messages.register_controller_record import RegisterControllerRecord
 from kraft.protocol.record_frames import decode_record
-from kraft.runtime.metadata_directory import DIRECTORY_NAME
+from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME
 from kraft_native.batch.batch import Batch, walk
 from kraft_native.batch.records import records
 

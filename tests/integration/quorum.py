@@ -20,7 +20,7 @@ from kraft.protocol.messages.broker_registration_request import BrokerRegistrati
 from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
-from kraft.runtime.storage import random_id
+from kraft.runtime.storage.formatting import random_id
 from tests.integration.process import NodeProcess
 from tests.ports import free_ports
 

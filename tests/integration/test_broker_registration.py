@@ -19,8 +19,8 @@ from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequ
 from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
-from kraft.runtime.metadata_directory import DIRECTORY_NAME
-from kraft.runtime.snapshot_files import list_snapshots
+from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME
+from kraft.runtime.storage.snapshot_files import list_snapshots
 from kraft.testing.pytest_plugin import launcher_of
 from tests.cli.nodes import Tool, refused
 from tests.cli.test_operators import partitions

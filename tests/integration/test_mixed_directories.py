@@ -1,7 +1,7 @@
 """Replicated brokers whose directories are lost or mixed up in any way: no byte of user data is deleted.
 
-`tests/runtime/test_removals.py` is the same for a single node. Here the other replicas are complete. So a broker that
-starts must have every replica again, and what it sets aside stays on the disk.
+`tests/runtime/storage/test_removals.py` is the same for a single node. Here the other replicas are complete. So a
+broker that starts must have every replica again, and what it sets aside stays on the disk.
 """
 
 import os

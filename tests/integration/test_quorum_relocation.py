@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from kraft.runtime.metadata_directory import DIRECTORY_NAME
-from kraft.runtime.recorder_file import read_entries
+from kraft.runtime.quorum.recorder_file import read_entries
+from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME
 from tests.integration.quorum import ControllerProcess, MakeQuorum, Quorum
 from tests.ports import free_ports
 

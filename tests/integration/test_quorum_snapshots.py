@@ -1,8 +1,8 @@
 """Controllers agree on which of them writes a snapshot (KIP-631): standbys on request, the active controller after it
 handed over."""
 
-from kraft.runtime.metadata_directory import DIRECTORY_NAME
-from kraft.runtime.snapshot_files import list_snapshots
+from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME
+from kraft.runtime.storage.snapshot_files import list_snapshots
 from tests.integration.admin import wait_until
 from tests.integration.quorum import ControllerProcess, MakeQuorum
 

@@ -11,7 +11,7 @@ from kraft.client.connection import Connection, ConnectionFailedError
 from kraft.client.quorum import Description, QuorumClient, Replica
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.ids import id_text
-from kraft.runtime.storage import random_id
+from kraft.runtime.storage.formatting import random_id
 from tests.integration.admin import wait_until
 from tests.integration.history import check_same_logs, log_batches, propose, proposed
 from tests.integration.quorum import CLUSTER_ID, ControllerProcess

@@ -16,10 +16,10 @@ from kraft.protocol.ids import id_text
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
-from kraft.runtime.metadata_directory import DIRECTORY_NAME
-from kraft.runtime.snapshot_files import SnapshotId
+from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME
+from kraft.runtime.storage.snapshot_files import SnapshotId
 from tests.peer.kafka import KafkaNode, java, require_kafka
-from tests.runtime.metadata_nodes import Node, formatted
+from tests.runtime.quorum.metadata_nodes import Node, formatted
 
 pytestmark = pytest.mark.peer
 

@@ -12,8 +12,8 @@ from typing import Final
 import pytest
 
 from kraft.protocol.ids import id_text
-from kraft.runtime.metadata_directory import DIRECTORY_NAME
-from kraft.runtime.snapshot_files import list_snapshots
+from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME
+from kraft.runtime.storage.snapshot_files import list_snapshots
 from tests.integration.admin import wait_until
 from tests.integration.history import registered
 from tests.peer.kafka import dump_log, require_kafka

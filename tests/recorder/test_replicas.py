@@ -6,7 +6,7 @@ import pytest
 
 from kraft.recorder.entry import parse
 from kraft.recorder.replicas import Recordings, blockers
-from kraft.runtime.replica_recorder import ReplicaRecorder
+from kraft.runtime.replicas.recorder import ReplicaRecorder
 
 LEADER, FOLLOWER, EPOCH = 1, 2, 7
 AT = "23:33:20.000"

@@ -18,8 +18,8 @@ from kraft.runtime.node import Node
 from tests.integration.admin import wait_until
 from tests.integration.clients import take
 from tests.runtime.nodes import config, with_node
-from tests.runtime.test_housekeeping import create
 from tests.runtime.test_node import produce
+from tests.runtime.upkeep.test_housekeeping import create
 
 SECONDS = 20.0
 

@@ -30,9 +30,9 @@ from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime import node as runtime_node
-from kraft.runtime.alarm import Alarm
-from kraft.runtime.batch_checks import BatchChecks
-from kraft.runtime.server import Server, ServerLimits
+from kraft.runtime.base.alarm import Alarm
+from kraft.runtime.net.batch_checks import BatchChecks
+from kraft.runtime.net.server import Server, ServerLimits
 from kraft_native.log.flusher import Flusher
 from kraft_native.partition.cold_read import ColdReader
 from kraft_native.partition.purgatory import Purgatory, now_ms

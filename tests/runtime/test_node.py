@@ -51,13 +51,13 @@ from kraft.protocol.messages.produce_request import PartitionProduceData, Produc
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
-from kraft.runtime.server import SO_BUF_LOCK, SOCK_SNDBUF_LOCK
+from kraft.runtime.net.server import SO_BUF_LOCK, SOCK_SNDBUF_LOCK
 from kraft_native.base.errors import InvalidArgumentError, LogLockedError
 from kraft_native.batch.batch import walk
 from kraft_native.batch.records import BatchBuilder, records
 from kraft_native.segment.checkpoints import read_clean_shutdown
-from tests.runtime.metadata_nodes import formatted
 from tests.runtime.nodes import config, with_node
+from tests.runtime.quorum.metadata_nodes import formatted
 
 EARLIEST, LATEST = -2, -1
 TOPIC, BROKER = 2, 4

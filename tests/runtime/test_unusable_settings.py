@@ -14,11 +14,11 @@ from kraft.client.cluster import Cluster
 from kraft.client.configs import Change, Operation, alter_configs
 from kraft.controller.config_rules import TableRules
 from kraft.runtime.node import Node
-from kraft.runtime.replicas import Replicas
+from kraft.runtime.replicas.manager import Replicas
 from kraft_native.segment.config import LogConfig
 from tests.runtime.nodes import config, with_node
-from tests.runtime.test_housekeeping import create
 from tests.runtime.test_node import create_topic, fetch, produce
+from tests.runtime.upkeep.test_housekeeping import create
 
 COUNT = "kafka_server_broker_metadata_metrics_metadata_apply_error_count"
 HOSTILE = {

@@ -18,8 +18,8 @@ import pytest
 from kraft.raft.records import KRaftVersion, Voters
 from kraft.raft.types import OffsetAndEpoch
 from kraft.raft.voters import VoterSet
-from kraft.runtime.metadata_directory import MetadataLogSettings
-from kraft.runtime.raft_log import Proposal, RaftLog
+from kraft.runtime.quorum.raft_log import Proposal, RaftLog
+from kraft.runtime.storage.metadata_directory import MetadataLogSettings
 from kraft.testing.sim.batches import Contents, Value
 from kraft.testing.sim.disk import Disk
 from kraft.testing.sim.log import SimLog

@@ -1,4 +1,4 @@
-"""Requests of a broker to the active controller: the model of `kraft.runtime.controller_channel`.
+"""Requests of a broker to the active controller: the model of `kraft.runtime.net.controller_channel`.
 
 One request at a time, in order, until it is answered. After a NOT_CONTROLLER answer or a broken connection, the request
 is sent again to the current controller.

@@ -1,5 +1,5 @@
 """The log directories of one broker: where each log lies, and what remains after a failed directory or a loss of power.
-The model of `kraft.runtime.log_manager` and of the marks of a clean stop."""
+The model of `kraft.runtime.storage.log_manager` and of the marks of a clean stop."""
 
 from random import Random
 from typing import Final

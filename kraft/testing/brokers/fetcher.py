@@ -1,5 +1,5 @@
 """A follower's connection to one leader: the model of `kraft_native.replica.replica_fetch`, and of the pauses and
-retries of `kraft.runtime.replication`."""
+retries of `kraft.runtime.replicas.replication`."""
 
 from collections.abc import Callable
 from functools import partial

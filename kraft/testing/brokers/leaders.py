@@ -1,5 +1,5 @@
-"""Answers that name leaders: the real `kraft.broker.leader_checks`, a model of `kraft.runtime.leader_lines`, and the
-judge of both."""
+"""Answers that name leaders: the real `kraft.broker.leader_checks`, a model of `kraft.runtime.net.leader_lines`, and
+the judge of both."""
 
 from collections.abc import Callable
 from dataclasses import replace

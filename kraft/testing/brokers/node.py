@@ -21,7 +21,7 @@ from kraft.raft.config import RaftConfig
 from kraft.raft.errors import NotLeaderError
 from kraft.raft.ready import Leadership
 from kraft.raft.types import NOBODY, OffsetAndEpoch
-from kraft.runtime.broker_connections import PROBE_SECONDS, BrokerConnections
+from kraft.runtime.net.broker_connections import PROBE_SECONDS, BrokerConnections
 from kraft.testing.brokers.broker import Broker
 from kraft.testing.brokers.disk import BrokerDisk
 from kraft.testing.brokers.machine import SimMachine, image_of_snapshot
@@ -266,7 +266,7 @@ class BrokerNode(Node):
             raise ViolationError("ProposesAsLeader", f"{self} proposes in epoch {epoch}: {error}") from error
 
     def _in_steps(self, steps: Steps) -> None:
-        """Model of `runtime.turns.WorkQueue` on a slow processor: anything may happen between two steps."""
+        """Model of `runtime.base.time_slices.WorkQueue` on a slow processor: anything may happen between two steps."""
         self._work.append(steps)
         if len(self._work) == 1:
             self._step_later()
@@ -327,7 +327,7 @@ class BrokerNode(Node):
         return self._broker_node(broker_id).broker is not None
 
     def probe(self, broker: BrokerRegistration, report: Callable[[Found], None]) -> None:
-        """Model of `runtime.broker_connections.probe`. A paused process accepts, because its operating system does
+        """Model of `runtime.net.broker_connections.probe`. A paused process accepts, because its operating system does
         that."""
         self.wire.probe(
             self, broker.broker_id, int(PROBE_SECONDS * SECOND), lambda: self.runs(broker.broker_id), report)

@@ -14,7 +14,7 @@ from kraft.metadata.image import BrokerRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_request import BrokerState
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from kraft.runtime.raft_driver import RaftDriver
+from kraft.runtime.quorum.raft_driver import RaftDriver
 from kraft.testing.brokers.channel import Channel
 from kraft.testing.brokers.partition import Partition
 from kraft.testing.mutants.patches import Collection, Patches

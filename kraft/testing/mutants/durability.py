@@ -8,7 +8,7 @@ from kraft.raft.messages import FetchResponse
 from kraft.raft.raft import Raft
 from kraft.raft.ready import HardState, Ready
 from kraft.raft.replica import Replica
-from kraft.runtime.raft_driver import RaftDriver
+from kraft.runtime.quorum.raft_driver import RaftDriver
 from kraft.testing.mutants.patches import Collection, Patches
 from kraft.testing.sim.disk import Disk, QuorumStateFile
 from kraft.testing.sim.flusher import Flusher

@@ -24,7 +24,7 @@ from kraft.raft.roles import Leader
 from kraft.raft.transitions import Role
 from kraft.raft.types import NOBODY, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import Assignment
-from kraft.runtime.raft_driver import RaftDriver
+from kraft.runtime.quorum.raft_driver import RaftDriver
 from kraft.testing.sim.batches import Batch, Contents, Value, next_chain
 from kraft.testing.sim.clock import Clock
 from kraft.testing.sim.disk import Disk, DiskError

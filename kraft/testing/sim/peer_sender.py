@@ -1,6 +1,6 @@
 """`PeerSender`: transport of a node's requests to other nodes, on the simulated network. It has the guarantees of
-`kraft.runtime.peers` and its pauses before a new attempt at an address. It delivers more: also late answers, and the
-same answer twice."""
+`kraft.runtime.net.peers` and its pauses before a new attempt at an address. It delivers more: also late answers, and
+the same answer twice."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from kraft.raft.messages import FetchRequest, FetchResponse, Loss, Lost, Message, Response
 from kraft.raft.ready import OutgoingRequest
 from kraft.raft.types import Endpoint
-from kraft.runtime.peers import pause_seconds
-from kraft.runtime.raft_driver import Loop, RaftDriver
+from kraft.runtime.net.peers import pause_seconds
+from kraft.runtime.quorum.raft_driver import Loop, RaftDriver
 from kraft.testing.sim.network import Envelope
 from kraft_native.replica.fetch_chain import FetchChain
 

@@ -1,0 +1,1 @@
+"""Common base of all parts of a running node: the loop's time, descriptors, memory, log output."""

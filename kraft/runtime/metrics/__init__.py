@@ -1,0 +1,1 @@
+"""Metrics of a node: their names, and their values over HTTP."""

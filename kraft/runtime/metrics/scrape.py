@@ -1,0 +1,449 @@
+"""Metrics for Prometheus over HTTP. A scrape reads counters of the node's parts; the frequent ones are compiled.
+
+    metrics = MetricsServer(partial(read, node), host, port)    # bound, and answering
+    await metrics.close()
+
+HTTP runs on a few threads of its own. What a scrape reads belongs to the loop's thread, so the loop reads it, in slices
+of a few milliseconds between requests. The scrape's thread makes the text.
+"""
+
+import asyncio
+import logging
+import socket
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable
+from http.server import ThreadingHTTPServer
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
+from prometheus_client.exposition import MetricsHandler
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from kraft._version import __version__
+from kraft.broker.coordinator.shards import Phase
+from kraft.broker.groups.classic.group import ClassicGroup, GroupState
+from kraft.metadata.image import NO_LEADER, MetadataImage
+from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.error_codes import ErrorCode
+from kraft.runtime.base.time_slices import TimeSlice
+from kraft.runtime.metrics.names import METRICS
+from kraft.runtime.net.server import Server
+from kraft.runtime.quorum.metadata_machine import VOTE_ANSWERS, QuorumMetadata
+from kraft_native.base.errors import OperationError
+from kraft_native.partition.partition import Partition
+from kraft_native.request.times import BUCKET_ENDS_NS, NAMES
+
+if TYPE_CHECKING:
+    from kraft.runtime.controller_node import ControllerNode
+    from kraft.runtime.node import Node
+
+log = logging.getLogger(__name__)
+
+SCRAPES_MAX: Final = 4
+SCRAPE_SECONDS_MAX: Final = 10.0
+IDLE_SECONDS_MAX: Final = 10.0
+STOP_POLL_SECONDS: Final = 0.05
+TIME_BUCKETS_MS: Final = (*(str(end_ns / 1e6) for end_ns in BUCKET_ENDS_NS), "+Inf")
+RUNNING: Final = 3
+SHUTTING_DOWN: Final = 7
+ERROR_NAMES: Final = {int(code): code.name for code in ErrorCode}
+
+Read = Callable[[float], Coroutine[Any, Any, "Sheet"]]
+
+
+class Sheet:
+    """The values of one scrape. `put` and `put_times` accept only metrics in `METRICS`, with their labels."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+        self._histograms: dict[str, HistogramMetricFamily] = {}
+        for name, kind, labels, _, text in METRICS:
+            if kind == "histogram":
+                self._histograms[name] = HistogramMetricFamily(name, text, labels=labels)
+            else:
+                make = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
+                self._families[name] = make(name, text, labels=labels)
+        self._times: list[tuple[str, list[int], int, tuple[str, ...]]] = []
+
+    def put(self, name: str, value: float, *labels: str) -> None:
+        self._families[name].add_metric(labels, value)
+
+    def put_times(self, name: str, counts: list[int], sum_ns: int, *labels: str) -> None:
+        """Add a histogram with the buckets of `request_times`."""
+        assert name in self._histograms, name
+        self._times.append((name, counts, sum_ns, labels))
+
+    def families(self) -> Iterable[Metric]:
+        """Metrics that have values, in the order of `METRICS`. Not on the loop's thread: histograms are many lines."""
+        for name, counts, sum_ns, labels in self._times:
+            buckets = list(zip(TIME_BUCKETS_MS, accumulate(counts), strict=True))
+            self._histograms[name].add_metric(labels, buckets, sum_ns / 1e6)
+        every = {**self._families, **self._histograms}
+        return [every[metric.name] for metric in METRICS if every[metric.name].samples]
+
+
+class NodeCollector(Collector):
+    """Reads a node for the library, from any thread but the loop's. `read(requested_s)` returns all values of a node
+    that serves; `requested_s` is the time of the request, on the monotonic clock."""
+
+    def __init__(self, read: Read, loop: asyncio.AbstractEventLoop) -> None:
+        self.read = read
+        self.loop = loop
+
+    def collect(self) -> Iterable[Metric]:
+        """Read all metrics. Raises `OperationError` when the loop does not answer in time."""
+        future = asyncio.run_coroutine_threadsafe(self.read(time.monotonic()), self.loop)
+        try:
+            return future.result(SCRAPE_SECONDS_MAX).families()
+        except TimeoutError:
+            future.cancel()
+            raise OperationError(f"metrics: the node did not answer within {SCRAPE_SECONDS_MAX:.0f} s") from None
+
+
+async def read(node: "Node", requested_s: float) -> Sheet:
+    """Read a broker, and the controller in its process. On the loop's thread."""
+    sheet = Sheet()
+    _read_process(node, requested_s, sheet)
+    _read_broker(node, sheet)
+    _read_failures(node, sheet)
+    _read_waiting(node, sheet)
+    await _read_groups(node, sheet)
+    _read_applied(node, sheet)
+    sheet.put("kraft_metadata_lag", _metadata_lag(node.control.metadata, node.broker.image), "broker")
+    await _read_metadata(node.control.metadata, node.control.clock(), sheet)
+    await _read_replicas(node, sheet)
+    return sheet
+
+
+async def read_controller(node: "ControllerNode", requested_s: float) -> Sheet:
+    """Read a node that is only a controller. On the loop's thread."""
+    sheet = Sheet()
+    _read_process(node, requested_s, sheet)
+    await _read_metadata(node.quorum.metadata, node.quorum.clock(), sheet)
+    return sheet
+
+
+def _read_process(node: "Node | ControllerNode", requested_s: float, sheet: Sheet) -> None:
+    sheet.put("kraft_loop_delay_seconds", max(0.0, time.monotonic() - requested_s))
+    sheet.put("kraft_node_info", 1, str(node.config.node_id), node.cluster_id, __version__)
+    flushes = node.flusher.statistics()
+    sheet.put("kafka_log_logflushstats_logflush_total", flushes["flushes"])
+    sheet.put("kafka_log_logflushstats_logflushtimems_total", flushes["busy_ns"] / 1e6)
+    sheet.put("kraft_log_flushed_bytes_total", flushes["bytes"])
+    _read_server(node.server, sheet)
+    _read_slices(node.server, sheet)
+    _read_requests(node.server, sheet)
+
+
+def _read_broker(node: "Node", sheet: Sheet) -> None:
+    sheet.put("kafka_server_kafkaserver_brokerstate", SHUTTING_DOWN if node.stopping else RUNNING)
+    if (lease_left_ms := node.control.lease_left_ms) is not None:
+        sheet.put("kraft_broker_lease_remaining_seconds", lease_left_ms / 1000)
+    sheet.put("kafka_log_logmanager_offlinelogdirectorycount", len(node.logs.offline) + len(node.logs.unopened))
+    sheet.put("kraft_cold_reads_total", node.cold_reader.ranges_total)
+    sheet.put("kraft_cold_read_bytes_total", node.cold_reader.bytes_total)
+    sheet.put("kraft_batch_checks_total", node.batch_checks.total)
+    cleaner = node.housekeeping.cleaner.counts
+    sheet.put("kraft_log_cleaner_compactions_total", cleaner.compactions)
+    sheet.put("kraft_log_cleaner_read_bytes_total", cleaner.bytes_read)
+    sheet.put("kraft_log_cleaner_written_bytes_total", cleaner.bytes_written)
+    sheet.put("kafka_log_logcleanermanager_uncleanable_partitions_count", cleaner.uncleanable)
+
+
+def _read_server(server: Server, sheet: Sheet) -> None:
+    prefix = "kafka_server_socket_server_metrics"
+    for channel in server.channels:
+        name = channel.name
+        sheet.put(f"{prefix}_connection_count", len(channel.connections), name)
+        sheet.put(f"{prefix}_connection_creation_total", channel.connections_opened, name)
+        sheet.put(f"{prefix}_incoming_byte_total", channel.bytes_in, name)
+        sheet.put(f"{prefix}_outgoing_byte_total", channel.bytes_out, name)
+        sheet.put("kraft_requests_in_progress", channel.requests_in_progress, name)
+        for reason, count in sorted(channel.closed.items()):
+            sheet.put("kraft_connections_closed_total", count, name, reason)
+    memory = server.memory
+    sheet.put(f"{prefix}_memorypoolused", memory.used_bytes)
+    sheet.put(f"{prefix}_memorypoolavailable", max(0, memory.limit_bytes - memory.used_bytes))
+    sheet.put("kraft_request_memory_peak_bytes", memory.peak_bytes)
+    sheet.put("kraft_answers_unread_bytes", memory.unread_bytes)
+    sheet.put("kraft_answers_unread_closed_connections_total", memory.cut_total)
+    sheet.put("kraft_request_memory_waiting_connections", memory.waiting_users)
+
+
+def _read_slices(server: Server, sheet: Sheet) -> None:
+    slices = server.slices
+    for key, count in sorted(slices.used_up.items()):
+        sheet.put("kraft_request_slices_used_up_total", count, API_BY_KEY[key].name)
+    sheet.put("kraft_connection_slices_used_up_total", slices.deferred)
+    sheet.put("kraft_slices_waiting", slices.waiting_count)
+    for key, longest_ns in sorted(slices.longest_ns.items()):
+        sheet.put("kraft_slice_longest_seconds", longest_ns / 1e9, API_BY_KEY[key].name if key >= 0 else "")
+
+
+def _read_requests(server: Server, sheet: Sheet) -> None:
+    prefix = "kafka_network_requestmetrics"
+    for channel in server.channels:
+        for key, count in sorted(channel.requests().items()):
+            sheet.put(f"{prefix}_requests_total", count, API_BY_KEY[key].name, channel.name)
+        for key, stages in channel.times.histograms().items():
+            for name, (counts, sum_ns) in zip(NAMES, stages, strict=True):
+                sheet.put_times(f"{prefix}_{name.lower()}", counts, sum_ns, API_BY_KEY[key].name, channel.name)
+
+
+def _read_failures(node: "Node", sheet: Sheet) -> None:
+    prefix = "kafka_network_requestmetrics"
+    for router in node.routers:
+        sheet.put("kraft_request_failures_total", router.failures, router.listener)
+    errors: dict[int, Counter[int]] = {0: Counter(node.produce.error_counts()), 1: Counter(node.fetch.error_counts())}
+    for router in node.routers:
+        for key, counted in router.errors.items():
+            errors[key] = errors.get(key, Counter()) + counted
+    for key, counted in sorted(errors.items()):
+        for code, count in sorted(counted.items()):
+            sheet.put(f"{prefix}_errors_total", count, API_BY_KEY[key].name, ERROR_NAMES.get(code, str(code)))
+
+
+def _read_waiting(node: "Node", sheet: Sheet) -> None:
+    size = "kafka_server_delayedoperationpurgatory_purgatorysize"
+    sheet.put(size, node.purgatory.parked_produces, "Produce")
+    sheet.put(size, node.purgatory.parked_fetches, "Fetch")
+    sheet.put("kafka_server_delayedoperationpurgatory_expires_total", node.purgatory.expired_total)
+    sheet.put("kraft_purgatory_parked_total", node.purgatory.parked_total)
+    prefix = "kafka_server_fetchsessioncache"
+    sheet.put(f"{prefix}_numincrementalfetchsessions", len(node.sessions))
+    sheet.put(f"{prefix}_numincrementalfetchpartitionscached", node.sessions.partition_count)
+    sheet.put(f"{prefix}_incrementalfetchsessionevictions_total", node.sessions.evictions_total)
+
+
+async def _read_groups(node: "Node", sheet: Sheet) -> None:
+    time_slice = TimeSlice()
+    shards = node.broker.groups.shards
+    states = dict.fromkeys(GroupState, 0)
+    groups = offsets = 0
+    for _, state in shards.active(0):
+        groups += len(state.groups)
+        offsets += state.offsets.committed_count
+        for group in list(state.groups.values()):
+            if isinstance(group, ClassicGroup):
+                states[group.state] += 1
+            await time_slice.give_way()
+    prefix = "kafka_coordinator_group_groupmetadatamanager"
+    sheet.put(f"{prefix}_numgroups", groups)
+    sheet.put(f"{prefix}_numoffsets", offsets)
+    for each in (GroupState.EMPTY, GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+        sheet.put(f"{prefix}_numgroups{each.value.lower()}", states[each])
+    phases = [shards.phase(partition) for partition in shards.partitions()]
+    for phase in Phase:
+        sheet.put("kafka_server_group_coordinator_metrics_num_partitions", phases.count(phase), phase.value)
+
+
+def _read_applied(node: "Node", sheet: Sheet) -> None:
+    image, now_ms = node.broker.image, node.control.clock()
+    prefix = "kafka_server_broker_metadata_metrics"
+    sheet.put(f"{prefix}_last_applied_record_offset", image.offset)
+    sheet.put(f"{prefix}_last_applied_record_timestamp", image.timestamp_ms)
+    sheet.put(f"{prefix}_last_applied_record_lag_ms", max(0, now_ms - image.timestamp_ms))
+    sheet.put(f"{prefix}_metadata_apply_error_count", len(node.replicas.failed) + len(node.broker.faults))
+
+
+async def _read_metadata(metadata: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:
+    """Read the state of this node as a controller, active or not, and as a member of the quorum."""
+    _read_controller(metadata, now_ms, sheet)
+    _read_raft(metadata, now_ms, sheet)
+    await _read_cluster(metadata.image, sheet)
+
+
+def _metadata_lag(metadata: QuorumMetadata, image: MetadataImage) -> int:
+    """Committed records behind the last one that `image` has (KIP-631's MetadataLag)."""
+    return max(0, metadata.raft.replica.high_watermark - 1 - image.offset)
+
+
+def _read_controller(metadata: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:
+    controller, committed = metadata.controller, metadata.image
+    decided = controller.decided if controller.active else committed
+    prefix = "kafka_controller_kafkacontroller"
+    sheet.put(f"{prefix}_activecontrollercount", int(controller.active))
+    sheet.put(f"{prefix}_lastappliedrecordoffset", decided.offset)
+    sheet.put(f"{prefix}_lastappliedrecordtimestamp", decided.timestamp_ms)
+    sheet.put(f"{prefix}_lastappliedrecordlagms", 0 if controller.active else max(0, now_ms - decided.timestamp_ms))
+    sheet.put(f"{prefix}_lastcommittedrecordoffset", committed.offset)
+    sheet.put("kafka_controller_controllerstats_uncleanleaderelections_total", metadata.unclean_elections)
+    fenced = sum(broker.fenced for broker in committed.brokers.values())
+    sheet.put(f"{prefix}_activebrokercount", len(committed.brokers) - fenced)
+    sheet.put(f"{prefix}_fencedbrokercount", fenced)
+
+
+def _read_raft(log: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:
+    quorum = log.describe_quorum(now_ms)
+    prefix = "kafka_server_raft_metrics"
+    sheet.put(f"{prefix}_current_leader", quorum.leader_id)
+    sheet.put(f"{prefix}_current_epoch", quorum.leader_epoch)
+    sheet.put(f"{prefix}_current_state", 1, log.state_name)
+    sheet.put(f"{prefix}_number_of_voters", len(quorum.voters))
+    sheet.put(f"{prefix}_high_watermark", quorum.high_watermark)
+    sheet.put(f"{prefix}_log_end_offset", log.end_offset)
+    sheet.put(f"{prefix}_log_end_epoch", log.end_epoch)
+    sheet.put(f"{prefix}_append_records_total", log.appended_records)
+    latencies_ms = log.commit_latencies_ms
+    if latencies_ms:
+        sheet.put(f"{prefix}_commit_latency_avg", sum(latencies_ms) / len(latencies_ms))
+        sheet.put(f"{prefix}_commit_latency_max", max(latencies_ms))
+    sheet.put("kafka_server_snapshotemitter_latestsnapshotgeneratedagems", max(0, now_ms - log.snapshot_ms))
+    lag = max(0, quorum.high_watermark - log.snapshot_end) if log.snapshot_end else 0
+    sheet.put("kraft_metadata_snapshot_lag", lag)
+    sheet.put("kraft_metadata_lag", _metadata_lag(log, log.image), "controller")
+    for event, kind in VOTE_ANSWERS.items():
+        sheet.put("kraft_raft_vote_requests_total", log.vote_answers[event], kind)
+
+
+async def _read_cluster(image: MetadataImage, sheet: Sheet) -> None:
+    """Read the controller's view of all partitions."""
+    time_slice = TimeSlice()
+    partitions = offline = imbalanced = 0
+    for _, _, partition in image.partitions():
+        partitions += 1
+        offline += partition.leader == NO_LEADER
+        imbalanced += partition.leader != partition.replicas[0]
+        await time_slice.give_way()
+    prefix = "kafka_controller_kafkacontroller"
+    sheet.put(f"{prefix}_globaltopiccount", len(image.topics))
+    sheet.put(f"{prefix}_globalpartitioncount", partitions)
+    sheet.put(f"{prefix}_offlinepartitionscount", offline)
+    sheet.put(f"{prefix}_preferredreplicaimbalancecount", imbalanced)
+
+
+TOPIC_COUNTERS: Final = {
+    "bytesin": "produced_bytes", "bytesout": "fetched_bytes", "messagesin": "produced_records",
+    "failedproducerequests": "refused_produces", "failedfetchrequests": "refused_fetches",
+}
+
+
+async def _read_replicas(node: "Node", sheet: Sheet) -> None:
+    """Read this node's own replicas."""
+    time_slice = TimeSlice()
+    topics: dict[str, list[int]] = {}
+    count = leaders = under_replicated = under_minimum = 0
+    for partition in list(node.table):
+        if partition.removed:
+            continue
+        count += 1
+        totals = topics.setdefault(partition.topic, [0] * len(TOPIC_COUNTERS))
+        for index, attribute in enumerate(TOPIC_COUNTERS.values()):
+            totals[index] += getattr(partition, attribute)
+        if partition.is_leader:
+            leaders += 1
+            in_sync, replicas = partition.progress.in_sync_count, len(partition.progress) + 1
+            under_replicated += in_sync < replicas
+            under_minimum += in_sync < min(partition.min_insync_replicas, replicas)
+        _read_replica(partition, sheet)
+        await time_slice.give_way()
+    for index, (name, attribute) in enumerate(TOPIC_COUNTERS.items()):
+        total = getattr(node.table, attribute) + sum(each[index] for each in topics.values())
+        sheet.put(f"kafka_server_brokertopicmetrics_alltopics_{name}_total", total)
+    for topic, totals in topics.items():
+        for name, value in zip(TOPIC_COUNTERS, totals, strict=True):
+            sheet.put(f"kafka_server_brokertopicmetrics_{name}_total", value, topic)
+    prefix = "kafka_server_replicamanager"
+    sheet.put(f"{prefix}_partitioncount", count)
+    sheet.put(f"{prefix}_leadercount", leaders)
+    sheet.put(f"{prefix}_underreplicatedpartitions", under_replicated)
+    sheet.put(f"{prefix}_underminisrpartitioncount", under_minimum)
+    sheet.put(f"{prefix}_offlinereplicacount", len(node.replicas.failed))
+    sheet.put("kraft_damaged_replicas", len(node.replicas.lost_records()))
+    sheet.put("kraft_stray_partitions", node.replicas.stray_count)
+    keeper = node.replication.keeper
+    sheet.put(f"{prefix}_isrexpands_total", keeper.expands_total)
+    sheet.put(f"{prefix}_isrshrinks_total", keeper.shrinks_total)
+    sheet.put(f"{prefix}_failedisrupdates_total", keeper.failures_total)
+
+
+def _read_replica(partition: Partition, sheet: Sheet) -> None:
+    labels = (partition.topic, str(partition.index))
+    log = partition.log
+    sheet.put("kafka_log_log_size", log.size_bytes, *labels)
+    sheet.put("kafka_log_log_logstartoffset", log.log_start_offset, *labels)
+    sheet.put("kafka_log_log_logendoffset", log.log_end_offset, *labels)
+    sheet.put("kafka_log_log_numlogsegments", len(log.segments), *labels)
+    sheet.put("kraft_partition_high_watermark", partition.high_watermark, *labels)
+    if partition.is_leader:
+        sheet.put("kafka_cluster_partition_insyncreplicascount", partition.progress.in_sync_count, *labels)
+        sheet.put("kafka_cluster_partition_replicascount", len(partition.progress) + 1, *labels)
+        sheet.put("kafka_cluster_partition_laststableoffsetlag",
+                  max(0, partition.high_watermark - log.last_stable_offset), *labels)
+
+
+class _Handler(MetricsHandler):
+    """GET /metrics, and nothing else. The connection of an unresponsive peer is closed."""
+
+    timeout = IDLE_SECONDS_MAX
+
+    def do_GET(self) -> None:  # noqa: N802 - the name that the library calls
+        if self.path.partition("?")[0] == "/metrics":
+            super().do_GET()
+        else:
+            self.send_error(404, "metrics are at /metrics")
+
+
+class _HttpServer(ThreadingHTTPServer):
+    """One thread per connection, for a few connections; more are closed at once."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        self._free = threading.BoundedSemaphore(SCRAPES_MAX)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the library's signature
+        """Log an error, unless the peer closed its connection; the peer gets no answer."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            log.error("metrics could not be sent to %s", client_address, exc_info=error)
+
+
+class MetricsServer:
+    """Server of GET /metrics with the values of `read` (see `NodeCollector`). Create and close it on the loop's thread.
+
+    Raises `OSError`, which names the address, when it cannot be bound. `port` is the real one.
+    """
+
+    def __init__(self, read: Read, host: str, port: int) -> None:
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(NodeCollector(read, asyncio.get_running_loop()))
+        ProcessCollector(registry=registry)
+        GCCollector(registry=registry)
+        handler = type("Handler", (_Handler,), {"registry": registry})
+        try:
+            self._http = _HttpServer((host, port), handler)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, f"kraft.metrics.listener {host}:{port}") from error
+        self.host = host
+        self.port: int = self._http.server_address[1]
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(STOP_POLL_SECONDS,),
+                                        name="metrics", daemon=True)
+        self._thread.start()
+
+    async def close(self) -> None:
+        """Stop answering. A scrape in progress may still end."""
+        await asyncio.to_thread(self._http.shutdown)
+        self._http.server_close()
+        self._thread.join()

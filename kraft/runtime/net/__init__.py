@@ -1,0 +1,1 @@
+"""Sockets: listeners and their requests, connections to other nodes."""

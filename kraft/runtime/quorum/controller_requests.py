@@ -1,0 +1,316 @@
+"""The controller listener of a quorum: from a request's bytes to the core or the controller, and back.
+
+A broker forwards its clients' requests in an Envelope (KIP-590): the request with its header, as the client sent it.
+"""
+
+import logging
+from collections.abc import Callable, Generator, Iterable
+from functools import lru_cache, partial
+from ipaddress import ip_address
+from typing import Final
+
+from kraft.broker.api import Steps
+from kraft.broker.cluster_description import CONTROLLERS, describe_nodes
+from kraft.broker.logger_changes import alter_loggers
+from kraft.broker.request_parts import serve_in_parts
+from kraft.controller.controller import HANDLERS
+from kraft.metadata.image import BROKER_LOGGER_RESOURCE
+from kraft.protocol.api import Api
+from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.headers import decode_request, encode_response_header
+from kraft.protocol.message import Message, MessageSizeError
+from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest
+from kraft.protocol.messages.controller_heartbeat_request import ControllerHeartbeatRequest
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
+from kraft.protocol.messages.describe_recorder_request import DescribeRecorderRequest
+from kraft.protocol.messages.describe_recorder_response import DescribeRecorderResponse
+from kraft.protocol.messages.envelope_request import EnvelopeRequest
+from kraft.protocol.messages.envelope_response import EnvelopeResponse
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from kraft.raft.messages import Response
+from kraft.raft.wire import FETCH_CODEC, Codec, WrongPartitionError
+from kraft.raft.wire_changes import CODEC_BY_KEY, codec_of, split_reassignment
+from kraft.raft.wire_templates import FetchTemplates
+from kraft.runtime.base.logger_levels import LoggerLevels
+from kraft.runtime.net.broker_connections import BrokerConnections
+from kraft.runtime.net.requests import NEVER_FLEXIBLE, SMALL_BYTES, decoded, freed
+from kraft.runtime.net.server import Server
+from kraft.runtime.quorum.quorum_replica import Quorum
+from kraft_native.base.errors import KraftError, ProtocolError
+from kraft_native.base.wire_steps import free_steps
+from kraft_native.net.channel import RequestChannel
+from kraft_native.request.reply import Reply
+
+log = logging.getLogger(__name__)
+
+ENVELOPE: Final = API_BY_NAME["Envelope"].key
+DESCRIBE_CLUSTER: Final = API_BY_NAME["DescribeCluster"].key
+SOURCES_KEPT: Final = 1024
+DECIDED: Final = tuple(sorted(
+    key for key in (DescribeQuorumRequest.API_KEY, *(message.API_KEY for message in HANDLERS))
+    if API_BY_KEY[key].controller_versions is not None))
+"""Requests that the controller decides."""
+
+SERVED: Final = (DESCRIBE_CLUSTER, ENVELOPE, DescribeRecorderRequest.API_KEY, ControllerHeartbeatRequest.API_KEY,
+                 *DECIDED, *CODEC_BY_KEY)
+
+OF_BROKERS: Final = (BrokerHeartbeatRequest.API_KEY, BrokerRegistrationRequest.API_KEY, AlterPartitionRequest.API_KEY)
+"""Requests on which fail-over depends: their decisions do not share the time of clients' requests."""
+
+Respond = Callable[[Message], None]
+
+
+def serve_apis(channel: RequestChannel, keys: Iterable[int] = SERVED) -> None:
+    """Serve these APIs on a listener, in the versions of controllers."""
+    for key in keys:
+        api = API_BY_KEY[key]
+        versions = api.controller_versions or api.versions
+        channel.serve(key, versions.start, min(versions.stop - 1, api.latest_stable),
+                      min(api.flexible_from, NEVER_FLEXIBLE))
+
+
+class ControllerRouter:
+    """Router of one controller listener. A `RequestChannel` calls its `on_request`. `served` is called after each
+    request but a Fetch, because deadlines of the controller may have moved."""
+
+    def __init__(self, quorum: Quorum, server: Server, served: Callable[[], None]) -> None:
+        self.quorum = quorum
+        self.server = server
+        self._brokers = BrokerConnections(quorum.metadata, server)
+        self.served = served
+        quorum.metadata.run_steps = self._run_decision
+        self._templates = FetchTemplates()
+
+    def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
+        """Serve a request. A malformed body closes the connection. A malformed Fetch raises `ProtocolError`."""
+        if not self.quorum.can_answer:
+            reply.refuse("shutdown")   # it would stay unanswered; the client learns it at once
+            return
+        sink = reply.sink
+        source = _source(getattr(sink, "peer_host", ""), getattr(sink, "peer_port", 0))
+        if api_key == FETCH_CODEC.key:
+            self._fetch(reply, source, version, body)
+            return
+        held: list[object] = []
+        self._run(reply, held, self._steps(reply, API_BY_KEY[api_key], source, body, held))
+
+    def _steps(self, reply: Reply, api: Api, source: int, body: bytes, held: list[object]) -> Steps:
+        version = reply.api_version
+        request = yield from decoded(api, version, body)
+        if len(body) > SMALL_BYTES:
+            held.append(request)
+
+        def respond(response: Message) -> None:
+            reply.throttle_ms = getattr(response, "throttle_time_ms", 0)
+            self._run(reply, held, self._send(reply, response))
+
+        run = partial(self._run, reply, held)
+        if isinstance(request, BrokerHeartbeatRequest) and reply.sink is not None:
+            self._brokers.note_heartbeat(reply.sink, request)
+        if isinstance(request, EnvelopeRequest):
+            yield from self._open(request, source, respond, run)
+        else:
+            client_id = (reply.client_id or b"").decode("utf-8", "replace")
+            yield from self._serve(version, request, source, respond, client_id, run, forwarded=False)
+        self.served()
+
+    def _run_decision(self, key: int, steps: Steps) -> None:
+        if key in OF_BROKERS:
+            self.quorum.work.add(steps)
+        else:
+            self.server.slices.work(key, steps)
+
+    def _send(self, reply: Reply, response: Message) -> Steps:
+        api = API_BY_KEY[reply.api_key]
+        try:
+            parts = yield from response.encode_steps(reply.api_version, self.server.limits.answer_bytes_max)
+        except MessageSizeError as error:
+            log.warning("an answer is not sent: %s", error)
+            reply.refuse("answer_size")
+        except KraftError:
+            log.exception("%s version %d: its answer cannot be written", api.name, reply.api_version)
+            reply.refuse("failure")
+        else:
+            reply.answer_parts(parts, api.response_header_version(reply.api_version))
+            if sum(map(len, parts)) > SMALL_BYTES:
+                held: list[object] = [response]
+                del parts, response
+                yield from free_steps(held)
+
+    def _run(self, reply: Reply, held: list[object], steps: Steps) -> None:
+        self.server.slices.start(reply, freed(self.server.slices, reply.api_key, held, _guarded(reply, steps)))
+
+    def _fetch(self, reply: Reply, source: int, version: int, body: bytes) -> None:
+        """Serve a Fetch, which replicas send all the time."""
+        header_version = API_BY_KEY[FETCH_CODEC.key].response_header_version(version)
+        try:
+            raft_request = self._templates.request_of(source, body, version)
+        except WrongPartitionError as error:
+            log.debug("Fetch: %s", error)
+            reply.answer(FETCH_CODEC.refuse(ErrorCode.INVALID_REQUEST).encode(version), header_version)
+            return
+
+        def answer(response: Response) -> None:
+            try:
+                parts = self._templates.response_parts(response, version)
+            except KraftError:
+                log.exception("Fetch version %d: its answer cannot be written", version)
+                reply.refuse("failure")
+            else:
+                reply.answer_parts(parts, header_version)
+
+        self.quorum.submit(source, raft_request, answer)
+
+    def _serve(self, version: int, request: Message, source: int, respond: Respond, client_id: str | None,
+               run: Callable[[Steps], None], *, forwarded: bool) -> Steps:
+        codec = codec_of(request)
+        if codec is not None:
+            submit_to_core(self.quorum, codec, request, version, source, respond)
+        elif isinstance(request, DescribeClusterRequest):
+            respond(self._describe_cluster(request, version))
+        elif isinstance(request, DescribeRecorderRequest):
+            respond(self._describe_recorder(request))
+        elif isinstance(request, ControllerHeartbeatRequest):
+            respond(self.quorum.keeper.heartbeat(request))
+        else:
+            if isinstance(request, IncrementalAlterConfigsRequest) and any(map(_is_logger, request.resources)):
+                others = [each for each in request.resources if not _is_logger(each)]
+                respond = yield from self._alter_loggers(request, respond)
+                request = request.replace(resources=others)
+                if not others:
+                    respond(IncrementalAlterConfigsResponse())
+                    return
+            yield from serve_in_parts(
+                request, lambda part, answer: self.quorum.metadata.submit(
+                    part, version, self.quorum.clock(), answer, client_id, forwarded=forwarded),
+                respond, run, refuse_too_many)
+
+    def _alter_loggers(self, request: IncrementalAlterConfigsRequest, respond: Respond
+                       ) -> Generator[None, None, Respond]:
+        """Change levels of this process's loggers; return the function that completes the answer with their results."""
+        own, results = list(filter(_is_logger, request.resources)), []
+        for changed in alter_loggers(LoggerLevels(), self.quorum.config.node_id, own,
+                                     validate_only=request.validate_only):
+            results.append(changed)
+            yield
+
+        def complete(response: Message) -> None:
+            assert isinstance(response, IncrementalAlterConfigsResponse)
+            response.responses = [*results, *response.responses]
+            respond(response)
+
+        return complete
+
+    def _open(self, envelope: EnvelopeRequest, source: int, respond: Respond, run: Callable[[Steps], None]) -> Steps:
+        """Serve the inner request as if it had come itself. A request that cannot be read or forwarded is an error of
+        the envelope."""
+        try:
+            inner = decode_request(envelope.request_data)
+            version = inner.header.request_api_version
+            if not inner.api.forwardable or inner.api.key not in SERVED or version not in inner.api.versions:
+                raise WrongPartitionError(f"{inner.api.name} version {version} cannot be forwarded")
+            request = yield from decoded(inner.api, version, bytes(inner.body))
+        except ProtocolError as error:
+            log.debug("Envelope: %s", error)
+            respond(EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
+            return
+
+        def wrap(response: Message) -> None:
+            if not self.quorum.metadata.controller.active:
+                # The leadership ended meanwhile: the forwarding broker sends it to the next controller, unseen by its
+                # client.
+                respond(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
+                return
+            run(seal(response))
+
+        def seal(response: Message) -> Steps:
+            header = encode_response_header(inner.api, version, inner.header.correlation_id)
+            parts = yield from response.encode_steps(version)
+            respond(EnvelopeResponse(response_data=b"".join((header, *parts))))
+
+        if not self.quorum.metadata.controller.active:
+            respond(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
+        else:
+            yield from self._serve(version, request, source, wrap, inner.header.client_id, run, forwarded=True)
+
+    def _describe_cluster(self, request: DescribeClusterRequest, version: int) -> Message:
+        """Describe the voters."""
+        replica = self.quorum.raft.replica
+
+        def nodes() -> list[DescribeClusterBroker]:
+            return [DescribeClusterBroker(broker_id=voter.key.node_id, host=endpoint.host, port=endpoint.port)
+                    for voter in replica.voters.voters for endpoint in voter.endpoints[:1]]
+
+        return describe_nodes(request, version, CONTROLLERS, self.quorum.cluster_id.value, replica.leader_id, nodes)
+
+    def _describe_recorder(self, request: DescribeRecorderRequest) -> Message:
+        """Describe the events of this replica, followed by its current state."""
+        entries = (*self.quorum.recorder.entries(request.max_entries), self.quorum.recorded_state())
+        return DescribeRecorderResponse(
+            node_id=self.quorum.config.node_id, entries=[entry.line for entry in entries])
+
+
+def _is_logger(resource: AlterConfigsResource) -> bool:
+    return resource.resource_type == BROKER_LOGGER_RESOURCE
+
+
+def _guarded(reply: Reply, steps: Steps) -> Steps:
+    try:
+        yield from steps
+    except ProtocolError as error:
+        log.debug("%s version %d is refused: %s", API_BY_KEY[reply.api_key].name, reply.api_version, error)
+        reply.refuse("malformed")
+
+
+def refuse_too_many(request: Message, why: str) -> Message:
+    """Return POLICY_VIOLATION for every element of a request that has too many."""
+    return HANDLERS[type(request)].refuse(request, ErrorCode.POLICY_VIOLATION, why)
+
+
+def submit_to_core(quorum: Quorum, codec: Codec, request: Message, version: int, source: int, respond: Respond) -> None:
+    """Pass a request to the consensus core; `source` identifies the connection. A reassignment of the voters may name
+    topics, too. Then the controller decides the topics, and the answer contains both."""
+    others = split_reassignment(request) if isinstance(request, AlterPartitionReassignmentsRequest) else None
+    if others is not None:
+        respond = _both(respond)
+        quorum.metadata.submit(others, version, quorum.clock(), respond, None)
+    try:
+        raft_request = codec.decode_request(request, version)
+    except WrongPartitionError as error:
+        log.debug("%s: %s", type(request).__name__, error)
+        respond(codec.refuse(ErrorCode.INVALID_REQUEST))
+    else:
+        quorum.serve(codec, source, raft_request, version, respond)
+
+
+def _both(respond: Respond) -> Respond:
+    """Merge the two answers to a reassignment, in any order. The error of a whole answer is that of its topics."""
+    answers: list[AlterPartitionReassignmentsResponse] = []
+
+    def collect(answer: Message) -> None:
+        assert isinstance(answer, AlterPartitionReassignmentsResponse)
+        answers.append(answer)
+        if len(answers) == 2:
+            failed = next((each for each in answers if each.error_code), answers[0])
+            answers[0].error_code, answers[0].error_message = failed.error_code, failed.error_message
+            answers[0].responses = [topic for each in answers for topic in each.responses]
+            respond(answers[0])
+
+    return collect
+
+
+@lru_cache(maxsize=SOURCES_KEPT)
+def _source(host: str, port: int) -> int:
+    """Number of a connection, unique while it lives."""
+    return int(ip_address(host or "0.0.0.0")) << 16 | port  # noqa: S104 - a number, no address to bind

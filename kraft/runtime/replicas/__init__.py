@@ -1,0 +1,1 @@
+"""Life of this node's partition replicas: metadata to roles, fetching, moves, reports to the controller."""

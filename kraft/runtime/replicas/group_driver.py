@@ -1,0 +1,166 @@
+"""Driver of the group coordinator: appends to `__consumer_offsets`, waits for their commit, loading, and the clock."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from kraft.broker.coordinator.errors import RefusedError
+from kraft.broker.coordinator.loading import load_batches
+from kraft.broker.coordinator.shard import Record, Shard
+from kraft.broker.groups.coordinator import GroupCoordinator
+from kraft.broker.internal_topics import OFFSETS_TOPIC
+from kraft.protocol.error_codes import ErrorCode
+from kraft.runtime.base.alarm import Alarm
+from kraft.runtime.base.time_slices import TimeSlice
+from kraft_native.base.errors import KraftError
+from kraft_native.batch.records import BatchBuilder
+from kraft_native.facade.log import Log
+from kraft_native.partition.cold_read import ColdReader
+from kraft_native.partition.partition import Partition
+from kraft_native.partition.table import PartitionTable
+
+log = logging.getLogger(__name__)
+
+LOAD_BYTES: Final = 1 << 20
+WAIT_AGAIN_SECONDS: Final = 0.1
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+class OffsetsAppends:
+    """The coordinator's port to the logs: one batch per write, and a call when it is committed.
+
+    `coordinator` is set once it exists: it is created with this port.
+    """
+
+    def __init__(self, table: PartitionTable, clock: Callable[[], int], codec: int) -> None:
+        self.table = table
+        self.clock = clock
+        self.codec = CODECS[codec]
+        self.coordinator: GroupCoordinator | None = None
+        self._again: dict[Partition, asyncio.TimerHandle] = {}
+
+    def append(self, partition: int, records: Sequence[Record]) -> int:
+        """See `AppendPort`."""
+        target = self.table.get(OFFSETS_TOPIC, partition)
+        if target is None:
+            raise RefusedError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{OFFSETS_TOPIC}-{partition} is not on this node")
+        builder = BatchBuilder(self.codec)
+        for record in records:
+            builder.append(record.value, record.key, record.timestamp_ms)
+        info = target.append(builder.build(), origin="coordinator", now_ms=self.clock())
+        self.watch(target, info.last_offset + 1)
+        return info.first_offset
+
+    def watch(self, partition: Partition, end_offset: int) -> None:
+        """Notify the coordinator when everything below `end_offset` is committed, however long that takes, also across
+        newer epochs of this leader. The coordinator decides what its clients wait for."""
+        partition.call_when_committed(end_offset, partial(self._committed, partition))
+
+    def close(self) -> None:
+        """Stop notifying the coordinator."""
+        for timer in self._again.values():
+            timer.cancel()
+        self.coordinator = None
+
+    def _committed(self, partition: Partition, code: int) -> None:
+        if self.coordinator is None:
+            return
+        if code == 0:
+            self.coordinator.committed(partition.index, partition.high_watermark, self.clock())
+        elif self._may_continue(partition) and partition not in self._again:
+            loop = asyncio.get_running_loop()
+            self._again[partition] = loop.call_later(WAIT_AGAIN_SECONDS, self._watch_again, partition)
+
+    def _watch_again(self, partition: Partition) -> None:
+        del self._again[partition]
+        if self._may_continue(partition):
+            self.watch(partition, partition.log.log_end_offset)
+
+    @staticmethod
+    def _may_continue(partition: Partition) -> bool:
+        return partition.is_leader and not partition.removed and partition.log.failure is None
+
+
+class GroupDriver:
+    """Loading of the partitions that this node leads, and the coordinator's deadlines. Loop thread only."""
+
+    def __init__(self, coordinator: GroupCoordinator, appends: OffsetsAppends, clock: Callable[[], int],
+                 on_failure: Callable[[BaseException], object], cold_reader: ColdReader) -> None:
+        self.coordinator = coordinator
+        self.appends = appends
+        self.clock = clock
+        self.cold_reader = cold_reader
+        self._on_failure = on_failure
+        self._loading: set[asyncio.Task[None]] = set()
+        self._alarm = Alarm(clock, self._tick)
+
+    def lead(self, partition: Partition) -> None:
+        """Load a partition of `__consumer_offsets` in small slices, because this node became its leader."""
+        shards = self.coordinator.shards
+        if shards.start_load(partition.index, partition.leader_epoch):
+            task = asyncio.get_running_loop().create_task(self._load(partition, shards.loading(partition.index)))
+            self._loading.add(task)
+            task.add_done_callback(self._loading.discard)
+
+    def resign(self, index: int, leader_epoch: int | None) -> None:
+        """Give up the coordination of a partition that this node does not lead."""
+        self.coordinator.shards.resign(index, leader_epoch)
+
+    async def _load(self, partition: Partition, shard: Shard | None) -> None:
+        """Load one partition. Ends early with this leadership: then the shard is another one, or none."""
+        shards, index = self.coordinator.shards, partition.index
+        try:
+            time_slice, offset = TimeSlice(), partition.log.log_start_offset
+            await self._turn(partition.log, offset)
+            while shards.loading(index) is shard and offset < partition.log.log_end_offset:
+                read = partition.log.read(offset, LOAD_BYTES, "log_end")
+                before = offset
+                for end in load_batches(shards, index, read):
+                    offset = end
+                    await time_slice.give_way()
+                    if shards.loading(index) is not shard:
+                        return
+                if offset == before:
+                    break
+                await self._turn(partition.log, offset)
+            if shards.loading(index) is shard:
+                shards.finish_load(index, offset, partition.high_watermark, self.clock())
+                if partition.high_watermark < offset:
+                    self.appends.watch(partition, offset)       # from the previous leader; followers confirm it
+                self.schedule()
+        except KraftError:
+            log.exception("%s-%d cannot be loaded: its groups have no coordinator here", OFFSETS_TOPIC, index)
+            if shards.loading(index) is shard:
+                shards.fail_load(index)
+        except Exception as error:  # noqa: BLE001 - groups that never come to be served would be worse
+            self._on_failure(error)
+
+    async def _turn(self, source: Log, offset: int) -> None:
+        """Yield to the loop, at least until the data to load next is in memory."""
+        ready = asyncio.Event()
+        if self.cold_reader.warm_read(source, offset, LOAD_BYTES, ready.set):
+            await ready.wait()
+        else:
+            await asyncio.sleep(0)
+
+    def schedule(self) -> None:
+        """Set the alarm for the coordinator's deadline. Call it after anything that may have moved the deadline."""
+        if (deadline_ms := self.coordinator.deadline_ms) is not None:
+            self._alarm.set(deadline_ms)
+
+    def _tick(self) -> None:
+        try:
+            self.coordinator.tick(self.clock())
+        except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator's state can no longer be trusted
+            self._on_failure(error)
+            return
+        self.schedule()
+
+    def close(self) -> None:
+        """Stop loading, and the clock."""
+        self.appends.close()
+        for task in self._loading:
+            task.cancel()
+        self._alarm.cancel()

@@ -1,0 +1,36 @@
+"""Queries of a follower to its leader, besides Fetch."""
+
+from typing import Final
+
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
+from kraft.raft.types import Endpoint
+from kraft.runtime.net.controller_channel import Line
+from kraft.runtime.net.dialer import Dialer
+from kraft_native.partition.partition import Partition
+
+VERSION: Final = 9
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+
+async def log_bounds(dialer: Dialer, address: Endpoint, node_id: int, partition: Partition,
+                     timeout_seconds: float) -> tuple[int, int] | None:
+    """Start and end of the leader's log; None when it refuses the query. Raises OSError or TimeoutError when the leader
+    cannot be reached, or does not answer one of the two queries in time."""
+    line = Line(f"broker-{node_id}-fetcher-0", dialer)
+    try:
+        await line.open(address)
+        bounds = []
+        for timestamp in (EARLIEST, LATEST):
+            body = await line.request(ListOffsetsRequest(replica_id=node_id, topics=[ListOffsetsTopic(
+                name=partition.topic, partitions=[ListOffsetsPartition(
+                    partition_index=partition.index, current_leader_epoch=partition.leader_epoch,
+                    timestamp=timestamp)])]), VERSION, timeout_seconds)
+            [part] = ListOffsetsResponse.decode(body, VERSION).topics[0].partitions
+            if part.error_code:
+                return None
+            bounds.append(part.offset)
+    finally:
+        line.close()
+    return bounds[0], bounds[1]

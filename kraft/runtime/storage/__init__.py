@@ -1,0 +1,1 @@
+"""Files of a node's data directories: formatting, logs, removals, failed directories."""

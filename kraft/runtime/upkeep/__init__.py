@@ -1,0 +1,1 @@
+"""Upkeep of the logs between requests: retention, compaction, checkpoints."""

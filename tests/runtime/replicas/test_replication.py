@@ -1,0 +1,139 @@
+"""Connections of a follower to its leaders, against servers that behave as the test requires."""
+
+import asyncio
+import logging
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pytest
+import uvloop
+
+from kraft.config.node import NodeConfig
+from kraft.runtime.net.dialer import Dialer
+from kraft.runtime.replicas.replication import Replication
+from tests.native.serving import Node
+
+SECONDS = 10.0
+LEADER, FOLLOWER = 1, 2
+
+
+class Leader:
+    """Accepts connections, and answers nothing. With `dribbles` it sends the start of an answer that never ends;
+    `dribble` adds a byte."""
+
+    def __init__(self, *, dribbles: bool = False) -> None:
+        self.connections: asyncio.Queue[socket.socket] = asyncio.Queue()
+        self.answered = asyncio.Event()
+        self._dribbles = dribbles
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port: int = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for each in self._writers:
+            each.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        self.connections.put_nowait(writer.get_extra_info("socket"))
+        if self._dribbles:
+            writer.write((1 << 20).to_bytes(4, "big"))
+        while await reader.read(1 << 16):
+            self.answered.set()
+
+    def dribble(self) -> None:
+        self._writers[-1].write(b"\0")
+
+    async def next_connection(self) -> None:
+        async with asyncio.timeout(SECONDS):
+            await self.connections.get()
+
+
+def replication(tmp_path: Path, port: int, **settings: str) -> Replication:
+    """Build the replication of a broker that knows one other broker."""
+    changed = {name.replace("_", "."): text for name, text in settings.items()}
+    config = NodeConfig({"log.dirs": str(tmp_path), "replica.fetch.wait.max.ms": "10", **changed})
+    endpoint = SimpleNamespace(name="PLAINTEXT", host="127.0.0.1", port=port)
+    broker: Any = SimpleNamespace(
+        node_id=FOLLOWER, epoch=7, config=config, layers=config.layers, integer=config.integer,
+        image=SimpleNamespace(brokers={LEADER: SimpleNamespace(endpoints=(endpoint,))}))
+    return Replication(broker, Dialer(), lambda: 0, pytest.fail)
+
+
+def follow(node: Node, made: Replication) -> None:
+    partition = node.partition(leader=False, high_watermark="manual")
+    partition.become_follower(0, LEADER)
+    made.begin(LEADER, (partition.topic_id, partition.index), partition)
+
+
+def test_a_fetch_to_an_unresponsive_leader_uses_another_connection(
+        tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The leader's machine may be down, or a device in between may have dropped the connection: nothing reports
+    that."""
+    async def run() -> None:
+        node = Node(tmp_path)
+        async with Leader() as leader:
+            made = replication(tmp_path, leader.port, replica_socket_timeout_ms="100")
+            made.start()
+            follow(node, made)
+            for _ in range(3):
+                await leader.next_connection()
+            made.close()
+        node.close()
+
+    with caplog.at_level(logging.WARNING):
+        uvloop.run(run())
+    assert "broker 1 has not answered a Fetch for 100 ms: requests go to another connection" in caplog.messages
+
+
+def test_a_leader_that_sends_slowly_is_waited_for(tmp_path: Path) -> None:
+    """The time-out restarts with each part that arrives; the whole answer need not arrive within it."""
+    async def run() -> None:
+        node = Node(tmp_path)
+        async with Leader(dribbles=True) as leader:
+            made = replication(tmp_path, leader.port, replica_socket_timeout_ms="1000")
+            made.start()
+            follow(node, made)
+            await leader.next_connection()
+            leader_side = next(iter(made._leaders.values()))
+            async with asyncio.timeout(SECONDS):
+                await leader.answered.wait()
+            for _ in range(8):
+                fetcher = leader_side._fetcher
+                assert fetcher is not None
+                async with asyncio.timeout(SECONDS):
+                    while fetcher.silent_ms < 20:  # noqa: ASYNC110 - no event marks the time
+                        await asyncio.sleep(0)
+                leader.dribble()
+                async with asyncio.timeout(SECONDS):
+                    while fetcher.silent_ms >= 20:  # noqa: ASYNC110 - no event marks a byte
+                        await asyncio.sleep(0)
+                leader_side.look(1000)
+            assert leader_side._fetcher is fetcher
+            leader_side.look(0)
+            assert leader_side._fetcher is None, "it still owes an answer"
+            made.close()
+        node.close()
+
+    uvloop.run(run())
+
+
+@pytest.mark.parametrize(("text", "sized"), [(None, False), ("-1", False), ("131072", True)])
+def test_the_receive_buffer_is_the_systems_unless_it_is_set(tmp_path: Path, text: str | None, *, sized: bool) -> None:
+    made = replication(tmp_path, 1, **({} if text is None else {"replica_socket_receive_buffer_bytes": text}))
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20_000)
+        made.size_buffer(connection)
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == (2 * 131072 if sized else 40_000)
+
+
+def test_a_connection_may_take_longer_to_open_after_it_failed(tmp_path: Path) -> None:
+    made = replication(tmp_path, 1, socket_connection_setup_timeout_ms="300",
+                       socket_connection_setup_timeout_max_ms="1000")
+    assert [made.connect_seconds(failures) for failures in (0, 1, 2, 50)] == [0.3, 0.6, 1.0, 1.0]
