@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AsyncExitStack
 from functools import partial
-from itertools import compress, islice
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -25,12 +25,12 @@ from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.metadata_view import ImageTopics
-from kraft.broker.replica_plan import PLANNED_STEP, plan_all, plan_steps, recorded_removals
+from kraft.broker.replica_plan import PLANNED_STEP
 from kraft.config.effective import broker_faults
 from kraft.config.node import Endpoint, NodeConfig, parse_socket
 from kraft.config.quorum import check_quorum, is_sole_controller, static_voters
 from kraft.controller.local_broker import LocalBroker, State
-from kraft.log_dir import LogDir, TopicPartition, new_cluster_id
+from kraft.log_dir import new_cluster_id
 from kraft.metadata.delta import MetadataDelta, PartitionChange
 from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, BrokerRegistration, MetadataImage, QuotaEntity
 from kraft.metadata.image import Endpoint as ImageEndpoint
@@ -49,12 +49,8 @@ from kraft.runtime.net.server_limits import connection_rates, limit_rates, serve
 from kraft.runtime.quorum.broker_registration import PLAINTEXT, ReplacedError
 from kraft.runtime.quorum.control_plane import QuorumPlane
 from kraft.runtime.quorum.controller_requests import SERVED, ControllerRouter, serve_apis
-from kraft.runtime.replicas.dir_reports import Directories
 from kraft.runtime.replicas.group_driver import GroupDriver, OffsetsAppends
-from kraft.runtime.replicas.manager import Replicas
-from kraft.runtime.replicas.moves import ReplicaMoves
-from kraft.runtime.replicas.replication import Replication
-from kraft.runtime.replicas.work import ReplicaWork
+from kraft.runtime.replicas.manager import ReplicaManager
 from kraft.runtime.storage.directory_watch import DirectoryWatch
 from kraft.runtime.storage.formatting import (
     FormatRequest,
@@ -69,7 +65,7 @@ from kraft.runtime.storage.formatting import (
 )
 from kraft.runtime.storage.log_manager import LogManager
 from kraft.runtime.upkeep.housekeeping import Housekeeping
-from kraft_native.base.errors import KraftError, StorageError
+from kraft_native.base.errors import StorageError
 from kraft_native.log.flusher import Flusher
 from kraft_native.net.channel import RequestChannel
 from kraft_native.partition.cold_read import ColdReader
@@ -106,7 +102,6 @@ class Node:
         self._alarm = Alarm(monotonic_ms, self._expire)
         self._opened = AsyncExitStack()
         self._served = False
-        self._replays = True
 
     # --- the start
 
@@ -214,29 +209,20 @@ class Node:
         self.table.explain(self.broker.absence_by_key)
         self.groups = GroupDriver(groups, appends, now_ms, self.fail, self.cold_reader)
         self._opened.callback(self.groups.close)
-        self.replication = Replication(self.broker, self.dialer, now_ms, self.fail)
-        self.broker.recorder = self.replication.recorder
         self.broker.loggers = LoggerLevels()
         lines = LeaderLines(config.node_id, config.integer("kraft.broker.disconnect.grace.ms"),
                             config.inter_broker_listener, self.dialer, self.fail)
         self.broker.leaders = lines.checks
         self.table.hide(lines.checks.refusing)
         self._opened.callback(lines.close)
-        self._opened.callback(self.replication.close)
-        directories = Directories(self.broker, self.logs, now_ms, self.control.lose_directory, self.fail)
-        self._opened.callback(directories.close)
-        self.moves = self.broker.moves = ReplicaMoves(self.broker, self.logs, directories, self._lose_directory,
-                                                      self.fail)
-        self._opened.push_async_callback(self.moves.stop)
-        self.replicas = Replicas(self.broker, self.logs, self.groups, self.replication, directories, self.moves)
-        self.replica_work = ReplicaWork(self.replicas, self.fail)
-        self._opened.callback(self.replica_work.close)
         self._changes = WorkQueue(self.fail)
+        self.replicas = ReplicaManager(self.broker, self.logs, self.groups, self.dialer, now_ms, self._changes.add,
+                                       self.control.lose_directory, self.fail)
+        self._opened.push_async_callback(self.replicas.close)
         self._opened.callback(self._changes.close)
-        self.replicas.run_work = self._changes.add
         # Requests of other controllers are served from the start: without an election no broker can be registered.
         await self._accept([each.listener for each in config.controller_listeners])
-        self.control.subscribe(self._note_removals)
+        self.control.subscribe(lambda delta, _image: self.replicas.note_removals(delta))
         self.control.quorum.cluster_id.write = self._write_cluster_id
         await self.control.start()
         await self.control.quorum.cluster_id.known(self._ended)
@@ -258,9 +244,7 @@ class Node:
         attempt("addresses of brokers", partial(self._learn_endpoints, self.broker.image))
         attempt("client quotas", partial(self._limit_clients, self.broker.image, self.broker.image.quotas))
         self._apply_broker_settings()
-        self.moves.recover(self.broker.image)
         self.replicas.sort_out(self.broker.image)
-        self._replays = False
         self._changes.add(self._open_logs(self.broker.image))
         self.control.subscribe(self._changed)      # changes wait until the logs are opened
         while self._changes and self.failure is None:  # noqa: ASYNC110 - each iteration of the loop does a slice
@@ -270,18 +254,7 @@ class Node:
             raise self.failure
 
     def _open_logs(self, image: MetadataImage) -> Generator[None]:
-        """Open the logs that take long, and queue the others."""
-        steps = plan_all(image, self.config.node_id)
-        yield
-        slow: list[bool] = []
-        for step in steps:
-            slow.append(self.logs.is_slow_to_open(step.topic, step.number))
-            yield
-        for step in compress(steps, slow):
-            self.replicas.carry_out((step,))
-            yield
-        yield from self.replica_work.take_steps(
-            [step for step, is_slow in zip(steps, slow, strict=True) if not is_slow])
+        yield from self.replicas.open_all(image)
         self.broker.leaders.applied(image)
         self.control.applied(MetadataDelta(image), image)
 
@@ -303,7 +276,7 @@ class Node:
         self._opened.push_async_callback(self._leave)
         self.housekeeping = Housekeeping(self.broker, self.logs, self.replicas, now_ms, self.fail)
         self.housekeeping.start()
-        self.replication.start()
+        self.replicas.replication.start()
         self._opened.push_async_callback(self.housekeeping.stop)
         online = [each.path for each in self.logs.directories if each not in self.logs.offline]
         self.watch = DirectoryWatch(dict.fromkeys((self.config.metadata_log_dir, *online)), self._lost_path)
@@ -363,12 +336,6 @@ class Node:
 
     # --- metadata
 
-    def _note_removals(self, delta: MetadataDelta, _image: MetadataImage) -> None:
-        """Record the replicas that were deleted while this node was down, from the log that it replays at its start."""
-        for step in recorded_removals(delta, self.config.node_id) if self._replays else ():
-            if self.logs.holds(name := TopicPartition(step.topic, step.number)):
-                self.logs.removals.record(name, step.topic_id)
-
     def _changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Apply one committed change, after those before it. One of few partitions is applied at once."""
         local = self.control.broker
@@ -389,10 +356,7 @@ class Node:
             changes += part
             yield
         self._applied(image)
-        steps = yield from plan_steps(changes, delta, self.config.node_id)
-        yield from self.replica_work.take_steps(steps)
-        if any(step.topic == OFFSETS_TOPIC for step in steps):
-            self.groups.schedule()
+        yield from self.replicas.apply(delta, changes)
         deleted = [(topic.name, index) for topic in delta.removed_topics() for index in sorted(topic.partitions)]
         if deleted:
             self.broker.groups.partitions_deleted(deleted, now_ms())
@@ -422,14 +386,10 @@ class Node:
         acknowledges nothing more."""
         local.give_up()
         self._changes.close()
-        self.replica_work.close()
         self.replicas.give_up_all()
         self.fail(ReplacedError(
             f"broker {successor.broker_id} is another process now: incarnation {successor.incarnation_id} has epoch "
             f"{successor.epoch}, this one is incarnation {local.incarnation_id} of epoch {self.broker.epoch}"))
-
-    def _lose_directory(self, directory: LogDir, cause: KraftError) -> None:
-        self.replicas.lose_directory(directory, cause)
 
     def _lost_path(self, path: Path, cause: StorageError) -> None:
         if path == self.config.metadata_log_dir:

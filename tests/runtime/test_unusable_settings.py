@@ -14,7 +14,7 @@ from kraft.client.cluster import Cluster
 from kraft.client.configs import Change, Operation, alter_configs
 from kraft.controller.config_rules import TableRules
 from kraft.runtime.node import Node
-from kraft.runtime.replicas.manager import Replicas
+from kraft.runtime.replicas.manager import ReplicaManager
 from kraft_native.segment.config import LogConfig
 from tests.runtime.nodes import config, with_node
 from tests.runtime.test_node import create_topic, fetch, produce
@@ -139,14 +139,14 @@ def test_a_feature_that_fails_stays_as_it_was(
 
 def test_a_replica_whose_role_fails_is_given_up_alone(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    install = Replicas._install
+    install = ReplicaManager._install
 
-    def failing(replicas: Replicas, step: Any) -> None:
+    def failing(replicas: ReplicaManager, step: Any) -> None:
         install(replicas, step)
         if step.topic == "bad":
             raise ZeroDivisionError("a fault of ours")
 
-    monkeypatch.setattr(Replicas, "_install", failing)
+    monkeypatch.setattr(ReplicaManager, "_install", failing)
 
     def work(cluster: Cluster, node: Node) -> None:
         create(cluster, "bad")

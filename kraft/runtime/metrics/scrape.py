@@ -356,7 +356,7 @@ async def _read_replicas(node: "Node", sheet: Sheet) -> None:
     sheet.put(f"{prefix}_offlinereplicacount", len(node.replicas.failed))
     sheet.put("kraft_damaged_replicas", len(node.replicas.lost_records()))
     sheet.put("kraft_stray_partitions", node.replicas.stray_count)
-    keeper = node.replication.keeper
+    keeper = node.replicas.replication.keeper
     sheet.put(f"{prefix}_isrexpands_total", keeper.expands_total)
     sheet.put(f"{prefix}_isrshrinks_total", keeper.shrinks_total)
     sheet.put(f"{prefix}_failedisrupdates_total", keeper.failures_total)

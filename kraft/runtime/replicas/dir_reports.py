@@ -24,7 +24,7 @@ GATHER_MS: Final = 20
 """Time within which changes are collected into one request."""
 
 
-class Directories:
+class DirReports:
     """Reports of log directories to the controller. Loop thread only. `lose(directory id)` reports a failed directory
     to the controller. `on_failure` is called when the node cannot continue without it."""
 

@@ -1,39 +1,49 @@
-"""Apply the metadata of this node's replicas: open and remove logs, install roles and settings."""
+"""Life of this node's replicas: a committed change of the metadata becomes logs, roles and settings.
+
+    change --plan--> steps --execute--> log, role, settings
+
+The plan is pure (`kraft.broker.replica_plan`). Calls go down only: to the logs, to the roles
+(`kraft.broker.replica_roles`), to the connections. What happens there comes back as an event, to a callback that the
+constructor passed on.
+"""
 
 import asyncio
 import errno
 import logging
 import os
 import time
-from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
+from itertools import compress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+from uuid import UUID
 
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import OFFSETS_TOPIC
-from kraft.broker.log_settings import LogSettings, log_settings
-from kraft.broker.replica_plan import Action, Step, plan_one
-from kraft.broker.throttles import throttled_partitions
+from kraft.broker.replica_plan import Action, Step, plan_all, plan_one, plan_steps, recorded_removals
+from kraft.broker.replica_roles import ReplicaRoles
 from kraft.log_dir import LogDir, TopicPartition
+from kraft.metadata.delta import MetadataDelta, PartitionChange
 from kraft.metadata.image import MetadataImage, PartitionRegistration
-from kraft.runtime.base.time_slices import SLICE_SECONDS
-from kraft.runtime.replicas.dir_reports import Directories
+from kraft.runtime.net.dialer import Dialer
+from kraft.runtime.replicas.creations import CreationQueue
+from kraft.runtime.replicas.dir_reports import DirReports
 from kraft.runtime.replicas.group_driver import GroupDriver
 from kraft.runtime.replicas.moves import ReplicaMoves, failure_in
 from kraft.runtime.replicas.replication import Replication
 from kraft.runtime.replicas.retries import Retries
+from kraft.runtime.replicas.settings import ReplicaSettings, TopicSettings
 from kraft.runtime.storage.log_manager import LogManager
-from kraft.steps import finish
 from kraft_native.base.errors import KraftError, StorageError
 from kraft_native.partition.partition import Partition
-from kraft_native.request.replication_quota import ReplicationQuota
 
 log = logging.getLogger(__name__)
 
 # The files of a deleted topic are removed at once: no other process can hold them open.
 REMOVE_DELAY_SECONDS: Final = 0.0
-SETTINGS_KEPT_MAX: Final = 1_000
+QUEUED_STEP: Final = 128
+"""Replicas that one step of `execute_steps` queues."""
 # Resources that a machine may lack for a while.
 RESOURCE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 # Errors that concern one name in a directory, and not the directory. `DirectoryWatch` finds a directory that is
@@ -42,56 +52,211 @@ OF_ONE_NAME: Final = frozenset({errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno
                                 errno.ENAMETOOLONG})
 
 
-class TopicSettings(NamedTuple):
-    """Settings of a topic's partitions."""
+class ReplicaManager:
+    """The replicas of this node: their logs, roles and settings. Loop thread only.
 
-    log: LogSettings
-    min_insync_replicas: int
-    leader_throttled: Container[int]
-    follower_throttled: Container[int]
+    `clock` is the wall clock in milliseconds. `run_work` does work in steps, in order with the committed changes.
+    `on_lost_dir(directory id)` is called for a log directory that failed, `on_failure` for a fault of our own.
+    """
 
-
-class Replicas:
-    """The replicas of this node: their logs, roles and settings. Loop thread only."""
-
-    def __init__(self, broker: Broker, logs: LogManager, groups: GroupDriver, replication: Replication,
-                 directories: Directories, moves: ReplicaMoves) -> None:
+    def __init__(self, broker: Broker, logs: LogManager, groups: GroupDriver, dialer: Dialer,
+                 clock: Callable[[], int], run_work: Callable[[Generator[None]], None],
+                 on_lost_dir: Callable[[UUID], None], on_failure: Callable[[BaseException], object]) -> None:
         self.broker = broker
         self.logs = logs
         self.groups = groups
-        self.replication = replication
-        self.directories = directories
-        self.moves = moves
-        # Keyed by the topic's own settings: resolving some thirty settings takes longer than creating a log.
-        self._settings_of: dict[tuple[frozenset[tuple[str, str]], bool], TopicSettings] = {}
-        window = {"samples": broker.config.integer("replication.quota.window.num"),
-                  "sample_ms": 1000 * broker.config.integer("replication.quota.window.size.seconds")}
-        self.leader_quota = ReplicationQuota(**window)
-        self.follower_quota = ReplicationQuota(**window)
+        self.replication = Replication(broker, dialer, clock, on_failure)
+        self.settings = ReplicaSettings(broker)
         self.failed: dict[tuple[str, int], Exception] = {}
         """Replicas whose log cannot be opened or whose role cannot be installed, and the cause. Others are served."""
-        self.run_work: Callable[[Generator[None]], None] = finish
-        """Does work in steps, now or in later iterations of the loop."""
-        self._retries = Retries()
-        broker.unserved = self.failed
-        broker.storage = self
         self.damaged: dict[tuple[str, int], Partition] = {}
         """Replicas whose log missed records when it was opened; see `lost_records`."""
+        self._roles: ReplicaRoles[Partition] = ReplicaRoles(broker.node_id, self.replication.keeper, self.replication)
+        self._reports = DirReports(broker, logs, clock, on_lost_dir, on_failure)
+        self.moves = ReplicaMoves(broker, logs, self._reports, self.lose_directory, on_failure)
+        self._creations = CreationQueue(broker.table, self.execute, on_failure)
+        self._retries = Retries()
+        self._run_work = run_work
+        self._is_started = False
+        broker.unserved = self.failed
+        broker.storage = self
+        broker.moves = self.moves
+        broker.recorder = self.replication.recorder
 
-    def carry_out(self, steps: Iterable[Step]) -> None:
-        """Carry out removals and roles in the plan's order."""
+    async def close(self) -> None:
+        """Stop all work on replicas; their logs stay open. May be called again."""
+        self._creations.close()
+        await self.moves.stop()
+        self._reports.close()
+        self.replication.close()
+
+    # --- the committed changes
+
+    def note_removals(self, delta: MetadataDelta) -> None:
+        """Record the replicas that were deleted while this node was down, from the log that it replays at its start."""
+        for step in () if self._is_started else recorded_removals(delta, self.broker.node_id):
+            if self.logs.holds(name := TopicPartition(step.topic, step.number)):
+                self.logs.removals.record(name, step.topic_id)
+
+    def sort_out(self, image: MetadataImage) -> None:
+        """Sort out, at a start, what the data directories have: interrupted moves, logs that are no replica of this
+        node, and all but one log of a partition that has several. See `Removals` for what is deleted and what is set
+        aside."""
+        self.moves.recover(image)
+        for name in list(self.logs.partitions()):
+            registration = image.partition(name.topic, name.partition)
+            if registration is None or self.broker.node_id not in registration.replicas:
+                self.logs.remove(*name, delay_seconds=REMOVE_DELAY_SECONDS)
+            else:
+                self.logs.settle(name, image.topic_ids[name.topic], registration.directory_of(self.broker.node_id))
+        self.logs.finish_removals(image, self.broker.node_id)
+        self._is_started = True
+
+    def open_all(self, image: MetadataImage) -> Generator[None]:
+        """Install all replicas in steps: open the logs that take long, and queue the others."""
+        steps = plan_all(image, self.broker.node_id)
+        yield
+        slow: list[bool] = []
         for step in steps:
-            try:
-                if step.action is Action.REMOVE:
-                    self._remove(step)
-                else:
-                    self._install(step)
-            except AssertionError:
-                raise
-            except Exception as error:     # whatever it is, it concerns this one partition
-                log.exception("%s-%d cannot be served", step.topic, step.number)
-                self._not_served(step, error)
-                self.fence_failed(error)
+            slow.append(self.logs.is_slow_to_open(step.topic, step.number))
+            yield
+        for step in compress(steps, slow):
+            self.execute(step)
+            yield
+        yield from self.execute_steps([step for step, is_slow in zip(steps, slow, strict=True) if not is_slow])
+
+    def apply(self, delta: MetadataDelta, changes: Sequence[PartitionChange]) -> Generator[None]:
+        """Plan one committed change and execute the plan, in steps. `changes`: those of the delta's partitions."""
+        steps = yield from plan_steps(changes, delta, self.broker.node_id)
+        yield from self.execute_steps(steps)
+        if any(step.topic == OFFSETS_TOPIC for step in steps):
+            self.groups.schedule()
+
+    def execute_steps(self, steps: Iterable[Step]) -> Generator[None]:
+        """Execute the steps of existing replicas with a pause after each, and queue the others with a pause after some.
+        The caller finishes it before it begins later steps."""
+        for number, step in enumerate(steps, 1):
+            is_queued = self._creations.add(step)
+            if not is_queued:
+                self.execute(step)
+            if not is_queued or number % QUEUED_STEP == 0:
+                self._creations.schedule()
+                yield
+        self._creations.schedule()
+
+    def execute(self, step: Step) -> None:
+        """Carry out one removal or role."""
+        try:
+            if step.action is Action.REMOVE:
+                self._remove(step)
+            else:
+                self._install(step)
+        except AssertionError:
+            raise
+        except Exception as error:     # whatever it is, it concerns this one partition
+            log.exception("%s-%d cannot be served", step.topic, step.number)
+            self._not_served(step, error)
+            self.fence_failed(error)
+
+    def _install(self, step: Step) -> None:
+        """Install the role of a replica whose log can be served."""
+        assert step.partition is not None
+        registration = step.partition
+        settings = self.settings.of(step.topic, registration)
+        partition = self.broker.table.get(step.topic, step.number)
+        if partition is None:
+            if not self._may_open(step, registration):
+                return
+            partition = self._open(step, settings)
+        self._reports.placed(step.topic, step.number, step.topic_id, registration)
+        if registration.leader_epoch < partition.leader_epoch:
+            return
+        if partition.log.config.high_watermark != settings.log.config.high_watermark:
+            # The partition has followers now, or has lost its last one.
+            partition.reconfigure(settings.log.over(partition.log.config))
+        if step.action is Action.LEAD:
+            news = registration.leader_epoch > partition.leader_epoch or not partition.is_leader
+            self._roles.lead(partition, registration)
+            if step.topic == OFFSETS_TOPIC and news:
+                self.groups.lead(partition)
+        else:
+            self._roles.follow(partition, registration)
+            if step.topic == OFFSETS_TOPIC:
+                self.groups.resign(step.number, registration.leader_epoch)
+
+    def _may_open(self, step: Step, registration: PartitionRegistration) -> bool:
+        if self.logs.directory_of(step.topic, step.number) in self.logs.offline:
+            return False               # reported when the directory failed
+        if (self.logs.home(step.topic, step.number) is None
+                and self.logs.may_be_offline(registration.directory_of(self.broker.node_id))):
+            log.warning("%s-%d is offline: its log may lie in a directory that cannot be opened", step.topic,
+                        step.number)
+            return False
+        return (step.topic, step.number) not in self.failed    # reported to the controller; see `open_again`
+
+    def _open(self, step: Step, settings: TopicSettings) -> Partition:
+        opened = self.logs.open(step.topic, step.number, step.topic_id, settings.log.config)
+        if not opened.recovery.intact:
+            log.error("%s-%d: records are missing or damaged: %s", step.topic, step.number, opened.recovery)
+        for path, why in opened.recovery.ignored:
+            log.warning("%s-%d: %s is not used, and made again: %s", step.topic, step.number, path, why)
+        opened.remove_with(partial(self._segments_removed, step.topic))
+        partition = Partition(opened, step.topic, step.topic_id.bytes, step.number,
+                              min_insync_replicas=settings.min_insync_replicas)
+        self.settings.throttle(partition, settings)
+        partition.watch_failure(self._log_failed, self._read_failed)
+        self.broker.table.add(partition)
+        if not opened.recovery.intact:
+            self.damaged[step.topic, step.number] = partition
+        self.moves.installed(partition)
+        return partition
+
+    def _segments_removed(self, topic: str, names: list[bytes]) -> None:
+        """Remove the files of segments that retention deleted, after file.delete.delay.ms and off the loop."""
+        delay_ms = self.broker.topic_setting(topic, "file.delete.delay.ms")
+        assert isinstance(delay_ms, int)
+        self.logs.removals.schedule_removal((Path(os.fsdecode(name)) for name in names), delay_ms / 1000)
+
+    def _remove(self, step: Step) -> None:
+        if step.topic == OFFSETS_TOPIC:
+            self.groups.resign(step.number, None)
+        self.moves.give_up(TopicPartition(step.topic, step.number))
+        if (partition := self.broker.table.get(step.topic, step.number)) is not None:
+            self._roles.remove(partition)
+            self.broker.table.remove(step.topic, step.number)
+        self.failed.pop((step.topic, step.number), None)
+        self._retries.forget((step.topic, step.number))
+        self.settings.forget_faults(step.topic, step.number)
+        if step.recorded:
+            self.logs.removals.record(TopicPartition(step.topic, step.number), step.topic_id)
+        # In a later iteration: requests that wait for the partition are answered first, and may still read its log.
+        asyncio.get_running_loop().call_soon(self._remove_log, step)
+
+    def _remove_log(self, step: Step) -> None:
+        """Remove the log, unless a topic of the same name was created meanwhile: opening the new log removed the old
+        one."""
+        try:
+            if self.broker.table.get(step.topic, step.number) is None:
+                self.logs.remove(step.topic, step.number, delay_seconds=REMOVE_DELAY_SECONDS)
+        except (KraftError, OSError) as error:
+            log.exception("%s-%d: its log cannot be removed", step.topic, step.number)
+            self.fence_failed(error)
+        finally:
+            self.logs.removals.forget(TopicPartition(step.topic, step.number), step.topic_id)
+
+    def reconfigure(self, topics: Iterable[str]) -> None:
+        """Apply changed settings of these topics, or of what they fall back to, in slices."""
+        topics = list(topics)
+        for name in topics if self.failed else ():
+            self._retries.hasten(name)
+        self.settings.reconfigure(topics)
+
+    def reconfigure_throttles(self) -> None:
+        """Apply the rates at which throttled replicas are copied, which may have changed."""
+        self.settings.reconfigure_throttles()
+        self.moves.reconfigure()
+
+    # --- replicas that cannot be served
 
     def _not_served(self, step: Step, error: Exception) -> None:
         """Report the replica, so that the controller has another one lead. An unexpected error half-way closes the
@@ -102,7 +267,7 @@ class Replicas:
         self.failed[step.topic, step.number] = error
         self._retries.failed((step.topic, step.number), time.monotonic())
         if step.partition is not None and self.broker.table.get(step.topic, step.number) is None:
-            self.directories.lost(step.topic_id, step.number, step.partition)
+            self._reports.lost(step.topic_id, step.number, step.partition)
 
     def lost_records(self) -> list[str]:
         """See `StoragePort`. Leaves out logs that were cut since, and those whose log start has passed the damage."""
@@ -142,121 +307,14 @@ class Replicas:
                 or self.broker.node_id not in registration.replicas):
             return True
         del self.failed[topic, number]
-        self.carry_out([plan_one(topic, found.topic_id, number, registration, self.broker.node_id)])
+        self.execute(plan_one(topic, found.topic_id, number, registration, self.broker.node_id))
         if (topic, number) in self.failed:
             return False
         self._retries.forget((topic, number))
         log.info("%s-%d is served again", topic, number)
         return True
 
-    def sort_out(self, image: MetadataImage) -> None:
-        """Remove, at a start, the logs that are no replica of this node, and all but one of a partition that has
-        several. See `Removals` for what is deleted and what is set aside."""
-        for name in list(self.logs.partitions()):
-            registration = image.partition(name.topic, name.partition)
-            if registration is None or self.broker.node_id not in registration.replicas:
-                self.logs.remove(*name, delay_seconds=REMOVE_DELAY_SECONDS)
-            else:
-                self.logs.settle(name, image.topic_ids[name.topic], registration.directory_of(self.broker.node_id))
-        self.logs.finish_removals(image, self.broker.node_id)
-
-    def reconfigure(self, topics: Iterable[str]) -> None:
-        """Apply changed settings of these topics, or of what they fall back to. Work that exceeds one slice continues
-        in later iterations of the loop."""
-        topics = list(topics)
-        for name in topics if self.failed else ():
-            self._retries.hasten(name)
-        self._settings_of.clear()
-        self._reconfigure_some(self._stale(topics))
-
-    def _stale(self, topics: Iterable[str]) -> Iterator[tuple[Partition, TopicSettings]]:
-        """Partitions of `topics` with their settings. Resolved one by one, because the metadata may change between two
-        of them."""
-        for name in topics:
-            image = self.broker.image.topic(name)
-            for index in () if image is None else list(image.partitions):
-                registration, partition = self.broker.image.partition(name, index), self.broker.table.get(name, index)
-                if registration is not None and partition is not None and not partition.log.closed:
-                    yield partition, self._settings(name, registration)
-
-    def _reconfigure_some(self, stale: Iterator[tuple[Partition, TopicSettings]]) -> None:
-        until = time.monotonic() + SLICE_SECONDS
-        for partition, settings in stale:
-            self._reconfigure(partition, settings)
-            if time.monotonic() >= until:
-                asyncio.get_running_loop().call_soon(self._reconfigure_some, stale)
-                return
-
-    def reconfigure_throttles(self) -> None:
-        """Apply the rates at which throttled replicas are copied, which may have changed."""
-        self.leader_quota.set_rate(self.broker.integer("leader.replication.throttled.rate"))
-        self.follower_quota.set_rate(self.broker.integer("follower.replication.throttled.rate"))
-        self.moves.reconfigure()
-
-    def _throttle(self, partition: Partition, settings: TopicSettings) -> None:
-        partition.throttle(self.leader_quota if partition.index in settings.leader_throttled else None,
-                           self.follower_quota if partition.index in settings.follower_throttled else None)
-
-    def _reconfigure(self, partition: Partition, settings: TopicSettings) -> None:
-        """Apply settings to one partition. A log that cannot have them keeps its current ones; a disk that fails here
-        is fenced by its own failure."""
-        def apply() -> None:
-            partition.set_min_insync_replicas(settings.min_insync_replicas)
-            self._throttle(partition, settings)
-            partition.reconfigure(settings.log.over(partition.log.config))
-
-        self.broker.faults.attempt(_subject(partition.topic, partition.index), apply)
-
-    def _install(self, step: Step) -> None:
-        assert step.partition is not None
-        registration = step.partition
-        settings = self._settings(step.topic, registration)
-        partition = self.broker.table.get(step.topic, step.number)
-        if partition is None and self.logs.directory_of(step.topic, step.number) in self.logs.offline:
-            return                     # reported when the directory failed
-        if (partition is None and self.logs.home(step.topic, step.number) is None
-                and self.logs.may_be_offline(registration.directory_of(self.broker.node_id))):
-            log.warning("%s-%d is offline: its log may lie in a directory that cannot be opened", step.topic,
-                        step.number)
-            return
-        if partition is None and (step.topic, step.number) in self.failed:
-            return                     # reported to the controller; see `open_again`
-        if partition is None:
-            opened = self.logs.open(step.topic, step.number, step.topic_id, settings.log.config)
-            if not opened.recovery.intact:
-                log.error("%s-%d: records are missing or damaged: %s", step.topic, step.number, opened.recovery)
-            for path, why in opened.recovery.ignored:
-                log.warning("%s-%d: %s is not used, and made again: %s", step.topic, step.number, path, why)
-            opened.remove_with(partial(self._segments_removed, step.topic))
-            partition = Partition(opened, step.topic, step.topic_id.bytes, step.number,
-                                  min_insync_replicas=settings.min_insync_replicas)
-            self._throttle(partition, settings)
-            partition.watch_failure(self._log_failed, self._read_failed)
-            self.broker.table.add(partition)
-            if not opened.recovery.intact:
-                self.damaged[step.topic, step.number] = partition
-            self.moves.installed(partition)
-        self.directories.placed(step.topic, step.number, step.topic_id, registration)
-        if registration.leader_epoch < partition.leader_epoch:
-            return
-        if partition.log.config.high_watermark != settings.log.config.high_watermark:
-            # The partition has followers now, or has lost its last one.
-            partition.reconfigure(settings.log.over(partition.log.config))
-        if step.action is Action.LEAD:
-            news = registration.leader_epoch > partition.leader_epoch or not partition.is_leader
-            self.replication.roles.lead(partition, registration)
-            if step.topic == OFFSETS_TOPIC and news:
-                self.groups.lead(partition)
-        else:
-            self.replication.roles.follow(partition, registration)
-            if step.topic == OFFSETS_TOPIC:
-                self.groups.resign(step.number, registration.leader_epoch)
-
-    def _segments_removed(self, topic: str, names: list[bytes]) -> None:
-        """Remove the files of segments that retention deleted, after file.delete.delay.ms and off the loop."""
-        delay_ms = self.broker.topic_setting(topic, "file.delete.delay.ms")
-        assert isinstance(delay_ms, int)
-        self.logs.removals.schedule_removal((Path(os.fsdecode(name)) for name in names), delay_ms / 1000)
+    # --- failed directories
 
     def _log_failed(self, partition: Partition) -> None:
         """Handle a failed write or flush in a later iteration: the caller is in the middle of a request."""
@@ -290,7 +348,7 @@ class Replicas:
     def lose_directory(self, directory: LogDir, cause: KraftError) -> None:
         """Take a log directory offline and stop serving its replicas."""
         self.moves.directory_failed(directory)
-        self.run_work(self._lose(self.directories.failed(directory, cause), cause))
+        self._run_work(self._lose(self._reports.failed(directory, cause), cause))
 
     def _lose(self, names: Iterable[tuple[str, int]], cause: KraftError) -> Generator[None]:
         for topic, index in names:
@@ -301,8 +359,9 @@ class Replicas:
                 yield
 
     def give_up_all(self) -> None:
-        """Stop leading and following everything; requests that wait for a replica are answered. The logs stay as they
-        are."""
+        """Stop leading and following everything, and create nothing more. Requests that wait for a replica are
+        answered. The logs stay as they are."""
+        self._creations.close()
         for partition in list(self.broker.table):
             self._give_up(partition)
 
@@ -310,66 +369,5 @@ class Replicas:
         """Stop serving one replica."""
         if partition.topic == OFFSETS_TOPIC:
             self.groups.resign(partition.index, None)
-        self.replication.roles.remove(partition)
+        self._roles.remove(partition)
         self.broker.table.remove(partition.topic, partition.index)
-
-    def _remove(self, step: Step) -> None:
-        if step.topic == OFFSETS_TOPIC:
-            self.groups.resign(step.number, None)
-        self.moves.give_up(TopicPartition(step.topic, step.number))
-        if (partition := self.broker.table.get(step.topic, step.number)) is not None:
-            self.replication.roles.remove(partition)
-            self.broker.table.remove(step.topic, step.number)
-        self.failed.pop((step.topic, step.number), None)
-        self._retries.forget((step.topic, step.number))
-        self._forget_faults(step.topic, step.number)
-        if step.recorded:
-            self.logs.removals.record(TopicPartition(step.topic, step.number), step.topic_id)
-        # In a later iteration: requests that wait for the partition are answered first, and may still read its log.
-        asyncio.get_running_loop().call_soon(self._remove_log, step)
-
-    def _forget_faults(self, topic: str, index: int) -> None:
-        self.broker.faults.forget(_subject(topic, index))
-        found = self.broker.image.topic(topic)
-        if found is None or not any(self.broker.node_id in each.replicas for each in found.partitions.values()):
-            self.broker.faults.forget(f"topic {topic}")
-
-    def _remove_log(self, step: Step) -> None:
-        """Remove the log, unless a topic of the same name was created meanwhile: opening the new log removed the old
-        one."""
-        try:
-            if self.broker.table.get(step.topic, step.number) is None:
-                self.logs.remove(step.topic, step.number, delay_seconds=REMOVE_DELAY_SECONDS)
-        except (KraftError, OSError) as error:
-            log.exception("%s-%d: its log cannot be removed", step.topic, step.number)
-            self.fence_failed(error)
-        finally:
-            self.logs.removals.forget(TopicPartition(step.topic, step.number), step.topic_id)
-
-    def _settings(self, topic: str, registration: PartitionRegistration) -> TopicSettings:
-        overrides = self.broker.topic_overrides(topic)
-        replicated = len(registration.replicas) > 1
-        key = frozenset(overrides.items()), replicated
-        if (found := self._settings_of.get(key)) is None:
-            if len(self._settings_of) >= SETTINGS_KEPT_MAX:
-                self._settings_of.clear()
-            found = self._settings_of[key] = self._resolved(topic, overrides, replicated=replicated)
-        self.broker.faults.note(f"topic {topic}", tuple(map(str, found.log.faults)))
-        return found
-
-    def _resolved(self, topic: str, overrides: Mapping[str, str], *, replicated: bool) -> TopicSettings:
-        minimum = self.broker.topic_setting(topic, "min.insync.replicas")
-        assert isinstance(minimum, int)
-        return TopicSettings(
-            log_settings(overrides, self.broker.layers(), replicated=replicated), minimum,
-            self._throttled(topic, "leader.replication.throttled.replicas"),
-            self._throttled(topic, "follower.replication.throttled.replicas"))
-
-    def _throttled(self, topic: str, setting: str) -> Container[int]:
-        value = self.broker.topic_setting(topic, setting)
-        assert isinstance(value, list)
-        return throttled_partitions(value, self.broker.node_id)
-
-
-def _subject(topic: str, index: int) -> str:
-    return f"partition {topic}-{index}"

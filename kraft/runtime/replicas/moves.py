@@ -28,7 +28,7 @@ from kraft.log import Log
 from kraft.log_dir import LogDir, TopicPartition, topic_id_in
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.error_codes import ErrorCode
-from kraft.runtime.replicas.dir_reports import Directories
+from kraft.runtime.replicas.dir_reports import DirReports
 from kraft.runtime.storage.log_manager import Future, LogManager
 from kraft_native.base.errors import InvalidArgumentError, KraftError, LogReadOnlyError, OperationError, StorageError
 from kraft_native.file.buffer import Slice
@@ -145,11 +145,11 @@ class ReplicaMoves:
     """All moves of this broker. Loop thread only. `lose(directory, cause)` takes a directory offline; `on_failure`
     receives faults of our own."""
 
-    def __init__(self, broker: Broker, logs: LogManager, directories: Directories,
+    def __init__(self, broker: Broker, logs: LogManager, reports: DirReports,
                  lose: Callable[[LogDir, KraftError], None], on_failure: Callable[[BaseException], object]) -> None:
         self._broker = broker
         self._logs = logs
-        self._directories = directories
+        self._reports = reports
         self._lose = lose
         self._on_failure = on_failure
         self._moves: dict[TopicPartition, _Move] = {}
@@ -273,7 +273,7 @@ class ReplicaMoves:
         move.task.add_done_callback(self._ended.discard)
         move.task.cancel()
         if not self._closed:
-            self._directories.withdraw(*name)
+            self._reports.withdraw(*name)
 
     # --- execution of a move
 
@@ -312,7 +312,7 @@ class ReplicaMoves:
         while True:
             await self._catch_up(move)
             if promised is None:
-                promised = self._directories.promise(*move.name, UUID(bytes=partition.topic_id),
+                promised = self._reports.promise(*move.name, UUID(bytes=partition.topic_id),
                                                      move.future.directory.directory_id)
             if not promised.is_set():
                 await promised.wait()
@@ -380,6 +380,6 @@ class ReplicaMoves:
             self._lose(home, error)
             return True
         del self._moves[move.name]
-        self._directories.withdraw(*move.name)
+        self._reports.withdraw(*move.name)
         log.info("%s lies in %s now", move.name.directory_name, move.future.directory.path)
         return True

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from kraft.broker.broker import Broker
 from kraft.broker.isr import IsrKeeper, Key
-from kraft.broker.replica_roles import ReplicaRoles, key_of
+from kraft.broker.replica_roles import key_of
 from kraft.config.effective import Source, broker_value
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import name_of
@@ -163,11 +163,12 @@ class Replication:
         self.dialer = dialer
         self.recorder = ReplicaRecorder(broker.node_id, clock, self._recorded_state)
         self.keeper = IsrKeeper(broker.node_id, self._send_request, self._epoch_of, self._trace)
-        self.roles = ReplicaRoles(broker.node_id, self.keeper, self)
         self._clock = clock
         self._on_failure = on_failure
         self._listener = broker.config.inter_broker_listener
         self._leaders: dict[int, _Leader] = {}
+        self._following: dict[Key, tuple[int, Partition]] = {}
+        """The fetched replicas, each with its leader's id."""
         self._pauses: dict[Key, float] = {}
         self._retries: dict[Key, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -196,13 +197,14 @@ class Replication:
         for leader in self._leaders.values():
             leader.close()
         self._leaders.clear()
-        self.roles.following.clear()
+        self._following.clear()
 
     # --- roles (`Fetchers`)
 
     def begin(self, leader_id: int, key: Key, partition: Partition) -> None:
         """Follow that leader over its connection."""
         if not self._closed:
+            self._following[key] = leader_id, partition
             try:
                 cut_at_loss(partition, self._cut)
             except KraftError as error:
@@ -212,6 +214,7 @@ class Replication:
 
     def end(self, leader_id: int, key: Key) -> None:
         """Stop following that leader."""
+        self._following.pop(key, None)
         self._pauses.pop(key, None)
         if (timer := self._retries.pop(key, None)) is not None:
             timer.cancel()
@@ -274,11 +277,11 @@ class Replication:
             log.warning("a leader's answer cannot be read: %s", cause)
             return
         key = key_of(partition)
-        if key not in self.roles.following:
+        if key not in self._following:
             return
         why = str(cause or name_of(code))
         self.recorder.partition("fetch fails", partition.topic, partition.index,
-                                leader=self.roles.following[key][0], because=why)
+                                leader=self._following[key][0], because=why)
         if cause is not None or code not in EXPECTED:
             log.warning("%s-%d is not fetched for now: %s", partition.topic, partition.index, why)
         if partition.log.failure is not None:
@@ -289,7 +292,7 @@ class Replication:
 
     def _retry(self, key: Key, code: int) -> None:
         self._retries.pop(key, None)
-        known = self.roles.following.get(key)
+        known = self._following.get(key)
         if known is None:
             return
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -306,7 +309,7 @@ class Replication:
         try:
             bounds = None if address is None else await log_bounds(
                 self.dialer, address, self.broker.node_id, partition, self.broker.integer("request.timeout.ms") / 1000)
-            if self.roles.following.get(key) != (leader_id, partition):
+            if self._following.get(key) != (leader_id, partition):
                 return
             if bounds is not None:
                 start, end = bounds
@@ -363,7 +366,7 @@ class Replication:
                                 to=partition.log.log_end_offset, because=because)
 
     def _recorded_state(self) -> dict[str, Any]:
-        return {"broker_epoch": self.broker.epoch, "follows": len(self.roles.following), "leads": len(self.keeper),
+        return {"broker_epoch": self.broker.epoch, "follows": len(self._following), "leads": len(self.keeper),
                 "faults": self.broker.faults.texts()[:FAULTS_RECORDED_MAX], "fault_count": len(self.broker.faults),
                 "wait_ms": self.broker.integer("replica.fetch.wait.max.ms"),
                 "leaders": [{"leader": node_id, "silent_ms": leader.silent_ms}

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from kraft.broker.broker import Broker
 from kraft.log import Log
 from kraft.runtime.base.time_slices import TimeSlice
-from kraft.runtime.replicas.manager import Replicas
+from kraft.runtime.replicas.manager import ReplicaManager
 from kraft.runtime.storage.log_manager import LogManager
 from kraft.runtime.storage.removals import remove_paths
 from kraft.runtime.upkeep.cleaning import Cleaner
@@ -34,7 +34,7 @@ RETAINED_AT_ONCE_MAX: Final = 5
 class Housekeeping:
     """Periodic upkeep of all logs. Loop thread only. A failure on one log is logged, and fences that log alone."""
 
-    def __init__(self, broker: Broker, logs: LogManager, replicas: Replicas, clock: Callable[[], int],
+    def __init__(self, broker: Broker, logs: LogManager, replicas: ReplicaManager, clock: Callable[[], int],
                  on_failure: Callable[[BaseException], object]) -> None:
         self.broker = broker
         self.logs = logs

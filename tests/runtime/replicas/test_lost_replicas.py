@@ -20,7 +20,7 @@ from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.runtime.base import descriptors
 from kraft.runtime.node import Node
 from kraft.runtime.replicas import retries
-from kraft.runtime.replicas.manager import Replicas
+from kraft.runtime.replicas.manager import ReplicaManager
 from kraft.runtime.storage.log_manager import LogManager
 from kraft.runtime.upkeep import housekeeping
 from kraft_native.base.errors import StorageError
@@ -239,5 +239,5 @@ def test_replicas_of_a_failed_directory_are_given_up_one_by_one() -> None:
     table = SimpleNamespace(get=lambda *name: None if name == names[0] else str(name))
     replicas = SimpleNamespace(broker=SimpleNamespace(table=table), failed={}, _give_up=given_up.append)
     cause = StorageError("t-0", errno.EIO, "no disk")
-    seen = [len(given_up) for _ in Replicas._lose(replicas, names, cause)]  # type: ignore[arg-type]
+    seen = [len(given_up) for _ in ReplicaManager._lose(replicas, names, cause)]  # type: ignore[arg-type]
     assert seen == [1, 2, 3, 4] and list(replicas.failed) == names[1:]

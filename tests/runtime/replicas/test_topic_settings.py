@@ -14,7 +14,7 @@ from kraft.protocol.messages.produce_request import PartitionProduceData, Produc
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from kraft.runtime.net.requests import now_ms
 from kraft.runtime.node import Node
-from kraft.runtime.replicas import manager
+from kraft.runtime.replicas import settings
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.partition.partition import Partition
 from tests.runtime.nodes import config, with_node
@@ -116,15 +116,15 @@ def test_segments_become_smaller(tmp_path: Any) -> None:
 
 def test_topics_that_take_longer_than_a_slice_follow_in_the_next_ones(
         tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manager, "SLICE_SECONDS", 0)
+    monkeypatch.setattr(settings, "SLICE_SECONDS", 0)
     reported: list[str] = []
-    reconfigure = manager.Replicas._reconfigure
+    reconfigure = settings.ReplicaSettings._reconfigure
 
-    def noted(self: manager.Replicas, partition: Partition, settings: manager.TopicSettings) -> None:
+    def noted(self: settings.ReplicaSettings, partition: Partition, changed: settings.TopicSettings) -> None:
         reported.append(f"{partition.topic}-{partition.index}")
-        reconfigure(self, partition, settings)
+        reconfigure(self, partition, changed)
 
-    monkeypatch.setattr(manager.Replicas, "_reconfigure", noted)
+    monkeypatch.setattr(settings.ReplicaSettings, "_reconfigure", noted)
 
     async def turns(node: Node) -> list[int]:
         node.replicas.reconfigure(["gone", "t", "u"])

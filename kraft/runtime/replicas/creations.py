@@ -9,13 +9,12 @@ partition missing that the metadata has only in a topic of very many partitions.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.replica_plan import Action, Step
-from kraft.runtime.replicas.manager import Replicas
-from kraft.steps import finish
+from kraft_native.partition.table import PartitionTable
 
 # A client that creates topics one after the other waits for the metadata of each, not for the logs of those before it.
 # The first slice waits until nothing new has come for this long.
@@ -23,63 +22,53 @@ QUIET_SECONDS: Final = 0.005
 # Longest wait of the first slice altogether.
 LATE_SECONDS: Final = 0.25
 SLICE_SECONDS: Final = 0.001
-QUEUED_STEP: Final = 128
-"""Replicas that one step of `take_steps` queues."""
 APPLIED_MAX: Final = 32
 """Replicas that one look-up creates at most: about ten milliseconds."""
 
 
-class ReplicaWork:
-    """Queue of replicas to create. Loop thread only. `on_failure` is called with any fault but a log that cannot be
-    opened (see `Replicas.carry_out`)."""
+class CreationQueue:
+    """Queue of replicas to create. Loop thread only. `create(step)` creates one whose turn has come. `on_failure` is
+    called with what it raises in a slice."""
 
-    def __init__(self, replicas: Replicas, on_failure: Callable[[BaseException], object]) -> None:
-        self._replicas = replicas
-        self._table = replicas.broker.table
+    def __init__(self, table: PartitionTable, create: Callable[[Step], None],
+                 on_failure: Callable[[BaseException], object]) -> None:
+        self._table = table
+        self._create = create
         self._on_failure = on_failure
         self._due: dict[str, deque[Step]] = {}
         """Steps by topic, in order of arrival: a topic that waits has all its steps here."""
         self._names: dict[bytes, str] = {}
+        self._arrived = False          # a topic that no slice waits for
         self._making: str | None = None
         self._closed = False
         self._late = 0.0               # time at which the slices begin, whatever comes
         self._timer: asyncio.Handle | None = None
 
-    def take(self, steps: Iterable[Step]) -> None:
-        """Carry out the steps of existing replicas now; create the others soon."""
-        finish(self.take_steps(steps))
+    def add(self, step: Step) -> bool:
+        """Queue the step when its replica is new, or when other steps of its topic are queued. Return whether it is;
+        the caller executes any other step now. `schedule` is due after one or more calls."""
+        if step.topic in self._due:
+            self._due[step.topic].append(step)
+            return True
+        if not self._is_new(step):
+            return False
+        if not self._closed:
+            if not self._due:
+                self._late = asyncio.get_running_loop().time() + LATE_SECONDS
+                self._table.expect(self.apply)
+            self._due[step.topic] = deque((step,))
+            self._names[step.topic_id.bytes] = step.topic
+            self._arrived = True
+        return True
 
-    def take_steps(self, steps: Iterable[Step]) -> Generator[None]:
-        """Do the same, with a pause after each replica that changes, and after some that are queued. The caller
-        finishes it before it takes later steps."""
-        waiting = len(self._due)
-        for number, step in enumerate(steps, 1):
-            is_queued = True
-            if step.topic in self._due:
-                self._due[step.topic].append(step)
-            elif not self._is_new(step):
-                self._replicas.carry_out((step,))
-                is_queued = False
-            elif not self._closed:
-                self._due[step.topic] = deque((step,))
-                self._names[step.topic_id.bytes] = step.topic
-            if not is_queued or number % QUEUED_STEP == 0:
-                if len(self._due) > waiting:
-                    self._wait(more=waiting > 0)
-                yield
-                waiting = len(self._due)
-        if len(self._due) > waiting:
-            self._wait(more=waiting > 0)
-
-    def _wait(self, *, more: bool) -> None:
-        """Start the wait after new topics; `more`: others wait already."""
-        loop = asyncio.get_running_loop()
-        if not more:
-            self._late = loop.time() + LATE_SECONDS
-            self._table.expect(self.apply)
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = loop.call_at(min(loop.time() + QUIET_SECONDS, self._late), self._run_slice)
+    def schedule(self) -> None:
+        """Start the wait after new topics."""
+        if self._arrived and self._due:
+            if self._timer is not None:
+                self._timer.cancel()
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_at(min(loop.time() + QUIET_SECONDS, self._late), self._run_slice)
+        self._arrived = False
 
     def apply(self, key: bytes | None, by_id: bool) -> None:
         """Create the due replicas of one topic, given by name or id; those of any topic for None.
@@ -122,10 +111,10 @@ class ReplicaWork:
 
     def _make(self, topic: str, steps_max: int) -> None:
         steps = self._due[topic]
-        self._making = topic           # carrying out looks its partitions up, too
+        self._making = topic           # creating looks its partitions up, too
         try:
             while steps and steps_max > 0:
-                self._replicas.carry_out((steps.popleft(),))
+                self._create(steps.popleft())
                 steps_max -= 1
         finally:
             self._making = None

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,9 +18,11 @@ from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.runtime.node import Node
-from kraft.runtime.replicas import work as replica_work
-from kraft.runtime.replicas.work import APPLIED_MAX, QUEUED_STEP, ReplicaWork
+from kraft.runtime.replicas import creations
+from kraft.runtime.replicas.creations import APPLIED_MAX, CreationQueue
+from kraft.runtime.replicas.manager import QUEUED_STEP, ReplicaManager
 from kraft.runtime.storage import log_manager
+from kraft.steps import finish
 from kraft_native.partition.purgatory import Purgatory
 from kraft_native.partition.table import PartitionTable
 from tests.runtime.nodes import config, with_node
@@ -27,19 +30,35 @@ from tests.runtime.test_node import create_many, fetch, produce
 
 
 class Recorder:
-    """Replaces `Replicas`: notes the steps, and looks each partition up in the table as `Replicas` does."""
+    """The steps that a manager executed. Each looks its partition up in the table, as the real execution does."""
 
     def __init__(self) -> None:
         self.broker = SimpleNamespace(table=PartitionTable(Purgatory()))
         self.steps: list[tuple[Action, str, int]] = []
         self.failure: Exception | None = None
 
-    def carry_out(self, steps: Any) -> None:
-        for step in steps:
-            if self.failure is not None:
-                raise self.failure
-            self.broker.table.get(step.topic, step.number)
-            self.steps.append((step.action, step.topic, step.number))
+    def execute(self, step: Step) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.broker.table.get(step.topic, step.number)
+        self.steps.append((step.action, step.topic, step.number))
+
+
+class Work(ReplicaManager):
+    """A manager that executes into a `Recorder`."""
+
+    def __init__(self, recorder: Recorder, on_failure: Callable[[BaseException], object]) -> None:
+        self._recorder = recorder
+        self._creations = CreationQueue(recorder.broker.table, self.execute, on_failure)
+
+    def execute(self, step: Step) -> None:
+        self._recorder.execute(step)
+
+    def take(self, steps: list[Step]) -> None:
+        finish(self.execute_steps(steps))
+
+    def end(self) -> None:
+        self._creations.close()
 
 
 def lead(topic: str, *numbers: int) -> list[Step]:
@@ -63,7 +82,7 @@ def names(recorder: Recorder) -> list[str]:
 def test_requested_topics_come_first_and_the_others_follow() -> None:
     async def run() -> None:
         recorder = Recorder()
-        work = ReplicaWork(recorder, pytest.fail)  # type: ignore[arg-type]
+        work = Work(recorder, pytest.fail)
         work.take(lead("a", 0) + lead("b", 0, 1) + lead("c", 0) + lead("d", 0))
         assert not recorder.steps
         table = recorder.broker.table
@@ -81,7 +100,7 @@ def test_requested_topics_come_first_and_the_others_follow() -> None:
 def test_a_lookup_creates_few_replicas_of_a_large_topic() -> None:
     async def run() -> None:
         recorder = Recorder()
-        work = ReplicaWork(recorder, pytest.fail)  # type: ignore[arg-type]
+        work = Work(recorder, pytest.fail)
         work.take(lead("a", *range(3 * APPLIED_MAX)) + lead("b", *range(APPLIED_MAX)))
         table = recorder.broker.table
         table.get("b", 0)
@@ -98,15 +117,15 @@ def test_a_lookup_creates_few_replicas_of_a_large_topic() -> None:
 def test_topics_that_keep_coming_delay_the_work_but_not_indefinitely(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         recorder = Recorder()
-        work = ReplicaWork(recorder, pytest.fail)  # type: ignore[arg-type]
-        monkeypatch.setattr(replica_work, "QUIET_SECONDS", 3600)
-        monkeypatch.setattr(replica_work, "LATE_SECONDS", 0)
+        work = Work(recorder, pytest.fail)
+        monkeypatch.setattr(creations, "QUIET_SECONDS", 3600)
+        monkeypatch.setattr(creations, "LATE_SECONDS", 0)
         work.take(lead("a", 0))
         work.take(lead("b", 0))
         await until(lambda: names(recorder) == ["a-0", "b-0"])
-        monkeypatch.setattr(replica_work, "LATE_SECONDS", 3600)
+        monkeypatch.setattr(creations, "LATE_SECONDS", 3600)
         work.take(lead("c", 0))
-        monkeypatch.setattr(replica_work, "QUIET_SECONDS", 0)
+        monkeypatch.setattr(creations, "QUIET_SECONDS", 0)
         work.take(remove("d"))        # nothing new: the steps stay as they are
         await asyncio.sleep(0)
         assert names(recorder)[2:] == ["d-0"]
@@ -118,7 +137,7 @@ def test_topics_that_keep_coming_delay_the_work_but_not_indefinitely(monkeypatch
 def test_steps_of_a_topic_stay_in_their_order() -> None:
     async def run() -> None:
         recorder = Recorder()
-        work = ReplicaWork(recorder, pytest.fail)  # type: ignore[arg-type]
+        work = Work(recorder, pytest.fail)
         work.take(lead("a", 0))
         work.take(remove("a"))
         work.take(remove("b"))        # none of its steps is pending
@@ -134,7 +153,7 @@ def test_a_slice_is_short() -> None:
     """Many replicas take many iterations of the loop, and others run in between."""
     async def run() -> None:
         recorder = Recorder()
-        work = ReplicaWork(recorder, pytest.fail)  # type: ignore[arg-type]
+        work = Work(recorder, pytest.fail)
         work.take([step for number in range(20_000) for step in lead(f"t{number}", 0)])
         seen = []
         while len(recorder.steps) < 20_000:
@@ -148,13 +167,13 @@ def test_a_slice_is_short() -> None:
 def test_a_fault_is_reported_and_so_is_an_end() -> None:
     async def run() -> None:
         recorder, reported = Recorder(), list[BaseException]()
-        work = ReplicaWork(recorder, reported.append)  # type: ignore[arg-type]
+        work = Work(recorder, reported.append)
         recorder.failure = OSError("no room")
         work.take(lead("a", 0) + lead("b", 0))
         await until(lambda: reported)
         assert reported == [recorder.failure]
         recorder.failure = None
-        work.close()
+        work.end()
         work.take(lead("c", 0))
         recorder.broker.table.settle()
         recorder.broker.table.get("b", 0)
@@ -205,8 +224,8 @@ def test_a_start_does_not_wait_for_its_logs(tmp_path: Any, monkeypatch: pytest.M
 
     with_node(settings, first)
     mark.unlink()                      # as after a crash
-    monkeypatch.setattr(replica_work, "QUIET_SECONDS", 3600)
-    monkeypatch.setattr(replica_work, "LATE_SECONDS", 3600)
+    monkeypatch.setattr(creations, "QUIET_SECONDS", 3600)
+    monkeypatch.setattr(creations, "LATE_SECONDS", 3600)
     with_node(settings, second)
     monkeypatch.setattr(log_manager, "SCAN_BYTES_SHORT", 0)
     with_node(settings, late)
@@ -219,27 +238,27 @@ def test_a_start_does_not_wait_for_its_logs(tmp_path: Any, monkeypatch: pytest.M
 def test_a_pause_comes_after_each_replica_that_changes() -> None:
     async def run() -> None:
         recorder = Recorder()
-        turns = ReplicaWork(recorder, pytest.fail)  # type: ignore[arg-type]
-        seen = [len(recorder.steps) for _ in turns.take_steps(
+        work = Work(recorder, pytest.fail)
+        seen = [len(recorder.steps) for _ in work.execute_steps(
             [step for number in range(5) for step in remove(f"{number}")] + lead("a", *range(3 * QUEUED_STEP)))]
         assert seen == [1, 2, 3, 4, 5, 5, 5, 5]
         assert recorder.broker.table.get("a", 0) is None       # the look-up creates the first of them
         assert names(recorder)[5] == "a-0"
-        turns.close()
+        work.end()
     asyncio.run(run())
 
 
 def test_a_look_up_between_two_steps_finds_what_is_queued() -> None:
     async def run() -> None:
         recorder = Recorder()
-        turns = ReplicaWork(recorder, pytest.fail)  # type: ignore[arg-type]
-        work = turns.take_steps(lead("a", *range(QUEUED_STEP)) + remove("b"))
-        next(work)
+        work = Work(recorder, pytest.fail)
+        steps = work.execute_steps(lead("a", *range(QUEUED_STEP)) + remove("b"))
+        next(steps)
         recorder.broker.table.get("a", 0)
         assert names(recorder) == [f"a-{number}" for number in range(APPLIED_MAX)]
-        next(work)
+        next(steps)
         assert recorder.steps[-1] == (Action.REMOVE, "b", 0)
-        turns.close()
+        work.end()
     asyncio.run(run())
 
 
@@ -257,13 +276,13 @@ def test_a_node_applies_a_change_replica_by_replica(tmp_path: Path) -> None:
             await until(lambda: answers and node.table.get("many", 299) is not None)
             delta, image = next(each for each in received if each[0].topics.touched)
             assert node.control.applied_image is node.control.image
-            carried, original = [0], node.replicas.carry_out
+            carried, original = [0], node.replicas.execute
 
-            def carry_out(steps: Any) -> None:
+            def execute(step: Step) -> None:
                 carried[0] += 1
-                original(steps)
+                original(step)
 
-            node.replicas.carry_out = carry_out  # type: ignore[method-assign]
+            node.replicas.execute = execute  # type: ignore[method-assign]
             node.control._applied = None
             work, most = node._apply(delta, image), 0
             for _ in work:
