@@ -116,6 +116,24 @@ def test_what_a_part_of_kraft_may_import() -> None:
     assert not list(layers.check_python("cli", text))
 
 
+@pytest.mark.parametrize(("module", "text"), [
+    ("runtime.net.server", "from kraft.runtime.quorum.raft_log import RaftLog\n"),
+    ("runtime.net.server", "from kraft.runtime.node import Node\n"),
+    ("runtime.net.server", "from kraft.runtime import node\n"),
+    ("runtime.net.server", "def f():\n    from kraft.runtime.metrics import names\n"),
+    ("runtime.attic.server", "import os\n"),
+])
+def test_a_room_imports_only_earlier_ones(module: str, text: str) -> None:
+    assert list(layers.check_rooms(module, text))
+
+
+def test_what_a_room_may_import() -> None:
+    text = "from kraft.runtime.base import alarm\nfrom kraft.runtime.net.dialer import Dialer\n"
+    assert not list(layers.check_rooms("runtime.net.server", text))
+    assert not list(layers.check_rooms("runtime.node", "from kraft.runtime.metrics.scrape import read\n"))
+    assert not list(layers.check_rooms("broker.broker", "from kraft.runtime.metrics.scrape import read\n"))
+
+
 def test_module_names_cover_the_tree() -> None:
     names = layers.module_names()
     assert {"kraft", "kraft.cli", "kraft_native.base.errors"} <= set(names)

@@ -108,6 +108,10 @@ PACKAGES: dict[str, Rule] = {
     "__main__": Rule(("cli",)),
 }
 
+# Rooms of `kraft.runtime`, lowest first. A module may import its own room and earlier ones; those that are in no room
+# may import all. A room that exists and is not listed is a breach.
+ROOMS = ("base", "storage", "net", "quorum", "replicas", "upkeep", "stages", "metrics")
+
 
 def native_sources() -> dict[str, list[Path]]:
     """Compiled modules and headers, `package.module`, with their files."""
@@ -231,6 +235,20 @@ def check_python(part: str, text: str) -> Iterator[tuple[int, str]]:
             yield line, f"imports {target}: kraft.{part} may not use it"
 
 
+def check_rooms(module: str, text: str) -> Iterator[tuple[int, str]]:
+    """Breaches of the order of `ROOMS` in one file of `kraft`; `module` is its dotted name below `kraft`."""
+    names = module.split(".")
+    if names[0] != "runtime" or len(names) < 3:
+        return
+    if names[1] not in ROOMS:
+        yield 1, f"{module}: {names[1]} is no room of ROOMS in tools/layers.py"
+        return
+    known = ROOMS[:ROOMS.index(names[1]) + 1]
+    for line, target in python_imports(ast.parse(text)):
+        if f"{target}.".startswith("kraft.runtime.") and f"{target}.".split(".")[2] not in known:
+            yield line, f"imports {target}: {module} may import only the rooms {', '.join(known)}"
+
+
 def check_order(part: str, text: str) -> Iterator[tuple[int, str]]:
     """Breaches of `Rule.ordered` in one file of `kraft`."""
     rule = PACKAGES.get(part)
@@ -272,6 +290,8 @@ def breaches() -> Iterator[tuple[Path, int, str]]:
         if path.suffix == ".py":
             parts = path.relative_to(ROOT / "kraft").with_suffix("").parts
             part, text = "" if parts[0] == "__init__" else parts[0], path.read_text()
+            for line, what in check_rooms(".".join(parts), text):
+                yield path, line, what
             for check in (check_python, check_order):
                 for line, what in check(part, text):
                     yield path, line, what

@@ -32,9 +32,10 @@ from kraft.raft.errors import NotLeaderError
 from kraft.raft.ready import Leadership
 from kraft.raft.transitions import Role
 from kraft.raft.types import OffsetAndEpoch
+from kraft.runtime.any_node import AnyNode
 from kraft.runtime.base import log_output
 from kraft.runtime.controller_node import ControllerNode
-from kraft.runtime.process import AnyNode, run_node
+from kraft.runtime.process import run_node
 from kraft.runtime.quorum.raft_log import Proposal
 
 LENGTH: Final = struct.Struct(">I")
@@ -49,7 +50,7 @@ class Proposer:
     """State machine that counts committed records, answers clients, and keeps a window of its own proposals full."""
 
     def __init__(self, node: ControllerNode) -> None:
-        self.driver = node.quorum.driver
+        self.driver = node.parts.quorum.driver
         self.driver.machine = self
         self._node_id = node.config.node_id
         self._leading: Leadership | None = None

@@ -13,7 +13,7 @@ from kraft.config.quorum import check_quorum, is_sole_controller
 from kraft.runtime.base import log_output
 
 if TYPE_CHECKING:
-    from kraft.runtime.process import AnyNode
+    from kraft.runtime.any_node import AnyNode
 
 
 @kraft.group("server")

@@ -18,8 +18,9 @@ from kraft.protocol.ids import id_of
 from kraft.raft.types import Endpoint, ReplicaKey
 from kraft.raft.voters import Voter
 from kraft.runtime import controller_node, node  # noqa: F401 - imported once, before any fork
+from kraft.runtime.any_node import AnyNode
 from kraft.runtime.base import log_output
-from kraft.runtime.process import AnyNode, run_node
+from kraft.runtime.process import run_node
 from kraft.runtime.storage.formatting import FormatRequest, format_storage
 from kraft_native.base.errors import KraftError
 

@@ -8,13 +8,13 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import uvloop
 
 from kraft.config.node import NodeConfig
+from kraft.runtime.any_node import AnyNode
 from kraft.runtime.base.descriptors import raise_limit
-from kraft.runtime.net.server import Listener
 from kraft.runtime.quorum.cluster_id import StoppedAtStartError
 from kraft_native.base.errors import KraftError
 
@@ -28,20 +28,6 @@ START_TIME_FIELD: Final = 19  # of /proc/self/stat, counted behind the command's
 
 class NodeFailedError(KraftError):
     """The node could not start, or stopped by a fault; the message has the reason."""
-
-
-class AnyNode(Protocol):
-    """A node with any roles."""
-
-    config: NodeConfig
-    cluster_id: str
-    listeners: dict[str, Listener]
-
-    async def start(self) -> None: ...
-
-    async def run(self) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 def make_node(config: NodeConfig) -> AnyNode:

@@ -27,11 +27,13 @@ def config(data: Path, **settings: str) -> NodeConfig:
 
 def with_node(settings: NodeConfig, work: Callable[[Cluster, Node], Any]) -> Any:
     """Start a node, run `work` in a thread with a client of the node, stop the node, and return the result of
-    `work`."""
+    `work`. The node receives no attribute after its constructor."""
 
     async def main() -> Any:
         node = Node(settings)
+        constructed = list(vars(node))
         await node.start()
+        assert list(vars(node)) == constructed
         try:
             return await asyncio.to_thread(_work, node, work)
         finally:

@@ -191,7 +191,7 @@ def test_a_topic_changes_its_durability_while_it_runs(tmp_path, setting):
             resources=[AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[change])])
         assert cluster.send(request, IncrementalAlterConfigsResponse).responses[0].error_code == 0
         assert produce(cluster, "t", b"flushed").base_offset == 1
-        log = node.table.get("t", 0).log
+        log = node.parts.path.table.get("t", 0).log
         assert log.config.durability == ("per-append" if setting[0] == "flush.messages" else "group-commit")
         assert log.durable_end_offset == 2
         assert fetch(cluster, "t") == [b"from the page cache", b"flushed"]
@@ -242,7 +242,7 @@ def test_cordoned_directories_get_no_replicas(tmp_path):
                             CreateTopicsResponse).topics[0].error_code
 
     def work(cluster, node):
-        assert node.broker.image.brokers[1].cordoned_log_dirs == node.logs.directory_ids
+        assert node.parts.core.broker.image.brokers[1].cordoned_log_dirs == node.parts.storage.logs.directory_ids
         [log_directory] = cluster.send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results
         assert log_directory.is_cordoned
         assert create(cluster, "a") == ErrorCode.INVALID_REPLICATION_FACTOR
@@ -251,7 +251,7 @@ def test_cordoned_directories_get_no_replicas(tmp_path):
             resources=[AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=[change])])
         assert cluster.send(request, IncrementalAlterConfigsResponse).responses[0].error_code == 0
         assert any(create(cluster, "a") == ErrorCode.NONE for _ in range(1000)), "the next heartbeat says so"
-        assert node.broker.image.brokers[1].cordoned_log_dirs == ()
+        assert node.parts.core.broker.image.brokers[1].cordoned_log_dirs == ()
 
     with_node(config(tmp_path / "data", cordoned_log_dirs=str(tmp_path / "data")), work)
 
@@ -420,7 +420,7 @@ def test_a_listener_takes_as_many_connections_as_it_may(tmp_path):
                 peer.settimeout(0)
                 with pytest.raises(BlockingIOError):
                     peer.recv(1)
-            assert node.server.closed() == {"connections": 1}
+            assert node.parts.path.server.closed() == {"connections": 1}
 
     with_node(config(tmp_path, listener_name_plaintext_max_connections="2"), work)
 
@@ -436,7 +436,7 @@ def test_a_stopped_node_refuses_connections(tmp_path):
 def test_a_node_announces_its_end_unless_configured_otherwise(tmp_path, enabled, last):
     """Tests `controlled.shutdown.enable`."""
     node = with_node(config(tmp_path, controlled_shutdown_enable=enabled), lambda _cluster, node: node)
-    assert node.control.broker.state is last
+    assert node.parts.control.broker.state is last
 
 
 @pytest.mark.parametrize("follower", [False, True])
@@ -449,7 +449,8 @@ def test_the_system_sizes_what_a_follower_is_sent_from(tmp_path, follower):
                                session_epoch=0, topics=[FetchTopic(topic="t", partitions=[part])])
         assert leader.send(request, FetchResponse, version=11).session_id > 0
         port = leader.socket.getsockname()[1]
-        served, = (each for channel in node.server.channels for each in channel.connections if each.peer_port == port)
+        channels = node.parts.path.server.channels
+        served, = (each for channel in channels for each in channel.connections if each.peer_port == port)
         buffers = served.transport.get_extra_info("socket")
         return buffers.getsockopt(socket.SOL_SOCKET, SO_BUF_LOCK) & SOCK_SNDBUF_LOCK
 
@@ -464,7 +465,7 @@ def test_a_waiting_fetch_is_answered_when_the_node_stops(tmp_path):
         create_topic(cluster, "t", 1)
         connection = Connection("127.0.0.1", node.listeners["PLAINTEXT"].port)
         connection.socket.sendall(connection.frame(waiting, 11, 1))
-        while node.purgatory.parked_fetches == 0:
+        while node.parts.path.purgatory.parked_fetches == 0:
             pass
         return connection
 

@@ -143,7 +143,7 @@ def test_scram_credentials_with_a_client_of_others(tmp_path):
             (librdkafka.ScramMechanism.SCRAM_SHA_512, 8192)]
         deleted = admin.alter_user_scram_credentials([librdkafka.UserScramCredentialDeletion("alice", info.mechanism)])
         assert deleted["alice"].result(10) is None
-        assert node.broker.image.scram == {}
+        assert node.parts.core.broker.image.scram == {}
 
     with_node(config(tmp_path / "data"), work)
 
@@ -168,15 +168,16 @@ def test_replicas_that_lie_where_they_shall(tmp_path):
 
 def test_a_node_that_was_unregistered_comes_back(tmp_path):
     def work(cluster, node):
-        before = node.broker.epoch
+        broker = node.parts.core.broker
+        before = broker.epoch
         answer = cluster.send(UnregisterBrokerRequest(broker_id=node.config.node_id),
                                            UnregisterBrokerResponse)
         assert answer.error_code == 0
         deadline = time.monotonic() + 20
-        while node.broker.epoch == before or node.broker.image.brokers[node.config.node_id].fenced:
+        while broker.epoch == before or broker.image.brokers[node.config.node_id].fenced:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        assert node.broker.epoch > before
+        assert broker.epoch > before
         made = cluster.send(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1),
                                   InitProducerIdResponse)
         assert made.error_code == 0

@@ -15,6 +15,7 @@ from kraft.client.configs import Change, Operation, alter_configs
 from kraft.controller.config_rules import TableRules
 from kraft.runtime.node import Node
 from kraft.runtime.replicas.manager import ReplicaManager
+from kraft.runtime.stages.commits import Commits
 from kraft_native.segment.config import LogConfig
 from tests.runtime.nodes import config, with_node
 from tests.runtime.test_node import create_topic, fetch, produce
@@ -56,11 +57,11 @@ def on_loop(node: Node, read: Callable[[], Any]) -> Any:
     async def work() -> Any:
         return read()
 
-    return asyncio.run_coroutine_threadsafe(work(), node.housekeeping.cleaner.loop).result()
+    return asyncio.run_coroutine_threadsafe(work(), node.parts.housekeeping.cleaner.loop).result()
 
 
 def log_config_of(node: Node) -> LogConfig:
-    partition = node.table.get("t", 0)
+    partition = node.parts.path.table.get("t", 0)
     assert partition is not None
     return partition.log.config
 
@@ -70,6 +71,7 @@ def serves(cluster: Cluster, value: bytes) -> bool:
 
 
 def metric(node: Node) -> float:
+    assert node.metrics is not None
     with urllib.request.urlopen(f"http://127.0.0.1:{node.metrics.port}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
     return next(float(line.split()[-1]) for line in lines if line.startswith(COUNT))
@@ -124,13 +126,13 @@ def test_a_feature_that_fails_stays_as_it_was(
     def work(cluster: Cluster, node: Node) -> None:
         create_topic(cluster, "t", 1)
         with monkeypatch.context() as patched:
-            patched.setattr(Node, "_cordon", lambda _: 1 / 0)
+            patched.setattr(Commits, "_cordon", lambda _: 1 / 0)
             set_all(cluster, "broker", "", {"log.retention.ms": "12345"})
-            assert on_loop(node, node.broker.faults.texts) == [
+            assert on_loop(node, node.parts.core.broker.faults.texts) == [
                 "cordoned log directories: ZeroDivisionError: division by zero"]
         assert log_config_of(node).retention_ms == 12345
         set_all(cluster, "broker", "", {"log.retention.ms": "23456"})
-        assert on_loop(node, node.broker.faults.texts) == []
+        assert on_loop(node, node.parts.core.broker.faults.texts) == []
         assert serves(cluster, b"a")
 
     with_node(config(tmp_path / "data"), work)
@@ -152,7 +154,9 @@ def test_a_replica_whose_role_fails_is_given_up_alone(
         create(cluster, "bad")
         create_topic(cluster, "t", 1)
         assert serves(cluster, b"a")
-        assert on_loop(node, lambda: (node.table.get("bad", 0), list(node.replicas.failed))) == (None, [("bad", 0)])
+        parts = node.parts
+        found = on_loop(node, lambda: (parts.path.table.get("bad", 0), list(parts.core.replicas.failed)))
+        assert found == (None, [("bad", 0)])
         assert not node.stopping
 
     with_node(config(tmp_path / "data"), work)

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from http.server import ThreadingHTTPServer
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.exposition import MetricsHandler
@@ -27,6 +27,7 @@ from prometheus_client.registry import Collector
 from kraft._version import __version__
 from kraft.broker.coordinator.shards import Phase
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
+from kraft.config.node import NodeConfig
 from kraft.metadata.image import NO_LEADER, MetadataImage
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
@@ -34,13 +35,14 @@ from kraft.runtime.base.time_slices import TimeSlice
 from kraft.runtime.metrics.names import METRICS
 from kraft.runtime.net.server import Server
 from kraft.runtime.quorum.metadata_machine import VOTE_ANSWERS, QuorumMetadata
+from kraft.runtime.quorum.quorum_replica import Quorum
 from kraft_native.base.errors import OperationError
+from kraft_native.log.flusher import Flusher
 from kraft_native.partition.partition import Partition
 from kraft_native.request.times import BUCKET_ENDS_NS, NAMES
 
 if TYPE_CHECKING:
-    from kraft.runtime.controller_node import ControllerNode
-    from kraft.runtime.node import Node
+    from kraft.runtime.stages.parts import NodeParts
 
 log = logging.getLogger(__name__)
 
@@ -105,50 +107,62 @@ class NodeCollector(Collector):
             raise OperationError(f"metrics: the node did not answer within {SCRAPE_SECONDS_MAX:.0f} s") from None
 
 
-async def read(node: "Node", requested_s: float) -> Sheet:
+class RunningNode(Protocol):
+    """A node of any kind."""
+
+    config: NodeConfig
+    cluster_id: str
+
+    @property
+    def stopping(self) -> bool: ...
+
+
+async def read(node: RunningNode, parts: "NodeParts", requested_s: float) -> Sheet:
     """Read a broker, and the controller in its process. On the loop's thread."""
-    sheet = Sheet()
-    _read_process(node, requested_s, sheet)
-    _read_broker(node, sheet)
-    _read_failures(node, sheet)
-    _read_waiting(node, sheet)
-    await _read_groups(node, sheet)
-    _read_applied(node, sheet)
-    sheet.put("kraft_metadata_lag", _metadata_lag(node.control.metadata, node.broker.image), "broker")
-    await _read_metadata(node.control.metadata, node.control.clock(), sheet)
-    await _read_replicas(node, sheet)
+    sheet, control = Sheet(), parts.control
+    _read_process(node, parts.storage.flusher, parts.path.server, requested_s, sheet)
+    _read_broker(parts, sheet, stopping=node.stopping)
+    _read_failures(parts, sheet)
+    _read_waiting(parts, sheet)
+    await _read_groups(parts, sheet)
+    _read_applied(parts, sheet)
+    sheet.put("kraft_metadata_lag", _metadata_lag(control.metadata, parts.core.broker.image), "broker")
+    await _read_metadata(control.metadata, control.clock(), sheet)
+    await _read_replicas(parts, sheet)
     return sheet
 
 
-async def read_controller(node: "ControllerNode", requested_s: float) -> Sheet:
+async def read_controller(node: RunningNode, flusher: Flusher, server: Server, quorum: Quorum,
+                          requested_s: float) -> Sheet:
     """Read a node that is only a controller. On the loop's thread."""
     sheet = Sheet()
-    _read_process(node, requested_s, sheet)
-    await _read_metadata(node.quorum.metadata, node.quorum.clock(), sheet)
+    _read_process(node, flusher, server, requested_s, sheet)
+    await _read_metadata(quorum.metadata, quorum.clock(), sheet)
     return sheet
 
 
-def _read_process(node: "Node | ControllerNode", requested_s: float, sheet: Sheet) -> None:
+def _read_process(node: RunningNode, flusher: Flusher, server: Server, requested_s: float, sheet: Sheet) -> None:
     sheet.put("kraft_loop_delay_seconds", max(0.0, time.monotonic() - requested_s))
     sheet.put("kraft_node_info", 1, str(node.config.node_id), node.cluster_id, __version__)
-    flushes = node.flusher.statistics()
+    flushes = flusher.statistics()
     sheet.put("kafka_log_logflushstats_logflush_total", flushes["flushes"])
     sheet.put("kafka_log_logflushstats_logflushtimems_total", flushes["busy_ns"] / 1e6)
     sheet.put("kraft_log_flushed_bytes_total", flushes["bytes"])
-    _read_server(node.server, sheet)
-    _read_slices(node.server, sheet)
-    _read_requests(node.server, sheet)
+    _read_server(server, sheet)
+    _read_slices(server, sheet)
+    _read_requests(server, sheet)
 
 
-def _read_broker(node: "Node", sheet: Sheet) -> None:
-    sheet.put("kafka_server_kafkaserver_brokerstate", SHUTTING_DOWN if node.stopping else RUNNING)
-    if (lease_left_ms := node.control.lease_left_ms) is not None:
+def _read_broker(parts: "NodeParts", sheet: Sheet, *, stopping: bool) -> None:
+    sheet.put("kafka_server_kafkaserver_brokerstate", SHUTTING_DOWN if stopping else RUNNING)
+    if (lease_left_ms := parts.control.lease_left_ms) is not None:
         sheet.put("kraft_broker_lease_remaining_seconds", lease_left_ms / 1000)
-    sheet.put("kafka_log_logmanager_offlinelogdirectorycount", len(node.logs.offline) + len(node.logs.unopened))
-    sheet.put("kraft_cold_reads_total", node.cold_reader.ranges_total)
-    sheet.put("kraft_cold_read_bytes_total", node.cold_reader.bytes_total)
-    sheet.put("kraft_batch_checks_total", node.batch_checks.total)
-    cleaner = node.housekeeping.cleaner.counts
+    logs, path = parts.storage.logs, parts.path
+    sheet.put("kafka_log_logmanager_offlinelogdirectorycount", len(logs.offline) + len(logs.unopened))
+    sheet.put("kraft_cold_reads_total", path.cold_reader.ranges_total)
+    sheet.put("kraft_cold_read_bytes_total", path.cold_reader.bytes_total)
+    sheet.put("kraft_batch_checks_total", path.batch_checks.total)
+    cleaner = parts.housekeeping.cleaner.counts
     sheet.put("kraft_log_cleaner_compactions_total", cleaner.compactions)
     sheet.put("kraft_log_cleaner_read_bytes_total", cleaner.bytes_read)
     sheet.put("kraft_log_cleaner_written_bytes_total", cleaner.bytes_written)
@@ -195,12 +209,13 @@ def _read_requests(server: Server, sheet: Sheet) -> None:
                 sheet.put_times(f"{prefix}_{name.lower()}", counts, sum_ns, API_BY_KEY[key].name, channel.name)
 
 
-def _read_failures(node: "Node", sheet: Sheet) -> None:
+def _read_failures(parts: "NodeParts", sheet: Sheet) -> None:
     prefix = "kafka_network_requestmetrics"
-    for router in node.routers:
+    for router in parts.serving.routers:
         sheet.put("kraft_request_failures_total", router.failures, router.listener)
-    errors: dict[int, Counter[int]] = {0: Counter(node.produce.error_counts()), 1: Counter(node.fetch.error_counts())}
-    for router in node.routers:
+    path = parts.path
+    errors: dict[int, Counter[int]] = {0: Counter(path.produce.error_counts()), 1: Counter(path.fetch.error_counts())}
+    for router in parts.serving.routers:
         for key, counted in router.errors.items():
             errors[key] = errors.get(key, Counter()) + counted
     for key, counted in sorted(errors.items()):
@@ -208,21 +223,22 @@ def _read_failures(node: "Node", sheet: Sheet) -> None:
             sheet.put(f"{prefix}_errors_total", count, API_BY_KEY[key].name, ERROR_NAMES.get(code, str(code)))
 
 
-def _read_waiting(node: "Node", sheet: Sheet) -> None:
+def _read_waiting(parts: "NodeParts", sheet: Sheet) -> None:
+    purgatory, sessions = parts.path.purgatory, parts.path.sessions
     size = "kafka_server_delayedoperationpurgatory_purgatorysize"
-    sheet.put(size, node.purgatory.parked_produces, "Produce")
-    sheet.put(size, node.purgatory.parked_fetches, "Fetch")
-    sheet.put("kafka_server_delayedoperationpurgatory_expires_total", node.purgatory.expired_total)
-    sheet.put("kraft_purgatory_parked_total", node.purgatory.parked_total)
+    sheet.put(size, purgatory.parked_produces, "Produce")
+    sheet.put(size, purgatory.parked_fetches, "Fetch")
+    sheet.put("kafka_server_delayedoperationpurgatory_expires_total", purgatory.expired_total)
+    sheet.put("kraft_purgatory_parked_total", purgatory.parked_total)
     prefix = "kafka_server_fetchsessioncache"
-    sheet.put(f"{prefix}_numincrementalfetchsessions", len(node.sessions))
-    sheet.put(f"{prefix}_numincrementalfetchpartitionscached", node.sessions.partition_count)
-    sheet.put(f"{prefix}_incrementalfetchsessionevictions_total", node.sessions.evictions_total)
+    sheet.put(f"{prefix}_numincrementalfetchsessions", len(sessions))
+    sheet.put(f"{prefix}_numincrementalfetchpartitionscached", sessions.partition_count)
+    sheet.put(f"{prefix}_incrementalfetchsessionevictions_total", sessions.evictions_total)
 
 
-async def _read_groups(node: "Node", sheet: Sheet) -> None:
+async def _read_groups(parts: "NodeParts", sheet: Sheet) -> None:
     time_slice = TimeSlice()
-    shards = node.broker.groups.shards
+    shards = parts.core.broker.groups.shards
     states = dict.fromkeys(GroupState, 0)
     groups = offsets = 0
     for _, state in shards.active(0):
@@ -242,13 +258,13 @@ async def _read_groups(node: "Node", sheet: Sheet) -> None:
         sheet.put("kafka_server_group_coordinator_metrics_num_partitions", phases.count(phase), phase.value)
 
 
-def _read_applied(node: "Node", sheet: Sheet) -> None:
-    image, now_ms = node.broker.image, node.control.clock()
+def _read_applied(parts: "NodeParts", sheet: Sheet) -> None:
+    image, now_ms = parts.core.broker.image, parts.control.clock()
     prefix = "kafka_server_broker_metadata_metrics"
     sheet.put(f"{prefix}_last_applied_record_offset", image.offset)
     sheet.put(f"{prefix}_last_applied_record_timestamp", image.timestamp_ms)
     sheet.put(f"{prefix}_last_applied_record_lag_ms", max(0, now_ms - image.timestamp_ms))
-    sheet.put(f"{prefix}_metadata_apply_error_count", len(node.replicas.failed) + len(node.broker.faults))
+    sheet.put(f"{prefix}_metadata_apply_error_count", len(parts.core.replicas.failed) + len(parts.core.broker.faults))
 
 
 async def _read_metadata(metadata: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:
@@ -323,12 +339,12 @@ TOPIC_COUNTERS: Final = {
 }
 
 
-async def _read_replicas(node: "Node", sheet: Sheet) -> None:
+async def _read_replicas(parts: "NodeParts", sheet: Sheet) -> None:
     """Read this node's own replicas."""
     time_slice = TimeSlice()
     topics: dict[str, list[int]] = {}
     count = leaders = under_replicated = under_minimum = 0
-    for partition in list(node.table):
+    for partition in list(parts.path.table):
         if partition.removed:
             continue
         count += 1
@@ -343,7 +359,7 @@ async def _read_replicas(node: "Node", sheet: Sheet) -> None:
         _read_replica(partition, sheet)
         await time_slice.give_way()
     for index, (name, attribute) in enumerate(TOPIC_COUNTERS.items()):
-        total = getattr(node.table, attribute) + sum(each[index] for each in topics.values())
+        total = getattr(parts.path.table, attribute) + sum(each[index] for each in topics.values())
         sheet.put(f"kafka_server_brokertopicmetrics_alltopics_{name}_total", total)
     for topic, totals in topics.items():
         for name, value in zip(TOPIC_COUNTERS, totals, strict=True):
@@ -353,10 +369,10 @@ async def _read_replicas(node: "Node", sheet: Sheet) -> None:
     sheet.put(f"{prefix}_leadercount", leaders)
     sheet.put(f"{prefix}_underreplicatedpartitions", under_replicated)
     sheet.put(f"{prefix}_underminisrpartitioncount", under_minimum)
-    sheet.put(f"{prefix}_offlinereplicacount", len(node.replicas.failed))
-    sheet.put("kraft_damaged_replicas", len(node.replicas.lost_records()))
-    sheet.put("kraft_stray_partitions", node.replicas.stray_count)
-    keeper = node.replicas.replication.keeper
+    sheet.put(f"{prefix}_offlinereplicacount", len(parts.core.replicas.failed))
+    sheet.put("kraft_damaged_replicas", len(parts.core.replicas.lost_records()))
+    sheet.put("kraft_stray_partitions", parts.core.replicas.stray_count)
+    keeper = parts.core.replicas.replication.keeper
     sheet.put(f"{prefix}_isrexpands_total", keeper.expands_total)
     sheet.put(f"{prefix}_isrshrinks_total", keeper.shrinks_total)
     sheet.put(f"{prefix}_failedisrupdates_total", keeper.failures_total)

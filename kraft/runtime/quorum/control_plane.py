@@ -11,7 +11,6 @@ from uuid import UUID
 
 from kraft.config.node import Endpoint as ConfigEndpoint
 from kraft.config.node import NodeConfig
-from kraft.controller.controller import Controller
 from kraft.controller.local_broker import LocalBroker, State
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
@@ -28,8 +27,8 @@ from kraft.runtime.quorum.broker_registration import RegistrationError, broker_r
 from kraft.runtime.quorum.controller_registration import ControllerRegistrar
 from kraft.runtime.quorum.controller_requests import submit_to_core
 from kraft.runtime.quorum.controller_settings import controller_settings, metadata_log_settings
-from kraft.runtime.quorum.metadata_machine import QuorumMetadata
 from kraft.runtime.quorum.quorum_replica import Member, Quorum
+from kraft.runtime.storage.formatting import describe
 from kraft_native.log.flusher import Flusher
 
 log = logging.getLogger(__name__)
@@ -40,19 +39,21 @@ HERE: Final = 0
 CLIENT_ID: Final = "kraft-broker-{}"
 
 
-class QuorumPlane:
+class ControlPlane:
     """The metadata log and the paths to the controller. Loop thread only; raises what `Quorum` raises.
 
     `on_failure` is called once when the log or its replay can no longer be trusted: the node must stop then.
     """
 
-    def __init__(self, config: NodeConfig, cluster_id: str, directory_id: UUID, endpoints: tuple[ConfigEndpoint, ...],
-                 flusher: Flusher, dialer: Dialer, on_failure: Callable[[BaseException], object], *,
-                 log_dir_locked: bool) -> None:
+    def __init__(self, config: NodeConfig, cluster_id: str, endpoints: tuple[ConfigEndpoint, ...], flusher: Flusher,
+                 dialer: Dialer, on_failure: Callable[[BaseException], object]) -> None:
         self.config = config
+        directory_id = describe(config.metadata_log_dir).directory_id
+        assert directory_id is not None, f"{config.metadata_log_dir} is not formatted"
         self.quorum = Quorum(
             config, Member(cluster_id, directory_id, endpoints), controller_settings(config, cluster_id),
-            metadata_log_settings(config), flusher, dialer, on_failure, log_dir_locked=log_dir_locked)
+            metadata_log_settings(config), flusher, dialer, on_failure,
+            log_dir_locked=config.metadata_log_dir in config.log_dirs)
         self.metadata = self.quorum.metadata
         self.clock = self.quorum.clock
         self.broker: LocalBroker | None = None
@@ -73,16 +74,6 @@ class QuorumPlane:
     def image(self) -> MetadataImage:
         """The committed metadata known here."""
         return self.metadata.image
-
-    @property
-    def controller(self) -> Controller:
-        """This node's controller; active only while it leads."""
-        return self.metadata.controller
-
-    @property
-    def log(self) -> QuorumMetadata:
-        """The source of the log's metrics."""
-        return self.metadata
 
     @property
     def lease_left_ms(self) -> int | None:
@@ -282,7 +273,7 @@ class QuorumPlane:
 class _OwnRequests:
     """The active controller as this node's broker sees it."""
 
-    def __init__(self, plane: QuorumPlane) -> None:
+    def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
 
     @property

@@ -100,8 +100,7 @@ class ReplicaManager:
 
     def sort_out(self, image: MetadataImage) -> None:
         """Sort out, at a start, what the data directories have: interrupted moves, logs that are no replica of this
-        node, and all but one log of a partition that has several. See `Removals` for what is deleted and what is set
-        aside."""
+        node, and several logs of a partition. See `Removals` for what is deleted and what is set aside."""
         self.moves.recover(image)
         for name in list(self.logs.partitions()):
             registration = image.partition(name.topic, name.partition)

@@ -90,7 +90,7 @@ def test_loggers_beside_other_resources(tmp_path: Path) -> None:
         assert sorted((each.resource_type, each.resource_name, each.error_code) for each in answer.responses) == [
             (4, "", 0), (8, "", 42), (8, "1", 0), (8, "2", 42)]
         assert described(cluster)[NAME] == "ERROR"
-        assert node.broker.integer("log.retention.ms") == 5
+        assert node.parts.core.broker.integer("log.retention.ms") == 5
         with pytest.raises(RefusedError, match="INVALID_REQUEST"):
             describe_configs(cluster, "broker-logger", [""])
 

@@ -143,7 +143,7 @@ def test_errors_of_the_python_side_are_counted(tmp_path):
 def test_unclean_elections_are_counted(tmp_path):
     def work(_cluster, node):
         before = scrape(node)[name,]
-        node.control.controller.on_unclean()
+        node.parts.control.metadata.controller.on_unclean()
         return before, scrape(node)[name,]
 
     name = "kafka_controller_controllerstats_uncleanleaderelections_total"
@@ -205,7 +205,7 @@ def test_only_metrics_and_only_a_few_at_a_time(tmp_path):
 
 
 def test_metrics_are_off_by_default(tmp_path):
-    assert with_node(config(tmp_path), lambda _, node: hasattr(node, "metrics")) is False
+    assert with_node(config(tmp_path), lambda _, node: node.metrics) is None
 
 
 @pytest.mark.parametrize("text", ["9100", "host", "localhost:99999", "a:b:c"])

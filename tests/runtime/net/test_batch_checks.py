@@ -22,7 +22,7 @@ def test_a_costly_batch_is_answered(tmp_path, monkeypatch):
         request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[TopicProduceData(
             name="events", partition_data=[PartitionProduceData(index=0, records=COSTLY["lz4"])])])
         answers = [cluster.leader("events", 0).send(request, ProduceResponse, version=9) for _ in range(2)]
-        return [each.responses[0].partition_responses[0] for each in answers], node.batch_checks.total
+        return [each.responses[0].partition_responses[0] for each in answers], node.parts.path.batch_checks.total
 
     answers, checked = with_node(config(tmp_path), work)
     assert [(each.error_code, each.base_offset) for each in answers] == [(0, 0), (0, 400)]

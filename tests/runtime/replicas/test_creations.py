@@ -204,7 +204,7 @@ def test_a_start_does_not_wait_for_its_logs(tmp_path: Any, monkeypatch: pytest.M
     settings, mark = config(tmp_path / "data"), tmp_path / "data" / CLEAN_SHUTDOWN
 
     def opened(node: Any) -> list[str]:
-        return [name.topic for name, _ in node.logs.directories[0].open_logs()]
+        return [name.topic for name, _ in node.parts.storage.logs.directories[0].open_logs()]
 
     def first(cluster: Any, node: Any) -> None:
         create_many(cluster, ["a", "b", "c"])
@@ -269,26 +269,26 @@ def test_a_node_applies_a_change_replica_by_replica(tmp_path: Path) -> None:
         await node.start()
         try:
             received: list[tuple[MetadataDelta, MetadataImage]] = []
-            node.control.subscribe(lambda delta, image: received.append((delta, image)))
+            node.parts.control.subscribe(lambda delta, image: received.append((delta, image)))
             answers: list[Any] = []
-            node.broker.submit(CreateTopicsRequest(topics=[
+            node.parts.core.broker.submit(CreateTopicsRequest(topics=[
                 CreatableTopic(name="many", num_partitions=300, replication_factor=1)]), 7, 0, answers.append)
-            await until(lambda: answers and node.table.get("many", 299) is not None)
+            await until(lambda: answers and node.parts.path.table.get("many", 299) is not None)
             delta, image = next(each for each in received if each[0].topics.touched)
-            assert node.control.applied_image is node.control.image
-            carried, original = [0], node.replicas.execute
+            assert node.parts.control.applied_image is node.parts.control.image
+            carried, original = [0], node.parts.core.replicas.execute
 
             def execute(step: Step) -> None:
                 carried[0] += 1
                 original(step)
 
-            node.replicas.execute = execute  # type: ignore[method-assign]
-            node.control._applied = None
-            work, most = node._apply(delta, image), 0
+            node.parts.core.replicas.execute = execute  # type: ignore[method-assign]
+            node.parts.control._applied = None
+            work, most = node.parts.commits.apply(delta, image), 0
             for _ in work:
-                assert node.control._applied is None
+                assert node.parts.control._applied is None
                 most, carried[0] = max(most, carried[0]), 0
-            assert most == 1 and node.control.applied_image is image
+            assert most == 1 and node.parts.control.applied_image is image
         finally:
             node.stop()
             await node.run()

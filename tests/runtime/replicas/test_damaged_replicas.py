@@ -9,7 +9,6 @@ import pytest
 
 from kraft.cli.cluster import status
 from kraft.client import Cluster
-from kraft.runtime.metrics.scrape import read
 from kraft.runtime.node import Node
 from tests.runtime.nodes import with_node
 from tests.runtime.test_node import fetch
@@ -45,7 +44,7 @@ def test_a_segment_that_is_lost_after_a_clean_stop_is_reported(
         assert problem.startswith(f"broker 1: t-0 has lost records from offset {lost.stem.lstrip('0')} on: ")
         assert str(lost) in problem
         assert status(cluster)["strays"] == ["broker 1: 1 stray partition directories (kraft storage strays list)"]
-        families = {each.name: each for each in on_loop(node, read(node, 0.0)).families()}
+        families = {each.name: each for each in on_loop(node, node.read_metrics(0.0)).families()}
         assert [each.value for each in families["kraft_damaged_replicas"].samples] == [1]
 
     with_node(node_config(tmp_path), first)

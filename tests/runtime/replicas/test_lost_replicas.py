@@ -37,7 +37,7 @@ SECONDS = 20.0
 
 
 def registered(node: Node) -> PartitionRegistration:
-    found = node.broker.image.partition("t", 0)
+    found = node.parts.core.broker.image.partition("t", 0)
     assert found is not None
     return found
 
@@ -48,7 +48,7 @@ def is_lost(node: Node) -> bool:
 
 async def reported(node: Node) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """Return the replicas that failed, and those of them that are tried again."""
-    return list(node.replicas.failed), node.replicas.without_resources()
+    return list(node.parts.core.replicas.failed), node.parts.core.replicas.without_resources()
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE])
@@ -64,7 +64,7 @@ def test_a_log_that_cannot_be_made_is_lost_until_there_is_room(
             assert on_loop(node, reported(node)) == ([("t", 0)], [("t", 0)])
         assert plan.fired
         wait_until(lambda: registered(node).leader == 1, "it leads", SECONDS)
-        assert not node.replicas.failed
+        assert not node.parts.core.replicas.failed
         serves(cluster, node)
         assert node.failure is None
 
@@ -75,7 +75,7 @@ def test_a_log_that_cannot_be_made_is_lost_until_there_is_room(
     def serves(cluster: Cluster, node: Node) -> None:
         wait_until(lambda: produce(cluster, "t", b"value").error_code == 0, "it is served", SECONDS)
         assert fetch(cluster, "t")[-1] == b"value"
-        assert registered(node).directory_of(1) == node.logs.directory_ids[0]
+        assert registered(node).directory_of(1) == node.parts.storage.logs.directory_ids[0]
 
     with_node(config(tmp_path), first)
     caplog.clear()                     # the logged records hold the frames of the failure
@@ -100,7 +100,7 @@ def test_logs_leave_descriptors_for_connections(tmp_path: Path, caplog: pytest.L
             with Cluster(f"127.0.0.1:{node.listeners['PLAINTEXT'].port}") as another:
                 assert produce(another, "kept", b"value").error_code == 0
         wait_until(lambda: registered(node).leader == 1, "it leads", SECONDS)
-        assert not node.replicas.failed
+        assert not node.parts.core.replicas.failed
 
     with_node(config(tmp_path), body)
     caplog.clear()
@@ -134,11 +134,11 @@ def test_a_replica_that_met_an_unexpected_error_is_tried_again(
         wait_until(lambda: produce(cluster, "t", b"value").error_code == 0, "it is served", SECONDS)
 
     def second(cluster: Cluster, node: Node) -> None:
-        wait_until(lambda: failures == 3 and registered(node).leader == 1 and not node.replicas.failed, "it leads",
-                   SECONDS)
+        failed = node.parts.core.replicas.failed
+        wait_until(lambda: failures == 3 and registered(node).leader == 1 and not failed, "it leads", SECONDS)
         wait_until(lambda: produce(cluster, "t", b"more").error_code == 0, "it is served", SECONDS)
         assert fetch(cluster, "t")[0] == b"value"
-        assert registered(node).directory_of(1) == node.logs.directory_ids[0]
+        assert registered(node).directory_of(1) == node.parts.storage.logs.directory_ids[0]
         assert node.failure is None
 
     with_node(config(tmp_path), first)
@@ -155,8 +155,8 @@ def test_a_topic_that_is_deleted_is_not_tried_again(tmp_path: Path, caplog: pyte
             wait_until(lambda: is_lost(node), "the controller knows", SECONDS)
             cluster.controller().send(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), DeleteTopicsResponse,
                                       version=5)
-            wait_until(lambda: not node.replicas.failed, "nobody misses it", SECONDS)
-        assert node.replicas.open_again("t", 0), "it was removed between the look and the turn"
+            wait_until(lambda: not node.parts.core.replicas.failed, "nobody misses it", SECONDS)
+        assert node.parts.core.replicas.open_again("t", 0), "it was removed between the look and the turn"
 
     with_node(config(tmp_path), work)
     caplog.clear()
@@ -171,11 +171,11 @@ def test_a_directory_that_is_full_stays_offline(tmp_path: Path, caplog: pytest.L
         wait_until((second / "t-0").is_dir, "it lies in the second one", SECONDS)
         with faults.fail_at(1, error=errno.ENOSPC, kinds={"write"}, under=second, suffix=".log", persistent=True):
             assert produce(cluster, "t", b"value").error_code
-            wait_until(lambda: bool(node.replicas.failed), "the directory is offline", SECONDS)
+            wait_until(lambda: bool(node.parts.core.replicas.failed), "the directory is offline", SECONDS)
         for _ in range(2):
             assert on_loop(node, reported(node)) == ([("t", 0)],
                                                      []), "there is room again, but what was it that failed?"
-            on_loop(node, node.housekeeping._open_again())
+            on_loop(node, node.parts.housekeeping._open_again())
 
     with_node(config(tmp_path, log_dirs=f"{first},{second}"), work)
     caplog.clear()
@@ -193,11 +193,12 @@ def test_of_a_log_in_two_directories_the_one_that_the_metadata_names_stays(
         for name in names:
             create(cluster, name)
             wait_until(lambda name=name: produce(cluster, name, b"value").error_code == 0, "it is served", SECONDS)
-        wait_until(lambda: registered(node).directory_of(1) == node.logs.home("t", 0), "the metadata names it", SECONDS)
+        logs = node.parts.storage.logs
+        wait_until(lambda: registered(node).directory_of(1) == logs.home("t", 0), "the metadata names it", SECONDS)
 
     def look(cluster: Cluster, node: Node) -> None:
         assert fetch(cluster, "t")[-1] == b"value"
-        assert node.logs.home("t", 0) == registered(node).directory_of(1)
+        assert node.parts.storage.logs.home("t", 0) == registered(node).directory_of(1)
         assert [path for path in paths.values() if (path / "t-0").is_dir()] == [paths[named]]
 
     with_node(settings, create_and_fill)

@@ -64,10 +64,10 @@ def move(cluster: Cluster, target: Path) -> int:
 def knows_where_it_stays(node: Node) -> bool:
     """Return whether the metadata has the replica in the first directory, leading, and the second one offline. In
     between it may have had the replica in the second one, without a leader."""
-    first, second = node.logs.directory_ids
-    registration = node.broker.image.partition("t", 0)
+    first, second = node.parts.storage.logs.directory_ids
+    registration = node.parts.core.broker.image.partition("t", 0)
     assert registration is not None
-    return (not node.broker.image.brokers[1].has_online_dir(second) and registration.leader == 1
+    return (not node.parts.core.broker.image.brokers[1].has_online_dir(second) and registration.leader == 1
             and registration.directory_of(1) == first)
 
 
@@ -113,9 +113,9 @@ def test_a_target_that_fails_goes_offline_and_the_replica_stays(
 @contextmanager
 def written_all_the_time(node: Node, counts: Iterator[int]) -> Iterator[None]:
     """Append so many more records each time after the thread of moves has done something."""
-    partition = node.table.get("t", 0)
+    partition = node.parts.path.table.get("t", 0)
     assert partition is not None
-    original = node.moves._in_thread
+    original = node.parts.core.replicas.moves._in_thread
 
     async def in_thread(work: Any, *arguments: Any) -> Any:
         found = await original(work, *arguments)
@@ -125,9 +125,9 @@ def written_all_the_time(node: Node, counts: Iterator[int]) -> Iterator[None]:
             partition.append(builder.build())
         return found
 
-    node.moves._in_thread = in_thread  # type: ignore[method-assign]
+    node.parts.core.replicas.moves._in_thread = in_thread  # type: ignore[method-assign]
     yield
-    node.moves._in_thread = original  # type: ignore[method-assign]
+    node.parts.core.replicas.moves._in_thread = original  # type: ignore[method-assign]
 
 
 def moved(tmp_path: Path, counts: Iterator[int]) -> int:
@@ -139,7 +139,7 @@ def moved(tmp_path: Path, counts: Iterator[int]) -> int:
             assert move(cluster, tmp_path / "second") == ErrorCode.NONE
             wait_until(lambda: replicas(cluster) == {"first": (0, []), "second": (0, [False])}, "it has moved",
                        SECONDS)
-        partition = node.table.get("t", 0)
+        partition = node.parts.path.table.get("t", 0)
         assert partition is not None
         return partition.log.log_end_offset
 

@@ -60,15 +60,15 @@ def produce(cluster: Cluster, timestamp_ms: int, size: int = 10) -> PartitionPro
 ])
 def test_a_change_is_in_force_at_once(tmp_path: Any, name: str, value: str, expected: object) -> None:
     async def look(node: Node) -> object:
-        partition = node.table.get("t", 0)
+        partition = node.parts.path.table.get("t", 0)
         assert partition is not None
         if name == "file.delete.delay.ms":      # a setting of the files, not of the log
-            return node.broker.topic_setting("t", name)
+            return node.parts.core.broker.topic_setting("t", name)
         holder = partition if name == "min.insync.replicas" else partition.log.config
         return getattr(holder, name.replace(".", "_"))
 
     def in_force(node: Node) -> object:
-        return asyncio.run_coroutine_threadsafe(look(node), node.housekeeping.cleaner.loop).result()
+        return asyncio.run_coroutine_threadsafe(look(node), node.parts.housekeeping.cleaner.loop).result()
 
     def work(cluster: Cluster, node: Node) -> None:
         create(cluster)
@@ -103,7 +103,7 @@ def test_segments_become_smaller(tmp_path: Any) -> None:
         create(cluster)
         for _ in range(4):
             assert produce(cluster, now_ms(), 600_000).error_code == 0
-        partition = node.table.get("t", 0)
+        partition = node.parts.path.table.get("t", 0)
         assert partition is not None
         assert len(partition.log.segments) == 1
         alter(cluster, "segment.bytes", "1048576")
@@ -127,7 +127,7 @@ def test_topics_that_take_longer_than_a_slice_follow_in_the_next_ones(
     monkeypatch.setattr(settings.ReplicaSettings, "_reconfigure", noted)
 
     async def turns(node: Node) -> list[int]:
-        node.replicas.reconfigure(["gone", "t", "u"])
+        node.parts.core.replicas.reconfigure(["gone", "t", "u"])
         counts = [len(reported)]
         while counts[-1] < 5:
             await asyncio.sleep(0)
@@ -137,7 +137,7 @@ def test_topics_that_take_longer_than_a_slice_follow_in_the_next_ones(
     def work(cluster: Cluster, node: Node) -> None:
         create(cluster, "t", 2)
         create(cluster, "u", 3)
-        done = asyncio.run_coroutine_threadsafe(turns(node), node.housekeeping.cleaner.loop).result()
+        done = asyncio.run_coroutine_threadsafe(turns(node), node.parts.housekeeping.cleaner.loop).result()
         assert done == [1, 2, 3, 4, 5]
         assert reported == ["t-0", "t-1", "u-0", "u-1", "u-2"]
 

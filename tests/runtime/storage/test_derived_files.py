@@ -54,8 +54,8 @@ def check(cluster: Cluster, node: Node) -> None:
     for name in DAMAGES:
         assert fetch(cluster, name) == [name.encode()]
         assert produce(cluster, name, b"more").error_code == 0
-    assert not node.replicas.failed
-    assert not node.logs.has_offline
+    assert not node.parts.core.replicas.failed
+    assert not node.parts.storage.logs.has_offline
 
 
 def test_a_damaged_topic_id_is_written_again(
@@ -81,7 +81,7 @@ def test_damaged_files_of_a_log_directory_do_not_take_it_offline(
         damage(data / name)
 
     def look(cluster: Cluster, node: Node) -> None:
-        assert not node.logs.was_clean, "a mark that cannot be read is none"
+        assert not node.parts.storage.logs.was_clean, "a mark that cannot be read is none"
         check(cluster, node)
 
     with_node(config(data), look)
@@ -94,4 +94,4 @@ def test_damaged_files_of_a_log_directory_do_not_take_it_offline(
 
 
 def check_clean(node: Node) -> None:
-    assert node.logs.was_clean
+    assert node.parts.storage.logs.was_clean

@@ -67,6 +67,10 @@ def lies_in_second(cluster: Cluster, second: Path) -> None:
     wait_until(lambda: produce(cluster, "t", b"value").error_code == 0, "it is served", SECONDS)
 
 
+def offline(node: Node) -> list[Path]:
+    return [each.path for each in node.parts.storage.logs.offline]
+
+
 @pytest.mark.parametrize("loss", [remove, replace, replace_by_another, strip])
 def test_a_directory_that_vanishes_goes_offline(
         tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
@@ -77,12 +81,13 @@ def test_a_directory_that_vanishes_goes_offline(
         lies_in_second(cluster, second)
         leader = cluster.leader("t", 0)
         loss(second)
+        assert node.watch is not None
         on_loop(node, node.watch.look())
         with monkeypatch.context() as known:       # a client that has not requested the metadata since
             known.setattr(cluster, "leader", lambda _topic, _partition: leader)
             assert produce(cluster, "t", b"value").error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert produce(cluster, "other", b"value").error_code == 0
-        assert [each.path for each in node.logs.offline] == [second]
+        assert offline(node) == [second]
         assert node.failure is None
 
     with_node(config(tmp_path, log_dirs=f"{first},{second}"), work)
@@ -117,7 +122,7 @@ def test_a_controller_without_its_directory_stops(tmp_path: Path, caplog: pytest
         node = ControllerNode(settings)
         await node.start()
         leads = asyncio.Event()
-        node.quorum.metadata.subscribe(lambda _delta, _image: leads.set())
+        node.parts.quorum.metadata.subscribe(lambda _delta, _image: leads.set())
         await asyncio.wait_for(leads.wait(), SECONDS)      # from here on it creates no files
         shutil.rmtree(tmp_path / "data")
         await ended_by_itself(node, "data")
@@ -141,12 +146,12 @@ def test_whatever_fails_on_a_file_takes_its_directory_offline(
         lies_in_second(cluster, second)
         create(cluster, "more")
         work: dict[str, Callable[[], Any]] = {
-            "retention": lambda: on_loop(node, node.housekeeping._retain()),
+            "retention": lambda: on_loop(node, node.parts.housekeeping._retain()),
             "marks": lambda: None,
             "opening": lambda: create(cluster, "new"),
             "removal": lambda: delete(cluster, "t"),
             "append": lambda: produce(cluster, "t", b"value"),
-            "compaction": lambda: on_loop(node, node.housekeeping.cleaner.run()),
+            "compaction": lambda: on_loop(node, node.parts.housekeeping.cleaner.run()),
             "fetch": lambda: fetch_error(cluster),
             "look-up by time": lambda: on_loop(node, offset_for_time(node)),
         }
@@ -156,7 +161,7 @@ def test_whatever_fails_on_a_file_takes_its_directory_offline(
             alter_configs(cluster, "topic", "t", [Change("cleanup.policy", Operation.SET, "compact")])
         with faults.fail_at(1, error=errno.EIO, kinds={kind}, under=second, suffix=suffix, persistent=True) as plan:
             work[operation]()
-            wait_until(lambda: [each.path for each in node.logs.offline] == [second], "it is offline", SECONDS)
+            wait_until(lambda: offline(node) == [second], "it is offline", SECONDS)
         assert plan.fired
         assert node.failure is None
 
@@ -177,7 +182,7 @@ def test_files_that_cannot_be_deleted_take_their_directory_offline(
         with monkeypatch.context() as broken:
             broken.setattr(shutil, "rmtree", fail)
             delete(cluster, "t")
-            wait_until(lambda: [each.path for each in node.logs.offline] == [second], "it is offline", SECONDS)
+            wait_until(lambda: offline(node) == [second], "it is offline", SECONDS)
 
     with_node(config(tmp_path, log_dirs=f"{first},{second}"), work)
     caplog.clear()
@@ -189,7 +194,7 @@ def fetch_error(cluster: Cluster) -> None:
 
 
 async def offset_for_time(node: Node) -> None:
-    partition = node.table.get("t", 0)
+    partition = node.parts.path.table.get("t", 0)
     assert partition is not None
     with pytest.raises(StorageError):
         partition.offset_for_time(1)
@@ -198,9 +203,9 @@ async def offset_for_time(node: Node) -> None:
 async def checkpoint(node: Node) -> None:
     """Run the checkpoint as `_every` does."""
     try:
-        await node.housekeeping._checkpoint()
+        await node.parts.housekeeping._checkpoint()
     except StorageError as error:
-        node.replicas.fence_failed(error)
+        node.parts.core.replicas.fence_failed(error)
 
 
 def test_a_directory_that_is_still_there_is_not_lost(tmp_path: Path) -> None:

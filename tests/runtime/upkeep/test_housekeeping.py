@@ -51,11 +51,11 @@ def fill(cluster, topic: str) -> None:
 
 def on_loop(node, work):
     """Run a coroutine on the node's loop; return its result."""
-    return asyncio.run_coroutine_threadsafe(work, node.housekeeping.cleaner.loop).result()
+    return asyncio.run_coroutine_threadsafe(work, node.parts.housekeeping.cleaner.loop).result()
 
 
 def run_cleaner(node) -> None:
-    on_loop(node, node.housekeeping.cleaner.run())
+    on_loop(node, node.parts.housekeeping.cleaner.run())
 
 
 def test_compaction_leaves_the_loop_a_few_short_steps(tmp_path):
@@ -66,8 +66,8 @@ def test_compaction_leaves_the_loop_a_few_short_steps(tmp_path):
     def work(cluster, node):
         create(cluster, "compacted", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
         fill(cluster, "compacted")
-        cleaner = node.housekeeping.cleaner
-        log = node.table.get("compacted", 0).log
+        cleaner = node.parts.housekeeping.cleaner
+        log = node.parts.path.table.get("compacted", 0).log
         pause = cleaner.throttle.seconds_for
 
         def seconds_for(moved: int) -> float:
@@ -92,12 +92,12 @@ def test_a_log_that_fails_is_left_alone(tmp_path):
     def work(cluster, node):
         create(cluster, "compacted", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
         fill(cluster, "compacted")
-        log = node.table.get("compacted", 0).log
+        log = node.parts.path.table.get("compacted", 0).log
         path = log.segments[1].path
         with open(path, "r+b") as file:
             file.seek(log.segments[1].size // 2)
             file.write(b"damage")
-        cleaner = node.housekeeping.cleaner
+        cleaner = node.parts.housekeeping.cleaner
         run_cleaner(node)
         assert cleaner.counts.uncleanable == 1
         steps = cleaner.loop_steps
@@ -112,13 +112,13 @@ def test_retention_and_file_removal(tmp_path):
     def work(cluster, node):
         create(cluster, "short", retention_bytes="0", file_delete_delay_ms="0")
         fill(cluster, "short")
-        partition = node.table.get("short", 0)
+        partition = node.parts.path.table.get("short", 0)
         directory = tmp_path / "data" / "short-0"
         assert len(list(directory.glob("*.log"))) > 15
-        on_loop(node, node.housekeeping._retain())
+        on_loop(node, node.parts.housekeeping._retain())
         assert partition.log.log_start_offset > 0
         assert list(directory.glob("*.log.deleted"))
-        on_loop(node, node.housekeeping._remove_files())
+        on_loop(node, node.parts.housekeeping._remove_files())
         assert not list(directory.glob("*.deleted"))
 
     with_node(node_config(tmp_path), work)
@@ -140,8 +140,8 @@ def test_retention_takes_few_segments_at_once(tmp_path, monkeypatch):
     def work(cluster, node):
         create(cluster, "short", retention_bytes="0")
         fill(cluster, "short")
-        on_loop(node, node.housekeeping._retain())
-        assert len(node.table.get("short", 0).log.segments) == 1
+        on_loop(node, node.parts.housekeeping._retain())
+        assert len(node.parts.path.table.get("short", 0).log.segments) == 1
 
     with_node(node_config(tmp_path), work)
     assert sum(taken) > 15
@@ -161,12 +161,12 @@ def test_retention_waits_for_what_is_not_in_memory(tmp_path):
     def work(cluster, node):
         create(cluster, "short", retention_ms="1")
         fill(cluster, "short")
-        cold, node.broker.cold_reader = node.broker.cold_reader, Cold()
-        log = node.table.get("short", 0).log
+        cold, node.parts.core.broker.cold_reader = node.parts.core.broker.cold_reader, Cold()
+        log = node.parts.path.table.get("short", 0).log
         segments = len(log.segments)
-        node.housekeeping.clock = lambda: 1 << 50
-        on_loop(node, node.housekeeping._retain())
-        node.broker.cold_reader = cold
+        node.parts.housekeeping.clock = lambda: 1 << 50
+        on_loop(node, node.parts.housekeeping._retain())
+        node.parts.core.broker.cold_reader = cold
         left = [each for each in requested if each[0] > 1]
         assert left == [(count, 5) for count in range(segments, 1, -5)]
         assert len(log.segments) == 1
@@ -178,8 +178,8 @@ def test_checkpoints(tmp_path):
     def work(cluster, node):
         create(cluster, "noted", flush_messages="1")
         fill(cluster, "noted")
-        log = node.table.get("noted", 0).log
-        on_loop(node, node.housekeeping._checkpoint())
+        log = node.parts.path.table.get("noted", 0).log
+        on_loop(node, node.parts.housekeeping._checkpoint())
         assert log.recovery_point == log.segments[-1].base_offset
         lines = (tmp_path / "data" / "recovery-point-offset-checkpoint").read_text().splitlines()
         assert f"noted 0 {log.recovery_point}" in lines
@@ -205,7 +205,7 @@ def test_the_first_round_comes_soon_after_the_start(tmp_path):
         fill(cluster, "old")
 
     async def start_offset(node) -> int:
-        return node.table.get("old", 0).log.log_start_offset
+        return node.parts.path.table.get("old", 0).log.log_start_offset
 
     def wait(_cluster, node):
         deadline = time.monotonic() + 10
@@ -226,7 +226,7 @@ def test_idle_producers_are_forgotten_at_their_own_interval(tmp_path):
         assert producer.flush(20) == 0
 
         async def known() -> int:
-            return len(node.broker.table.get("t", 0).producers())
+            return len(node.parts.core.broker.table.get("t", 0).producers())
 
         wait_until(lambda: on_loop(node, known()) == 0, "it is forgotten", 20)
 
@@ -235,6 +235,6 @@ def test_idle_producers_are_forgotten_at_their_own_interval(tmp_path):
 
 def test_producer_ids_are_allocated_before_the_first_producer(tmp_path):
     def work(_cluster, node):
-        wait_until(lambda: node.broker.image.next_producer_id > 0, "a block is requested", 20)
+        wait_until(lambda: node.parts.core.broker.image.next_producer_id > 0, "a block is requested", 20)
 
     with_node(node_config(tmp_path), work)

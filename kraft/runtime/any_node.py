@@ -1,0 +1,89 @@
+"""Life of a node with any roles: its start, its stop, its faults, its metrics."""
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from kraft.config.node import NodeConfig, parse_socket
+from kraft.runtime.net.server import Listener
+
+if TYPE_CHECKING:
+    from kraft.runtime.metrics.scrape import MetricsServer, Sheet
+
+log = logging.getLogger("kraft.runtime.node")
+
+
+class AnyNode(ABC):
+    """One process of a cluster, on the running loop. `config` is already checked.
+
+    A node whose start failed has closed everything that it had opened. `metrics` exists while it serves, where it is
+    configured.
+    """
+
+    def __init__(self, config: NodeConfig) -> None:
+        self.config = config
+        self.cluster_id = ""
+        self.failure: BaseException | None = None
+        self.listeners: dict[str, Listener] = {}
+        self.metrics: MetricsServer | None = None
+        self._ended = asyncio.Event()
+        self._opened = AsyncExitStack()
+
+    async def start(self) -> None:
+        """Open everything and serve. An error names what is unavailable: a directory, a lock, an address, a quorum."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.close()
+            if self.failure is not None:
+                raise self.failure from None
+            raise
+
+    @abstractmethod
+    async def _start(self) -> None:
+        """Open the stages, each with its end in `_opened`."""
+
+    @abstractmethod
+    async def read_metrics(self, requested_s: float) -> "Sheet":
+        """Read all metrics, on the loop's thread."""
+
+    def _open_metrics(self) -> None:
+        """Serve the metrics where that is configured."""
+        if isinstance(address := self.config["kraft.metrics.listener"], str) and address:
+            # Imported here: loading the dependencies of the metrics takes a good part of a start.
+            from kraft.runtime.metrics.scrape import MetricsServer
+            self.metrics = MetricsServer(self.read_metrics, *parse_socket("kraft.metrics.listener", address))
+            self._opened.push_async_callback(self.metrics.close)
+            log.info("metrics: http://%s:%d/metrics", self.metrics.host or "*", self.metrics.port)
+
+    async def run(self) -> None:
+        """Wait until the node is stopped or fails, and close it. Raises the fault when there was one."""
+        await self._ended.wait()
+        try:
+            await self.close()
+        finally:
+            # A file that cannot be closed is a consequence of the fault.
+            if self.failure is not None:
+                raise self.failure
+
+    @property
+    def stopping(self) -> bool:
+        """Return whether the node has begun to stop."""
+        return self._ended.is_set()
+
+    def stop(self) -> None:
+        """End `run` gracefully. May be called from a signal handler."""
+        self._ended.set()
+
+    def fail(self, cause: BaseException) -> None:
+        """Stop the node because of a fault of our own, and do not report a clean stop."""
+        if self.failure is None:
+            self.failure = cause
+            log.critical("the node stops because of a fault of its own", exc_info=cause)
+        self._ended.set()
+
+    async def close(self) -> None:
+        """Close what was opened, in reverse, and all of it even when a part fails."""
+        await self._opened.aclose()

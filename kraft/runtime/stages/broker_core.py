@@ -1,0 +1,84 @@
+"""A broker without its sockets: what the handlers of its requests read, its groups, its replicas."""
+
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+
+from kraft.broker.apply_faults import ApplyFaults
+from kraft.broker.broker import Broker
+from kraft.broker.client_telemetry import ClientTelemetry
+from kraft.broker.groups.config import GroupCoordinatorConfig
+from kraft.broker.groups.coordinator import GroupCoordinator
+from kraft.broker.metadata_view import ImageTopics
+from kraft.config.node import Endpoint, NodeConfig
+from kraft.runtime.base.logger_levels import LoggerLevels
+from kraft.runtime.base.time_slices import WorkQueue
+from kraft.runtime.net.dialer import Dialer
+from kraft.runtime.net.leader_lines import LeaderLines
+from kraft.runtime.net.requests import now_ms
+from kraft.runtime.quorum.control_plane import ControlPlane
+from kraft.runtime.replicas.group_driver import GroupDriver, OffsetsAppends
+from kraft.runtime.replicas.manager import ReplicaManager
+from kraft.runtime.stages.data_path import DataPath
+from kraft.runtime.stages.storage import Storage
+
+log = logging.getLogger(__name__)
+
+
+class BrokerCore:
+    """The broker of a node. `endpoints`: those that clients of each listener are given. `on_failure` is called with a
+    fault of our own."""
+
+    def __init__(self, config: NodeConfig, storage: Storage, path: DataPath, control: ControlPlane, dialer: Dialer,
+                 endpoints: Mapping[str, Endpoint], on_failure: Callable[[BaseException], object]) -> None:
+        self._opened = AsyncExitStack()
+        appends = OffsetsAppends(path.table, now_ms, config.integer("offsets.topic.compression.codec"))
+        self.image_topics = ImageTopics(control.image)
+        groups = GroupCoordinator(group_config(config.integer), appends, self.image_topics, uuid.uuid4)
+        appends.coordinator = groups
+        self.broker = Broker(
+            config=config, cluster_id=storage.cluster_id, table=path.table, groups=groups, controller=control,
+            log_dirs=storage.logs, image=control.image, telemetry=ClientTelemetry(uuid.uuid4),
+            cold_reader=path.cold_reader, faults=ApplyFaults(_report_fault, _report_repair), endpoints=dict(endpoints))
+        self.broker.loggers = LoggerLevels()
+        path.table.explain(self.broker.absence_by_key)
+        self.groups = GroupDriver(groups, appends, now_ms, on_failure, path.cold_reader)
+        self._opened.callback(self.groups.close)
+        lines = LeaderLines(config.node_id, config.integer("kraft.broker.disconnect.grace.ms"),
+                            config.inter_broker_listener, dialer, on_failure)
+        self.broker.leaders = lines.checks
+        path.table.hide(lines.checks.refusing)
+        self._opened.callback(lines.close)
+        self.changes = WorkQueue(on_failure)
+        """Work on committed changes, in their order."""
+        self.replicas = ReplicaManager(self.broker, storage.logs, self.groups, dialer, now_ms, self.changes.add,
+                                       control.lose_directory, on_failure)
+        self._opened.push_async_callback(self.replicas.close)
+        self._opened.callback(self.changes.close)
+
+    async def close(self) -> None:
+        """Stop the work on changes, replicas and groups, and all of it even when a part fails."""
+        await self._opened.aclose()
+
+
+def group_config(number: Callable[[str], int]) -> GroupCoordinatorConfig:
+    """Settings of the group coordinator, from those that `number` returns by name."""
+    return GroupCoordinatorConfig(
+        group_min_session_timeout_ms=number("group.min.session.timeout.ms"),
+        group_max_session_timeout_ms=number("group.max.session.timeout.ms"),
+        group_initial_rebalance_delay_ms=number("group.initial.rebalance.delay.ms"),
+        group_max_size=number("group.max.size"),
+        offset_metadata_max_bytes=number("offset.metadata.max.bytes"),
+        offsets_retention_ms=number("offsets.retention.minutes") * 60_000,
+        offsets_retention_check_interval_ms=number("offsets.retention.check.interval.ms"),
+        offset_commit_timeout_ms=number("offsets.commit.timeout.ms"))
+
+
+def _report_fault(subject: str, why: str, error: BaseException | None) -> None:
+    log.error("%s: committed metadata cannot be applied here, what was in force stays: %s", subject, why,
+              exc_info=error)
+
+
+def _report_repair(subject: str) -> None:
+    log.warning("%s: the committed metadata is applied again", subject)
