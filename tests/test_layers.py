@@ -118,7 +118,7 @@ def test_what_a_part_of_kraft_may_import() -> None:
 
 @pytest.mark.parametrize(("module", "text"), [
     ("runtime.net.server", "from kraft.runtime.quorum.raft_log import RaftLog\n"),
-    ("runtime.net.server", "from kraft.runtime.node import Node\n"),
+    ("runtime.net.server", "from kraft.runtime.server_node import ServerNode\n"),
     ("runtime.net.server", "from kraft.runtime import node\n"),
     ("runtime.net.server", "def f():\n    from kraft.runtime.metrics import names\n"),
     ("runtime.attic.server", "import os\n"),

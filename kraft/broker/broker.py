@@ -15,7 +15,7 @@ from kraft.broker.ports import ControllerPort, LogDirPort, LoggerPort, MovePort,
 from kraft.broker.producer_ids import ProducerIds
 from kraft.broker.request_parts import serve_in_parts
 from kraft.config.effective import BrokerLayers, Source, broker_integer, broker_value, topic_value
-from kraft.config.node import CORDONED, EVERY_DIRECTORY, Endpoint, NodeConfig
+from kraft.config.node_config import CORDONED, EVERY_DIRECTORY, Endpoint, NodeConfig
 from kraft.config.setting import Value
 from kraft.metadata.delta import MetadataDelta, PartitionChange
 from kraft.metadata.image import (

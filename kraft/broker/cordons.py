@@ -4,7 +4,7 @@ The settings must be the broker's own, and `cordoned.log.dirs` must name directo
 
 from typing import TYPE_CHECKING, Final
 
-from kraft.config.node import CORDONED, cordon_fault, node_id_of
+from kraft.config.node_config import CORDONED, cordon_fault, node_id_of
 from kraft.metadata.image import BROKER_RESOURCE
 from kraft.protocol.error_names import bounded
 from kraft.protocol.messages.alter_configs_request import AlterConfigsResource as LegacyResource

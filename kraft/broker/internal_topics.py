@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from kraft.config.quorum import is_sole_controller
+from kraft.config.quorum_config import is_sole_controller
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import click
 from kraft.cli.number_types import IntRange
 from kraft.cli.options import BOOTSTRAP_VARIABLE, JSON, Fields, print_json
 from kraft.cli.server_config import parse_assignments, refuse_unknown
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.config.properties import with_released_names
 from kraft.runtime.base import log_output
 
 if TYPE_CHECKING:
     from kraft.local.cluster import LocalCluster
-    from kraft.local.node import LocalNode
+    from kraft.local.local_node import LocalNode
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 CHECK_SECONDS: Final = 0.2

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kraft.files.indexes import read_entries
-from kraft.files.partition import EPOCH_CHECKPOINT, LOG_FILE, Partition, SegmentFiles
+from kraft.files.partition_files import EPOCH_CHECKPOINT, LOG_FILE, PartitionFiles, SegmentFiles
 from kraft.log_dir import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, partitions_in
 from kraft_native.base.errors import CorruptFileError
 from kraft_native.segment import checkpoints, producer_snapshots
@@ -118,7 +118,7 @@ def check_files(directory: Path) -> Iterator[Finding]:
 class Examination:
     """One partition under examination. `findings` may be read while `run` continues."""
 
-    def __init__(self, partition: Partition, progress: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, partition: PartitionFiles, progress: Callable[[int], None] = lambda _: None) -> None:
         self.partition = partition
         self.progress = progress
         self.figures = Figures()

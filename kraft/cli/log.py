@@ -15,7 +15,7 @@ from kraft.cli.number_types import IntRange
 from kraft.cli.options import count_of
 from kraft.cli.partition import is_data_directory, open_partition, partitions_of
 from kraft.cli.progress import progress_bar
-from kraft.files.partition import Partition
+from kraft.files.partition_files import PartitionFiles
 from kraft.log_dir import TopicPartition, noted_high_watermark
 
 DIRECTORY = click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
@@ -99,7 +99,8 @@ def dump(context: click.Context, directory: Path, as_json: bool, digest: bool, b
     context.exit(1 if output.complaints else 0)
 
 
-def dump_records(partition: Partition, wanted: log_dump.Range, output: Output, *, as_json: bool, digest: bool) -> None:
+def dump_records(partition: PartitionFiles, wanted: log_dump.Range, output: Output, *, as_json: bool,
+                 digest: bool) -> None:
     source = TopicPartition.named(partition.directory.resolve().name)
     for found in log_dump.wanted_records(partition, wanted, output.complain):
         for record in found:
@@ -109,7 +110,7 @@ def dump_records(partition: Partition, wanted: log_dump.Range, output: Output, *
                 output.line(log_dump.digest_json(record) if digest else log_dump.plain_json(record, source))
 
 
-def dump_fields(partition: Partition, wanted: log_dump.Range, output: Output, what: str, *, as_json: bool) -> None:
+def dump_fields(partition: PartitionFiles, wanted: log_dump.Range, output: Output, what: str, *, as_json: bool) -> None:
     """Print one of the other three contents, which are named fields."""
     show = log_dump.fields_json if as_json else log_dump.fields_text
     if what == "index":
@@ -164,7 +165,7 @@ def verify_data_directory(directory: Path, *, as_json: bool) -> bool:
     return not damaged and not findings
 
 
-def verify_one(partition: Partition, *, as_json: bool) -> bool:
+def verify_one(partition: PartitionFiles, *, as_json: bool) -> bool:
     """Check one partition. Return whether it is sound."""
     directory = partition.directory
     first: Finding | None = None

@@ -15,7 +15,7 @@ from typing import Any
 from kraft.cli.examine import Finding
 from kraft.cli.record_lines import json_line, name_bytes, record_fields
 from kraft.files.indexes import read_entries
-from kraft.files.partition import EPOCH_CHECKPOINT, Partition
+from kraft.files.partition_files import EPOCH_CHECKPOINT, PartitionFiles
 from kraft.log_dir import TopicPartition
 from kraft_native.base.errors import CorruptFileError, CorruptRecordError, MessageTooLargeError
 from kraft_native.batch.batch import Batch, walk
@@ -46,7 +46,7 @@ class Range:
         self.left -= 1
 
 
-def stretches(partition: Partition, wanted: Range, complain: Complain) -> Iterator[tuple[SegmentAudit, bytes]]:
+def stretches(partition: PartitionFiles, wanted: Range, complain: Complain) -> Iterator[tuple[SegmentAudit, bytes]]:
     """Yield sound batches of the wanted offsets, about a megabyte at a time, each with its walk."""
     for segment in partition.segments:
         if 0 <= segment.next_base <= wanted.start or segment.base_offset >= wanted.end or wanted.left <= 0:
@@ -71,7 +71,7 @@ def stretches(partition: Partition, wanted: Range, complain: Complain) -> Iterat
                     yield audit, audit.stretch()
 
 
-def batches(partition: Partition, wanted: Range, complain: Complain) -> Iterator[tuple[SegmentAudit, int, Batch]]:
+def batches(partition: PartitionFiles, wanted: Range, complain: Complain) -> Iterator[tuple[SegmentAudit, int, Batch]]:
     """Yield wanted batches with their walk and their position in the file."""
     for audit, data in stretches(partition, wanted, complain):
         position = audit.stretch_position
@@ -83,7 +83,7 @@ def batches(partition: Partition, wanted: Range, complain: Complain) -> Iterator
             position += batch.size_in_bytes
 
 
-def wanted_records(partition: Partition, wanted: Range, complain: Complain) -> Iterator[list[Record]]:
+def wanted_records(partition: PartitionFiles, wanted: Range, complain: Complain) -> Iterator[list[Record]]:
     """Yield the records of the wanted offsets, a batch at a time."""
     for audit, position, batch in batches(partition, wanted, complain):
         if batch.is_control:
@@ -175,7 +175,7 @@ def control_fields(batch: Batch) -> Iterator[dict[str, Any]]:
         }
 
 
-def index_fields(partition: Partition, complain: Complain) -> Iterator[dict[str, Any]]:
+def index_fields(partition: PartitionFiles, complain: Complain) -> Iterator[dict[str, Any]]:
     """Yield every entry of all index files, snapshots and the epoch checkpoint, in the order of the files' offsets."""
     for segment in partition.segments:
         for suffix in (".index", ".timeindex"):

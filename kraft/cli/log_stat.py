@@ -5,13 +5,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from kraft.files.partition import Partition
+from kraft.files.partition_files import PartitionFiles
 from kraft_native.base.errors import CorruptFileError
 from kraft_native.batch.batch import CODEC_NAMES
 from kraft_native.segment import producer_snapshots
 
 
-def statistics(partition: Partition, progress: Callable[[int], None] = lambda _: None) -> dict[str, Any]:
+def statistics(partition: PartitionFiles, progress: Callable[[int], None] = lambda _: None) -> dict[str, Any]:
     """Walk all batch headers. Bytes that are not a batch are counted but not examined; `verify` does that."""
     codecs: Counter[str] = Counter()
     total: Counter[str] = Counter()
@@ -55,7 +55,7 @@ def readable(read: Callable[[], Any]) -> Any:
         return str(error)
 
 
-def producers(partition: Partition) -> int:
+def producers(partition: PartitionFiles) -> int:
     """Return the number of producers in the newest snapshot."""
     snapshots = list(partition.snapshots())
     return len(producer_snapshots.read_snapshot(snapshots[-1])) if snapshots else 0

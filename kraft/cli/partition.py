@@ -4,14 +4,14 @@ from pathlib import Path
 
 import click
 
-from kraft.files.partition import LOG_FILE, Partition
+from kraft.files.partition_files import LOG_FILE, PartitionFiles
 from kraft_native.base.errors import InvalidArgumentError
 
 
-def open_partition(directory: Path) -> Partition:
+def open_partition(directory: Path) -> PartitionFiles:
     """Open the partition. Any other directory is a usage error."""
     try:
-        return Partition(directory)
+        return PartitionFiles(directory)
     except InvalidArgumentError as error:
         raise click.UsageError(str(error)) from error
 
@@ -21,9 +21,9 @@ def is_data_directory(directory: Path) -> bool:
     return not _has_segments(directory) and any(_has_segments(each) for each in directory.iterdir() if each.is_dir())
 
 
-def partitions_of(directory: Path) -> list[Partition]:
+def partitions_of(directory: Path) -> list[PartitionFiles]:
     """Return every partition in a data directory, by name, including `-delete`, `-future` and `-stray` directories."""
-    return [Partition(each) for each in sorted(directory.iterdir()) if each.is_dir() and _has_segments(each)]
+    return [PartitionFiles(each) for each in sorted(directory.iterdir()) if each.is_dir() and _has_segments(each)]
 
 
 def _has_segments(directory: Path) -> bool:

@@ -15,7 +15,7 @@ from kraft.cli.quorum_timeline import timeline_command
 from kraft.client import Cluster
 from kraft.client.quorum import Description, QuorumClient, Replica
 from kraft.config.errors import InvalidConfigError
-from kraft.config.node import parse_endpoint
+from kraft.config.node_config import parse_endpoint
 
 NO_DIRECTORY: Final = UUID(int=0)
 LAGS_MS: Final = 1000

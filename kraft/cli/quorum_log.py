@@ -13,7 +13,7 @@ from kraft.cli.log_dump import Range, batches
 from kraft.cli.number_types import IntRange
 from kraft.cli.options import JSON, Fields
 from kraft.cli.partition import open_partition
-from kraft.metadata.quorum import control_message
+from kraft.metadata.control_records import control_message
 from kraft.protocol.ids import id_text
 from kraft.protocol.message import Struct
 from kraft.protocol.record_frames import decode_record

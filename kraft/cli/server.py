@@ -9,7 +9,7 @@ import click
 from kraft.cli.command import kraft
 from kraft.cli.options import JSON, Fields, count_of, server_config_options
 from kraft.cli.server_config import server_config
-from kraft.config.quorum import check_quorum, is_sole_controller
+from kraft.config.quorum_config import check_quorum, is_sole_controller
 from kraft.runtime.base import log_output
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from kraft.config.errors import InvalidConfigError
-from kraft.config.node import EVERY_ADDRESS, NodeConfig, parse_socket
+from kraft.config.node_config import EVERY_ADDRESS, NodeConfig, parse_socket
 from kraft.config.properties import read_properties, with_released_names
 
 DATA_DEFAULT: Final = Path("kraft-data")

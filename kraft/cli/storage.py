@@ -12,8 +12,8 @@ from kraft.cli.options import JSON, Fields, print_fields, print_json, server_con
 from kraft.cli.server_config import parse_assignments, server_config
 from kraft.cli.storage_strays import strays_group
 from kraft.config.errors import InvalidConfigError
-from kraft.config.node import NodeConfig, parse_socket
-from kraft.config.quorum import static_voters
+from kraft.config.node_config import NodeConfig, parse_socket
+from kraft.config.quorum_config import static_voters
 
 if TYPE_CHECKING:
     from kraft.raft.voters import Voter

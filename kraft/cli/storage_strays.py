@@ -9,7 +9,7 @@ from kraft.cli.cluster import size_text
 from kraft.cli.options import JSON, Fields, print_json, print_table, server_config_options
 from kraft.cli.server_config import server_config
 from kraft.config.errors import InvalidConfigError
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 
 if TYPE_CHECKING:
     from kraft.runtime.storage.strays import Stray

@@ -6,7 +6,7 @@ Each resource of a request is decided on its own. `ConfigRules` defines the allo
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from kraft.config.node import node_id_of
+from kraft.config.node_config import node_id_of
 from kraft.controller.decision import MIN_INSYNC_REPLICAS, Context, Decision, RefusedError, text_of
 from kraft.metadata.image import (
     BROKER_RESOURCE,

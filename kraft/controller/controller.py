@@ -36,7 +36,7 @@ from kraft.controller import (
     features,
     partitions,
     producer_ids,
-    quorum,
+    quorum_view,
     reassignments,
     scram,
     topics,
@@ -309,10 +309,10 @@ class Controller:
 
     def _describe_quorum(self, request: DescribeQuorumRequest, version: int, now_ms: int, answer: Answer) -> None:
         if self.active:
-            answer(quorum.describe_quorum(self.port.describe_quorum(now_ms), request, version))
+            answer(quorum_view.describe_quorum(self.port.describe_quorum(now_ms), request, version))
         else:
             state = self.port.describe_quorum(now_ms)
-            answer(quorum.describe_quorum_refused(
+            answer(quorum_view.describe_quorum_refused(
                 request, ErrorCode.NOT_LEADER_OR_FOLLOWER, None, state.leader_id, state.leader_epoch))
 
     def _context(self, version: int, now_ms: int, charge: MutationCharge = UNLIMITED, *,

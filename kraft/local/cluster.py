@@ -20,7 +20,7 @@ from kraft.client.connection import ConnectionFailedError
 from kraft.local.addresses import host_of
 from kraft.local.errors import FaultDidNotBiteError, LocalNodeError
 from kraft.local.launcher import Launcher
-from kraft.local.node import READY_SECONDS, STOP_SECONDS, LocalNode
+from kraft.local.local_node import READY_SECONDS, STOP_SECONDS, LocalNode
 from kraft.local.spec import VoterSpec
 from kraft.log_dir import new_cluster_id
 from kraft.protocol.ids import id_text

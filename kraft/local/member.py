@@ -10,14 +10,14 @@ import time
 import uuid
 from pathlib import Path
 
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.local.agent import Agent
 from kraft.local.spec import NodeSpec
 from kraft.metadata.versions import LATEST
 from kraft.protocol.ids import id_of
 from kraft.raft.types import Endpoint, ReplicaKey
 from kraft.raft.voters import Voter
-from kraft.runtime import controller_node, node  # noqa: F401 - imported once, before any fork
+from kraft.runtime import controller_node, server_node  # noqa: F401 - imported once, before any fork
 from kraft.runtime.any_node import AnyNode
 from kraft.runtime.base import log_output
 from kraft.runtime.process import run_node

@@ -15,15 +15,15 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from kraft.metadata.errors import MetadataLogError
-from kraft.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
-from kraft.metadata.quorum import (
+from kraft.metadata.control_records import (
     SNAPSHOT_FOOTER,
     SNAPSHOT_HEADER,
     QuorumRecords,
     control_message,
     encode_control,
 )
+from kraft.metadata.errors import MetadataLogError
+from kraft.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
 from kraft.metadata.replay import Replayer
 from kraft.metadata.versions import METADATA_VERSION, MetadataVersion
 from kraft.protocol.message import Message

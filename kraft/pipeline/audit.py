@@ -10,7 +10,7 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
-from kraft.files.partition import Partition
+from kraft.files.partition_files import PartitionFiles
 from kraft.log_dir import TopicPartition
 from kraft.pipeline.digest import BatchIdentity, Block, Damage, Digests, DigestTask, digest_range, identities
 from kraft.pipeline.replicas import Replica
@@ -67,7 +67,7 @@ def scope_of(replicas: Sequence[Replica]) -> Scope:
 
 def _log_end(replica: Replica) -> int:
     """Return the end of the last segment's batches, for a log without a recorded high watermark."""
-    partition = Partition(Path(replica.directory))
+    partition = PartitionFiles(Path(replica.directory))
     audit = partition.audit(partition.segments[-1], check_crc=False)
     if audit is None:
         return replica.segment_starts[-1]

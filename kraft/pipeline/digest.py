@@ -14,7 +14,7 @@ import numpy as np
 import xxhash
 
 from kraft.files.indexes import read_entries
-from kraft.files.partition import Partition, SegmentFiles
+from kraft.files.partition_files import PartitionFiles, SegmentFiles
 from kraft_native.base.errors import StorageError
 from kraft_native.batch.batch import walk
 from kraft_native.segment.audit import SegmentAudit
@@ -117,7 +117,7 @@ def identities(task: DigestTask) -> Iterator[BatchIdentity]:
 def _audits(task: DigestTask, damages: list[Damage]) -> Iterator[SegmentAudit]:
     """Yield a walk over each segment of the range, positioned at the range's first batch. Damage within the range is
     added to `damages` when the walk is over."""
-    partition = Partition(Path(task.directory))
+    partition = PartitionFiles(Path(task.directory))
     for segment in partition.segments:
         if segment.base_offset >= task.end:
             return

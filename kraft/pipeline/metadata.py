@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from kraft.files.partition import Partition
+from kraft.files.partition_files import PartitionFiles
 from kraft.log_dir import METADATA_TOPIC
 from kraft.metadata.delta import MetadataDelta, PartitionChange
 from kraft.metadata.image import (
@@ -167,7 +167,7 @@ def read_metadata(directory: Path, *, until_offset: int | None = None,
     last ones may not be committed yet. `InvalidArgumentError` when the log begins after that, `CorruptLogError` for
     damage.
     """
-    partition = Partition(directory if directory.name == DIRECTORY else directory / DIRECTORY)
+    partition = PartitionFiles(directory if directory.name == DIRECTORY else directory / DIRECTORY)
     replayer = Replayer(_first_image(partition))
     history = History()
     for batch in _batches(partition):
@@ -190,7 +190,7 @@ def read_metadata(directory: Path, *, until_offset: int | None = None,
     return found | {name: table_of(schema, history.rows[name]) for name, schema in EVENT_TABLES.items()}
 
 
-def _first_image(partition: Partition) -> MetadataImage:
+def _first_image(partition: PartitionFiles) -> MetadataImage:
     """Return the state where the log begins: that of the oldest snapshot from which the log continues."""
     start = partition.segments[0].base_offset
     if start == 0:
@@ -204,7 +204,7 @@ def _first_image(partition: Partition) -> MetadataImage:
     return decode_snapshot(file_io.read_file(path)).image(min(ends), int(path.name[21:31]))
 
 
-def _batches(partition: Partition) -> Iterator[Batch]:
+def _batches(partition: PartitionFiles) -> Iterator[Batch]:
     for segment in partition.segments:
         audit = partition.audit(segment)
         if audit is None:

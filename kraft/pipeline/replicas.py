@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraft.files.partition import Partition
+from kraft.files.partition_files import PartitionFiles
 from kraft.log_dir import HIGH_WATERMARKS, METADATA_TOPIC, TopicPartition, partitions_in
 from kraft_native.base.errors import CorruptFileError, InvalidArgumentError
 from kraft_native.segment import checkpoints
@@ -66,7 +66,7 @@ def _replicas_in(directory: Path, topics: Collection[str]) -> list[Replica]:
 
 def _replica(top: Path, name: TopicPartition, node_id: int | None, marks: dict[tuple[str, int], int],
              cleaned: dict[tuple[str, int], int], shared: checkpoints.SharedOffsets) -> Replica:
-    partition = Partition(top / name.directory_name)
+    partition = PartitionFiles(top / name.directory_name)
     live = partition.live()
     state = checkpoints.read_log_state(partition.directory)
     noted = {} if state is None else state.extra

@@ -7,7 +7,7 @@ receiver knows. So addresses spread also while there are too few voters to elect
 from typing import Final
 
 from kraft.protocol.error_codes import ErrorCode
-from kraft.raft.directory import Known
+from kraft.raft.address_book import Known
 from kraft.raft.messages import DiscoverRequest, DiscoverResponse, Loss, Lost, Response
 from kraft.raft.replica import Replica
 from kraft.raft.roles import Follower, Unattached
@@ -27,7 +27,7 @@ def handle_discover(replica: Replica, source: int, correlation: int, request: Di
         return
     replica.learn_address(request.sender, is_direct=True)
     if request.epoch > replica.epoch and request.leader_id not in (NOBODY, replica.config.node_id):
-        replica.learn(request.epoch, request.leader_id, replica.directory.endpoints(request.leader_id),
+        replica.learn(request.epoch, request.leader_id, replica.addresses.endpoints(request.leader_id),
                       source=request.sender.key.node_id)
     replica.answer(source, correlation, DiscoverResponse(
         voters=replica.voters.keys, targets=replica.voters.targets, cluster_id=replica.cluster_id,
@@ -37,7 +37,7 @@ def handle_discover(replica: Replica, source: int, correlation: int, request: Di
 def _known(replica: Replica) -> tuple[Known, ...]:
     """Return the nodes that announced themselves, this one first, then the other voters at the address known from the
     log or the leader."""
-    nodes = replica.directory.nodes
+    nodes = replica.addresses.nodes
     logged = tuple(
         Known(voter.key, NEVER_BOOTED_MS, (address, )) for voter in replica.voters.voters
         if voter.key.node_id not in (*nodes, replica.config.node_id)
@@ -56,7 +56,7 @@ def handle_discover_answer(
             replica.role.queried = NOBODY
         return
     if isinstance(answer, DiscoverResponse) and answer.error is ErrorCode.NONE:
-        replica.directory.voters = tuple(dict.fromkeys(
+        replica.addresses.voters = tuple(dict.fromkeys(
             key.node_id for key in (*answer.voters, *(answer.targets or ())) if key.node_id >= 0))[:VOTERS_MAX]
         for known in answer.nodes:
             replica.learn_address(known)

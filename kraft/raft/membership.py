@@ -301,7 +301,7 @@ def _reassign(replica: Replica, leader: Leader) -> bool:
     because = f"the reassignment's next step: {step}"
     match step:
         case Add(key):
-            _write(replica, replica.voters.with_voter(Voter(key, replica.directory.endpoints(key.node_id))), because)
+            _write(replica, replica.voters.with_voter(Voter(key, replica.addresses.endpoints(key.node_id))), because)
         case Remove(key) if can_continue(replica, leader, replica.voters.without(key)):
             _write(replica, replica.voters.without(key), because)
         case Remove():
@@ -326,7 +326,7 @@ def step_now(replica: Replica, leader: Leader) -> Step:
 def is_reachable(replica: Replica, key: ReplicaKey) -> bool:
     """Return whether a voter could be reached: where voters have addresses, one without an address could never receive
     a vote request."""
-    return not replica.config.endpoints or bool(replica.directory.endpoints(key.node_id))
+    return not replica.config.endpoints or bool(replica.addresses.endpoints(key.node_id))
 
 
 def can_continue(replica: Replica, leader: Leader, voters: VoterSet) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
-from kraft.raft.directory import Known
+from kraft.raft.address_book import Known
 from kraft.raft.types import ANYBODY, NOBODY, START, UNKNOWN_OFFSET, Endpoints, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import NO_RECONFIGURATION, VersionRange, Voter
 

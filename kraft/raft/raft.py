@@ -389,7 +389,7 @@ class Raft:
         return QuorumView(
             leader_id, replica.epoch, replica.high_watermark,
             tuple(view(voter.key, voter.endpoints) for voter in voters.voters), targets,
-            tuple(view(key, replica.directory.endpoints(key.node_id)) for key in observers))
+            tuple(view(key, replica.addresses.endpoints(key.node_id)) for key in observers))
 
     # --- snapshots ---------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.address_book import AddressBook, Known
 from kraft.raft.config import RaftConfig
-from kraft.raft.directory import Directory, Known
 from kraft.raft.messages import (
     BeginQuorumEpochRequest,
     DiscoverRequest,
@@ -79,7 +79,7 @@ class Replica:
         self.requests = Requests(config.request_timeout_ms, config.retry_backoff_ms)
         self.outbox: list[OutgoingRequest | Answer] = []
         self.own_entry = Known(config.key, now_ms, config.endpoints)
-        self.directory = Directory()
+        self.addresses = AddressBook()
         self.cannot_discover: dict[int, None] = {}
         """Nodes that do not support DiscoverBrokers."""
         self.history = self._read_history()
@@ -198,24 +198,24 @@ class Replica:
         if node_id <= FIRST_BOOTSTRAP_ID:
             return self.config.bootstrap[FIRST_BOOTSTRAP_ID - node_id:][:1]
         voter = self.voters.find(node_id)
-        sources = (self.leader_endpoints if node_id == self.leader_id else (), self.directory.endpoints(node_id),
-                   self.directory.direct.get(node_id, ()), voter.endpoints if voter else ())
+        sources = (self.leader_endpoints if node_id == self.leader_id else (), self.addresses.endpoints(node_id),
+                   self.addresses.direct.get(node_id, ()), voter.endpoints if voter else ())
         return tuple(dict.fromkeys(endpoints[0] for endpoints in sources
                                    if endpoints and endpoints[0] not in self.config.endpoints))
 
     def address_of(self, node_id: int) -> Endpoint | None:
         """Return the address to try next."""
-        return self.directory.choose(node_id, self.addresses_of(node_id))
+        return self.addresses.choose(node_id, self.addresses_of(node_id))
 
     def address_failed(self, node_id: int) -> None:
         """Record that the node was not found at the address tried last. The next request uses another one, if one is
         known."""
         if len(self.addresses_of(node_id)) > 1:
-            self.directory.failed(node_id)
+            self.addresses.failed(node_id)
 
     def address_worked(self, node_id: int) -> None:
-        if node_id in self.directory.tries:
-            self.directory.worked(node_id, max(1, len(self.addresses_of(node_id))))
+        if node_id in self.addresses.tries:
+            self.addresses.worked(node_id, max(1, len(self.addresses_of(node_id))))
 
     def learn_address(self, known: Known, *, is_direct: bool = False) -> None:
         """Record where a node listens; `is_direct`: the node itself says so.
@@ -227,12 +227,12 @@ class Replica:
         before, all_before = self.address_of(node_id), self.addresses_of(node_id)
         if node_id == self.config.node_id:
             return
-        if self.directory.learn(known):
+        if self.addresses.learn(known):
             if node_id == self.leader_id and self.leader_endpoints:
                 self.leader_endpoints = known.endpoints
         elif is_direct and all_before and known.endpoints and known.endpoints[0] not in (
                 *all_before, *self.config.endpoints):
-            self.directory.direct[node_id] = known.endpoints
+            self.addresses.direct[node_id] = known.endpoints
         if self.address_of(node_id) == before:
             return
         self.requests.forget(node_id)

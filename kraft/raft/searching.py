@@ -109,7 +109,7 @@ def query_bootstrap_servers(replica: Replica) -> None:
 def query_next_voter(replica: Replica, role: Unattached | Follower) -> None:
     """Query the voters one after the other: those of the log, and those that DiscoverBrokers named. A voter that does
     not answer soon is passed over: a process that hangs accepts connections, and would be waited for indefinitely."""
-    discovered = [each for each in replica.directory.voters if replica.voters.find(each) is None]
+    discovered = [each for each in replica.addresses.voters if replica.voters.find(each) is None]
     nodes = [each for each in (*replica.voters.ids, *discovered)
              if each not in (replica.config.node_id, replica.leader_id) and replica.address_of(each) is not None]
     for _ in range(len(nodes) + 1):

@@ -5,7 +5,7 @@ from typing import Final
 
 from kraft.protocol.message import Message
 from kraft.protocol.messages import discover_brokers_request, discover_brokers_response
-from kraft.raft.directory import Known
+from kraft.raft.address_book import Known
 from kraft.raft.messages import DiscoverRequest, DiscoverResponse, Request, Response
 from kraft.raft.types import Endpoint, ReplicaKey
 from kraft.raft.wire import Codec, endpoints_of, error_of

@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from kraft.config.node import NodeConfig, parse_socket
+from kraft.config.node_config import NodeConfig, parse_socket
 from kraft.runtime.net.server import Listener
 
 if TYPE_CHECKING:
     from kraft.runtime.metrics.scrape import MetricsServer, Sheet
 
-log = logging.getLogger("kraft.runtime.node")
+log = logging.getLogger(__name__)
 
 
 class AnyNode(ABC):

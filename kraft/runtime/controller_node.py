@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from kraft.config.effective import BrokerLayers
-from kraft.config.node import NodeConfig
-from kraft.config.quorum import check_quorum
+from kraft.config.node_config import NodeConfig
+from kraft.config.quorum_config import check_quorum
 from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api import API_VERSIONS_KEY
@@ -28,7 +28,7 @@ from kraft.runtime.quorum.controller_registration import ControllerRegistrar
 from kraft.runtime.quorum.controller_requests import SERVED, ControllerRouter, serve_apis
 from kraft.runtime.quorum.controller_settings import controller_settings, metadata_log_settings
 from kraft.runtime.quorum.metadata_machine import QuorumMetadata
-from kraft.runtime.quorum.quorum_replica import Member, Quorum
+from kraft.runtime.quorum.quorum_replica import Member, QuorumReplica
 from kraft.runtime.stages.listeners import Listeners
 from kraft.runtime.storage.directory_watch import DirectoryWatch
 from kraft.runtime.storage.formatting import formatted_identity, write_cluster_id
@@ -49,7 +49,7 @@ class ControllerConfigs:
     """The subset of a broker that DescribeConfigs (`kraft.broker.apis.describe_configs`) uses, on a node that is none.
     """
 
-    def __init__(self, config: NodeConfig, quorum: Quorum) -> None:
+    def __init__(self, config: NodeConfig, quorum: QuorumReplica) -> None:
         self._config = config
         self._quorum = quorum
         self.node_id = config.node_id
@@ -81,7 +81,7 @@ class ControllerParts(NamedTuple):
 
     flusher: Flusher
     server: Server
-    quorum: Quorum
+    quorum: QuorumReplica
     alarm: Alarm
     registrar: ControllerRegistrar
 
@@ -119,8 +119,8 @@ class ControllerNode(AnyNode):
         listeners = await Listeners.bind(config, server)
         self.listeners.update(listeners.bound)
         member = Member(self.cluster_id, directory_id, tuple(map(listeners.advertised, config.listeners)))
-        quorum = Quorum(config, member, controller_settings(config, self.cluster_id), metadata_log_settings(config),
-                        flusher, Dialer(), self.fail)
+        quorum = QuorumReplica(config, member, controller_settings(config, self.cluster_id),
+                               metadata_log_settings(config), flusher, Dialer(), self.fail)
         opened.push_async_callback(quorum.close)
         alarm = Alarm(quorum.clock, self._tick)
         opened.callback(alarm.cancel)

@@ -12,7 +12,7 @@ from typing import Final
 
 import uvloop
 
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.runtime.any_node import AnyNode
 from kraft.runtime.base.descriptors import raise_limit
 from kraft.runtime.quorum.cluster_id import StoppedAtStartError
@@ -34,8 +34,8 @@ def make_node(config: NodeConfig) -> AnyNode:
     """Create the node for the configured roles."""
     # Imported here: each kind loads what the other does not need.
     if config.is_broker:
-        from kraft.runtime.node import Node
-        return Node(config)
+        from kraft.runtime.server_node import ServerNode
+        return ServerNode(config)
     from kraft.runtime.controller_node import ControllerNode
     return ControllerNode(config)
 

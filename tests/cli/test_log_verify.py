@@ -10,7 +10,7 @@ import pytest
 
 from kraft.cli.command import run
 from kraft.cli.examine import Examination, Finding
-from kraft.files.partition import Partition
+from kraft.files.partition_files import PartitionFiles
 from kraft_native.facade.log import Log
 from tests.cli.partitions import PartitionMaker, flip
 from tests.golden import golden, golden_root, needs_golden, partitions
@@ -22,7 +22,7 @@ CASES = [(mode, case) for mode in ("killed", "clean") for case in (
 
 
 def findings(directory: Path) -> list[Finding]:
-    return list(Examination(Partition(directory)).run())
+    return list(Examination(PartitionFiles(directory)).run())
 
 
 def places(directory: Path) -> list[tuple[str, int, int]]:
@@ -185,7 +185,7 @@ def test_a_batch_at_a_wrong_place(maker: PartitionMaker) -> None:
 
 
 def test_a_segment_that_is_deleted(maker: PartitionMaker) -> None:
-    partition = Partition(maker.directory)
+    partition = PartitionFiles(maker.directory)
     for path in maker.directory.glob(f"{0:020d}.*"):
         path.unlink()
     examination = Examination(partition)
@@ -197,7 +197,7 @@ def test_a_write_in_progress_is_read_again(maker: PartitionMaker) -> None:
     log = maker.path(".log")
     data = log.read_bytes()
     log.write_bytes(data[:-30])
-    examination = Examination(Partition(maker.directory))
+    examination = Examination(PartitionFiles(maker.directory))
     whole = iter([data])
     examination.progress = lambda _: [log.write_bytes(rest) for rest in whole]
     assert list(examination.run()) == []

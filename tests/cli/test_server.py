@@ -9,7 +9,7 @@ import pytest
 from kraft.cli.command import run
 from kraft.cli.server_config import server_config
 from kraft.config.errors import InvalidConfigError
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from tests.cli.nodes import Tool, refused, running
 
 # The settings of the file that Kafka 4.3 ships for a node of both roles.

@@ -10,7 +10,7 @@ import kraft
 from kraft.broker.log_settings import ENGINE_SETTINGS
 from kraft.config import tables
 from kraft.config.absent import KEPT
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.config.unsupported import FAMILIES, REFUSED
 
 # Modules that only list the settings.

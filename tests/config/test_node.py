@@ -9,7 +9,7 @@ from kraft.config import tables
 from kraft.config.effective import BrokerLayers, Source
 from kraft.config.errors import InvalidConfigError
 from kraft.config.listener_settings import listener_value, of_listeners
-from kraft.config.node import Endpoint, NodeConfig, parse_endpoint, parse_socket
+from kraft.config.node_config import Endpoint, NodeConfig, parse_endpoint, parse_socket
 from kraft.config.properties import KIP_NAMES, read_properties
 from kraft.runtime.net.server_limits import connection_rates, controller_limits, server_limits
 from tests.golden import golden, needs_golden

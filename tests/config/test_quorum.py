@@ -3,8 +3,8 @@
 import pytest
 
 from kraft.config.errors import InvalidConfigError
-from kraft.config.node import NodeConfig
-from kraft.config.quorum import (
+from kraft.config.node_config import NodeConfig
+from kraft.config.quorum_config import (
     Address,
     StaticVoter,
     bootstrap_servers,

@@ -16,7 +16,7 @@ from typing import Final
 
 from kraft.local.cluster import LocalCluster
 from kraft.local.errors import LocalNodeError
-from kraft.local.node import LocalNode
+from kraft.local.local_node import LocalNode
 
 CHECKS: Final = 12_000
 CHECK_SECONDS: Final = 0.05

@@ -10,7 +10,7 @@ from kraft.cli.metadata_source import AsOf, from_leader
 from kraft.client.connection import Connection
 from kraft.local.addresses import host_of
 from kraft.local.cluster import LocalCluster
-from kraft.local.node import LocalNode
+from kraft.local.local_node import LocalNode
 from kraft.log_dir import new_cluster_id
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest

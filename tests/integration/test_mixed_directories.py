@@ -16,10 +16,10 @@ import pytest
 from kraft.load.measure import create_topic
 from kraft.local.cluster import LocalCluster
 from kraft.local.errors import LocalNodeError
-from kraft.local.node import LocalNode
+from kraft.local.local_node import LocalNode
 from kraft.testing.pytest_plugin import NewCluster
 from tests.integration.admin import wait_until
-from tests.runtime.test_node import fetch, produce
+from tests.runtime.test_server_node import fetch, produce
 
 SECONDS = 30.0
 TOPICS = {"t": 13, "u": 2}

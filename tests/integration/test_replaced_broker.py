@@ -7,7 +7,7 @@ import pytest
 from kraft.client.connection import Connection, ConnectionFailedError
 from kraft.local.addresses import host_of
 from kraft.local.cluster import LocalCluster
-from kraft.local.node import LocalNode
+from kraft.local.local_node import LocalNode
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import (
     CreatableReplicaAssignment,

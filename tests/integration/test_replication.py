@@ -11,7 +11,7 @@ from confluent_kafka.admin import ConfigResource, NewTopic
 from kraft.client import Cluster
 from kraft.client.reassignments import reassign
 from kraft.local.cluster import LocalCluster
-from kraft.local.node import LocalNode
+from kraft.local.local_node import LocalNode
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse

@@ -11,7 +11,7 @@ from kraft.client.connection import Connection
 from kraft.local.addresses import ReservedPort, host_of
 from kraft.local.cluster import LocalCluster
 from kraft.local.errors import FaultDidNotBiteError, LocalNodeError
-from kraft.local.node import LocalNode
+from kraft.local.local_node import LocalNode
 from kraft.testing.pytest_plugin import NewCluster
 from kraft_native.base.errors import InvalidArgumentError
 
@@ -93,7 +93,7 @@ def test_a_fault_that_does_not_bite_fails(kraft_cluster: LocalCluster, monkeypat
         monkeypatch.setattr(LocalCluster, "cut", lambda *arguments: None)
         kraft_cluster.expire_session(1, seconds=0.1)
     with pytest.raises(FaultDidNotBiteError, match="SIGSTOP"):
-        monkeypatch.setattr("kraft.local.node.STOP_SECONDS", 0.05)
+        monkeypatch.setattr("kraft.local.local_node.STOP_SECONDS", 0.05)
         monkeypatch.setattr(LocalNode, "_state", lambda self: "S")
         one.pause()
     one.kill()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.config.properties import read_properties
 from tests.peer.kafka import KafkaNode, require_kafka
 from tests.runtime.nodes import with_node

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kraft.cli.command import run
-from kraft.files.partition import Partition
+from kraft.files.partition_files import PartitionFiles
 from kraft.pipeline import audit
 from kraft.pipeline.audit import Verdict
 from kraft.pipeline.digest import DigestTask, digest_range
@@ -48,14 +48,14 @@ def with_other_batch(node: Path, number: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("block_offsets", [1, 16, 1 << 16])
 @pytest.mark.parametrize("task_bytes", [1, 3000, 1 << 30])
 def test_segment_borders_do_not_matter(nodes: list[Path], block_offsets: int, task_bytes: int) -> None:
-    assert len({len(Partition(node / "orders-0").segments) for node in nodes}) == 3
+    assert len({len(PartitionFiles(node / "orders-0").segments) for node in nodes}) == 3
     found = verdict(nodes, block_offsets, task_bytes)
     assert found.sound
     assert (found.start, found.end, found.records, len(found.replicas)) == (0, END, END, 3)
 
 
 def test_damage_is_named_and_is_a_difference(nodes: list[Path]) -> None:
-    partition = Partition(nodes[2] / "orders-0")
+    partition = PartitionFiles(nodes[2] / "orders-0")
     path = partition.segments[1].path(".log")
     data = bytearray(path.read_bytes())
     data[90] ^= 1

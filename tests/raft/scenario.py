@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from kraft.raft.directory import Known
+from kraft.raft.address_book import Known
 from kraft.raft.errors import NotLeaderError, UpgradeRefusedError
 from kraft.raft.messages import (
     HIGH_WATERMARK_UNREPORTED,
@@ -252,7 +252,7 @@ class Story:
     def known(self, words: list[str], options: dict[str, str]) -> None:
         """known N: the addresses of other nodes that N knows, and which address of each it would try."""
         replica = self.world.raft(int(words[0])).replica
-        for node_id, each in replica.directory.nodes.items():
+        for node_id, each in replica.addresses.nodes.items():
             address_of = replica.address_of(node_id)
             self.say(f"{words[0]} knows {each}, tries {address_of.host if address_of else None}")
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 
 from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.address_book import Known
 from kraft.raft.config import RaftConfig
-from kraft.raft.directory import Known
 from kraft.raft.errors import NotLeaderError
 from kraft.raft.messages import (
     BeginQuorumEpochRequest,

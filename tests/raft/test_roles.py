@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.address_book import Known
 from kraft.raft.config import RaftConfig
-from kraft.raft.directory import Known
 from kraft.raft.messages import (
     ANSWERS,
     AddVoterRequest,

@@ -12,7 +12,7 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from kraft.raft.directory import Known
+from kraft.raft.address_book import Known
 from kraft.raft.messages import (
     HIGH_WATERMARK_UNREPORTED,
     AddVoterRequest,

@@ -8,8 +8,8 @@ from typing import Any
 import uvloop
 
 from kraft.client import Cluster
-from kraft.config.node import NodeConfig
-from kraft.runtime.node import Node
+from kraft.config.node_config import NodeConfig
+from kraft.runtime.server_node import ServerNode
 
 SETTINGS = {
     "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
@@ -25,12 +25,12 @@ def config(data: Path, **settings: str) -> NodeConfig:
     return NodeConfig({"log.dirs": str(data), **SETTINGS, **changed})
 
 
-def with_node(settings: NodeConfig, work: Callable[[Cluster, Node], Any]) -> Any:
+def with_node(settings: NodeConfig, work: Callable[[Cluster, ServerNode], Any]) -> Any:
     """Start a node, run `work` in a thread with a client of the node, stop the node, and return the result of
     `work`. The node receives no attribute after its constructor."""
 
     async def main() -> Any:
-        node = Node(settings)
+        node = ServerNode(settings)
         constructed = list(vars(node))
         await node.start()
         assert list(vars(node)) == constructed
@@ -43,6 +43,6 @@ def with_node(settings: NodeConfig, work: Callable[[Cluster, Node], Any]) -> Any
     return uvloop.run(main())
 
 
-def _work(node: Node, work: Callable[[Cluster, Node], Any]) -> Any:
+def _work(node: ServerNode, work: Callable[[Cluster, ServerNode], Any]) -> Any:
     with Cluster(f"127.0.0.1:{node.listeners['PLAINTEXT'].port}", timeout=10) as cluster:
         return work(cluster, node)

@@ -14,11 +14,11 @@ from kraft.client import Cluster
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
-from kraft.runtime.node import Node
+from kraft.runtime.server_node import ServerNode
 from tests.integration.admin import wait_until
 from tests.integration.clients import take
 from tests.runtime.nodes import config, with_node
-from tests.runtime.test_node import produce
+from tests.runtime.test_server_node import produce
 from tests.runtime.upkeep.test_housekeeping import create
 
 SECONDS = 20.0
@@ -40,7 +40,7 @@ def test_a_reader_continues_after_a_time_without_a_broker_that_serves(
         reported.append(reachable_brokers(cast("Broker", view), listener, now_ms))
         return reported[-1]
 
-    def work(cluster: Cluster, node: Node) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
         create(cluster, "t")
         produce(cluster, "t", b"before")
         reader = Consumer({

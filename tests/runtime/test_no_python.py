@@ -29,7 +29,7 @@ from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, 
 from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
-from kraft.runtime import node as runtime_node
+from kraft.runtime import server_node as runtime_node
 from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.net.batch_checks import BatchChecks
 from kraft.runtime.net.server import Server, ServerLimits
@@ -374,7 +374,7 @@ def test_a_whole_node(tmp_path: Path) -> None:
             client.answer_to(produce(3, -1, (0, batch())))
 
     async def main() -> tuple[list[str], Reader]:
-        node = runtime_node.Node(config(tmp_path / "data"))
+        node = runtime_node.ServerNode(config(tmp_path / "data"))
         await node.start()
         try:
             port = node.listeners["PLAINTEXT"].port

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.runtime import process
 from kraft.runtime.process import NodeFailedError, run_node
 from tests.runtime.nodes import config

@@ -13,12 +13,12 @@ from kraft.cli.cluster import status
 from kraft.client.cluster import Cluster
 from kraft.client.configs import Change, Operation, alter_configs
 from kraft.controller.config_rules import TableRules
-from kraft.runtime.node import Node
 from kraft.runtime.replicas.manager import ReplicaManager
+from kraft.runtime.server_node import ServerNode
 from kraft.runtime.stages.commits import Commits
 from kraft_native.segment.config import LogConfig
 from tests.runtime.nodes import config, with_node
-from tests.runtime.test_node import create_topic, fetch, produce
+from tests.runtime.test_server_node import create_topic, fetch, produce
 from tests.runtime.upkeep.test_housekeeping import create
 
 COUNT = "kafka_server_broker_metadata_metrics_metadata_apply_error_count"
@@ -53,14 +53,14 @@ def delete_all(cluster: Cluster, kind: str, name: str, values: dict[str, str]) -
     alter_configs(cluster, kind, name, [Change(key, Operation.DELETE, None) for key in values])
 
 
-def on_loop(node: Node, read: Callable[[], Any]) -> Any:
+def on_loop(node: ServerNode, read: Callable[[], Any]) -> Any:
     async def work() -> Any:
         return read()
 
     return asyncio.run_coroutine_threadsafe(work(), node.parts.housekeeping.cleaner.loop).result()
 
 
-def log_config_of(node: Node) -> LogConfig:
+def log_config_of(node: ServerNode) -> LogConfig:
     partition = node.parts.path.table.get("t", 0)
     assert partition is not None
     return partition.log.config
@@ -70,7 +70,7 @@ def serves(cluster: Cluster, value: bytes) -> bool:
     return produce(cluster, "t", value).error_code == 0 and fetch(cluster, "t")[-1] == value
 
 
-def metric(node: Node) -> float:
+def metric(node: ServerNode) -> float:
     assert node.metrics is not None
     with urllib.request.urlopen(f"http://127.0.0.1:{node.metrics.port}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
@@ -81,7 +81,7 @@ def metric(node: Node) -> float:
 def test_a_node_serves_on_and_reports_what_it_cannot_use(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     settings = config(tmp_path / "data", kraft_metrics_listener="127.0.0.1:0")
 
-    def first(cluster: Cluster, node: Node) -> None:
+    def first(cluster: Cluster, node: ServerNode) -> None:
         create_topic(cluster, "t", 1)
         set_all(cluster, "topic", "t", {"retention.ms": "99000", "segment.ms": "77000"})
         assert serves(cluster, b"a")
@@ -93,7 +93,7 @@ def test_a_node_serves_on_and_reports_what_it_cannot_use(tmp_path: Path, caplog:
         assert log_config_of(node).segment_ms == 77_000
         _reported(cluster, node)
 
-    def _reported(cluster: Cluster, node: Node) -> None:
+    def _reported(cluster: Cluster, node: ServerNode) -> None:
         reported = [text for text in status(cluster)["problems"] if "cannot apply committed metadata" in text]
         subjects = [text.partition("metadata: ")[2].partition(":")[0] for text in reported]
         assert sorted(subjects) == ["broker settings", "limits of connections", "topic t"]
@@ -101,7 +101,7 @@ def test_a_node_serves_on_and_reports_what_it_cannot_use(tmp_path: Path, caplog:
         assert "retention.ms: 'soon' is not a whole number (long) (set for the topic)" in topic
         assert metric(node) >= 3
 
-    def second(cluster: Cluster, node: Node) -> None:
+    def second(cluster: Cluster, node: ServerNode) -> None:
         assert serves(cluster, b"c"), "after a restart"
         assert log_config_of(node).retention_ms == -1, "nothing goes that a right value may keep"
         _reported(cluster, node)
@@ -123,7 +123,7 @@ def test_a_feature_that_fails_stays_as_it_was(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """The other features apply their change whatever the reason of the failure. The failed one applies the next
     change."""
-    def work(cluster: Cluster, node: Node) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
         create_topic(cluster, "t", 1)
         with monkeypatch.context() as patched:
             patched.setattr(Commits, "_cordon", lambda _: 1 / 0)
@@ -150,7 +150,7 @@ def test_a_replica_whose_role_fails_is_given_up_alone(
 
     monkeypatch.setattr(ReplicaManager, "_install", failing)
 
-    def work(cluster: Cluster, node: Node) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
         create(cluster, "bad")
         create_topic(cluster, "t", 1)
         assert serves(cluster, b"a")

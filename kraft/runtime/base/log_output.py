@@ -53,7 +53,7 @@ class Lines(logging.Formatter):
 
 
 class TextLines(Lines):
-    """`2026-01-31T09:00:00.000Z WARNING kraft.runtime.node: message: cause: its cause`"""
+    """`2026-01-31T09:00:00.000Z WARNING kraft.runtime.server_node: message: cause: its cause`"""
 
     def format(self, record: logging.LogRecord) -> str:
         parts = [record.getMessage(), *(_named(error) for error in self.cause(record))]

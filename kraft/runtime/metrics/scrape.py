@@ -27,7 +27,7 @@ from prometheus_client.registry import Collector
 from kraft._version import __version__
 from kraft.broker.coordinator.shards import Phase
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.metadata.image import NO_LEADER, MetadataImage
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
@@ -35,7 +35,7 @@ from kraft.runtime.base.time_slices import TimeSlice
 from kraft.runtime.metrics.names import METRICS
 from kraft.runtime.net.server import Server
 from kraft.runtime.quorum.metadata_machine import VOTE_ANSWERS, QuorumMetadata
-from kraft.runtime.quorum.quorum_replica import Quorum
+from kraft.runtime.quorum.quorum_replica import QuorumReplica
 from kraft_native.base.errors import OperationError
 from kraft_native.log.flusher import Flusher
 from kraft_native.partition.partition import Partition
@@ -132,7 +132,7 @@ async def read(node: RunningNode, parts: "NodeParts", requested_s: float) -> She
     return sheet
 
 
-async def read_controller(node: RunningNode, flusher: Flusher, server: Server, quorum: Quorum,
+async def read_controller(node: RunningNode, flusher: Flusher, server: Server, quorum: QuorumReplica,
                           requested_s: float) -> Sheet:
     """Read a node that is only a controller. On the loop's thread."""
     sheet = Sheet()

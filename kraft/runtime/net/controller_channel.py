@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kraft.controller.controller import HANDLERS
-from kraft.controller.quorum import describe_quorum_refused
+from kraft.controller.quorum_view import describe_quorum_refused
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_response_header, encode_request_header

@@ -7,7 +7,7 @@ from typing import Final
 from kraft.broker.client_quotas import ConnectionRates
 from kraft.config.effective import BrokerLayers, Source, broker_integer, broker_value
 from kraft.config.listener_settings import of_listeners
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.runtime.base.descriptors import default_connections_max
 from kraft.runtime.net.server import SYSTEM_BUFFER, ServerLimits
 from kraft_native.base.errors import InvalidArgumentError

@@ -4,7 +4,7 @@ import uuid
 from typing import Final
 from uuid import UUID
 
-from kraft.config.node import Endpoint, NodeConfig
+from kraft.config.node_config import Endpoint, NodeConfig
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraft_native.base.errors import OperationError

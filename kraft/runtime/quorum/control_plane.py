@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
-from kraft.config.node import Endpoint as ConfigEndpoint
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import Endpoint as ConfigEndpoint
+from kraft.config.node_config import NodeConfig
 from kraft.controller.local_broker import LocalBroker, State
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
@@ -27,7 +27,7 @@ from kraft.runtime.quorum.broker_registration import RegistrationError, broker_r
 from kraft.runtime.quorum.controller_registration import ControllerRegistrar
 from kraft.runtime.quorum.controller_requests import submit_to_core
 from kraft.runtime.quorum.controller_settings import controller_settings, metadata_log_settings
-from kraft.runtime.quorum.quorum_replica import Member, Quorum
+from kraft.runtime.quorum.quorum_replica import Member, QuorumReplica
 from kraft.runtime.storage.formatting import describe
 from kraft_native.log.flusher import Flusher
 
@@ -40,7 +40,7 @@ CLIENT_ID: Final = "kraft-broker-{}"
 
 
 class ControlPlane:
-    """The metadata log and the paths to the controller. Loop thread only; raises what `Quorum` raises.
+    """The metadata log and the paths to the controller. Loop thread only; raises what `QuorumReplica` raises.
 
     `on_failure` is called once when the log or its replay can no longer be trusted: the node must stop then.
     """
@@ -50,7 +50,7 @@ class ControlPlane:
         self.config = config
         directory_id = describe(config.metadata_log_dir).directory_id
         assert directory_id is not None, f"{config.metadata_log_dir} is not formatted"
-        self.quorum = Quorum(
+        self.quorum = QuorumReplica(
             config, Member(cluster_id, directory_id, endpoints), controller_settings(config, cluster_id),
             metadata_log_settings(config), flusher, dialer, on_failure,
             log_dir_locked=config.metadata_log_dir in config.log_dirs)

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from kraft.config.node import Endpoint as ConfigEndpoint
+from kraft.config.node_config import Endpoint as ConfigEndpoint
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
 from kraft.metadata.versions import SUPPORTED
@@ -20,7 +20,7 @@ from kraft.protocol.messages.controller_registration_request import ControllerRe
 from kraft.protocol.messages.controller_registration_response import ControllerRegistrationResponse
 from kraft.raft.types import Endpoint
 from kraft.runtime.net.controller_channel import Answer, ControllerChannel
-from kraft.runtime.quorum.quorum_replica import Quorum
+from kraft.runtime.quorum.quorum_replica import QuorumReplica
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,8 @@ class ControllerRegistrar:
     """Registers this process, as a new incarnation, once the log's level has such records, and again after a refusal.
     `served` is called when the controller on this node may have work. Loop thread only."""
 
-    def __init__(self, quorum: Quorum, endpoints: tuple[ConfigEndpoint, ...], served: Callable[[], None]) -> None:
+    def __init__(self, quorum: QuorumReplica, endpoints: tuple[ConfigEndpoint, ...],
+                 served: Callable[[], None]) -> None:
         self._quorum = quorum
         self._node_id = node_id = quorum.config.node_id
         self._served = served

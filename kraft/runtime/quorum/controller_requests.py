@@ -46,7 +46,7 @@ from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.net.broker_connections import BrokerConnections
 from kraft.runtime.net.requests import NEVER_FLEXIBLE, SMALL_BYTES, decoded, freed
 from kraft.runtime.net.server import Server
-from kraft.runtime.quorum.quorum_replica import Quorum
+from kraft.runtime.quorum.quorum_replica import QuorumReplica
 from kraft_native.base.errors import KraftError, ProtocolError
 from kraft_native.base.wire_steps import free_steps
 from kraft_native.net.channel import RequestChannel
@@ -84,7 +84,7 @@ class ControllerRouter:
     """Router of one controller listener. A `RequestChannel` calls its `on_request`. `served` is called after each
     request but a Fetch, because deadlines of the controller may have moved."""
 
-    def __init__(self, quorum: Quorum, server: Server, served: Callable[[], None]) -> None:
+    def __init__(self, quorum: QuorumReplica, server: Server, served: Callable[[], None]) -> None:
         self.quorum = quorum
         self.server = server
         self._brokers = BrokerConnections(quorum.metadata, server)
@@ -278,7 +278,8 @@ def refuse_too_many(request: Message, why: str) -> Message:
     return HANDLERS[type(request)].refuse(request, ErrorCode.POLICY_VIOLATION, why)
 
 
-def submit_to_core(quorum: Quorum, codec: Codec, request: Message, version: int, source: int, respond: Respond) -> None:
+def submit_to_core(quorum: QuorumReplica, codec: Codec, request: Message, version: int, source: int,
+                   respond: Respond) -> None:
     """Pass a request to the consensus core; `source` identifies the connection. A reassignment of the voters may name
     topics, too. Then the controller decides the topics, and the answer contains both."""
     others = split_reassignment(request) if isinstance(request, AlterPartitionReassignmentsRequest) else None

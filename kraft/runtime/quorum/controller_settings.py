@@ -1,6 +1,6 @@
 """Settings of the controller and of the metadata log, from the node's configuration."""
 
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.controller.decision import ControllerSettings
 from kraft.metadata.versions import SUPPORTED
 from kraft.runtime.storage.formatting import read_bootstrap

@@ -9,8 +9,8 @@ from uuid import UUID
 from kraft.controller.commit import QuorumState, ReplicaProgress
 from kraft.controller.decision import ConfigRules, ControllerSettings, RefusedError
 from kraft.controller.machine import CommittedRecord, MetadataMachine
+from kraft.metadata.control_records import QuorumRecords
 from kraft.metadata.image import Endpoint, MetadataImage
-from kraft.metadata.quorum import QuorumRecords
 from kraft.metadata.snapshot import encode_snapshot, image_records
 from kraft.metadata.versions import KRAFT_VERSION
 from kraft.protocol.error_codes import ErrorCode

@@ -1,6 +1,6 @@
 """One replica of the metadata quorum in a process: its files, its core, its connections, and what it commits.
 
-    quorum = Quorum(config, ...)          # opens and reads the files
+    quorum = QuorumReplica(config, ...)   # opens and reads the files
     quorum.start()                        # takes part
     quorum.serve(codec, ...)              # requests of other replicas and of tools, on the controller listener
     await quorum.close()                  # hands the leadership over when it leads
@@ -15,9 +15,16 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from kraft.config.node import Endpoint as ConfigEndpoint
-from kraft.config.node import NodeConfig
-from kraft.config.quorum import AUTO_JOIN, Address, StaticVoter, bootstrap_servers, is_sole_controller, static_voters
+from kraft.config.node_config import Endpoint as ConfigEndpoint
+from kraft.config.node_config import NodeConfig
+from kraft.config.quorum_config import (
+    AUTO_JOIN,
+    Address,
+    StaticVoter,
+    bootstrap_servers,
+    is_sole_controller,
+    static_voters,
+)
 from kraft.controller.config_rules import TableRules
 from kraft.controller.decision import ControllerSettings, Fencing
 from kraft.immutable import immutable
@@ -82,7 +89,7 @@ class Member:
     endpoints: tuple[ConfigEndpoint, ...]
 
 
-class Quorum:
+class QuorumReplica:
     """One replica, on the running loop. `on_failure` is called once, with what makes the node stop.
 
     Raises what `Log` and the readers of the metadata log's files raise, and `NotAVoterError`. `clock` never goes back.

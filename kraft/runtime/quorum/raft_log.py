@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from kraft.metadata.control_records import control_message, encode_control
 from kraft.metadata.errors import MetadataLogError
-from kraft.metadata.quorum import control_message, encode_control
 from kraft.raft.ports import AppendedControl
 from kraft.raft.records import ControlRecord, of_message, to_message
 from kraft.raft.types import UNKNOWN_OFFSET, OffsetAndEpoch

@@ -3,8 +3,8 @@
 import logging
 from pathlib import Path
 
+from kraft.metadata.control_records import QuorumRecords
 from kraft.metadata.errors import MetadataLogError
-from kraft.metadata.quorum import QuorumRecords
 from kraft.metadata.snapshot import SnapshotContent, decode_snapshot
 from kraft.raft.ports import SnapshotPart
 from kraft.raft.records import ControlRecord, of_message

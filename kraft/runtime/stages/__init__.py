@@ -1,5 +1,5 @@
 """Stages of a broker's start, each complete once constructed.
 
-`kraft.runtime.node` opens them in this order and closes them in reverse: `storage`, `data_path`, `listeners`, the
-control plane (`kraft.runtime.quorum.control_plane`), `broker_core`, `serving`, `commits`.
+`kraft.runtime.server_node` opens them in this order and closes them in reverse: `storage`, `data_path`, `listeners`,
+the control plane (`kraft.runtime.quorum.control_plane`), `broker_core`, `serving`, `commits`.
 """

@@ -11,7 +11,7 @@ from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.metadata_view import ImageTopics
-from kraft.config.node import Endpoint, NodeConfig
+from kraft.config.node_config import Endpoint, NodeConfig
 from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.base.time_slices import WorkQueue
 from kraft.runtime.net.dialer import Dialer

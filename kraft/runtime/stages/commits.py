@@ -7,7 +7,7 @@ from itertools import islice
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.replica_plan import PLANNED_STEP
 from kraft.config.effective import broker_faults
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.controller.local_broker import LocalBroker, State
 from kraft.metadata.delta import MetadataDelta, PartitionChange
 from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, BrokerRegistration, MetadataImage

@@ -7,7 +7,7 @@ from typing import Final
 
 from kraft.broker.client_quotas import ClientRates
 from kraft.config.effective import BrokerLayers
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.metadata.image import MetadataImage, QuotaEntity
 from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.net.batch_checks import BatchChecks

@@ -2,7 +2,7 @@
 
 from typing import Self
 
-from kraft.config.node import Endpoint, NodeConfig
+from kraft.config.node_config import Endpoint, NodeConfig
 from kraft.runtime.net.server import Listener, Server
 
 

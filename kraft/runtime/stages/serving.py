@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from kraft.broker.apis import SERVED as BROKER_SERVED
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.apis import API_BY_KEY
 from kraft.runtime.net.api_versions import api_versions_answers

@@ -18,9 +18,9 @@ from uuid import UUID
 
 from kraft.immutable import immutable
 from kraft.log_dir import METADATA_TOPIC, TopicPartition, strays_in
+from kraft.metadata.control_records import QuorumRecords
 from kraft.metadata.errors import MetadataLogError
 from kraft.metadata.image import RESERVED_IDS, Endpoint
-from kraft.metadata.quorum import QuorumRecords
 from kraft.metadata.snapshot import Record, SnapshotContent, decode_snapshot, encode_snapshot
 from kraft.metadata.versions import BY_LEVEL, FEATURES, KRAFT_VERSION, LATEST, METADATA_VERSION, default_features
 from kraft.protocol.ids import id_text
@@ -74,7 +74,7 @@ class FormatRequest:
 
 
 @immutable
-class DirectoryInfo:
+class LogDirInfo:
     """Description of one directory.
 
     `problem` is the reason why it cannot be used. It is `nameless` when it holds data and nothing names its node.
@@ -124,7 +124,7 @@ def feature_levels(metadata_level: int, overrides: Mapping[str, int]) -> dict[st
     return {METADATA_VERSION: levels.pop(METADATA_VERSION), **{name: levels[name] for name in sorted(levels)}}
 
 
-def format_storage(request: FormatRequest, now_ms: int, draw: DrawId) -> list[DirectoryInfo]:
+def format_storage(request: FormatRequest, now_ms: int, draw: DrawId) -> list[LogDirInfo]:
     """Format the directories, creating them where needed, and return their descriptions.
 
     Directories that are formatted for the same node and cluster stay as they are. Raises `InvalidArgumentError`, and
@@ -234,11 +234,11 @@ def _make_directory(path: Path) -> None:
     file_io.sync_directory(path.parent)
 
 
-def describe(path: Path) -> DirectoryInfo:
+def describe(path: Path) -> LogDirInfo:
     """Describe a directory; one that does not exist is not formatted. Reads only."""
     if not path.is_dir():
         problem = "it exists and is no directory" if path.exists() else None
-        return DirectoryInfo(path, formatted=False, problem=problem)
+        return LogDirInfo(path, formatted=False, problem=problem)
     properties = read_identity(path)
     held = _partitions_in(path)
     strays = tuple(stray.name for _, stray in strays_in(path))
@@ -251,10 +251,10 @@ def describe(path: Path) -> DirectoryInfo:
             more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
             problem = (f"{META_PROPERTIES} is missing, but the directory holds {', '.join(named[:NAMED_MAX])}{more}; "
                        f"restore the file, name another directory, or have it written again: {KEEP_DATA}")
-        return DirectoryInfo(path, formatted=False, problem=problem, nameless=bool(named), partitions=len(held),
+        return LogDirInfo(path, formatted=False, problem=problem, nameless=bool(named), partitions=len(held),
                              strays=strays)
     metadata = path / DIRECTORY_NAME
-    return DirectoryInfo(
+    return LogDirInfo(
         path, formatted=True, node_id=properties.node_id, cluster_id=properties.cluster_id,
         directory_id=properties.directory_id, holds_metadata_log=metadata.is_dir(),
         features={record.message.name: record.message.feature_level for record in read_bootstrap(path)
@@ -335,7 +335,7 @@ def check_directories(metadata_directory: Path, paths: Sequence[Path]) -> None:
     check_distinct(found)
 
 
-def check_distinct(found: Sequence[DirectoryInfo]) -> None:
+def check_distinct(found: Sequence[LogDirInfo]) -> None:
     """Raise `InvalidArgumentError` when two directories have one id: one is a copy of the other."""
     known: dict[UUID, Path] = {}
     for info in found:
@@ -370,14 +370,14 @@ def _snapshot(file: Path, ways_out: str) -> SnapshotContent:
         raise CorruptFileError(f"{file}: it is damaged ({error}); {ways_out}") from error
 
 
-def _check_owner(info: DirectoryInfo, node_id: int, cluster_id: str) -> None:
+def _check_owner(info: LogDirInfo, node_id: int, cluster_id: str) -> None:
     if info.formatted and (info.node_id, info.cluster_id) != (node_id, cluster_id):
         raise InvalidArgumentError(
             f"{info.path}: it is formatted for node {info.node_id} of cluster {info.cluster_id or NAMED_LATER}, "
             f"not for node {node_id} of {cluster_id or NAMED_LATER}")
 
 
-def settle_cluster_id(formatted: Sequence[DirectoryInfo]) -> str:
+def settle_cluster_id(formatted: Sequence[LogDirInfo]) -> str:
     """Return the cluster id of these directories, empty when none has it. Directories that lack it, because a crash
     interrupted its writing, get it."""
     found = next((info.cluster_id for info in formatted if info.cluster_id), "")

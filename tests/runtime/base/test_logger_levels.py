@@ -16,10 +16,10 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
 )
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraft.runtime.base.logger_levels import LoggerLevels
-from kraft.runtime.node import Node
+from kraft.runtime.server_node import ServerNode
 from tests.runtime.nodes import config, with_node
 
-NAME = "kraft.runtime.node"
+NAME = "kraft.runtime.server_node"
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def described(cluster: Cluster) -> dict[str, str | None]:
 
 
 def test_levels_are_described_set_and_deleted(tmp_path: Path) -> None:
-    def work(cluster: Cluster, _node: Node) -> None:
+    def work(cluster: Cluster, _node: ServerNode) -> None:
         logging.root.setLevel(logging.WARNING)
         assert (described(cluster)["root"], described(cluster)[NAME]) == ("WARN", "WARN")
         alter_configs(cluster, "broker-logger", "1", [Change(NAME, Operation.SET, "DEBUG")], validate_only=True)
@@ -68,7 +68,7 @@ REFUSED = [
 
 
 def test_what_is_refused_changes_nothing(tmp_path: Path) -> None:
-    def work(cluster: Cluster, _node: Node) -> None:
+    def work(cluster: Cluster, _node: ServerNode) -> None:
         before = described(cluster)
         for changes, says in REFUSED:
             with pytest.raises(RefusedError, match=says):
@@ -80,7 +80,7 @@ def test_what_is_refused_changes_nothing(tmp_path: Path) -> None:
 
 def test_loggers_beside_other_resources(tmp_path: Path) -> None:
     """Each resource has its own answer; another broker's loggers are refused."""
-    def work(cluster: Cluster, node: Node) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
         request = IncrementalAlterConfigsRequest(resources=[
             AlterConfigsResource(resource_type=4, resource_name="", configs=[
                 AlterableConfig(name="log.retention.ms", config_operation=0, value="5")]),

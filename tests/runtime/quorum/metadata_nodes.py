@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
-from kraft.config.node import Endpoint as ConfigEndpoint
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import Endpoint as ConfigEndpoint
+from kraft.config.node_config import NodeConfig
 from kraft.controller.controller import Controller
 from kraft.controller.decision import ControllerSettings
 from kraft.metadata.image import Endpoint
@@ -16,7 +16,7 @@ from kraft.protocol.message import Message
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraft.runtime.net.dialer import Dialer
-from kraft.runtime.quorum.quorum_replica import Member, Quorum
+from kraft.runtime.quorum.quorum_replica import Member, QuorumReplica
 from kraft.runtime.storage.formatting import FormatRequest, format_storage, read_bootstrap
 from kraft.runtime.storage.metadata_directory import MetadataLogSettings
 from kraft_native.log.flusher import Flusher
@@ -76,7 +76,7 @@ class Node:
                 self.close()
                 raise
 
-    async def _open(self, settings: MetadataLogSettings) -> Quorum:
+    async def _open(self, settings: MetadataLogSettings) -> QuorumReplica:
         config = NodeConfig({
             "node.id": str(self.properties.node_id), "log.dirs": str(self._directory),
             "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0", "controller.listener.names": "CONTROLLER",
@@ -86,7 +86,7 @@ class Node:
             bootstrap=tuple(read_bootstrap(self._directory)), idle_interval_ms=0)
         assert self._flusher is not None
         self._turned = asyncio.Event()
-        quorum = Quorum(config, self._member, decided, settings, self._flusher, Dialer(), self._failed,
+        quorum = QuorumReplica(config, self._member, decided, settings, self._flusher, Dialer(), self._failed,
                         clock=lambda: self.now_ms)
         # Ids that no earlier life of the same log has drawn.
         quorum.metadata._new_id = ids(quorum.log.log_end_offset * 1000 + 1000)

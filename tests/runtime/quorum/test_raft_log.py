@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kraft.metadata.quorum import QuorumRecords
+from kraft.metadata.control_records import QuorumRecords
 from kraft.metadata.snapshot import encode_snapshot
 from kraft.raft.records import KRaftVersion, LeaderChange, Voters, voters_record
 from kraft.raft.types import OffsetAndEpoch

@@ -17,16 +17,16 @@ from kraft.log_dir import CLEAN_SHUTDOWN
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from kraft.runtime.node import Node
 from kraft.runtime.replicas import creations
 from kraft.runtime.replicas.creations import APPLIED_MAX, CreationQueue
 from kraft.runtime.replicas.manager import QUEUED_STEP, ReplicaManager
+from kraft.runtime.server_node import ServerNode
 from kraft.runtime.storage import log_manager
 from kraft.steps import finish
 from kraft_native.partition.purgatory import Purgatory
 from kraft_native.partition.table import PartitionTable
 from tests.runtime.nodes import config, with_node
-from tests.runtime.test_node import create_many, fetch, produce
+from tests.runtime.test_server_node import create_many, fetch, produce
 
 
 class Recorder:
@@ -265,7 +265,7 @@ def test_a_look_up_between_two_steps_finds_what_is_queued() -> None:
 def test_a_node_applies_a_change_replica_by_replica(tmp_path: Path) -> None:
     """The change counts as applied, for the heartbeats of the broker, after the last replica."""
     async def run() -> None:
-        node = Node(config(tmp_path))
+        node = ServerNode(config(tmp_path))
         await node.start()
         try:
             received: list[tuple[MetadataDelta, MetadataImage]] = []

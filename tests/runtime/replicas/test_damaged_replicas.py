@@ -9,9 +9,9 @@ import pytest
 
 from kraft.cli.cluster import status
 from kraft.client import Cluster
-from kraft.runtime.node import Node
+from kraft.runtime.server_node import ServerNode
 from tests.runtime.nodes import with_node
-from tests.runtime.test_node import fetch
+from tests.runtime.test_server_node import fetch
 from tests.runtime.upkeep.test_housekeeping import create, fill, node_config, on_loop
 
 
@@ -33,12 +33,12 @@ def empty_middle(segments: list[Path]) -> Path:
 @pytest.mark.parametrize("damage", [empty_newest, remove_middle, empty_middle])
 def test_a_segment_that_is_lost_after_a_clean_stop_is_reported(
         tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[list[Path]], Path]) -> None:
-    def first(cluster: Cluster, _node: Node) -> None:
+    def first(cluster: Cluster, _node: ServerNode) -> None:
         create(cluster, "t")
         fill(cluster, "t")
         assert status(cluster)["problems"] == []
 
-    def second(cluster: Cluster, node: Node) -> None:
+    def second(cluster: Cluster, node: ServerNode) -> None:
         assert fetch(cluster, "t"), "what lies before the hole is served"
         [problem] = status(cluster)["problems"]
         assert problem.startswith(f"broker 1: t-0 has lost records from offset {lost.stem.lstrip('0')} on: ")

@@ -18,9 +18,9 @@ from kraft.metadata.image import LOST_DIRECTORY, NO_LEADER, PartitionRegistratio
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.runtime.base import descriptors
-from kraft.runtime.node import Node
 from kraft.runtime.replicas import retries
 from kraft.runtime.replicas.manager import ReplicaManager
+from kraft.runtime.server_node import ServerNode
 from kraft.runtime.storage.log_manager import LogManager
 from kraft.runtime.upkeep import housekeeping
 from kraft_native.base.errors import StorageError
@@ -30,23 +30,23 @@ from kraft_native.segment.checkpoints import write_partition_metadata
 from tests.integration.admin import wait_until
 from tests.runtime.nodes import config, with_node
 from tests.runtime.quorum.metadata_nodes import CLUSTER
-from tests.runtime.test_node import fetch, produce
+from tests.runtime.test_server_node import fetch, produce
 from tests.runtime.upkeep.test_housekeeping import create, on_loop
 
 SECONDS = 20.0
 
 
-def registered(node: Node) -> PartitionRegistration:
+def registered(node: ServerNode) -> PartitionRegistration:
     found = node.parts.core.broker.image.partition("t", 0)
     assert found is not None
     return found
 
 
-def is_lost(node: Node) -> bool:
+def is_lost(node: ServerNode) -> bool:
     return (registered(node).leader, registered(node).directory_of(1)) == (NO_LEADER, LOST_DIRECTORY)
 
 
-async def reported(node: Node) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+async def reported(node: ServerNode) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """Return the replicas that failed, and those of them that are tried again."""
     return list(node.parts.core.replicas.failed), node.parts.core.replicas.without_resources()
 
@@ -57,7 +57,7 @@ def test_a_log_that_cannot_be_made_is_lost_until_there_is_room(
 ) -> None:
     monkeypatch.setattr(housekeeping, "REOPENING_PERIOD_SECONDS", 0.02)
 
-    def first(cluster: Cluster, node: Node) -> None:
+    def first(cluster: Cluster, node: ServerNode) -> None:
         with faults.fail_at(1, error=error, kinds={"mkdir"}, under=tmp_path, suffix="t-0", persistent=True) as plan:
             create(cluster, "t")
             wait_until(lambda: is_lost(node), "the controller knows", SECONDS)
@@ -68,11 +68,11 @@ def test_a_log_that_cannot_be_made_is_lost_until_there_is_room(
         serves(cluster, node)
         assert node.failure is None
 
-    def second(cluster: Cluster, node: Node) -> None:
+    def second(cluster: Cluster, node: ServerNode) -> None:
         wait_until(lambda: registered(node).leader == 1, "it leads", SECONDS)
         serves(cluster, node)
 
-    def serves(cluster: Cluster, node: Node) -> None:
+    def serves(cluster: Cluster, node: ServerNode) -> None:
         wait_until(lambda: produce(cluster, "t", b"value").error_code == 0, "it is served", SECONDS)
         assert fetch(cluster, "t")[-1] == b"value"
         assert registered(node).directory_of(1) == node.parts.storage.logs.directory_ids[0]
@@ -88,7 +88,7 @@ def test_logs_leave_descriptors_for_connections(tmp_path: Path, caplog: pytest.L
     it refuses."""
     monkeypatch.setattr(housekeeping, "REOPENING_PERIOD_SECONDS", 0.02)
 
-    def body(cluster: Cluster, node: Node) -> None:
+    def body(cluster: Cluster, node: ServerNode) -> None:
         create(cluster, "kept")
         wait_until(lambda: produce(cluster, "kept", b"value").error_code == 0, "it is served", SECONDS)
         with monkeypatch.context() as few:
@@ -129,11 +129,11 @@ def test_a_replica_that_met_an_unexpected_error_is_tried_again(
         owner, name = (LogManager, "open") if moment == "opening the log" else (ReplicaRoles, "lead")
         monkeypatch.setattr(owner, name, failing(getattr(owner, name)))
 
-    def first(cluster: Cluster, node: Node) -> None:
+    def first(cluster: Cluster, node: ServerNode) -> None:
         create(cluster, "t")
         wait_until(lambda: produce(cluster, "t", b"value").error_code == 0, "it is served", SECONDS)
 
-    def second(cluster: Cluster, node: Node) -> None:
+    def second(cluster: Cluster, node: ServerNode) -> None:
         failed = node.parts.core.replicas.failed
         wait_until(lambda: failures == 3 and registered(node).leader == 1 and not failed, "it leads", SECONDS)
         wait_until(lambda: produce(cluster, "t", b"more").error_code == 0, "it is served", SECONDS)
@@ -149,7 +149,7 @@ def test_a_replica_that_met_an_unexpected_error_is_tried_again(
 
 
 def test_a_topic_that_is_deleted_is_not_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    def work(cluster: Cluster, node: Node) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
         with faults.fail_at(1, error=errno.ENOSPC, kinds={"mkdir"}, under=tmp_path, suffix="t-0", persistent=True):
             create(cluster, "t")
             wait_until(lambda: is_lost(node), "the controller knows", SECONDS)
@@ -165,7 +165,7 @@ def test_a_topic_that_is_deleted_is_not_tried_again(tmp_path: Path, caplog: pyte
 def test_a_directory_that_is_full_stays_offline(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
 
-    def work(cluster: Cluster, node: Node) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
         create(cluster, "other")
         create(cluster, "t")
         wait_until((second / "t-0").is_dir, "it lies in the second one", SECONDS)
@@ -188,7 +188,7 @@ def test_of_a_log_in_two_directories_the_one_that_the_metadata_names_stays(
     paths = {"first": tmp_path / "first", "second": tmp_path / "second"}
     settings = config(tmp_path, log_dirs=f"{paths['first']},{paths['second']}")
 
-    def create_and_fill(cluster: Cluster, node: Node) -> None:
+    def create_and_fill(cluster: Cluster, node: ServerNode) -> None:
         names = ("other", "t") if named == "second" else ("t", "other")
         for name in names:
             create(cluster, name)
@@ -196,7 +196,7 @@ def test_of_a_log_in_two_directories_the_one_that_the_metadata_names_stays(
         logs = node.parts.storage.logs
         wait_until(lambda: registered(node).directory_of(1) == logs.home("t", 0), "the metadata names it", SECONDS)
 
-    def look(cluster: Cluster, node: Node) -> None:
+    def look(cluster: Cluster, node: ServerNode) -> None:
         assert fetch(cluster, "t")[-1] == b"value"
         assert node.parts.storage.logs.home("t", 0) == registered(node).directory_of(1)
         assert [path for path in paths.values() if (path / "t-0").is_dir()] == [paths[named]]

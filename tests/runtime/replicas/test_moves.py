@@ -17,14 +17,14 @@ from kraft.load.measure import create_topic
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
-from kraft.runtime.node import Node
 from kraft.runtime.replicas import moves
 from kraft.runtime.replicas.moves import Entries, common_end
+from kraft.runtime.server_node import ServerNode
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.file import faults
 from tests.integration.admin import wait_until
 from tests.runtime.nodes import config, with_node
-from tests.runtime.test_node import fetch, produce
+from tests.runtime.test_server_node import fetch, produce
 
 
 @pytest.mark.parametrize(("one", "one_end", "other", "other_end", "expected"), [
@@ -61,7 +61,7 @@ def move(cluster: Cluster, target: Path) -> int:
     return move_replicas(cluster, 1, str(target), [("t", 0)])["t", 0]
 
 
-def knows_where_it_stays(node: Node) -> bool:
+def knows_where_it_stays(node: ServerNode) -> bool:
     """Return whether the metadata has the replica in the first directory, leading, and the second one offline. In
     between it may have had the replica in the second one, without a leader."""
     first, second = node.parts.storage.logs.directory_ids
@@ -84,7 +84,7 @@ def test_a_target_that_fails_goes_offline_and_the_replica_stays(
     target = tmp_path / "second"
     more = [b"more"] if stays else []
 
-    def first(cluster: Cluster, node: Node) -> None:
+    def first(cluster: Cluster, node: ServerNode) -> None:
         create_topic(cluster, "t", 1)
         produce(cluster, "t", *VALUES)
         with faults.fail_at(1, error=errno.EIO, kinds={kind}, under=target, suffix=suffix, persistent=True) as plan:
@@ -101,7 +101,7 @@ def test_a_target_that_fails_goes_offline_and_the_replica_stays(
             assert fetch(cluster, "t") == [*VALUES, *more]
         assert node.failure is None
 
-    def second(cluster: Cluster, _node: Node) -> None:
+    def second(cluster: Cluster, _node: ServerNode) -> None:
         create_topic(cluster, "t", 1)
         assert fetch(cluster, "t") == [*VALUES, *more]
 
@@ -111,7 +111,7 @@ def test_a_target_that_fails_goes_offline_and_the_replica_stays(
 
 
 @contextmanager
-def written_all_the_time(node: Node, counts: Iterator[int]) -> Iterator[None]:
+def written_all_the_time(node: ServerNode, counts: Iterator[int]) -> Iterator[None]:
     """Append so many more records each time after the thread of moves has done something."""
     partition = node.parts.path.table.get("t", 0)
     assert partition is not None
@@ -132,7 +132,7 @@ def written_all_the_time(node: Node, counts: Iterator[int]) -> Iterator[None]:
 
 def moved(tmp_path: Path, counts: Iterator[int]) -> int:
     """Move a replica that is written meanwhile; return the number of its records."""
-    def work(cluster: Cluster, node: Node) -> int:
+    def work(cluster: Cluster, node: ServerNode) -> int:
         create_topic(cluster, "t", 1)
         produce(cluster, "t", *VALUES)
         with written_all_the_time(node, counts):

@@ -10,7 +10,7 @@ from typing import Any, Self
 import pytest
 import uvloop
 
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.replicas.replication import Replication
 from tests.native.serving import Node

@@ -13,8 +13,8 @@ from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from kraft.runtime.net.requests import now_ms
-from kraft.runtime.node import Node
 from kraft.runtime.replicas import settings
+from kraft.runtime.server_node import ServerNode
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.partition.partition import Partition
 from tests.runtime.nodes import config, with_node
@@ -59,7 +59,7 @@ def produce(cluster: Cluster, timestamp_ms: int, size: int = 10) -> PartitionPro
     ("segment.ms", "12000", 12000),
 ])
 def test_a_change_is_in_force_at_once(tmp_path: Any, name: str, value: str, expected: object) -> None:
-    async def look(node: Node) -> object:
+    async def look(node: ServerNode) -> object:
         partition = node.parts.path.table.get("t", 0)
         assert partition is not None
         if name == "file.delete.delay.ms":      # a setting of the files, not of the log
@@ -67,10 +67,10 @@ def test_a_change_is_in_force_at_once(tmp_path: Any, name: str, value: str, expe
         holder = partition if name == "min.insync.replicas" else partition.log.config
         return getattr(holder, name.replace(".", "_"))
 
-    def in_force(node: Node) -> object:
+    def in_force(node: ServerNode) -> object:
         return asyncio.run_coroutine_threadsafe(look(node), node.parts.housekeeping.cleaner.loop).result()
 
-    def work(cluster: Cluster, node: Node) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
         create(cluster)
         assert in_force(node) != expected
         alter(cluster, name, value)
@@ -80,7 +80,7 @@ def test_a_change_is_in_force_at_once(tmp_path: Any, name: str, value: str, expe
 
 
 def test_timestamps_change_their_meaning_and_their_limits(tmp_path: Any) -> None:
-    def work(cluster: Cluster, _node: Node) -> None:
+    def work(cluster: Cluster, _node: ServerNode) -> None:
         create(cluster)
         assert produce(cluster, LONG_AGO_MS).log_append_time_ms == -1
         alter(cluster, "message.timestamp.before.max.ms", "1000")
@@ -99,7 +99,7 @@ def test_timestamps_change_their_meaning_and_their_limits(tmp_path: Any) -> None
 
 
 def test_segments_become_smaller(tmp_path: Any) -> None:
-    def work(cluster: Cluster, node: Node) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
         create(cluster)
         for _ in range(4):
             assert produce(cluster, now_ms(), 600_000).error_code == 0
@@ -126,7 +126,7 @@ def test_topics_that_take_longer_than_a_slice_follow_in_the_next_ones(
 
     monkeypatch.setattr(settings.ReplicaSettings, "_reconfigure", noted)
 
-    async def turns(node: Node) -> list[int]:
+    async def turns(node: ServerNode) -> list[int]:
         node.parts.core.replicas.reconfigure(["gone", "t", "u"])
         counts = [len(reported)]
         while counts[-1] < 5:
@@ -134,7 +134,7 @@ def test_topics_that_take_longer_than_a_slice_follow_in_the_next_ones(
             counts.append(len(reported))
         return counts
 
-    def work(cluster: Cluster, node: Node) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
         create(cluster, "t", 2)
         create(cluster, "u", 3)
         done = asyncio.run_coroutine_threadsafe(turns(node), node.parts.housekeeping.cleaner.loop).result()

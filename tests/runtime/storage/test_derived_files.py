@@ -8,10 +8,10 @@ import pytest
 
 from kraft.client import Cluster
 from kraft.log_dir import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
-from kraft.runtime.node import Node
+from kraft.runtime.server_node import ServerNode
 from kraft_native.segment.checkpoints import read_partition_metadata
 from tests.runtime.nodes import config, with_node
-from tests.runtime.test_node import fetch, produce
+from tests.runtime.test_server_node import fetch, produce
 from tests.runtime.upkeep.test_housekeeping import create
 
 
@@ -41,7 +41,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a node with a topic for each damage."""
     top = tmp_path_factory.mktemp("derived")
 
-    def fill(cluster: Cluster, _node: Node) -> None:
+    def fill(cluster: Cluster, _node: ServerNode) -> None:
         for name in DAMAGES:
             create(cluster, name)
             assert produce(cluster, name, name.encode()).error_code == 0
@@ -50,7 +50,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return top / "data"
 
 
-def check(cluster: Cluster, node: Node) -> None:
+def check(cluster: Cluster, node: ServerNode) -> None:
     for name in DAMAGES:
         assert fetch(cluster, name) == [name.encode()]
         assert produce(cluster, name, b"more").error_code == 0
@@ -80,7 +80,7 @@ def test_damaged_files_of_a_log_directory_do_not_take_it_offline(
     for name in names:
         damage(data / name)
 
-    def look(cluster: Cluster, node: Node) -> None:
+    def look(cluster: Cluster, node: ServerNode) -> None:
         assert not node.parts.storage.logs.was_clean, "a mark that cannot be read is none"
         check(cluster, node)
 
@@ -93,5 +93,5 @@ def test_damaged_files_of_a_log_directory_do_not_take_it_offline(
     assert not caplog.text
 
 
-def check_clean(node: Node) -> None:
+def check_clean(node: ServerNode) -> None:
     assert node.parts.storage.logs.was_clean

@@ -12,10 +12,10 @@ import pytest
 
 from kraft.client import Cluster
 from kraft.client.configs import Change, Operation, alter_configs
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.controller_node import ControllerNode
-from kraft.runtime.node import Node
+from kraft.runtime.server_node import ServerNode
 from kraft.runtime.storage import directory_watch
 from kraft.runtime.storage.directory_watch import DirectoryWatch
 from kraft.runtime.storage.formatting import META_PROPERTIES, FormatRequest, format_storage
@@ -25,7 +25,7 @@ from tests.integration.admin import wait_until
 from tests.runtime.nodes import config, with_node
 from tests.runtime.quorum.metadata_nodes import CLUSTER, ENDPOINT, NOW_MS, ids
 from tests.runtime.storage.test_removals import delete
-from tests.runtime.test_node import fetch, produce
+from tests.runtime.test_server_node import fetch, produce
 from tests.runtime.upkeep.test_housekeeping import create, fill, node_config, on_loop
 
 SECONDS = 20.0
@@ -55,7 +55,7 @@ def strip(path: Path) -> None:
             entry.unlink()
 
 
-async def ended_by_itself(node: Node | ControllerNode, what: str) -> None:
+async def ended_by_itself(node: ServerNode | ControllerNode, what: str) -> None:
     with pytest.raises(StorageError, match=what):
         await asyncio.wait_for(node.run(), SECONDS)
 
@@ -67,7 +67,7 @@ def lies_in_second(cluster: Cluster, second: Path) -> None:
     wait_until(lambda: produce(cluster, "t", b"value").error_code == 0, "it is served", SECONDS)
 
 
-def offline(node: Node) -> list[Path]:
+def offline(node: ServerNode) -> list[Path]:
     return [each.path for each in node.parts.storage.logs.offline]
 
 
@@ -77,7 +77,7 @@ def test_a_directory_that_vanishes_goes_offline(
         loss: Callable[[Path], object]) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
 
-    def work(cluster: Cluster, node: Node) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
         lies_in_second(cluster, second)
         leader = cluster.leader("t", 0)
         loss(second)
@@ -103,7 +103,7 @@ def test_without_its_last_directory_or_the_metadata_log_a_node_stops(
     lost = {"last": data, "metadata": tmp_path / "m"}[what]
 
     async def main() -> None:
-        node = Node(settings)
+        node = ServerNode(settings)
         await node.start()
         shutil.rmtree(lost)
         await ended_by_itself(node, lost.name)
@@ -142,7 +142,7 @@ def test_whatever_fails_on_a_file_takes_its_directory_offline(
     # The node writes marks by itself.
     marks_ms = "20" if operation == "marks" else "86400000"
 
-    def work(cluster: Cluster, node: Node) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
         lies_in_second(cluster, second)
         create(cluster, "more")
         work: dict[str, Callable[[], Any]] = {
@@ -177,7 +177,7 @@ def test_files_that_cannot_be_deleted_take_their_directory_offline(
     def fail(path: Path) -> None:
         raise OSError(errno.EIO, "broken", str(path))
 
-    def work(cluster: Cluster, node: Node) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
         lies_in_second(cluster, second)
         with monkeypatch.context() as broken:
             broken.setattr(shutil, "rmtree", fail)
@@ -193,14 +193,14 @@ def fetch_error(cluster: Cluster) -> None:
         fetch(cluster, "t", offset=1)
 
 
-async def offset_for_time(node: Node) -> None:
+async def offset_for_time(node: ServerNode) -> None:
     partition = node.parts.path.table.get("t", 0)
     assert partition is not None
     with pytest.raises(StorageError):
         partition.offset_for_time(1)
 
 
-async def checkpoint(node: Node) -> None:
+async def checkpoint(node: ServerNode) -> None:
     """Run the checkpoint as `_every` does."""
     try:
         await node.parts.housekeeping._checkpoint()

@@ -9,8 +9,8 @@ import pytest
 from kraft.metadata.snapshot import decode_snapshot
 from kraft.runtime.storage.formatting import (
     BOOTSTRAP_CHECKPOINT,
-    DirectoryInfo,
     FormatRequest,
+    LogDirInfo,
     describe,
     feature_levels,
     format_storage,
@@ -121,7 +121,7 @@ def test_a_format_that_fails_anywhere_can_be_done_again(tmp_path: Path) -> None:
                 assert plan.fired
         if not plan.fired:
             break
-        info: DirectoryInfo = describe(directory)
+        info: LogDirInfo = describe(directory)
         [again] = format_storage(request(directory), NOW_MS, ids(8000))
         assert again.formatted
         assert not info.formatted or again.directory_id == info.directory_id

@@ -22,12 +22,12 @@ from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.protocol.messages.partition_record import PartitionRecord
 from kraft.protocol.messages.remove_topic_record import RemoveTopicRecord
 from kraft.protocol.messages.topic_record import TopicRecord
-from kraft.runtime.node import Node
+from kraft.runtime.server_node import ServerNode
 from kraft_native.base.errors import KraftError
 from kraft_native.segment.checkpoints import MetaProperties, read_meta_properties, write_meta_properties
 from tests.integration.admin import wait_until
 from tests.runtime.nodes import config, with_node
-from tests.runtime.test_node import fetch, produce
+from tests.runtime.test_server_node import fetch, produce
 from tools.tree import ROOT
 
 SECONDS = 20.0
@@ -56,7 +56,7 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     have at least one. `early` is its metadata directory before the topics. `other` is another cluster's node."""
     top = tmp_path_factory.mktemp("templates")
 
-    def fill(cluster: Cluster, _node: Node) -> None:
+    def fill(cluster: Cluster, _node: ServerNode) -> None:
         for name, partitions in TOPICS.items():
             create_topic(cluster, name, partitions)
             for partition in range(partitions):
@@ -220,7 +220,7 @@ def test_no_way_of_losing_or_mixing_up_directories_deletes_data(
     before = user_bytes(top, doomed=True)
     served: list[str] = []
 
-    def look(cluster: Cluster, _node: Node) -> None:
+    def look(cluster: Cluster, _node: ServerNode) -> None:
         wait_until(lambda: not state.partitions(cluster.metadata()).without_leader, "all have a leader", SECONDS)
         for topic in cluster.metadata().topics:
             served.extend(f"{topic.name}-{each.partition_index}" for each in topic.partitions
@@ -249,7 +249,7 @@ def test_what_the_metadata_log_deletes_is_deleted(tmp_path: Path, templates: Pat
     again = disk.find("t-0")
     shutil.copytree(again, top / "kept")
 
-    def first(cluster: Cluster, _node: Node) -> None:
+    def first(cluster: Cluster, _node: ServerNode) -> None:
         delete(cluster, "t")
         wait_until(lambda: not disk.directories("t-"), "the replicas are renamed", SECONDS)
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from kraft.client import Cluster
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.load.measure import create_topic
 from kraft.local.cluster import FILE_NAME, earlier
 from kraft.raft.records import LeaderChange
 from kraft.raft.types import ReplicaKey
-from kraft.runtime.node import Node
 from kraft.runtime.process import make_node
 from kraft.runtime.quorum.raft_log import RaftLog
 from kraft.runtime.quorum.state_file import QuorumStateFile, write_quorum_state
+from kraft.runtime.server_node import ServerNode
 from kraft.runtime.storage.formatting import formatted_identity
 from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME, START_MARK, VOTER_MARK, MetadataLogSettings
 from kraft_native.base.errors import InvalidArgumentError, KraftError
@@ -27,7 +27,7 @@ from kraft_native.segment.checkpoints import read_meta_properties
 from tests.runtime.nodes import config, with_node
 from tests.runtime.quorum.metadata_nodes import CLUSTER, NOW_MS, formatted
 from tests.runtime.quorum.metadata_nodes import Node as MetadataNode
-from tests.runtime.test_node import fetch, produce
+from tests.runtime.test_server_node import fetch, produce
 
 WAYS_OUT = re.compile(r"[Rr]estore|delete|remove|migrate|write|copy|name another|mount")
 DAMAGE = {"empty": b"", "braces": b"{}", "zeros": bytes(40), "garbage": b"\xff\x00not what it was\n"}
@@ -60,7 +60,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Directories of a node that stopped cleanly: `a` has the metadata log and a partition, `b` is beside it."""
     top = tmp_path_factory.mktemp("template")
 
-    def fill(cluster: Cluster, _node: Node) -> None:
+    def fill(cluster: Cluster, _node: ServerNode) -> None:
         create_topic(cluster, "t", 1)
         assert produce(cluster, "t", b"kept").error_code == 0
 

@@ -13,7 +13,7 @@ from kraft.runtime.storage.strays import locked
 from kraft_native.base.errors import LogLockedError
 from tests.runtime.nodes import with_node
 from tests.runtime.storage.test_removals import Disk, settings, templates, values
-from tests.runtime.test_node import fetch
+from tests.runtime.test_server_node import fetch
 
 __all__ = ["templates"]
 

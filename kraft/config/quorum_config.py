@@ -5,7 +5,7 @@ import re
 from typing import Final, NamedTuple
 
 from kraft.config.errors import InvalidConfigError
-from kraft.config.node import NodeConfig, parse_socket
+from kraft.config.node_config import NodeConfig, parse_socket
 
 VOTERS: Final = "controller.quorum.voters"
 BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"

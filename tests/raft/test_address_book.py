@@ -1,6 +1,6 @@
 """Addresses of nodes: which sources count, and what is tried when an address does not work."""
 
-from kraft.raft.directory import NODES_MAX, Directory, Known
+from kraft.raft.address_book import NODES_MAX, AddressBook, Known
 from kraft.raft.messages import FetchRequest
 from kraft.raft.types import Endpoint
 from tests.raft.world import World, address, key
@@ -25,19 +25,19 @@ def test_announced_addresses_are_tried_before_the_log_and_then_in_rotation() -> 
 
 
 def test_a_node_with_one_address_is_tried_there_again_and_again() -> None:
-    directory = Directory()
+    directory = AddressBook()
     assert directory.choose(1, ()) is None
     assert directory.choose(1, LOGGED) == LOGGED[0]
     replica = World().raft(2).replica
     replica.address_failed(1)
-    assert replica.directory.tries == {}
+    assert replica.addresses.tries == {}
 
 
 def test_nobody_fills_the_memory_and_nonsense_is_not_kept() -> None:
-    directory = Directory()
+    directory = AddressBook()
     directory.learn(Known(key(1), 5, ()))
     directory.learn(Known(key(1)._replace(node_id=-1), 5, LEARNED))
-    assert directory == Directory()
+    assert directory == AddressBook()
     for node_id in range(2 * NODES_MAX):
         directory.learn(Known(key(node_id), 5, LEARNED))
     assert len(directory.nodes) == NODES_MAX
@@ -48,7 +48,7 @@ def test_a_follower_whose_leader_is_not_where_it_was_said_to_be_tries_the_log() 
     world.elect(1)
     replica = world.raft(2).replica
     replica.leader_endpoints = ()
-    replica.directory.learn(Known(key(1), 1 << 40, LEARNED))
+    replica.addresses.learn(Known(key(1), 1 << 40, LEARNED))
     assert replica.address_of(1) == LEARNED[0]
     world.disconnect(2, 1)
     assert replica.address_of(1) == address(1)[0]

@@ -22,7 +22,7 @@ class Known(NamedTuple):
 
 
 @dataclass(slots=True)
-class Directory:
+class AddressBook:
     """Announced addresses, by node id. Of two announcements of a node, the one with the larger boot timestamp wins
     (KIP-595).
 

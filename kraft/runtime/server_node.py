@@ -1,7 +1,7 @@
 """A whole node: storage, metadata, partitions, coordinator and listeners. They are opened in this order and closed in
 reverse.
 
-    node = Node(config)
+    node = ServerNode(config)
     await node.start()       # the node serves when this returns
     await node.run()         # until `stop` is called or a fault of our own is found; raises the fault
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kraft.broker.broker import Broker
-from kraft.config.node import NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.runtime.any_node import AnyNode
 from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.net.requests import now_ms
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DRAIN_SECONDS: Final = 5.0
 
 
-class Node(AnyNode):
+class ServerNode(AnyNode):
     """A node with a broker; missing directories are created. `watch` exists while it serves."""
 
     def __init__(self, config: NodeConfig) -> None:

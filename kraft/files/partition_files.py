@@ -44,7 +44,7 @@ class SegmentFiles:
             return None
 
 
-class Partition:
+class PartitionFiles:
     """A directory with segments, of Kafka or of kraft, whether or not somebody has it open. `InvalidArgumentError` when
     it is none."""
 
