@@ -4,6 +4,7 @@ The settings must be the broker's own, and `cordoned.log.dirs` must name directo
 
 from typing import TYPE_CHECKING, Final
 
+from kraft.broker.request_parts import ENTRIES_MAX
 from kraft.config.node_config import CORDONED, cordon_fault, node_id_of
 from kraft.metadata.image import BROKER_RESOURCE
 from kraft.protocol.error_names import bounded
@@ -29,10 +30,10 @@ def broker_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyReso
 
 
 def _cordon_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyResource) -> str | None:
-    """Return the fault of the directories that a change cordons."""
-    for each in resource.configs:
-        if each.name == CORDONED and getattr(each, "config_operation", 0) not in (DELETE, SUBTRACT):
-            names = [part.strip() for part in each.value.split(",")] if each.value else []
-            if (why := cordon_fault(names, broker.config.log_dirs)) is not None:
-                return bounded(why)
-    return None
+    """Return the fault of the directories that a change cordons. Only the first change is checked: the controller
+    refuses a resource with two."""
+    changed = next((each for each in resource.configs[:ENTRIES_MAX] if each.name == CORDONED), None)
+    if changed is None or not changed.value or getattr(changed, "config_operation", 0) in (DELETE, SUBTRACT):
+        return None
+    why = cordon_fault((part.strip() for part in changed.value.split(",")), broker.config.log_dirs)
+    return None if why is None else bounded(why)

@@ -1,9 +1,9 @@
 """Changes of this process's logger levels by IncrementalAlterConfigs (KIP-412), on brokers and controllers."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Final
 
+from kraft.broker.api import counted_steps, each_step
 from kraft.broker.ports import LOG_LEVELS, ROOT_LOGGER, LoggerPort
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import bounded
@@ -22,11 +22,12 @@ class _RefusedError(Exception):
 
 
 def alter_loggers(loggers: LoggerPort, node_id: int, resources: Sequence[AlterConfigsResource], *,
-                  validate_only: bool) -> Iterator[AlterConfigsResourceResponse]:
-    """Change the loggers of this process, one resource after the other, and yield each result."""
-    counts = Counter(each.resource_name for each in resources)
-    for each in resources:
-        yield _alter(loggers, node_id, each, twice=counts[each.resource_name] > 1, validate_only=validate_only)
+                  validate_only: bool) -> Generator[None, None, list[AlterConfigsResourceResponse]]:
+    """Change the loggers of this process, one resource per step, and return the results."""
+    counts = yield from counted_steps(each.resource_name for each in resources)
+    return (yield from each_step(
+        lambda each: _alter(loggers, node_id, each, twice=counts[each.resource_name] > 1, validate_only=validate_only),
+        resources))
 
 
 def _alter(loggers: LoggerPort, node_id: int, resource: AlterConfigsResource, *, twice: bool,

@@ -46,6 +46,8 @@ TOO_MANY: Final = f"one request may change {CHANGES_MAX} things at most, with {E
 TOO_MANY_PARTITIONS: Final = "Excessively large number of partitions per request."
 """The same in Kafka's words, for requests that create partitions."""
 STEP: Final = 64
+VALUE_CHARACTERS: Final = 1_024
+"""Length of a value that takes as long to read as a setting takes to decide."""
 
 
 class Level(NamedTuple):
@@ -94,8 +96,20 @@ def _configs(element: Any) -> int:
     return len(element.configs)
 
 
+def _configs_weight(element: Any) -> int:
+    """Return the weight of settings. The parts of a list are read too, so a long value counts as several settings."""
+    configs = element.configs
+    if len(configs) > ENTRIES_MAX:
+        return len(configs)            # refused: no value is read
+    return len(configs) + sum(len(each.value or "") for each in configs) // VALUE_CHARACTERS
+
+
+def _resource_weight(resource: Any) -> int:
+    return max(1, _configs_weight(resource))
+
+
 def _topic_weight(topic: Any) -> int:
-    return int(max(1, topic.num_partitions, len(topic.assignments))) + len(topic.configs)
+    return int(max(1, topic.num_partitions, len(topic.assignments))) + _configs_weight(topic)
 
 
 def _quota_entries(entry: Any) -> int:
@@ -146,10 +160,10 @@ PLANS: Final[dict[type[Message], Plan]] = {
     CreatePartitionsRequest: Plan(((Level("topics", "results"),),), 32, CHANGES_MAX,
                                   lambda topic: 1 + len(topic.assignments or ()), _name,
                                   too_many=TOO_MANY_PARTITIONS),
-    AlterConfigsRequest: Plan(((Level("resources", "responses"),),), 32, CHANGES_MAX,
-                              lambda resource: max(1, _configs(resource)), _resource, _configs),
-    IncrementalAlterConfigsRequest: Plan(((Level("resources", "responses"),),), 32, CHANGES_MAX,
-                                         lambda resource: max(1, _configs(resource)), _resource, _configs),
+    AlterConfigsRequest: Plan(((Level("resources", "responses"),),), 32, CHANGES_MAX, _resource_weight, _resource,
+                              _configs),
+    IncrementalAlterConfigsRequest: Plan(((Level("resources", "responses"),),), 32, CHANGES_MAX, _resource_weight,
+                                         _resource, _configs),
     AlterClientQuotasRequest: Plan(((Level("entries", "entries"),),), 128, CHANGES_MAX,
                                    lambda entry: max(1, _quota_entries(entry)), _entity, _quota_entries),
     AlterUserScramCredentialsRequest: Plan(

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -32,6 +33,8 @@ LISTENERS_DEFAULT: Final = {
 NODE_ID_DIGITS_MAX: Final = 10
 CORDONED: Final = "cordoned.log.dirs"
 EVERY_DIRECTORY: Final = "*"
+SHOWN_MAX: Final = 10
+"""Wrong directories that an error names; the search for them ends there."""
 EVERY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - looked for, not bound
 LOOPBACK: Final = "127.0.0.1"
 _ENDPOINT = re.compile(r"(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(?P<port>[0-9]{1,5})")
@@ -285,12 +288,12 @@ def node_id_of(name: str) -> int | None:
 
 def cordon_fault(names: Iterable[str], log_dirs: Iterable[Path]) -> str | None:
     """Return what is wrong with the directories that `cordoned.log.dirs` names (KIP-1066); None if nothing is."""
-    named = list(names)
+    named = dict.fromkeys(names)
     if EVERY_DIRECTORY in named:
-        return None if named == [EVERY_DIRECTORY] else (f"{CORDONED}: {EVERY_DIRECTORY} stands for all directories "
+        return None if len(named) == 1 else (f"{CORDONED}: {EVERY_DIRECTORY} stands for all directories "
                                                         "and must be alone")
     known = [path.absolute() for path in log_dirs]
-    unknown = [name for name in named if not name or Path(name).absolute() not in known]
+    unknown = list(islice((name for name in named if not name or Path(name).absolute() not in known), SHOWN_MAX))
     return f"{CORDONED}: {', '.join(map(repr, unknown))} is not in log.dirs" if unknown else None
 
 

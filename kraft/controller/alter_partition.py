@@ -47,7 +47,7 @@ def _alter(
     partition = topic.partitions.get(index)
     if partition is None:
         return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    states = _states(context, wanted)
+    states = _states(context, wanted, len(partition.replicas) + 1)
     code = _validate(context, broker_id, partition, wanted, states)
     if code != ErrorCode.NONE:
         return _refused(index, code)
@@ -69,10 +69,12 @@ def _refused(index: int, code: ErrorCode) -> PartitionData:
     return PartitionData(partition_index=index, error_code=code)
 
 
-def _states(context: Context, wanted: Wanted) -> Sequence[BrokerState]:
+def _states(context: Context, wanted: Wanted, count: int) -> Sequence[BrokerState]:
+    """Return the first `count` in-sync replicas of the request. One more than the partition has replicas is enough to
+    be refused: an id among them is no replica, or occurs twice."""
     if context.api_version >= EPOCHS_SINCE:
-        return wanted.new_isr_with_epochs
-    return [BrokerState(broker_id=broker_id) for broker_id in wanted.new_isr]
+        return wanted.new_isr_with_epochs[:count]
+    return [BrokerState(broker_id=broker_id) for broker_id in wanted.new_isr[:count]]
 
 
 def _validate(

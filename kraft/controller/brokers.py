@@ -132,11 +132,11 @@ def _check_log_dirs(image: MetadataImage, request: BrokerRegistrationRequest) ->
         wrong = "no log directories"
     elif any(directory.int < RESERVED_IDS for directory in request.log_dirs):
         wrong = "a reserved directory id"
-    elif len(dict.fromkeys(request.log_dirs)) != len(request.log_dirs):
+    elif len(own := dict.fromkeys(request.log_dirs)) != len(request.log_dirs):
         wrong = "a directory id twice"
     else:
         for other in image.brokers.values():
-            shared = [directory for directory in request.log_dirs if directory in other.log_dirs]
+            shared = [directory for directory in other.log_dirs if directory in own]
             if other.broker_id != request.broker_id and shared:
                 wrong = f"directory {shared[0]}, which belongs to broker {other.broker_id}"
     if wrong:
@@ -276,7 +276,8 @@ def _directory_changes(
     """Return records for log directories that failed or may get no new replicas."""
     version: MetadataVersion = context.image.metadata_version
     records: list[Stream] = []
-    failed = [directory for directory in request.offline_log_dirs if directory in broker.log_dirs]
+    offline = dict.fromkeys(request.offline_log_dirs)
+    failed = [directory for directory in broker.log_dirs if directory in offline]
     if version.directories and failed:
         records.append(leaves(context, broker.broker_id, directories=failed))
         records.append(iter((Record(BrokerRegistrationChangeRecord(

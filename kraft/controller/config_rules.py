@@ -11,7 +11,7 @@ from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
 from kraft.config.listener_settings import base_of, check_listener_setting
 from kraft.config.setting import Setting, shortened
 from kraft.config.unsupported import READ_AT_START, check_supported
-from kraft.controller.decision import EffectiveConfig, RefusedError
+from kraft.controller.decision import NAMED_MAX, EffectiveConfig, RefusedError
 from kraft.controller.topics import check_topic_name
 from kraft.metadata.image import (
     BROKER_RESOURCE,
@@ -215,11 +215,12 @@ def _check_updates(resource: Resource, names: Iterable[str]) -> None:
     settings = {name: known[key] for name in names if (key := base_of(name) or name) in known}
     fixed = [name for name, each in settings.items() if not each.update or each.name in READ_AT_START]
     if fixed:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+        raise RefusedError(ErrorCode.INVALID_REQUEST,
+                           f"Cannot update these configs dynamically: [{', '.join(fixed[:NAMED_MAX])}]")
     of_one = [name for name, each in settings.items() if each.update == "per-broker"]
     if of_one and not resource.name:
         raise RefusedError(ErrorCode.INVALID_REQUEST, "Cannot update these configs at default cluster level, broker id "
-                                                      f"must be specified: [{', '.join(of_one)}]")
+                                                      f"must be specified: [{', '.join(of_one[:NAMED_MAX])}]")
 
 
 def _check_of_broker(name: str, text: str) -> None:

@@ -3,11 +3,12 @@
 Each resource of a request is decided on its own. `ConfigRules` defines the allowed settings.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kraft.config.node_config import node_id_of
-from kraft.controller.decision import MIN_INSYNC_REPLICAS, Context, Decision, RefusedError, text_of
+from kraft.controller.decision import MIN_INSYNC_REPLICAS, NAMED_MAX, Context, Decision, RefusedError, text_of
 from kraft.metadata.image import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
@@ -41,6 +42,9 @@ SUBTRACT: Final = 3
 
 ALTERABLE: Final = (TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
 
+VALUE_BYTES_MAX: Final = 32_767
+"""Longest text that a record can hold. A request cannot bring a longer one, but operations on a list can make one."""
+
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 
 
@@ -48,7 +52,8 @@ def new_topic_configs(context: Context, topic: CreatableTopic) -> tuple[dict[str
     """Return the settings of a new topic, and their records. INVALID_CONFIG for settings that are not allowed."""
     unset = [config.name for config in topic.configs if config.value is None]
     if unset:
-        raise RefusedError(ErrorCode.INVALID_CONFIG, f"a new topic's settings need values: {', '.join(unset)}")
+        raise RefusedError(ErrorCode.INVALID_CONFIG,
+                           f"a new topic's settings need values: {', '.join(unset[:NAMED_MAX])}")
     configs = {config.name: config.value for config in topic.configs if config.value is not None}
     if not configs:
         return {}, []
@@ -164,12 +169,32 @@ def new_value(context: Context, resource: Resource, config: AlterableConfig) -> 
         raise RefusedError(ErrorCode.INVALID_CONFIG, f"{name} is no list: nothing can be appended or subtracted")
     old = context.image.config(resource).get(name)
     parts = split(context.rules.default(resource.type, name) if old is None else old)
-    for part in config.value.split(","):
-        if operation == APPEND and part not in parts:
-            parts.append(part)
-        elif operation == SUBTRACT and part in parts:
-            parts.remove(part)
-    return ",".join(parts)
+    change = appended if operation == APPEND else subtracted
+    value = ",".join(change(parts, config.value.split(",")))
+    if len(value.encode()) > VALUE_BYTES_MAX:
+        raise RefusedError(ErrorCode.INVALID_CONFIG, "The configuration value cannot be added because it exceeds the "
+                                                     f"maximum value size of {VALUE_BYTES_MAX} bytes.")
+    return value
+
+
+def appended(parts: Sequence[str], more: Iterable[str]) -> list[str]:
+    """Return a list with those of `more` at its end that it does not have. Time is linear in both: a value may have
+    thousands of parts."""
+    present = dict.fromkeys(parts)
+    new = dict.fromkeys(part for part in more if part not in present)
+    return [*parts, *new]
+
+
+def subtracted(parts: Iterable[str], less: Iterable[str]) -> list[str]:
+    """Return a list without the first occurrence of each part of `less`, which may name a part repeatedly."""
+    left = Counter(less)
+    kept = []
+    for part in parts:
+        if left[part] > 0:
+            left[part] -= 1
+        else:
+            kept.append(part)
+    return kept
 
 
 def incremental_change(context: Context, resource: Resource, configs: Sequence[AlterableConfig]) -> list[Record]:

@@ -157,6 +157,14 @@ def at_once(_key: int, steps: Steps) -> None:
     finish(steps)
 
 
+def _encoded(record: Record) -> bytes:
+    """Return the bytes of a record. What a client's request made too long for a record refuses that request."""
+    try:
+        return encode_record(record.message, record.version)
+    except InvalidArgumentError as error:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, str(error)) from error
+
+
 def check_size(decision: Decision[Message]) -> None:
     """Refuse with POLICY_VIOLATION a request that creates more atomic records than one batch should have."""
     if decision.atomic:
@@ -285,18 +293,33 @@ class Controller:
                 client_id: str | None, *, forwarded: bool) -> Steps:
         charge = self._mutations.charge(self.decided.quotas, request, version, client_id, now_ms)
         try:
-            decision = handler.decide(self._context(version, now_ms, charge, forwarded=forwarded), request)
-            if isinstance(decision, Generator):
-                decision = yield from decision
+            decision = yield from self._result(
+                handler, self._context(version, now_ms, charge, forwarded=forwarded), request)
             check_size(decision)
             if decision.kraft_version is not None:
                 last = self.port.upgrade_kraft_version(decision.kraft_version)
                 self._pending.append(_Pending(last + 1, self._replayer.take(), []))
+            charge.charge_for(decision.response)
+            yield from self._append_steps(decision, now_ms)
         except RefusedError as refusal:
             answer(self._refusal(handler, request, refusal.error, refusal.message, now_ms))
             return
-        charge.charge_for(decision.response)
-        yield from self._carry_out(decision, now_ms, _Waiting(handler, request, decision.response, answer))
+        self._answer_when_committed(_Waiting(handler, request, decision.response, answer))
+
+    def _result(self, handler: Handler, context: Context, request: Message
+                ) -> Generator[None, None, Decision[Message]]:
+        """Decide the request. A fault of ours that it meets refuses this one request: nothing is appended yet, and no
+        request may keep the controller from deciding others."""
+        try:
+            decision = handler.decide(context, request)
+            if isinstance(decision, Generator):
+                decision = yield from decision
+        except (RefusedError, AssertionError):
+            raise
+        except Exception as error:
+            self.on_notice(f"{type(request).__name__} is refused by a fault of our own: {error!r}")
+            raise RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+        return decision
 
     def _refusal(self, handler: Handler, request: Message, code: ErrorCode, message: str | None,
                  now_ms: int) -> Message:
@@ -323,15 +346,14 @@ class Controller:
             api_version=version, new_id=self._new_id, quorum=partial(self.port.describe_quorum, now_ms),
             charge=charge.take, forwarded=forwarded)
 
-    def _carry_out(self, decision: Decision[Message], now_ms: int, waiting: _Waiting) -> Steps:
-        """Append and replay the records. Even without records the answer may have to wait: it may rely on earlier
-        decisions that are not committed."""
-        yield from self._append_steps(decision, now_ms)
+    def _answer_when_committed(self, waiting: _Waiting) -> None:
+        """Answer now, or when the last decision is committed. Even one without records may have to wait: it may rely on
+        earlier decisions."""
         if self._pending:
             self._pending[-1].waiting.append(waiting)
             self._complete_committed()
         else:
-            waiting.answer(decision.response)
+            waiting.answer(waiting.response)
 
     def _append(self, records: Sequence[Record], now_ms: int) -> None:
         """Append few records as one batch, and replay them, so that the next decision sees them."""
@@ -340,7 +362,7 @@ class Controller:
 
     def _append_steps(self, decision: Decision[Any], now_ms: int) -> Steps:
         """Append the records and replay them, so that the next decision sees them. After the last record of a stream
-        nothing comes between its decision and its append."""
+        nothing comes between its decision and its append. INVALID_REQUEST for a record that cannot be written."""
         if not decision.records:
             return
         source = decision.records
@@ -352,7 +374,7 @@ class Controller:
                 continue
             self._inspect(record, now_ms)
             part.append(record)
-            payloads.append(encode_record(record.message, record.version))
+            payloads.append(_encoded(record))
             if len(part) >= RECORDS_PER_BATCH_MAX and not decision.atomic:
                 yield from self._append_part(part, payloads, now_ms)
                 part, payloads = [], []

@@ -21,6 +21,9 @@ RECORDS_PER_BATCH_MAX: Final = 2_000
 replicated while the next one is decided."""
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 
+NAMED_MAX: Final = 10
+"""Names that an error lists at most: a request may have a thousand of them, each of 32 kB."""
+
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
 

@@ -1,6 +1,6 @@
 """CreatePartitions, and the construction of new partitions."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Container, Generator, Mapping, Sequence
 
 from kraft.controller.decision import PARTITIONS_PER_REQUEST_MAX, STEP, Context, Decision, RefusedError
 from kraft.controller.placement import place, ring_of
@@ -44,20 +44,28 @@ def assigned_partitions(
     return dict(sorted(made.items()))
 
 
-def check_assignment(context: Context, index: int, broker_ids: Sequence[int], replicas: int | None) -> None:
+def check_assignment(context: Context, index: int, broker_ids: Sequence[int], replicas: int | None = None) -> None:
     """Check that these are registered brokers, each once, and as many as wanted; else INVALID_REPLICA_ASSIGNMENT."""
-    wrong = None
-    unknown = [broker_id for broker_id in broker_ids if broker_id not in context.image.brokers]
-    if not broker_ids:
-        wrong = "no brokers"
-    elif unknown:
-        wrong = f"broker {unknown[0]} is not registered"
-    elif len(dict.fromkeys(broker_ids)) != len(broker_ids):
-        wrong = f"a broker is named twice in {list(broker_ids)}"
-    elif replicas is not None and len(broker_ids) != replicas:
+    wrong = fault_of(broker_ids, context.image.brokers)
+    if wrong is None and replicas is not None and len(broker_ids) != replicas:
         wrong = f"{len(broker_ids)} replica(s), the other partitions have {replicas}"
-    if wrong:
+    if wrong is not None:
         raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"partition {index}: {wrong}")
+
+
+def fault_of(broker_ids: Sequence[int], brokers: Container[int]) -> str | None:
+    """Return why a partition cannot have these replicas; None if it can. The first fault ends the search. So it reads
+    at most one id more than brokers are registered, however many ids there are."""
+    if not broker_ids:
+        return "no brokers"
+    seen: dict[int, None] = {}
+    for broker_id in broker_ids:
+        if broker_id not in brokers:
+            return f"broker {broker_id} is not registered"
+        if broker_id in seen:
+            return f"broker {broker_id} is named more than once"
+        seen[broker_id] = None
+    return None
 
 
 def _registration(context: Context, replicas: tuple[int, ...]) -> PartitionRegistration:

@@ -6,6 +6,7 @@ from typing import Final
 from kraft.controller.decision import Context, Decision, RefusedError, text_of
 from kraft.controller.leaderships import allows_unclean, change_of
 from kraft.controller.partition_change import Assignment
+from kraft.controller.partitions import check_assignment
 from kraft.metadata.image import PartitionRegistration, TopicImage
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
@@ -103,7 +104,7 @@ def _reassign(context: Context, name: str, part: ReassignablePartition, may_chan
                                "only replicas that were added are in sync: going back could lose records")
         wanted = Assignment(tuple(each for each in partition.replicas if each not in partition.adding_replicas))
     else:
-        _check_target(context, partition, part.replicas, may_change_factor)
+        _check_target(context, partition, part.partition_index, part.replicas, may_change_factor)
         removing = tuple(sorted(each for each in partition.replicas if each not in part.replicas))
         wanted = Assignment((*part.replicas, *removing), removing, to_be_added(partition, part.replicas))
     record = change_of(context, topic, part.partition_index, isr=isr, assignment=wanted)
@@ -118,15 +119,9 @@ def to_be_added(partition: PartitionRegistration, targets: Sequence[int]) -> tup
 
 
 def _check_target(
-    context: Context, partition: PartitionRegistration, replicas: Sequence[int], may_change_factor: bool
+    context: Context, partition: PartitionRegistration, index: int, replicas: Sequence[int], may_change_factor: bool
 ) -> None:
-    if not replicas:
-        raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "an assignment without replicas")
-    if len(dict.fromkeys(replicas)) != len(replicas):
-        raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "an assignment with a broker more than once")
-    unknown = [each for each in replicas if each not in context.image.brokers]
-    if unknown:
-        raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"broker {unknown[0]} is not registered")
+    check_assignment(context, index, replicas)
     factor = sum(each not in partition.adding_replicas for each in partition.replicas)
     if not may_change_factor and len(replicas) != factor:
         raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR,

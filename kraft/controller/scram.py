@@ -27,6 +27,8 @@ from kraft.protocol.messages.user_scram_credential_record import UserScramCreden
 HASHES: Final = {1: "sha256", 2: "sha512"}
 ITERATIONS_MIN: Final = 4_096
 ITERATIONS_MAX: Final = 16_384
+BYTES_MAX: Final = 1_024
+"""Maximum size of a salt, and of a salted password: those of clients have 20 to 64 bytes. Records keep the salt."""
 
 Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
 
@@ -90,6 +92,9 @@ def _credential(upsertion: ScramCredentialUpsertion) -> UserScramCredentialRecor
     if not ITERATIONS_MIN <= upsertion.iterations <= ITERATIONS_MAX:
         raise RefusedError(ErrorCode.UNACCEPTABLE_CREDENTIAL,
                            f"{upsertion.iterations} iterations are not {ITERATIONS_MIN} to {ITERATIONS_MAX}")
+    if max(len(upsertion.salt), len(upsertion.salted_password)) > BYTES_MAX:
+        raise RefusedError(ErrorCode.UNACCEPTABLE_CREDENTIAL,
+                           f"salt and salted password have at most {BYTES_MAX} bytes each")
     digest = HASHES[upsertion.mechanism]
     client_key = hmac.digest(upsertion.salted_password, b"Client Key", digest)
     return UserScramCredentialRecord(

@@ -51,8 +51,12 @@ from kraft_native.batch.records import BatchBuilder, records
 
 BATCH_RECORDS_MAX: Final = 1024
 BATCH_BYTES_MAX: Final = 1 << 20
+DECODED_STEP: Final = 64
+"""Records that one step of `decode_snapshot_steps` decodes."""
 REPLAYED_STEP: Final = 64
 """Records that one step of `SnapshotContent.image_steps` replays."""
+FREED_STEP: Final = 256
+"""Records that one step of `SnapshotContent.free_steps` frees."""
 
 
 class Record(NamedTuple):
@@ -224,10 +228,21 @@ class SnapshotContent:
             "offset": end_offset - 1, "epoch": epoch, "timestamp_ms": self.last_timestamp_ms,
         })
 
+    def free_steps(self) -> Generator[None, None, None]:
+        """Drop the records, with a pause after some: all at once takes as long as a hundred steps."""
+        while self.messages:
+            del self.messages[-FREED_STEP:]
+            yield
+
 
 def decode_snapshot(data: bytes) -> SnapshotContent:
     """Read a whole snapshot file. Raise `CorruptRecordError` for a damaged batch, and `MetadataLogError` for a file
     that does not begin with a header and end with a footer."""
+    return finish(decode_snapshot_steps(data))
+
+
+def decode_snapshot_steps(data: bytes) -> Generator[None, None, SnapshotContent]:
+    """Do the same as `decode_snapshot`, with a pause after some records."""
     content = SnapshotContent()
     kinds: list[int] = []
     for batch in walk(data):
@@ -240,7 +255,10 @@ def decode_snapshot(data: bytes) -> SnapshotContent:
                 else:
                     content.quorum.apply(message, control.offset)
         else:
-            content.messages.extend(Record(*decode_record(record.value or b"")) for record in records(bytes(batch)))
+            for record in records(bytes(batch)):
+                content.messages.append(Record(*decode_record(record.value or b"")))
+                if len(content.messages) % DECODED_STEP == 0:
+                    yield
     if kinds[:1] != [SNAPSHOT_HEADER] or kinds[-1] != SNAPSHOT_FOOTER:
         raise MetadataLogError(f"a snapshot begins with a header and ends with a footer; control records here: {kinds}")
     return content

@@ -30,7 +30,7 @@ from kraft.raft.searching import (
     query_next_voter,
     searches,
 )
-from kraft.raft.snapshots import request_part
+from kraft.raft.snapshots import install, request_part
 from kraft.raft.transitions import Cause
 from kraft.raft.types import NOBODY, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import RECONFIGURABLE, Voter
@@ -42,7 +42,15 @@ def drive(replica: Replica, role: Follower) -> None:
 
     While the leader does not answer, the follower also searches: every address that it knows may be outdated. A voter
     that will campaign queries the bootstrap servers only; it sends the voters its pre-vote requests.
+
+    It does neither while it checks a snapshot that it has fetched, because the result would be lost with the role. If
+    the leader does not answer meanwhile, another voter gets this one's pre-vote.
     """
+    if role.download is not None and role.download.is_whole:
+        if not install(replica, role, role.download):
+            role.has_fetched = role.has_fetched and replica.now_ms < role.fetch_ms
+            return
+        role.fetch_ms = replica.now_ms + replica.config.fetch_timeout_ms    # it has sent nothing meanwhile
     if replica.now_ms >= role.fetch_ms and campaigns(replica, role):
         replica.become_prospective(Cause.FETCH_TIMEOUT)
         return

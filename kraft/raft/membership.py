@@ -7,6 +7,7 @@ each other's change could each find a majority (the bug of Raft's single-server 
 
 from base64 import urlsafe_b64encode
 from dataclasses import replace
+from typing import Final
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.messages import (
@@ -27,6 +28,9 @@ from kraft.raft.replica import Replica
 from kraft.raft.roles import Leader, Reassignment, VoterChange
 from kraft.raft.types import NEVER_MS, NOBODY, UNKNOWN_OFFSET, ReplicaKey
 from kraft.raft.voters import RECONFIGURABLE, VersionRange, Voter, VoterSet
+
+TARGETS_MAX: Final = 128
+"""Maximum of voters that a reassignment may request. They are kept in the log and compared in each step."""
 
 Refusal = tuple[ErrorCode, str]
 
@@ -147,6 +151,9 @@ def handle_reassign(replica: Replica, source: int, correlation: int, request: Re
         refuse(replica, source, correlation, (error, error.message))
     elif replica.history.latest.kraft_version < RECONFIGURABLE:
         refuse(replica, source, correlation, (ErrorCode.UNSUPPORTED_VERSION, "kraft.version 0 has static voters"))
+    elif request.targets is not None and len(request.targets) > TARGETS_MAX:
+        refuse(replica, source, correlation, (
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{len(request.targets)} ids: at most {TARGETS_MAX} are allowed"))
     elif request.targets is not None and not _is_possible(request.targets):
         refuse(replica, source, correlation, (
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{request.targets}: ids, none negative, each once, at least one"))

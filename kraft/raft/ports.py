@@ -88,9 +88,11 @@ class SnapshotPort(Protocol):
     def abandon(self) -> None:
         """Discard the snapshot that is being received."""
 
-    def install(self) -> None:
-        """Finish the received snapshot: make it durable, then empty the log, which starts at the snapshot's end. If the
-        bytes are not a snapshot, raise a `ProtocolError` and discard them."""
+    def install(self) -> bool:
+        """Finish the received snapshot: check it, make it durable, then empty the log, which starts at the snapshot's
+        end. If the bytes are not a snapshot, raise a `ProtocolError` and discard them.
+
+        Return False, with nothing changed, while they are being checked. The core calls again at its next event."""
 
     def controls(self, snapshot: OffsetAndEpoch) -> tuple[ControlRecord, ...]:
         """Return the control records of a snapshot."""

@@ -85,6 +85,11 @@ class Download:
     position: int = 0
     size: int = -1
 
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all bytes are present. The snapshot is being checked then."""
+        return self.position == self.size
+
 
 @dataclass(slots=True)
 class Follower:

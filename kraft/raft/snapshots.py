@@ -37,8 +37,8 @@ def handle_snapshot_answer(
     replica.snapshots.append(answer.data)
     download.position += len(answer.data)
     download.size = answer.size
-    if download.position == answer.size:
-        _install(replica, role, download)
+    if download.is_whole:
+        install(replica, role, download)
 
 
 def _fits(download: Download, answer: FetchSnapshotResponse) -> bool:
@@ -50,17 +50,20 @@ def _fits(download: Download, answer: FetchSnapshotResponse) -> bool:
             and download.size in (-1, answer.size))
 
 
-def _install(replica: Replica, role: Follower, download: Download) -> None:
+def install(replica: Replica, role: Follower, download: Download) -> bool:
+    """Replace the log by a snapshot that is whole, or give it up. Return False while it is being checked."""
     if download.snapshot.offset < replica.high_watermark:
         _give_up(replica, role, "it is older than what is committed here")
-        return
+        return True
     try:
-        replica.snapshots.install()
+        if not replica.snapshots.install():
+            return False
     except ProtocolError as error:
         _give_up(replica, role, str(error))
-        return
+        return True
     role.download = None
     replica.replaced_by_snapshot(download.snapshot)
+    return True
 
 
 def _give_up(replica: Replica, role: Follower, why: str) -> None:

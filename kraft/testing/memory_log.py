@@ -254,7 +254,7 @@ class MemorySnapshots:
     def abandon(self) -> None:
         self._receiving = None
 
-    def install(self) -> None:
+    def install(self) -> bool:
         assert self._receiving is not None
         snapshot, content = self._receiving
         self._receiving = None
@@ -265,6 +265,7 @@ class MemorySnapshots:
             del self._whole[snapshot]
             raise CorruptRecordError(f"snapshot {snapshot}: {error!r}") from error
         self._log.restart_at(snapshot)
+        return True
 
     def controls(self, snapshot: OffsetAndEpoch) -> tuple[ControlRecord, ...]:
         content = json.loads(self._whole[snapshot])

@@ -146,8 +146,8 @@ cdef int add_part(list parts, const uint8_t* data, Py_ssize_t size) except -1:
 
 
 def free_steps(list held not None):
-    """Free the messages in `held`, and the long lists inside of them, a few hundred elements at a time: all at once
-    takes tens of milliseconds. Objects with other references stay alive."""
+    """Free the messages in `held`, and the lists inside of them, a few hundred elements at a time: all at once takes
+    tens of milliseconds. Objects with other references stay alive."""
     cdef list values
     cdef Py_ssize_t left = STEP_FREED
     while held:
@@ -171,12 +171,17 @@ def free_steps(list held not None):
 
 
 cdef int add_lists(list held, object struct) except -1:
-    """Add the long lists among the fields of a struct that nothing else refers to."""
+    """Add the lists among the fields of a struct that nothing else refers to. A short list of values is freed with its
+    struct; a short list of structs may have long lists inside."""
     cdef object names = getattr(type(struct), "__slots__", None)
+    cdef list values
     if names is None or Py_REFCNT(<PyObject*>struct) > 1:
         return 0
     for name in names:
         value = getattr(struct, name)
-        if type(value) is list and len(<list>value) > STEP_STRUCTS:
-            held.append(value)
+        if type(value) is not list:
+            continue
+        values = value
+        if len(values) > STEP_STRUCTS or len(values) > 0 and hasattr(type(values[0]), "__slots__"):
+            held.append(values)
     return 0

@@ -116,6 +116,9 @@ PLAIN: Final[Sequence[tuple[str, str, int, Callable[[Any, int], dict[str, Any]]]
     ("CreateTopics", "one name", 7, lambda m, n: {"topics": [m.CreatableTopic(name="x", num_partitions=1)] * n}),
     ("CreateTopics", "assignments", 7, _assignments),
     ("CreateTopics", "configs", 7, _topic_configs),
+    ("CreateTopics", "replicas", 7, lambda m, n: {"topics": [m.CreatableTopic(
+        name="replicated", num_partitions=-1, replication_factor=-1, assignments=[
+            m.CreatableReplicaAssignment(partition_index=0, broker_ids=[1] * n)])]}),
     ("CreateTopics", "partitions", 7, lambda m, n: {"validate_only": True, "topics": [
         m.CreatableTopic(name="large", num_partitions=min(n, 10_000), replication_factor=1)]}),
     ("DeleteTopics", "topics", 6, lambda m, n: {"topics": [m.DeleteTopicState(name=each) for each in names(n)]}),
@@ -123,6 +126,8 @@ PLAIN: Final[Sequence[tuple[str, str, int, Callable[[Any, int], dict[str, Any]]]
         m.CreatePartitionsTopic(name=each, count=1, assignments=None) for each in names(n)]}),
     ("CreatePartitions", "assignments", 3, lambda m, n: {"topics": [m.CreatePartitionsTopic(
         name=TOPIC, count=n, assignments=[m.CreatePartitionsAssignment(broker_ids=[1])] * (n // 2))]}),
+    ("CreatePartitions", "replicas", 3, lambda m, n: {"topics": [m.CreatePartitionsTopic(
+        name=TOPIC, count=5, assignments=[m.CreatePartitionsAssignment(broker_ids=[1] * n)])]}),
     ("AlterConfigs", "resources", 2, lambda m, n: {"resources": [m.AlterConfigsResource(
         resource_type=2, resource_name=each) for each in names(n)]}),
     ("AlterConfigs", "settings", 2, lambda m, n: {"resources": [m.AlterConfigsResource(
@@ -136,6 +141,13 @@ PLAIN: Final[Sequence[tuple[str, str, int, Callable[[Any, int], dict[str, Any]]]
     ("IncrementalAlterConfigs", "broker settings", 1, lambda m, n: {"resources": [m.AlterConfigsResource(
         resource_type=4, resource_name="", configs=[
             m.AlterableConfig(name=each, config_operation=0, value="1") for each in names(n)])]}),
+    ("IncrementalAlterConfigs", "appended", 1, lambda m, n: {"resources": [m.AlterConfigsResource(
+        resource_type=2, resource_name=TOPIC, configs=[m.AlterableConfig(
+            name=f"{side}.replication.throttled.replicas", config_operation=2, value=",".join(names(min(n, 6_500))))
+            for side in ("leader", "follower")])]}),
+    ("IncrementalAlterConfigs", "long lists", 1, lambda m, n: {"validate_only": True, "resources": [
+        m.AlterConfigsResource(resource_type=16, resource_name=each, configs=[m.AlterableConfig(
+            name="metrics", config_operation=0, value="a," * min(n, 16_000))]) for each in names(32)]}),
     ("ElectLeaders", "partitions", 2, lambda m, n: {"topic_partitions": [
         m.TopicPartitions(topic=TOPIC, partitions=list(range(n)))]}),
     ("ElectLeaders", "all", 2, lambda m, n: {"topic_partitions": None}),
@@ -143,6 +155,11 @@ PLAIN: Final[Sequence[tuple[str, str, int, Callable[[Any, int], dict[str, Any]]]
         name=TOPIC, partitions=[m.ReassignablePartition(partition_index=i, replicas=[1]) for i in range(n // 2)])]}),
     ("AlterPartitionReassignments", "replicas", 1, lambda m, n: {"topics": [m.ReassignableTopic(
         name=TOPIC, partitions=[m.ReassignablePartition(partition_index=0, replicas=list(range(n)))])]}),
+    ("AlterPartitionReassignments", "one broker", 1, lambda m, n: {"topics": [m.ReassignableTopic(
+        name=TOPIC, partitions=[m.ReassignablePartition(partition_index=0, replicas=[1] * n)])]}),
+    ("AlterPartitionReassignments", "voters and topics", 1, lambda m, n: {"topics": [m.ReassignableTopic(
+        name=each, partitions=[m.ReassignablePartition(partition_index=0, replicas=list(range(n // 2)))])
+        for each in ("__cluster_metadata", TOPIC)]}),
     ("ListPartitionReassignments", "partitions", 0, lambda m, n: {"topics": [m.ListPartitionReassignmentsTopics(
         name=TOPIC, partition_indexes=list(range(n)))]}),
     ("AlterReplicaLogDirs", "partitions", 2, lambda m, n: {"dirs": [m.AlterReplicaLogDir(
@@ -186,6 +203,7 @@ PLAIN: Final[Sequence[tuple[str, str, int, Callable[[Any, int], dict[str, Any]]]
      "protocol_name": "range", "assignments": [
          m.SyncGroupRequestAssignment(member_id=each, assignment=b"") for each in names(n)]}),
     ("ListConfigResources", "types", 1, lambda m, n: {"resource_types": [n % 7 for n in range(n)]}),
+    ("ListConfigResources", "known types", 1, lambda m, n: {"resource_types": [2, 4, 8, 16, 32] * (n // 5)}),
     ("UpdateFeatures", "features", 2, lambda m, n: {"feature_updates": [
         m.FeatureUpdateKey(feature=each, max_version_level=1, upgrade_type=1) for each in names(n)]}),
     ("DescribeAcls", "", 3, lambda _m, _n: {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1,

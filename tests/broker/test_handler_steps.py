@@ -1,19 +1,25 @@
 """Cost of a large request: handlers yield often, and do not compare all pairs of names."""
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, ClassVar, cast
+from uuid import UUID
 
 import pytest
 
 from kraft.broker.api import COUNTED_AT_ONCE, STEP, RequestContext, Steps
+from kraft.broker.apis.client_quotas import describe_client_quotas
 from kraft.broker.apis.describe_configs import describe_configs
 from kraft.broker.apis.describe_log_dirs import describe_log_dirs
 from kraft.broker.apis.describe_producers import describe_producers
 from kraft.broker.apis.describe_topic_partitions import describe_topic_partitions
 from kraft.broker.apis.find_coordinator import find_coordinator
+from kraft.broker.apis.incremental_alter_configs import incremental_alter_configs
+from kraft.broker.apis.list_config_resources import list_config_resources
 from kraft.broker.apis.list_offsets import list_offsets
 from kraft.broker.apis.user_scram import describe_user_scram_credentials
 from kraft.broker.broker import Broker
+from kraft.broker.cordons import broker_refusal
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.controller.client_quotas import alter_client_quotas
 from kraft.controller.decision import Context
@@ -30,6 +36,12 @@ from kraft.protocol.messages.describe_user_scram_credentials_request import (
     UserName,
 )
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraft.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 COUNT = 2_000
@@ -75,12 +87,12 @@ class Served:
                  scram: Mapping[tuple[int, str], object] = MappingProxyType({})) -> None:
         topic = SimpleNamespace(partitions={0: SimpleNamespace(leader=1)})
         image = SimpleNamespace(scram=scram, brokers={}, topic=lambda name: topic if name == OFFSETS_TOPIC else None,
-                                partition=lambda _t, _i: None)
+                                partition=lambda _t, _i: None, topic_ids={"t": UUID(int=1)})
         broker = SimpleNamespace(
             image=image, partition=lambda _topic, _index: None, leaders=SimpleNamespace(submit=self._submit),
             absence=lambda _topic, _index: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             table=SimpleNamespace(settle=lambda: False), log_dirs=SimpleNamespace(usage=tuple),
-            integer=lambda _name: 2_000)
+            integer=lambda _name: 2_000, node_id=1, loggers=SimpleNamespace(levels=dict))
         self.steps: list[int] = []
         self.hashed_max = 0
         self.answer: Any = None
@@ -140,7 +152,11 @@ LISTS: tuple[tuple[Callable[..., Steps], Callable[[], Message]], ...] = (
     (describe_topic_partitions, lambda: topics.DescribeTopicPartitionsRequest(topics=[
         topics.TopicRequest(name=Name(f"t{number}")) for number in range(COUNT)])),
     (describe_configs, lambda: DescribeConfigsRequest(resources=[DescribeConfigsResource(
-        resource_type=99, resource_name="r", configuration_keys=[Name(f"k{number}") for number in range(COUNT)])])))
+        resource_type=99, resource_name="r", configuration_keys=[Name(f"k{number}") for number in range(COUNT)])])),
+    (list_config_resources, lambda: ListConfigResourcesRequest(
+        resource_types=[Number(2) for _ in range(COUNT)])),
+    (incremental_alter_configs, lambda: IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(
+        resource_type=8, resource_name=Name("1")) for _ in range(COUNT)])))
 
 
 @pytest.mark.parametrize(("handler", "make"), LISTS)
@@ -188,6 +204,45 @@ def test_what_is_named_many_times_is_described_once() -> None:
     served = Served(describe_configs, DescribeConfigsRequest(resources=[
         DescribeConfigsResource(resource_type=99, resource_name=f"r{number % 2}") for number in range(COUNT)]))
     assert [each.resource_name for each in served.answer.results] == ["r0", "r1"]
+
+
+def test_a_type_that_is_named_many_times_is_listed_once() -> None:
+    served = Served(list_config_resources, ListConfigResourcesRequest(resource_types=[2] * COUNT + [8]))
+    assert [(each.resource_name, each.resource_type) for each in served.answer.config_resources] == [("t", 2)]
+
+
+def test_a_filter_of_quotas_is_refused_by_its_first_components() -> None:
+    class Component(SimpleNamespace):
+        read = 0
+
+        @property
+        def entity_type(self) -> str:
+            Component.read += 1
+            return "user"
+
+    request = SimpleNamespace(components=[Component(match_type=2, match=None) for _ in range(COUNT)])
+    served = Served(describe_client_quotas, cast("Message", request))
+    assert served.answer.error_code == ErrorCode.INVALID_REQUEST
+    assert Component.read <= 20
+
+
+def test_cordoned_directories_are_checked_once_per_request() -> None:
+    """A second change of the same setting is refused by the controller."""
+    checked = 0
+
+    class Value(str):
+        __slots__ = ()
+
+        def split(self, *arguments: Any) -> list[str]:
+            nonlocal checked
+            checked += 1
+            return str.split(self, *arguments)
+
+    changes = [AlterableConfig(name="cordoned.log.dirs", config_operation=0, value=Value("/a")) for _ in range(COUNT)]
+    resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=changes)
+    broker = cast("Broker", SimpleNamespace(node_id=1, config=SimpleNamespace(log_dirs=(Path("/a"),))))
+    assert broker_refusal(broker, resource) is None
+    assert checked == 1
 
 
 def test_entities_of_quotas_are_not_compared_with_each_other() -> None:

@@ -196,6 +196,21 @@ def test_what_is_read_is_read_once(count: int) -> None:
     assert all(part.require_stable for part in server.parts)
 
 
+def test_a_long_value_weighs_as_many_settings() -> None:
+    """Its list is read: 32 of them in one part took 200 ms."""
+    m = incremental_alter_configs_request
+
+    def resources(value: str) -> list[int]:
+        server = Server(lambda _part: incremental_alter_configs_response.IncrementalAlterConfigsResponse())
+        server.serve(IncrementalAlterConfigsRequest(resources=[m.AlterConfigsResource(
+            resource_type=2, resource_name=f"t{number}", configs=[
+                m.AlterableConfig(name="n", config_operation=0, value=value)]) for number in range(32)]))
+        return [len(part.resources) for part in server.parts]
+
+    assert resources("1") == [32]
+    assert resources("0:1," * 8_000) == [1] * 32
+
+
 def test_every_plan_names_what_its_messages_have() -> None:
     modules = {kind.__module__.removesuffix("_request"): kind for kind in PLANS}
     for module, kind in modules.items():

@@ -9,7 +9,7 @@ from kraft.config import tables
 from kraft.config.effective import BrokerLayers, Source
 from kraft.config.errors import InvalidConfigError
 from kraft.config.listener_settings import listener_value, of_listeners
-from kraft.config.node_config import Endpoint, NodeConfig, parse_endpoint, parse_socket
+from kraft.config.node_config import SHOWN_MAX, Endpoint, NodeConfig, cordon_fault, parse_endpoint, parse_socket
 from kraft.config.properties import KIP_NAMES, read_properties
 from kraft.runtime.net.server_limits import connection_rates, controller_limits, server_limits
 from tests.golden import golden, needs_golden
@@ -93,6 +93,13 @@ def test_directories_that_a_file_cordons_are_its_own(cordoned, roles, why):
     else:
         with pytest.raises(InvalidConfigError, match=f"cordoned.log.dirs: .*{re.escape(why)}"):
             NodeConfig(texts)
+
+
+def test_the_search_for_wrong_directories_ends_soon():
+    """A value can name some sixteen thousand; each costs a path."""
+    fault = cordon_fault((f"/x{number}" for number in range(5_000)), [Path("/a")])
+    assert fault is not None and fault.count("'/x") == SHOWN_MAX
+
 
 
 def test_keys_of_plug_ins_pass():

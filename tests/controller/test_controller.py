@@ -10,18 +10,33 @@ from uuid import UUID
 import pytest
 
 from kraft.controller import controller, elections, leaderships
-from kraft.controller.decision import RECORDS_PER_BATCH_MAX, STEP
+from kraft.controller.decision import RECORDS_PER_BATCH_MAX, STEP, Decision
 from kraft.controller.sessions import NEVER_MS, Found
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.replay import Replayer
-from kraft.metadata.snapshot import encode_snapshot, image_records
+from kraft.metadata.snapshot import Record, encode_snapshot, image_records
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
+from kraft.protocol.messages import alter_partition_request as isr
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
-from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
-from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.config_record import ConfigRecord
+from kraft.protocol.messages.create_partitions_request import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from kraft.protocol.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraft.protocol.messages.fetch_request import FetchRequest
@@ -32,6 +47,7 @@ from kraft.protocol.messages.list_partition_reassignments_request import (
 from kraft.protocol.messages.no_op_record import NoOpRecord
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 from kraft.protocol.record_frames import encode_record
 from kraft_native.base.errors import InvalidArgumentError
 from tests.controller.world import CLUSTER, LATEST_VERSION, World
@@ -490,3 +506,93 @@ def test_a_leader_that_resigns_while_it_fences_appends_no_more() -> None:
     made.finish()
     assert len(world.log.batches) == before + 1
     assert [answer.error_code for answer in made.answers] == [41]
+
+
+# --- long lists of one element, and faults of our own
+
+
+class Id(int):
+    """A broker id that counts how often one is hashed or compared."""
+
+    read = 0
+
+    def __hash__(self) -> int:
+        Id.read += 1
+        return int.__hash__(self)
+
+    def __eq__(self, other: object) -> bool:
+        Id.read += 1
+        return int.__eq__(self, other)
+
+
+def ids(*first: int) -> list[int]:
+    return [*map(Id, first), *[Id(1)] * 10_000]
+
+
+LONG_LISTS: list[tuple[Callable[[World, list[int]], Message], int]] = [
+    (lambda _world, brokers: CreateTopicsRequest(topics=[CreatableTopic(
+        name="new", num_partitions=-1, replication_factor=-1, assignments=[
+            CreatableReplicaAssignment(partition_index=0, broker_ids=brokers)])]), LATEST_VERSION),
+    (lambda _world, brokers: CreatePartitionsRequest(topics=[CreatePartitionsTopic(
+        name="t", count=2, assignments=[CreatePartitionsAssignment(broker_ids=brokers)])]), LATEST_VERSION),
+    (lambda _world, brokers: AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(
+        name="t", partitions=[ReassignablePartition(partition_index=0, replicas=brokers)])]), LATEST_VERSION),
+    (lambda world, brokers: alter_isr(world, new_isr=brokers), 2),
+    (lambda world, brokers: alter_isr(world, new_isr_with_epochs=[
+        isr.BrokerState(broker_id=each) for each in brokers]), LATEST_VERSION),
+]
+
+
+def alter_isr(world: World, **fields: Any) -> Message:
+    partition, topic_id = world.partition("t"), world.image.topic_ids["t"]
+    return isr.AlterPartitionRequest(
+        broker_id=partition.leader, broker_epoch=world.image.brokers[partition.leader].epoch, topics=[isr.TopicData(
+            topic_id=topic_id, partitions=[isr.PartitionData(
+                partition_index=0, leader_epoch=partition.leader_epoch,
+                partition_epoch=partition.partition_epoch, **fields)])])
+
+
+@pytest.mark.parametrize("first", [(1, 2, 3), (7,), ()])
+@pytest.mark.parametrize(("make", "version"), LONG_LISTS)
+def test_a_list_of_brokers_is_read_as_far_as_there_are_brokers(
+        make: Callable[[World, list[int]], Message], version: int, first: tuple[int, ...]) -> None:
+    """A partition cannot have more replicas than brokers are registered: the list is refused at the first fault."""
+    world = World()
+    world.join(1, 2, 3)
+    world.send(topic("t", 3))
+    request = make(world, ids(*first))
+    Id.read = 0
+    answer = world.send(request, version)
+    assert Id.read <= 40
+    [result] = {CreateTopicsRequest: lambda: answer.topics, CreatePartitionsRequest: lambda: answer.results,
+                AlterPartitionReassignmentsRequest: lambda: answer.responses[0].partitions,
+                isr.AlterPartitionRequest: lambda: answer.topics[0].partitions}[type(request)]()
+    assert result.error_code == (ErrorCode.INVALID_REQUEST if isinstance(request, isr.AlterPartitionRequest)
+                                 else ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+    assert len(getattr(result, "error_message", "")) < 200
+
+
+def fails(_context: Any, _request: Message) -> Any:
+    raise KeyError("a fault of ours")
+
+
+def long_record(_context: Any, _request: Message) -> Any:
+    return Decision(UnregisterBrokerResponse(), [Record(
+        ConfigRecord(resource_type=2, resource_name="t", name="n", value="x" * 40_000))])
+
+
+@pytest.mark.parametrize(("decide", "code"), [
+    (fails, ErrorCode.UNKNOWN_SERVER_ERROR), (long_record, ErrorCode.INVALID_REQUEST)])
+def test_a_request_that_fails_keeps_the_controller_from_nothing(
+        monkeypatch: pytest.MonkeyPatch, decide: Callable[..., Any], code: ErrorCode) -> None:
+    world = World()
+    world.join(1)
+    notices: list[str] = []
+    world.controller.on_notice = notices.append
+    handler = controller.HANDLERS[UnregisterBrokerRequest]
+    monkeypatch.setitem(controller.HANDLERS, UnregisterBrokerRequest, handler._replace(decide=decide))
+    before = world.log.end_offset
+    assert world.send(UnregisterBrokerRequest(broker_id=1)).error_code == code
+    assert world.log.end_offset == before
+    assert bool(notices) == (decide is fails)
+    assert world.send(topic("t")).topics[0].error_code == 0

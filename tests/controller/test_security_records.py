@@ -142,6 +142,8 @@ def test_credentials_are_kept_as_the_two_keys() -> None:
     (put("a", 3), ErrorCode.UNSUPPORTED_SASL_MECHANISM),
     (put("a", 1, 4095), ErrorCode.UNACCEPTABLE_CREDENTIAL),
     (put("a", 1, 16385), ErrorCode.UNACCEPTABLE_CREDENTIAL),
+    (put("a").replace(salt=bytes(1025)), ErrorCode.UNACCEPTABLE_CREDENTIAL),
+    (put("a").replace(salted_password=bytes(1025)), ErrorCode.UNACCEPTABLE_CREDENTIAL),
 ])
 def test_credentials_that_cannot_be(upsertion: ScramCredentialUpsertion, code: int) -> None:
     world = World()

@@ -1,9 +1,10 @@
 """Handlers, one file per API or per family of APIs with one answer.
 
-A file is imported at the first request for one of its APIs. With their messages these are some fifty modules, which a
-start need not read.
+A file is imported at the first request for one of its APIs, or soon after the start. With their messages these are some
+fifty modules, which a start need not read. But a process must not read them late: its package may have been replaced.
 """
 
+from collections.abc import Generator
 from importlib import import_module
 from typing import Final
 
@@ -57,3 +58,10 @@ def handler_of(api_key: int) -> Handler:
         import_module(f"{__name__}.{_FILE_OF[api_key]}")
         found = HANDLERS[api_key]
     return found
+
+
+def import_steps() -> Generator[None, None, None]:
+    """Import the files of all APIs, one per step."""
+    for file in FILES:
+        import_module(f"{__name__}.{file}")
+        yield

@@ -45,8 +45,9 @@ def describe_client_quotas(broker: Broker, request: DescribeClientQuotasRequest,
 
 
 def _refusal(components: list[ComponentData]) -> _Refused | None:
+    components = components[:len(TYPES) + 1]           # a longer list has a fault within these: all types are unique
     kinds = [each.entity_type for each in components]
-    for each in components[:len(TYPES) + 1]:           # a list longer than TYPES has a duplicate within these
+    for each in components:
         if not each.entity_type:
             return _Refused(ErrorCode.INVALID_REQUEST, "a filter component without an entity type")
         if kinds.count(each.entity_type) > 1:

@@ -35,9 +35,7 @@ def incremental_alter_configs(broker: Broker, request: IncrementalAlterConfigsRe
         else:
             others.append(each)
         yield
-    for changed in alter_loggers(broker.loggers, broker.node_id, own, validate_only=request.validate_only):
-        results.append(changed)
-        yield
+    results += yield from alter_loggers(broker.loggers, broker.node_id, own, validate_only=request.validate_only)
     if results and not others:
         answer(IncrementalAlterConfigsResponse(responses=results))
         return

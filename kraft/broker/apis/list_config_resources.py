@@ -3,7 +3,9 @@
 Version 0 lists client-metrics subscriptions only.
 """
 
-from kraft.broker.api import Answer, RequestContext, serves
+from collections.abc import Collection, Generator
+
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, serves, sorted_steps
 from kraft.broker.broker import Broker
 from kraft.metadata.image import (
     BROKER_LOGGER_RESOURCE,
@@ -11,6 +13,7 @@ from kraft.metadata.image import (
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
+    MetadataImage,
 )
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
@@ -21,22 +24,26 @@ TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS
 
 @serves("ListConfigResources")
 def list_config_resources(broker: Broker, request: ListConfigResourcesRequest, context: RequestContext,
-                          answer: Answer) -> None:
-    """Answer with all types when the request names none; UNSUPPORTED_VERSION for an unknown type."""
-    wanted = list(request.resource_types) or list(TYPES)
+                          answer: Answer) -> Steps:
+    """Answer with all types when the request names none; UNSUPPORTED_VERSION for an unknown type. A type that is named
+    twice is listed once."""
+    wanted: Collection[int] = (yield from counted_steps(request.resource_types)) or TYPES
     if context.version == 0:
-        wanted = [CLIENT_METRICS_RESOURCE]
+        wanted = (CLIENT_METRICS_RESOURCE,)
     if any(each not in TYPES for each in wanted):
         answer(ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
         return
-    answer(ListConfigResourcesResponse(config_resources=[
-        ConfigResource(resource_name=name, resource_type=kind)
-        for kind in wanted for name in _names(broker, kind)]))
+    found: list[ConfigResource] = []
+    for kind in wanted:
+        for name in (yield from _names(broker.image, kind)):
+            found.append(ConfigResource(resource_name=name, resource_type=kind))
+            yield
+    answer(ListConfigResourcesResponse(config_resources=found))
 
 
-def _names(broker: Broker, kind: int) -> list[str]:
+def _names(image: MetadataImage, kind: int) -> Generator[None, None, list[str]]:
     if kind == TOPIC_RESOURCE:
-        return sorted(broker.image.topic_ids)
+        return (yield from sorted_steps(image.topic_ids))
     if kind in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):
-        return [str(each) for each in sorted(broker.image.brokers)]
-    return sorted(resource.name for resource in broker.image.configs if resource.type == kind)
+        return [str(each) for each in sorted(image.brokers)]
+    return (yield from sorted_steps(resource.name for resource in image.configs if resource.type == kind))

@@ -7,9 +7,11 @@ import logging
 from collections.abc import Callable, Generator, Iterable
 from functools import lru_cache, partial
 from ipaddress import ip_address
+from itertools import compress
+from operator import not_
 from typing import Final
 
-from kraft.broker.api import Steps
+from kraft.broker.api import Steps, each_step
 from kraft.broker.cluster_description import CONTROLLERS, describe_nodes
 from kraft.broker.logger_changes import alter_loggers
 from kraft.broker.request_parts import serve_in_parts
@@ -174,36 +176,36 @@ class ControllerRouter:
 
     def _serve(self, version: int, request: Message, source: int, respond: Respond, client_id: str | None,
                run: Callable[[Steps], None], *, forwarded: bool) -> Steps:
-        codec = codec_of(request)
-        if codec is not None:
-            submit_to_core(self.quorum, codec, request, version, source, respond)
-        elif isinstance(request, DescribeClusterRequest):
+        def send(part: Message, answer: Respond) -> None:
+            codec = codec_of(part)
+            if codec is not None:
+                submit_to_core(self.quorum, codec, part, version, source, answer)
+            else:
+                self.quorum.metadata.submit(part, version, self.quorum.clock(), answer, client_id, forwarded=forwarded)
+
+        if isinstance(request, DescribeClusterRequest):
             respond(self._describe_cluster(request, version))
         elif isinstance(request, DescribeRecorderRequest):
             respond(self._describe_recorder(request))
         elif isinstance(request, ControllerHeartbeatRequest):
             respond(self.quorum.keeper.heartbeat(request))
         else:
-            if isinstance(request, IncrementalAlterConfigsRequest) and any(map(_is_logger, request.resources)):
-                others = [each for each in request.resources if not _is_logger(each)]
-                respond = yield from self._alter_loggers(request, respond)
-                request = request.replace(resources=others)
-                if not others:
-                    respond(IncrementalAlterConfigsResponse())
-                    return
-            yield from serve_in_parts(
-                request, lambda part, answer: self.quorum.metadata.submit(
-                    part, version, self.quorum.clock(), answer, client_id, forwarded=forwarded),
-                respond, run, refuse_too_many)
+            if isinstance(request, IncrementalAlterConfigsRequest):
+                are_loggers = yield from each_step(_is_logger, request.resources)
+                if any(are_loggers):
+                    own = list(compress(request.resources, are_loggers))
+                    request = request.replace(resources=list(compress(request.resources, map(not_, are_loggers))))
+                    respond = yield from self._alter_loggers(request, own, respond)
+                    if not request.resources:
+                        respond(IncrementalAlterConfigsResponse())
+                        return
+            yield from serve_in_parts(request, send, respond, run, refuse_too_many)
 
-    def _alter_loggers(self, request: IncrementalAlterConfigsRequest, respond: Respond
+    def _alter_loggers(self, request: IncrementalAlterConfigsRequest, own: list[AlterConfigsResource], respond: Respond
                        ) -> Generator[None, None, Respond]:
         """Change levels of this process's loggers; return the function that completes the answer with their results."""
-        own, results = list(filter(_is_logger, request.resources)), []
-        for changed in alter_loggers(LoggerLevels(), self.quorum.config.node_id, own,
-                                     validate_only=request.validate_only):
-            results.append(changed)
-            yield
+        results = yield from alter_loggers(LoggerLevels(), self.quorum.config.node_id, own,
+                                           validate_only=request.validate_only)
 
         def complete(response: Message) -> None:
             assert isinstance(response, IncrementalAlterConfigsResponse)

@@ -76,7 +76,10 @@ class QuorumMetadata(MetadataMachine):
         latest = self._snapshots.latest()
         if latest is None or latest.offset <= 0:
             return None
-        return (yield from self._snapshots.content(latest).image_steps(latest.offset, latest.epoch))
+        content = self._snapshots.content(latest)
+        image = yield from content.image_steps(latest.offset, latest.epoch)
+        yield from content.free_steps()
+        return image
 
     @property
     def raft(self) -> Raft:

@@ -129,7 +129,7 @@ class QuorumReplica:
                 Ports(self.raft_log, self.snapshots, random.SystemRandom(), self._trace), self.clock())
             self.work = WorkQueue(self._work_failed, self._worked)
             """Work of replay and of the controller that requests of clients must not delay."""
-            self.metadata.run_replay = self.work.add
+            self.metadata.run_replay = self.snapshots.run_steps = self.work.add
             self.metadata.on_fencing = self._fenced
             self.metadata.on_assignment = self._check_cluster
             self.metadata.subscribe(self._note_records)
@@ -148,6 +148,7 @@ class QuorumReplica:
         self.peers.on_answer = self.driver.take_ahead
         self.peers.catch_up = self.driver.catch_up
         self.metadata.driver = self.driver
+        self.snapshots.on_checked = self.driver.tick_soon
         self.keeper = SnapshotKeeper(log_settings, self.directory, self.raft_log, self.snapshots, self.metadata,
                                      self.driver, self.clock, dialer, on_failure)
         """Keeper of the snapshots."""

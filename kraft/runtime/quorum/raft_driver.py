@@ -374,6 +374,17 @@ class RaftDriver:
 
     # --- carrying out
 
+    def tick_soon(self) -> None:
+        """Call the core soon, because something that it waits for has ended. May be called while the core runs."""
+        self._loop.call_soon(self._tick_now)
+
+    def _tick_now(self) -> None:
+        if self._stopped:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._tick()
+
     def _schedule(self) -> None:
         if not self._scheduled and not self._stopped:
             self._scheduled = True

@@ -1,11 +1,13 @@
 """The consensus core's snapshot port on Kafka's snapshot files."""
 
 import logging
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from pathlib import Path
 
 from kraft.metadata.control_records import QuorumRecords
 from kraft.metadata.errors import MetadataLogError
-from kraft.metadata.snapshot import SnapshotContent, decode_snapshot
+from kraft.metadata.snapshot import SnapshotContent, decode_snapshot, decode_snapshot_steps
 from kraft.raft.ports import SnapshotPart
 from kraft.raft.records import ControlRecord, of_message
 from kraft.raft.types import OffsetAndEpoch
@@ -16,15 +18,26 @@ from kraft.runtime.storage.snapshot_files import (
     list_snapshots,
     remove_snapshot,
 )
-from kraft_native.base.errors import CorruptRecordError
+from kraft.steps import finish
+from kraft_native.base.errors import CorruptRecordError, KraftError
 from kraft_native.file import file_io
 
 logger = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class _Check:
+    """Check of a received snapshot: under way, or ended with one of the two."""
+
+    steps: Generator[None, None, None] | None = None
+    content: SnapshotContent | None = None
+    error: CorruptRecordError | None = None
+
+
 class RaftSnapshots:
     """`SnapshotPort` in the directory of `log`. A snapshot is received into a separate file, and joins the others when
-    it is whole.
+    it is whole and was decoded. It is decoded in steps, which `run_steps` does now or later; `on_checked` is called
+    when that is done.
 
     Damaged snapshots are ignored when the log or an older snapshot reaches back far enough. Raises `MetadataLogError`
     when no readable snapshot has what the log begins after.
@@ -34,7 +47,10 @@ class RaftSnapshots:
         self.directory = directory
         self._log = log
         self._ids = list_snapshots(directory)
+        self.run_steps: Callable[[Generator[None, None, None]], None] = finish
+        self.on_checked: Callable[[], None] = lambda: None
         self._receiving: ReceivedSnapshot | None = None
+        self._check: _Check | None = None
         self._read: tuple[SnapshotId, SnapshotContent] | None = None
         self._quorum: tuple[SnapshotId, QuorumRecords] | None = None
         self._pass_over_damaged()
@@ -78,22 +94,39 @@ class RaftSnapshots:
 
     def abandon(self) -> None:
         received, self._receiving = self._receiving, None
+        check, self._check = self._check, None
+        if check is not None and check.steps is not None:
+            check.steps.close()
         if received is not None:
             received.abandon()
 
-    def install(self) -> None:
+    def install(self) -> bool:
         assert self._receiving is not None
-        received, self._receiving = self._receiving, None
-        try:
-            content = _decode(received.id, received.content())
-        except CorruptRecordError:
-            received.abandon()
-            raise
+        received, check = self._receiving, self._check
+        if check is None:
+            check = self._check = _Check()
+            check.steps = self._check_steps(check, received)
+            self.run_steps(check.steps)
+        if check.error is not None:
+            self.abandon()
+            raise check.error
+        if check.content is None:
+            return False
+        self._receiving = self._check = None
         received.finish()
-        self._hold(received.id, content)
+        self._hold(received.id, check.content)
         self._add(received.id)
         self._log.restart_at(OffsetAndEpoch(*received.id))
         self.remove_before_log()
+        return True
+
+    def _check_steps(self, check: _Check, received: ReceivedSnapshot) -> Generator[None, None, None]:
+        try:
+            check.content = yield from decode_snapshot_steps(received.content())
+        except KraftError as error:
+            check.error = _damaged(received.id, error)
+        check.steps = None
+        self.on_checked()
 
     def controls(self, snapshot: OffsetAndEpoch) -> tuple[ControlRecord, ...]:
         found = map(of_message, self.quorum(snapshot).messages())
@@ -160,4 +193,8 @@ def _decode(snapshot: SnapshotId, data: bytes) -> SnapshotContent:
     try:
         return decode_snapshot(data)
     except (CorruptRecordError, MetadataLogError) as error:
-        raise CorruptRecordError(f"{snapshot.file_name}: {error}") from error
+        raise _damaged(snapshot, error) from error
+
+
+def _damaged(snapshot: SnapshotId, error: Exception) -> CorruptRecordError:
+    return CorruptRecordError(f"{snapshot.file_name}: {error}")

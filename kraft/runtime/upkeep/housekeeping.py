@@ -9,10 +9,14 @@ import logging
 import math
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Final, TypeVar
 
+from kraft.broker.apis import import_steps
 from kraft.broker.broker import Broker
 from kraft.log import Log
+from kraft.protocol.record_types import METADATA_RECORDS
+from kraft.protocol.registry import message_class
 from kraft.runtime.base.time_slices import TimeSlice
 from kraft.runtime.replicas.manager import ReplicaManager
 from kraft.runtime.storage.log_manager import LogManager
@@ -27,6 +31,7 @@ Given = TypeVar("Given")
 
 FILE_REMOVAL_PERIOD_SECONDS: Final = 1.0
 REOPENING_PERIOD_SECONDS: Final = 10.0
+IMPORT_PAUSE_SECONDS: Final = 0.2
 # Segments that retention deletes from a log, with one durable mark, before it checks the clock.
 RETAINED_AT_ONCE_MAX: Final = 5
 
@@ -56,6 +61,7 @@ class Housekeeping:
             self._every(FILE_REMOVAL_PERIOD_SECONDS, self._remove_files),
             self._every(REOPENING_PERIOD_SECONDS, self._open_again),
             self._every("log.cleaner.backoff.ms", self.cleaner.run),
+            self._import_handlers(),
         )]
 
     async def stop(self) -> None:
@@ -98,6 +104,16 @@ class Housekeeping:
         except TimeoutError:
             return False
         return True
+
+    async def _import_handlers(self) -> None:
+        """Import the handlers and metadata records that nothing has needed yet, so that a package that is upgraded
+        below a running node has no effect on it."""
+        try:
+            for _ in chain(import_steps(), map(message_class, METADATA_RECORDS.values())):
+                if await self._stopped_within(IMPORT_PAUSE_SECONDS):
+                    return
+        except Exception:
+            log.exception("not all handlers could be imported: was the package replaced while this node starts?")
 
     async def _on_disk(self, work: Callable[[], Given]) -> Given:
         """Run `work` in the thread, because it waits for the device."""

@@ -82,7 +82,7 @@ class SimSnapshots:
         self._expected = None
         self._parts.clear()
 
-    def install(self) -> None:
+    def install(self) -> bool:
         data, expected = bytes(self._parts), self._expected
         self.abandon()
         stored, _ = self._contents.decode(data)
@@ -91,6 +91,7 @@ class SimSnapshots:
         self._disk.snapshots[stored.id] = stored
         self._log.replace(stored)
         self._forget_before(stored.id)
+        return True
 
     def controls(self, snapshot: OffsetAndEpoch) -> tuple[ControlRecord, ...]:
         return self._contents.decode(self._disk.snapshots[snapshot].data)[1]

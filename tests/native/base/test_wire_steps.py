@@ -7,6 +7,7 @@ from typing import TypeVar
 import pytest
 
 from kraft.protocol.message import MessageSizeError
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.metadata_response import (
@@ -125,5 +126,8 @@ def test_a_long_message_is_freed_in_steps() -> None:
     del response
     assert run(free_steps(held))[1] >= 2 * MANY // 256
     assert held == [] and len(kept.partitions) == 1_000
+    inside: list[object] = [CreateTopicsRequest(topics=[CreatableTopic(name="t", configs=[
+        CreatableTopicConfig(name="n") for _ in range(MANY)])])]
+    assert run(free_steps(inside))[1] >= MANY // 256, "a long list in the only element of a short one"
     shared = [FindCoordinatorRequest(coordinator_keys=["k"] * MANY)]
     assert run(free_steps([shared[0]]))[1] == 0 and len(shared[0].coordinator_keys) == MANY

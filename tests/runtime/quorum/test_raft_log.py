@@ -1,14 +1,17 @@
 """The core's ports on files: they report what the log in memory reports."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from kraft.metadata import snapshot as snapshot_module
 from kraft.metadata.control_records import QuorumRecords
-from kraft.metadata.snapshot import encode_snapshot
+from kraft.metadata.snapshot import DECODED_STEP, Record, encode_snapshot
+from kraft.protocol.messages.config_record import ConfigRecord
+from kraft.protocol.record_frames import decode_record
 from kraft.raft.records import KRaftVersion, LeaderChange, Voters, voters_record
 from kraft.raft.types import OffsetAndEpoch
 from kraft.raft.voters import VoterSet
@@ -197,6 +200,71 @@ def test_what_is_no_snapshot_is_refused(tmp_path: Path) -> None:
         with pytest.raises(CorruptRecordError):
             snapshots.install()
         assert (snapshots.latest(), log.end) == (None, OffsetAndEpoch(3, 2))
+        assert list(Path(log.log.directory).glob("*.checkpoint*")) == []
+
+
+def large_snapshot(records: int) -> bytes:
+    content = [Record(ConfigRecord(resource_type=2, resource_name=f"t{number}", name="n", value="1"))
+               for number in range(records)]
+    return b"".join(encode_snapshot(content, epoch=3, now_ms=1, last_timestamp_ms=1))
+
+
+def test_a_snapshot_from_the_leader_is_decoded_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All at once takes a second for a hundred thousand partitions."""
+    decoded = 0
+
+    def counted(value: bytes) -> object:
+        nonlocal decoded
+        decoded += 1
+        return decode_record(value)
+
+    monkeypatch.setattr(snapshot_module, "decode_record", counted)
+    count, wanted = 2_000, OffsetAndEpoch(10, 3)
+    with opened(tmp_path) as log:
+        snapshots = RaftSnapshots(Path(log.log.directory), log)
+        work: list[Generator[None, None, None]] = []
+        checked: list[int] = []
+        snapshots.run_steps, snapshots.on_checked = work.append, lambda: checked.append(decoded)
+        for is_damaged in (True, False):
+            decoded = 0
+            snapshots.begin(wanted)
+            snapshots.append(large_snapshot(count)[:-80 if is_damaged else None])
+            assert not snapshots.install()
+            assert not snapshots.install(), "one check"
+            [steps] = work
+            largest = before = 0
+            for _ in steps:
+                largest, before = max(largest, decoded - before), decoded
+            assert checked.pop() == decoded
+            assert is_damaged or decoded == count
+            assert largest <= DECODED_STEP
+            work.clear()
+            assert (snapshots.latest(), log.end) == (None, OffsetAndEpoch(0, 0))
+            if is_damaged:
+                with pytest.raises(CorruptRecordError, match=r"\.checkpoint: "):
+                    snapshots.install()
+                assert list(Path(log.log.directory).glob("*.checkpoint*")) == []
+        assert snapshots.install()
+        assert snapshots.latest() == log.end == wanted
+        content = snapshots.content(wanted)
+        assert len(content.messages) == count
+        assert sum(1 for _ in content.free_steps()) > count // 512
+        assert content.messages == []
+
+
+def test_a_check_ends_with_its_snapshot(tmp_path: Path) -> None:
+    with opened(tmp_path) as log:
+        snapshots = RaftSnapshots(Path(log.log.directory), log)
+        work: list[Generator[None, None, None]] = []
+        snapshots.run_steps = work.append
+        for _ in range(2):
+            snapshots.begin(OffsetAndEpoch(10, 3))
+            snapshots.append(large_snapshot(200))
+            assert not snapshots.install()
+            next(work[-1])
+        assert list(work[0]) == [], "another one was begun"
+        snapshots.close()
+        assert list(work[1]) == []
         assert list(Path(log.log.directory).glob("*.checkpoint*")) == []
 
 

@@ -3,13 +3,17 @@
 import asyncio
 import threading
 import time
+from importlib import import_module
 
 import confluent_kafka
 
+from kraft.broker import apis
+from kraft.broker.api import HANDLERS
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
+from kraft.runtime.upkeep import housekeeping
 from kraft.runtime.upkeep.cleaning import Throttle
 from kraft.runtime.upkeep.housekeeping import Housekeeping
 from kraft_native.batch.records import BatchBuilder
@@ -56,6 +60,21 @@ def on_loop(node, work):
 
 def run_cleaner(node) -> None:
     on_loop(node, node.parts.housekeeping.cleaner.run())
+
+
+def test_handlers_that_no_request_has_needed_are_imported_soon(tmp_path, monkeypatch):
+    """A package that is replaced below a running node must not be read by it."""
+    imported: list[str] = []
+
+    def recorded(name: str) -> object:
+        imported.append(name)
+        return import_module(name)
+
+    monkeypatch.setattr(apis, "import_module", recorded)
+    monkeypatch.setattr(housekeeping, "IMPORT_PAUSE_SECONDS", 0.0)
+    with_node(node_config(tmp_path), lambda cluster, node: wait_until(
+        lambda: {f"kraft.broker.apis.{file}" for file in apis.FILES} <= set(imported), "all are imported"))
+    assert set(apis.SERVED) <= set(HANDLERS)
 
 
 def test_compaction_leaves_the_loop_a_few_short_steps(tmp_path):
