@@ -1,7 +1,6 @@
 """Path of a request from its bytes to the handler of its API, and of the answer back to bytes."""
 
 import logging
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator
@@ -30,8 +29,6 @@ ELEMENTS_MAX: Final = 131_072
 """Array elements and tags, at all levels together, of a request that is served in steps. One with more is malformed."""
 ELEMENTS_AT_ONCE_MAX: Final = 2_000
 """The same limit for a request that is served in one step."""
-REFERENCES_OF_HELD: Final = 2
-"""Count of references to a request that only a list refers to, with that of the call that counts."""
 SMALL_BYTES: Final = 2 * 1024
 """Size up to which a body is decoded in one step: that takes less than a millisecond, whatever the body holds."""
 
@@ -52,6 +49,41 @@ def decoded(api: Api, version: int, body: bytes, *, in_steps: bool = False) -> G
         return kind.decode(body, version)
     return (yield from kind.decode_steps(
         body, version, ELEMENTS_MAX if in_steps or kind in PLANS else ELEMENTS_AT_ONCE_MAX))
+
+
+class RequestWork:
+    """Work on one request, in parts. A large request is freed in steps after the last part: all at once takes tens of
+    milliseconds."""
+
+    __slots__ = ("parts", "reply", "request")
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+        self.parts = 0
+        """Parts that have begun and not ended."""
+        self.request: Message | None = None
+        """A large request; None for others, and once it is freed."""
+
+    def part(self, slices: SliceQueue, steps: Steps) -> Steps:
+        """Run `steps` as a part. The last one frees the request, also when the client has disconnected."""
+        self.parts += 1        # here: a part that is closed before its first step never ends
+        try:
+            yield from steps
+        except GeneratorExit:
+            self.parts -= 1
+            slices.work(self.reply.api_key, self._free())
+            raise
+        self.parts -= 1
+        del steps
+        yield from self._free()
+
+    def _free(self) -> Steps:
+        reply, request = self.reply, self.request
+        settled = reply.answered or reply.refused or reply.skipped or reply.abandoned
+        if request is not None and settled and not self.parts:
+            held: list[object] = [request]
+            self.request = request = None
+            yield from free_steps(held)
 
 
 class RequestRouter:
@@ -83,28 +115,28 @@ class RequestRouter:
     def on_request(self, reply: Reply, api_key: int, _version: int, body: bytes) -> None:
         """Decode the request, call its handler, and answer when the handler does. A malformed body closes the
         connection."""
-        held: list[object] = []
-        self._run(reply, held, self._serve(reply, API_BY_KEY[api_key], body, held))
+        work = RequestWork(reply)
+        self._run(work, self._serve(work, API_BY_KEY[api_key], body))
 
-    def _serve(self, reply: Reply, api: Api, body: bytes, held: list[object]) -> Steps:
-        """Serve the request, and add it to `held`: what is to be freed in steps when nothing else refers to it."""
+    def _serve(self, work: RequestWork, api: Api, body: bytes) -> Steps:
+        reply = work.reply
         version = reply.api_version
         handler = handler_of(api.key)
         request = yield from decoded(api, version, body, in_steps=isgeneratorfunction(handler))
         if len(body) > SMALL_BYTES:
-            held.append(request)
+            work.request = request
         context = RequestContext(version, _client_id(reply), getattr(reply.sink, "peer_host", ""), self.listener,
-                                 self.clock(), partial(self._run, reply, held))
+                                 self.clock(), partial(self._run, work))
         try:
-            work = handler(self.broker, request, context, partial(self._answer, reply, held))
-            if work is not None:
-                yield from work
+            steps = handler(self.broker, request, context, partial(self._answer, work))
+            if steps is not None:
+                yield from steps
         finally:
             self.served()
 
-    def _answer(self, reply: Reply, held: list[object], response: Message) -> None:
-        self._throttle(reply, response)
-        self._run(reply, held, self._send(reply, response))
+    def _answer(self, work: RequestWork, response: Message) -> None:
+        self._throttle(work.reply, response)
+        self._run(work, self._send(work.reply, response))
 
     def _send(self, reply: Reply, response: Message) -> Steps:
         api = API_BY_KEY[reply.api_key]
@@ -124,8 +156,9 @@ class RequestRouter:
             del parts, response
             yield from free_steps(held)
 
-    def _run(self, reply: Reply, held: list[object], steps: Steps) -> None:
-        self.slices.start(reply, freed(self.slices, reply.api_key, held, self._guarded(reply, steps)))
+    def _run(self, work: RequestWork, steps: Steps) -> None:
+        """Run a part of the work. It may continue after the call."""
+        self.slices.start(work.reply, work.part(self.slices, self._guarded(work.reply, steps)))
 
     def _guarded(self, reply: Reply, steps: Steps) -> Steps:
         """Run `steps` so that an error in them ends this one request."""
@@ -156,23 +189,6 @@ class RequestRouter:
         log.error("%s version %d of client %s failed by a fault of our own", API_BY_KEY[reply.api_key].name,
                   reply.api_version, _client_id(reply), exc_info=error)
         reply.refuse("failure")
-
-
-def freed(slices: SliceQueue, api_key: int, held: list[object], steps: Steps) -> Steps:
-    """Run `steps`, a part of the work on a request, then free the request in `held` in steps, unless another part is
-    suspended: the last one frees it. All at once takes tens of milliseconds, also when the client has disconnected."""
-    try:
-        yield from steps
-    except GeneratorExit:
-        slices.work(api_key, _free(held))
-        raise
-    del steps
-    yield from _free(held)
-
-
-def _free(held: list[object]) -> Steps:
-    if held and sys.getrefcount(held[0]) <= REFERENCES_OF_HELD:
-        yield from free_steps(held)
 
 
 def _client_id(reply: Reply) -> str:

@@ -46,7 +46,7 @@ from kraft.raft.wire_changes import CODEC_BY_KEY, codec_of, split_reassignment
 from kraft.raft.wire_templates import FetchTemplates
 from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.net.broker_connections import BrokerConnections
-from kraft.runtime.net.requests import NEVER_FLEXIBLE, SMALL_BYTES, decoded, freed
+from kraft.runtime.net.requests import NEVER_FLEXIBLE, SMALL_BYTES, RequestWork, decoded
 from kraft.runtime.net.server import Server
 from kraft.runtime.quorum.quorum_replica import QuorumReplica
 from kraft_native.base.errors import KraftError, ProtocolError
@@ -104,20 +104,20 @@ class ControllerRouter:
         if api_key == FETCH_CODEC.key:
             self._fetch(reply, source, version, body)
             return
-        held: list[object] = []
-        self._run(reply, held, self._steps(reply, API_BY_KEY[api_key], source, body, held))
+        work = RequestWork(reply)
+        self._run(work, self._steps(work, API_BY_KEY[api_key], source, body))
 
-    def _steps(self, reply: Reply, api: Api, source: int, body: bytes, held: list[object]) -> Steps:
-        version = reply.api_version
+    def _steps(self, work: RequestWork, api: Api, source: int, body: bytes) -> Steps:
+        reply, version = work.reply, work.reply.api_version
         request = yield from decoded(api, version, body)
         if len(body) > SMALL_BYTES:
-            held.append(request)
+            work.request = request
 
         def respond(response: Message) -> None:
             reply.throttle_ms = getattr(response, "throttle_time_ms", 0)
-            self._run(reply, held, self._send(reply, response))
+            self._run(work, self._send(reply, response))
 
-        run = partial(self._run, reply, held)
+        run = partial(self._run, work)
         if isinstance(request, BrokerHeartbeatRequest) and reply.sink is not None:
             self._brokers.note_heartbeat(reply.sink, request)
         if isinstance(request, EnvelopeRequest):
@@ -150,8 +150,8 @@ class ControllerRouter:
                 del parts, response
                 yield from free_steps(held)
 
-    def _run(self, reply: Reply, held: list[object], steps: Steps) -> None:
-        self.server.slices.start(reply, freed(self.server.slices, reply.api_key, held, _guarded(reply, steps)))
+    def _run(self, work: RequestWork, steps: Steps) -> None:
+        self.server.slices.start(work.reply, work.part(self.server.slices, _guarded(work.reply, steps)))
 
     def _fetch(self, reply: Reply, source: int, version: int, body: bytes) -> None:
         """Serve a Fetch, which replicas send all the time."""

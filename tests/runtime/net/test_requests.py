@@ -1,5 +1,6 @@
 """Large requests and answers are freed in steps, whatever becomes of the request."""
 
+import sys
 from collections.abc import Callable, Generator
 from typing import Any, cast
 
@@ -17,20 +18,22 @@ from tests.native.request.test_slices import Queue
 from tests.native.wires import METADATA, Bench, request
 
 COUNT = 2_000
+REFERENCES = 3      # of the list, of the loop over it, and of the call that counts
 WORK = 1_000
 KEY = API_BY_NAME["FindCoordinator"].key
 BODY = FindCoordinatorRequest(key_type=0, coordinator_keys=[f"g{n}" for n in range(COUNT)]).encode(6)
 
 
 class Freed:
-    """Spy on the freeing of messages: their names, each when it begins."""
+    """Spy on the freeing of messages: names, each when it begins; of requests only when nothing else refers to them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.names: list[str] = []
         real: Callable[[list[Any]], Generator[None, None, None]] = requests.free_steps
 
         def free_steps(held: list[Any]) -> Generator[None, None, None]:
-            self.names += [type(each).__name__ for each in held]
+            self.names += [type(each).__name__ for each in held if sys.getrefcount(each) <= REFERENCES
+                           or not isinstance(each, FindCoordinatorRequest)]
             yield from real(held)
 
         monkeypatch.setattr(requests, "free_steps", free_steps)
@@ -76,6 +79,25 @@ def test_a_large_request_is_freed_in_steps(monkeypatch: pytest.MonkeyPatch, hand
     assert reply.answered and queue.failures == []
     assert freed.names.count("FindCoordinatorRequest") == 1
     assert freed.names.count("FindCoordinatorResponse") == (0 if "small" in handler.__name__ else 1)
+
+
+def test_a_request_that_waits_elsewhere_is_freed_after_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No part of its work runs while the controller has it."""
+    freed = Freed(monkeypatch)
+    waiting: list[Any] = []
+    monkeypatch.setattr(requests, "handler_of", lambda _key: lambda *given: waiting.extend((given[1], given[3])))
+    queue = Queue()
+    router = RequestRouter(cast("Broker", None), "L", lambda: None, queue.queue)
+    router.on_request(Reply(queue.sink, KEY, 6, 1), KEY, 6, BODY)
+    while queue.due:
+        queue.iterate()
+    assert len(waiting) == 2 and freed.names == []
+    answer = waiting.pop()
+    waiting.clear()
+    answer(FindCoordinatorResponse())
+    while queue.due:
+        queue.iterate()
+    assert freed.names == ["FindCoordinatorRequest"] and queue.failures == []
 
 
 @pytest.mark.parametrize("handler", [at_once, later])
