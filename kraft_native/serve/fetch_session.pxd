@@ -49,7 +49,10 @@ cdef class SessionCache:
     # Adds, changes and removes partitions, and advances to the next epoch. False: there is no room for new ones, or
     # nothing is left, and the session has ended.
     cdef bint update(self, FetchSession session, list entries, list forgotten, int64_t now_ms) except -1
-    # The same in steps; each is False when the session has ended.
+    # The changes with these numbers: entries are added first, then the forgotten are removed. Like its parts it is
+    # False when the session has ended.
+    cdef bint change(self, FetchSession session, list entries, list forgotten, Py_ssize_t start,
+                     Py_ssize_t end) except -1
     cdef bint add(self, FetchSession session, list entries, Py_ssize_t start, Py_ssize_t end) except -1
     cdef bint drop(self, FetchSession session, list forgotten, Py_ssize_t start, Py_ssize_t end) except -1
     cdef bint renew(self, FetchSession session, int64_t now_ms) except -1

@@ -167,22 +167,24 @@ cdef class SessionCache:
         return True
 
     cdef bint update(self, FetchSession session, list entries, list forgotten, int64_t now_ms) except -1:
-        return (self.add(session, entries, 0, len(entries)) and self.drop(session, forgotten, 0, len(forgotten))
+        return (self.change(session, entries, forgotten, 0, len(entries) + len(forgotten))
                 and self.renew(session, now_ms))
 
     def update_steps(self, FetchSession session not None, list entries not None, list forgotten not None,
                      Py_ssize_t step):
         """Run `update` in steps."""
-        cdef Py_ssize_t at
-        for at in range(0, len(entries), step):
-            if not self.add(session, entries, at, min(at + step, len(entries))):
-                return False
-            yield
-        for at in range(0, len(forgotten), step):
-            if not self.drop(session, forgotten, at, min(at + step, len(forgotten))):
+        cdef Py_ssize_t at, count = len(entries) + len(forgotten)
+        for at in range(0, count, step):
+            if not self.change(session, entries, forgotten, at, min(at + step, count)):
                 return False
             yield
         return self.renew(session, monotonic_ms())
+
+    cdef bint change(self, FetchSession session, list entries, list forgotten, Py_ssize_t start,
+                     Py_ssize_t end) except -1:
+        cdef Py_ssize_t added = len(entries)
+        return (self.add(session, entries, min(start, added), min(end, added))
+                and self.drop(session, forgotten, max(0, start - added), max(0, end - added)))
 
     cdef bint add(self, FetchSession session, list entries, Py_ssize_t start, Py_ssize_t end) except -1:
         cdef FetchEntry entry, known
