@@ -37,6 +37,7 @@ from kraft_native.request.reply cimport (
 from kraft_native.request.times cimport Moments
 
 from kraft_native.base.errors import ProtocolError
+from kraft_native.net.outgoing import plain_descriptor
 
 
 @cython.final
@@ -70,10 +71,7 @@ cdef class Connection(Endpoint):
             return
         # The transport reports every byte that it holds back; the connection decides what that means.
         transport.set_write_buffer_limits(high=0)
-        if transport.get_extra_info("sslcontext") is None:
-            socket = transport.get_extra_info("socket")
-            if socket is not None:
-                self.fd = socket.fileno()
+        self.fd = plain_descriptor(transport)
 
     def connection_lost(self, exception) -> None:
         self.closing = True

@@ -49,6 +49,13 @@ cdef enum:
     REPLY_BYTES_MAX = 0x7FFFFFFF
 
 
+def plain_descriptor(transport) -> int:
+    """Return the descriptor of a connection, for bytes that do not pass its transport. -1 without a socket, and when
+    the connection is encrypted: only the transport can write then."""
+    socket = None if transport.get_extra_info("sslcontext") is not None else transport.get_extra_info("socket")
+    return -1 if socket is None else socket.fileno()
+
+
 @cython.final
 cdef class Outgoing:
     """One write of a connection."""

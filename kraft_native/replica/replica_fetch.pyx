@@ -42,6 +42,7 @@ from kraft_native.request.fields cimport UUID_BYTES, read_count, skip_tags
 from kraft_native.segment.config cimport DURABILITY_GROUP_COMMIT
 
 from kraft_native.base.errors import InvalidArgumentError, KraftError, UnknownLeaderEpochError
+from kraft_native.net.outgoing import plain_descriptor
 
 cdef extern from "<sys/socket.h>" nogil:
     Py_ssize_t send(int fd, const void* data, size_t size, int flags)
@@ -162,9 +163,7 @@ cdef class ReplicaFetcher:
 
     def connection_made(self, transport) -> None:
         self.transport = transport
-        socket = None if transport.get_extra_info("sslcontext") else transport.get_extra_info("socket")
-        if socket is not None:
-            self.fd = socket.fileno()
+        self.fd = plain_descriptor(transport)
         self.send_request()
 
     def connection_lost(self, exception) -> None:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from kraft.raft.types import Endpoint
+from kraft_native.net.outgoing import plain_descriptor
 
 RESOLVE_SECONDS_MAX: Final = 5.0
 CONNECT_SECONDS_MAX: Final = 1.0
@@ -29,7 +30,8 @@ def backoff_seconds(failures: int, first_seconds: float, max_seconds: float) -> 
 
 
 class Backoff:
-    """Pause before the same address is tried again, in seconds of the running loop's clock."""
+    """Pause before a failed action is tried again: a connection, a request, a replica. Times are seconds of one clock,
+    that of the running loop unless given."""
 
     def __init__(self, first_seconds: float, max_seconds: float) -> None:
         self.first_seconds = first_seconds
@@ -38,20 +40,29 @@ class Backoff:
         """Attempts that failed since the last success."""
         self._failed_at = 0.0
 
+    @property
+    def seconds(self) -> float:
+        """The pause after the last failure."""
+        return backoff_seconds(self.failures, self.first_seconds, self.max_seconds)
+
     def reset(self) -> None:
         """Try at once: the last attempt succeeded, or the address is another one."""
         self.failures = 0
 
-    def failed(self) -> None:
-        """Count an attempt that failed now, or a connection that broke now."""
+    def failed(self, now: float | None = None) -> float:
+        """Count an attempt that failed now, or a connection that broke now. Returns the pause."""
         self.failures += 1
-        self._failed_at = asyncio.get_running_loop().time()
+        self._failed_at = asyncio.get_running_loop().time() if now is None else now
+        return self.seconds
+
+    def left(self, now: float) -> float:
+        """Remaining seconds of the pause; 0 or less when it is over."""
+        return self._failed_at + self.seconds - now if self.failures else 0.0
 
     async def wait(self) -> None:
         """Wait until the pause after the last failure is over."""
         if self.failures:
-            pause = backoff_seconds(self.failures, self.first_seconds, self.max_seconds)
-            await asyncio.sleep(max(0.0, self._failed_at + pause - asyncio.get_running_loop().time()))
+            await asyncio.sleep(max(0.0, self.left(asyncio.get_running_loop().time())))
 
 
 class Dialer:
@@ -118,8 +129,6 @@ def is_address(host: str) -> bool:
 
 
 def duplicate_socket(transport: asyncio.BaseTransport) -> int:
-    """Return a duplicate descriptor of a plain connection, which another thread may write to; the caller closes it.
-    -1 when the connection is encrypted: only its transport can write then."""
-    if transport.get_extra_info("sslcontext") is not None:
-        return -1
-    return os.dup(transport.get_extra_info("socket").fileno())
+    """Return a duplicate of `plain_descriptor`, to which another thread may write; the caller closes it."""
+    descriptor = plain_descriptor(transport)
+    return descriptor if descriptor < 0 else os.dup(descriptor)

@@ -20,6 +20,7 @@ from kraft.protocol.messages.controller_registration_request import ControllerRe
 from kraft.protocol.messages.controller_registration_response import ControllerRegistrationResponse
 from kraft.raft.types import Endpoint
 from kraft.runtime.net.controller_channel import Answer, ControllerChannel
+from kraft.runtime.net.dialer import Backoff
 from kraft.runtime.quorum.quorum_replica import QuorumReplica
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class ControllerRegistrar:
                       for name, (low, high) in SUPPORTED.items()])
         self._channel = ControllerChannel(CLIENT_ID.format(node_id), quorum.dialer, self._find, self._here,
                                           REGISTER_SECONDS)
-        self._pause = PAUSE_SECONDS
+        self._backoff = Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX)
         self._next: asyncio.Handle | None = None
         self._is_registering = False
         quorum.metadata.subscribe(self._metadata_changed)
@@ -91,11 +92,10 @@ class ControllerRegistrar:
         assert isinstance(response, ControllerRegistrationResponse)
         self._is_registering = False
         if response.error_code == ErrorCode.NONE:
-            self._pause = PAUSE_SECONDS
+            self._backoff.reset()
             return                     # it is committed, and will be in the image
         log.info("this controller is not registered yet: %s", response.error_message or response.error_code)
-        self._next = asyncio.get_running_loop().call_later(self._pause, self._check)
-        self._pause = min(2 * self._pause, PAUSE_SECONDS_MAX)
+        self._next = asyncio.get_running_loop().call_later(self._backoff.failed(), self._check)
 
     def _find(self) -> Endpoint | None:
         replica = self._quorum.raft.replica

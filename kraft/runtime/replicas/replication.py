@@ -169,7 +169,7 @@ class Replication:
         self._leaders: dict[int, _Leader] = {}
         self._following: dict[Key, tuple[int, Partition]] = {}
         """The fetched replicas, each with its leader's id."""
-        self._pauses: dict[Key, float] = {}
+        self._pauses: dict[Key, Backoff] = {}
         self._retries: dict[Key, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._alarm = Alarm(monotonic_ms, self._tick)
@@ -286,9 +286,9 @@ class Replication:
             log.warning("%s-%d is not fetched for now: %s", partition.topic, partition.index, why)
         if partition.log.failure is not None:
             return                     # its disk failed: nothing more can be appended
-        pause = self._pauses.get(key, PAUSE_SECONDS)
-        self._pauses[key] = min(2 * pause, self.backoff_seconds)
-        self._retries[key] = asyncio.get_running_loop().call_later(pause, self._retry, key, code)
+        backoff = self._pauses.setdefault(key, Backoff(PAUSE_SECONDS, self.backoff_seconds))
+        backoff.max_seconds = self.backoff_seconds
+        self._retries[key] = asyncio.get_running_loop().call_later(backoff.failed(), self._retry, key, code)
 
     def _retry(self, key: Key, code: int) -> None:
         self._retries.pop(key, None)

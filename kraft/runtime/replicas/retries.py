@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from kraft.runtime.net.dialer import Backoff
+
 Key = tuple[str, int]
 
 FIRST_SECONDS: Final = 10.0
@@ -12,14 +14,11 @@ class Retries:
     """Pauses of failed replicas, doubled by each failure. Times are seconds of any clock that does not go back."""
 
     def __init__(self) -> None:
-        self._paused: dict[Key, tuple[float, float]] = {}
-        """The last pause, and the time of its end."""
+        self._paused: dict[Key, Backoff] = {}
 
     def failed(self, key: Key, now: float) -> None:
         """Begin the next pause of a replica."""
-        pause, _ = self._paused.get(key, (FIRST_SECONDS / 2, 0.0))
-        pause = min(2 * pause, PAUSE_SECONDS_MAX)
-        self._paused[key] = pause, now + pause
+        self._paused.setdefault(key, Backoff(FIRST_SECONDS, PAUSE_SECONDS_MAX)).failed(now)
 
     def forget(self, key: Key) -> None:
         """Remove a replica that is served, or that this node has lost."""
@@ -32,4 +31,4 @@ class Retries:
 
     def is_due(self, key: Key, now: float) -> bool:
         """Return whether the replica's pause has ended."""
-        return key not in self._paused or self._paused[key][1] <= now
+        return key not in self._paused or self._paused[key].left(now) <= 0

@@ -16,6 +16,7 @@ from kraft.runtime.net.dialer import Backoff, Dialer, is_address
 from kraft.runtime.net.peers import API_VERSIONS, Peers
 from tests.client.secure_broker import make_certificates, needs_openssl
 from tests.runtime.net.test_peers import FETCHED, FakePeer, Receiver, fetch
+from tools.tree import ROOT, files
 
 KEYS = (API_VERSIONS, FETCH_CODEC.key)
 
@@ -136,3 +137,10 @@ def test_the_context_of_a_listener_secures_its_connections(
             peers.close()
 
     asyncio.run(run())
+
+
+def test_one_place_reads_the_descriptor_of_a_transport() -> None:
+    """It returns none for an encrypted connection. A second place might forget that, and send plain bytes."""
+    reading = [path.relative_to(ROOT).as_posix() for top in ("kraft/runtime", "kraft_native")
+               for path in files(ROOT / top) if path.suffix in (".py", ".pyx") and ".fileno()" in path.read_text()]
+    assert reading == ["kraft_native/net/outgoing.pyx"]
