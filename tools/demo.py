@@ -29,7 +29,8 @@ from rich.table import Table
 
 from bench.machine import kernel, limit
 from kraft.client import Cluster
-from kraft.load.measure import Measurement, create_topic, fill, measure
+from kraft.client.topics import create_topic
+from kraft.load.measure import Measurement, fill, measure
 from kraft.load.workload import Workload
 from kraft_native.base import crc
 from tools.demo_engine import Line, lines

@@ -92,7 +92,7 @@ PACKAGES: dict[str, Rule] = {
     "testing": Rule(("broker", "config", "controller", "immutable", "local", "metadata", "protocol", "raft", "runtime",
                      "native"),
                     ("multiprocessing", "random", "time"), ordered=True),
-    "client": Rule(("_version", "protocol", "native"), ("random", "socket", "time")),
+    "client": Rule(("_version", "protocol", "native"), ("socket", "time")),
     "local": Rule(("", "client", "config", "log_dir", "metadata", "protocol", "raft", "runtime", "native"),
                   ("os", "signal", "socket", "subprocess", "threading", "time", "uvloop")),
     "spark": Rule(("_version", "client", "log", "log_dir", "protocol", "native"),
@@ -104,7 +104,7 @@ PACKAGES: dict[str, Rule] = {
                      ("concurrent", "os", "time")),
     "cli": Rule(("", "_version", "client", "config", "files", "load", "local", "log", "log_dir", "metadata", "pipeline",
                  "protocol", "raft", "reading", "recorder", "runtime", "spark", "testing", "native"),
-                ("asyncio", "logging", "os", "signal", "time", "uvloop")),
+                ("asyncio", "logging", "os", "random", "signal", "time", "uvloop")),
     "__main__": Rule(("cli",)),
 }
 

@@ -28,7 +28,8 @@ from bench.macro.servers import resident_megabytes
 from bench.macro.topics import create_topics
 from kraft.client import Cluster
 from kraft.client.quorum import QuorumClient
-from kraft.load.measure import create_topic, fill
+from kraft.client.topics import create_topic
+from kraft.load.measure import fill
 from kraft.load.workload import Workload
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,

@@ -17,8 +17,10 @@ from confluent_kafka import Producer
 from bench.macro.servers import Server
 from bench.macro.topics import delete_topics
 from kraft.client import Cluster
+from kraft.client.partitions import EARLIEST, offset_of
+from kraft.client.topics import create_topic
 from kraft.load import workload as parts
-from kraft.load.measure import EARLIEST, create_topic, fill, offset_of
+from kraft.load.measure import fill
 from kraft.load.workload import Workload
 from kraft.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse

@@ -19,7 +19,8 @@ from bench.macro.paced import PacedRun
 from bench.macro.servers import Server, resident_megabytes
 from bench.macro.topics import BATCH, create_topics, create_up_to, delete_topics
 from kraft.client import Cluster
-from kraft.load.measure import Measurement, create_topic, fill, measure
+from kraft.client.topics import create_topic
+from kraft.load.measure import Measurement, fill, measure
 from kraft.load.workload import Workload
 
 WARMUP_SECONDS: Final = 1.0

@@ -9,7 +9,7 @@ from typing import Final
 from bench.macro.servers import Server
 from kraft.client import Cluster
 from kraft.client.refusals import RefusedError
-from kraft.load.measure import create_topic
+from kraft.client.topics import create_topic
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse

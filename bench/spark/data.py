@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from kraft.log_dir import TopicPartition
-from kraft.spark.produce import BatchProducer
-from kraft.spark.write_options import WriteOptions
+from kraft.client import Cluster
+from kraft.client.producer import Producer
 from kraft_native.columns.encoder import encode_columns
 
 TOPIC = "bench"
@@ -47,8 +46,8 @@ def fill(bootstrap: str, shape: Shape) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
     for made in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1, config={"retention.ms": "-1"})]).values():
         made.result(SECONDS)
-    producer = BatchProducer(WriteOptions(bootstrap))
-    producer.identify()
-    for number, batch in enumerate(batches(shape)):
-        producer.send(TopicPartition(TOPIC, number % PARTITIONS), batch)
-    producer.close()
+    with Cluster(bootstrap) as cluster:
+        producer = Producer(cluster)
+        producer.identify()
+        for number, batch in enumerate(batches(shape)):
+            producer.send({(TOPIC, number % PARTITIONS): batch})

@@ -14,8 +14,9 @@ from kraft.cli.command import kraft
 from kraft.cli.number_types import NUMBER, WHOLE, IntRange, whole_number
 from kraft.cli.options import BOOTSTRAP, OUTPUT_FILE, Seconds, print_json
 from kraft.client import Cluster
+from kraft.client.topics import create_topic
 from kraft.load.compare import RATIO_NOTE, Ratio, compare
-from kraft.load.measure import Measurement, cpu_seconds, create_topic, fill, measure
+from kraft.load.measure import Measurement, cpu_seconds, fill, measure
 from kraft.load.report import html_report
 from kraft.load.workload import Workload
 

@@ -103,8 +103,10 @@ def description(cluster: Cluster) -> Fields:
     return {
         "cluster_id": metadata.cluster_id, "controller": metadata.controller_id, "features": state.features(cluster),
         "brokers": [each._asdict() for each in nodes],
-        "quorum": None if quorum is None else {**quorum._asdict(),
-                                               "replicas": [each._asdict() for each in quorum.replicas]},
+        "quorum": None if quorum is None else {
+            "leader": quorum.leader, "epoch": quorum.epoch, "high_watermark": quorum.high_watermark, "replicas": [
+                {"node_id": each.node_id, "log_end_offset": each.log_end_offset, "lag": each.lag, "voter": each.voter}
+                for each in quorum.replicas]},
         "log_directories": [each._asdict() for each in directories],
     }
 

@@ -11,7 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 from kraft.cli.command import kraft
 from kraft.cli.consuming import PASSING, ExactHeaders, Place, Places, range_of
 from kraft.cli.interrupt import Interrupt
-from kraft.cli.librdkafka import Outages, client_settings, library_errors, line_format, line_options, refusal
+from kraft.cli.librdkafka import Outages, client_settings, library_errors, line_format, line_options
 from kraft.cli.moments import time_ms, whole_number
 from kraft.cli.names import complete_group, complete_topic
 from kraft.cli.number_types import IntRange
@@ -19,6 +19,7 @@ from kraft.cli.options import BOOTSTRAP
 from kraft.cli.record_lines import LineFormat, write_line
 from kraft.cli.server_config import parse_assignments
 from kraft.client import Cluster, RefusedError
+from kraft.client.library_errors import library_error
 from kraft.protocol.error_codes import ErrorCode
 
 BATCH: Final = 1_000
@@ -117,7 +118,7 @@ class Reader:
                 raise RefusedError(f"partition {place[0]}-{place[1]}", ErrorCode.OFFSET_OUT_OF_RANGE,
                                    f"offset {message.offset()} is not, or no longer, in the log")
             elif error.fatal() or error.code() not in PASSING:
-                raise refusal(f"topic {place[0]}", error)
+                raise library_error(f"topic {place[0]}", error)
         if lines:
             sys.stdout.buffer.write(b"".join(lines))
             sys.stdout.buffer.flush()
@@ -136,7 +137,7 @@ class Reader:
 def _partitions(consumer: Consumer, topic: str, timeout: float) -> list[int]:
     found = consumer.list_topics(topic, timeout=timeout).topics[topic]
     if found.error is not None:
-        raise refusal(f"topic {topic}", found.error)
+        raise library_error(f"topic {topic}", found.error)
     return sorted(found.partitions)
 
 
@@ -162,7 +163,7 @@ def _positions(consumer: Consumer, wanted: list[Place], start: str, timeout: flo
     found = consumer.offsets_for_times([TopicPartition(topic, index, moment) for topic, index in wanted], timeout)
     for each in found:
         if each.error is not None:
-            raise refusal(f"partition {each.topic}-{each.partition}", each.error)
+            raise library_error(f"partition {each.topic}-{each.partition}", each.error)
     return found
 
 

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from kraft.cli.librdkafka import refusal
 from kraft.cli.record_lines import Headers
 from kraft.client import Cluster, ConnectionFailedError, RefusedError
-from kraft.client.fetching import records_from
+from kraft.client.fetcher import AT_ONCE, Fetcher
+from kraft.client.library_errors import library_error
 from kraft.protocol.error_codes import ErrorCode
 from kraft_native.base.errors import KraftError
 
@@ -110,7 +110,7 @@ def range_of(consumer: Consumer, place: Place, timeout: float) -> tuple[int, int
             raise RefusedError(what, ErrorCode.LEADER_NOT_AVAILABLE)
         return consumer.get_watermark_offsets(TopicPartition(*place), timeout=timeout)
     except KafkaException as error:
-        raise refusal(what, error.args[0]) from error
+        raise library_error(what, error.args[0]) from error
 
 
 class ExactHeaders:
@@ -118,11 +118,11 @@ class ExactHeaders:
     `cluster` fetches the record again."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self._fetcher = Fetcher(cluster, AT_ONCE, stall_seconds=0)
         self._fetched: dict[tuple[str, int, int], Headers] = {}
 
     def of(self, message: Message) -> Headers:
-        """Return the headers of a message. Raises what `records_from` raises."""
+        """Return the headers of a message. Raises what `Fetcher.records` raises."""
         try:
             found: Any = message.headers()
         except (SystemError, UnicodeDecodeError):
@@ -132,5 +132,5 @@ class ExactHeaders:
     def _exact(self, topic: str, partition: int, offset: int) -> Headers:
         if (topic, partition, offset) not in self._fetched:
             self._fetched = {(topic, partition, each.offset): each.headers
-                             for each in records_from(self._cluster, topic, partition, offset)}
+                             for each in self._fetcher.records(topic, partition, offset)}
         return self._fetched[topic, partition, offset]

@@ -10,7 +10,8 @@ from confluent_kafka import KafkaError, KafkaException
 
 from kraft.cli.options import TIMEOUT_SECONDS_DEFAULT, Seconds
 from kraft.cli.record_lines import LineFormat
-from kraft.client import Cluster, ConnectionFailedError, RefusedError
+from kraft.client import Cluster
+from kraft.client.library_errors import library_error
 from kraft.client.security import PLAINTEXT, PREFIXES, current, secured, security_of_library
 
 Command = Callable[..., None]
@@ -81,11 +82,4 @@ def library_errors(what: str) -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        raise refusal(what, error.args[0]) from error
-
-
-def refusal(what: str, error: KafkaError) -> ConnectionFailedError | RefusedError:
-    """Convert an error of the library; an error of the cluster keeps its code."""
-    if error.code() > 0:
-        return RefusedError(what, error.code())
-    return ConnectionFailedError(f"{what}: {error.str()}")
+        raise library_error(what, error.args[0]) from error

@@ -1,6 +1,8 @@
 """`kraft produce`: lines of standard input into records of a topic."""
 
+import random
 import sys
+import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -9,15 +11,19 @@ from confluent_kafka import Producer
 
 from kraft.cli.command import kraft
 from kraft.cli.interrupt import Interrupt
-from kraft.cli.librdkafka import Outages, client_settings, library_errors, line_format, line_options, refusal
+from kraft.cli.librdkafka import Outages, client_settings, library_errors, line_format, line_options
 from kraft.cli.names import complete_topic
 from kraft.cli.number_types import IntRange
 from kraft.cli.options import BOOTSTRAP, count_of
 from kraft.cli.record_lines import LineFormat, LineRecord, name_bytes, read_line
 from kraft.cli.server_config import parse_assignments
-from kraft.client import Cluster
-from kraft.client.record_writing import ALL, append_record
+from kraft.client import Cluster, RefusedError
+from kraft.client.library_errors import library_error
+from kraft.client.producer import ALL
+from kraft.client.producer import Producer as BatchProducer
+from kraft.protocol.error_codes import ErrorCode
 from kraft_native.base.errors import InvalidArgumentError, KraftError
+from kraft_native.batch.records import BatchBuilder
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -129,22 +135,29 @@ class Writer:
         if error is None:
             self.acknowledged += 1
         elif self.failure is None:
-            self.failure = refusal(f"topic {self.topic}", error)
+            self.failure = library_error(f"topic {self.topic}", error)
 
 
 class ExactWriter:
     """Sender of records whose header names the client library would change: names with a NUL or that are not UTF-8."""
 
     def __init__(self, cluster: Cluster, codec: str, acks: str) -> None:
-        self.cluster = cluster
+        # unacknowledged records could not be counted
+        self.producer = BatchProducer(cluster, acks=ALL if acks in WAIT_FOR_ALL else 1)
         self.codec = codec
-        self.acks = ALL if acks in WAIT_FOR_ALL else 1     # unacknowledged records could not be counted
 
     def write(self, topic: str, partition: int | None, record: LineRecord) -> None:
-        """Append the record; raises as `append_record`."""
-        append_record(self.cluster, topic, partition, record.value, record.key, record.timestamp_ms or None,
-                      [(name_bytes(name), content) for name, content in record.headers], codec=self.codec,
-                      acks=self.acks)
+        """Append the record. Without `partition` the key chooses it, as librdkafka's default partitioner does. A record
+        whose answer is lost may be appended twice. Raises `RefusedError` or `ConnectionFailedError`."""
+        builder = BatchBuilder(self.codec)
+        builder.append(record.value, record.key, record.timestamp_ms or None,
+                       [(name_bytes(name), content) for name, content in record.headers])
+        partitions = len(self.producer.cluster.topic(topic).partitions)
+        if partition is None:
+            partition = zlib.crc32(record.key) % partitions if record.key else random.randrange(partitions)
+        elif partition >= partitions:
+            raise RefusedError(f"partition {topic}-{partition}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self.producer.send({(topic, partition): builder.build()})
 
 
 def is_plain(name: str) -> bool:

@@ -1,7 +1,6 @@
 """`kraft topics`: the topics of any Kafka cluster."""
 
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -17,6 +16,7 @@ from kraft.client import Cluster, RefusedError
 from kraft.client.configs import SOURCE_TOPIC, describe_configs
 from kraft.client.partitions import EARLIEST, LATEST, every, list_offsets
 from kraft.client.refusals import check
+from kraft.client.topics import wait_for_leaders
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.ids import id_text
 from kraft.protocol.message import ZERO_UUID
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 
 DELETE_BY_STATE_VERSION: Final = 6
-LEADER_PAUSE_SECONDS: Final = 0.02
 
 TOPIC: Final = click.argument("topic", shell_complete=complete_topic)
 TOPICS: Final = click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=complete_topic)
@@ -201,20 +200,6 @@ def finish(as_json: bool, done: str, answers: Iterable[tuple[str, int, str | Non
             click.echo(f"kraft: {RefusedError(f'topic {name}', code, message)}", err=True)
     if refused:
         raise click.exceptions.Exit(1)
-
-
-def wait_for_leaders(cluster: Cluster, names: list[str], timeout: float, partitions: int = 1,
-                     sleep: Callable[[float], None] = time.sleep) -> None:
-    """Wait until the connected node knows these topics with a leader for each partition."""
-    deadline = time.monotonic() + timeout
-    while True:
-        found = cluster.metadata(names).topics
-        if all(topic.error_code == ErrorCode.NONE and len(topic.partitions) >= partitions
-               and all(each.leader_id >= 0 for each in topic.partitions) for topic in found):
-            return
-        if time.monotonic() > deadline:
-            raise RefusedError(f"topics {', '.join(names)}", ErrorCode.LEADER_NOT_AVAILABLE)
-        sleep(LEADER_PAUSE_SECONDS)
 
 
 def _replication_factor(topic: "MetadataResponseTopic") -> int:

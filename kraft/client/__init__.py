@@ -1,6 +1,7 @@
-"""A small client for tools: any request of the protocol to any node of any Kafka cluster, one at a time.
+"""A client of any Kafka cluster: any request of the protocol to any node, one at a time.
 
-It is for the command line and for measurements. Applications that produce and consume use full clients.
+The command line, the pipeline, Spark and measurements use it. It sends and fetches whole batches (`producer`,
+`fetcher`). Applications that produce and consume single records use full clients.
 """
 
 from kraft.client.cluster import Cluster, Node

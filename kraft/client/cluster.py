@@ -12,6 +12,7 @@ from kraft.client.connection import (
     ConnectionFailedError,
 )
 from kraft.client.refusals import RefusedError, check
+from kraft.client.retries import Attempts
 from kraft.client.security import Security, current
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
@@ -21,7 +22,6 @@ from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRe
 from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 
 COORDINATOR_BATCH_VERSION: Final = 4
-RETRY_PAUSE_SECONDS: Final = 0.1
 PORT_DEFAULT: Final = 9092
 CONNECT_SECONDS_MIN: Final = 0.5
 
@@ -143,7 +143,7 @@ class Cluster:
     def coordinator(self, key: str, key_type: int = 0) -> Connection:
         """Return a connection to the coordinator of a group (`key_type` 0) or a transactional id (1). Waits until there
         is one."""
-        deadline = time.monotonic() + self.timeout
+        attempts = Attempts(self.timeout)
         while True:
             connection = self.any()
             if connection.version(FindCoordinatorRequest.API_KEY) >= COORDINATOR_BATCH_VERSION:
@@ -155,9 +155,7 @@ class Cluster:
                 code, message, node = old.error_code, old.error_message, old.node_id
             if code == ErrorCode.NONE:
                 return self.node(node)
-            if code != ErrorCode.COORDINATOR_NOT_AVAILABLE or time.monotonic() > deadline:
-                raise RefusedError(f"coordinator of {key}", code, message or None)
-            time.sleep(RETRY_PAUSE_SECONDS)
+            attempts.again(RefusedError(f"coordinator of {key}", code, message or None))
 
     def send(self, request: Message, response: type[Response]) -> Response:
         """Send a request to any node. Use it for requests that every broker answers or forwards."""

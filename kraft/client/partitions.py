@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kraft.client.cluster import Cluster
+from kraft.client.connection import Connection
 from kraft.client.refusals import check
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import (
@@ -35,14 +36,27 @@ def list_offsets(cluster: Cluster, topics: Iterable[MetadataResponseTopic],
                 by_leader.setdefault(each.leader_id, {}).setdefault(name, []).append(each.partition_index)
     found: dict[Partition, int] = {}
     for leader, wanted in sorted(by_leader.items()):
-        request = ListOffsetsRequest(replica_id=CONSUMER, topics=[
-            ListOffsetsTopic(name=name, partitions=[
-                ListOffsetsPartition(partition_index=index, timestamp=timestamps[name, index]) for index in indexes])
-            for name, indexes in wanted.items()])
-        for answer in cluster.node(leader).send(request, ListOffsetsResponse).topics:
-            for each_offset in answer.partitions:
-                check(f"offsets of {answer.name}-{each_offset.partition_index}", each_offset.error_code)
-                found[answer.name, each_offset.partition_index] = each_offset.offset
+        found |= _query(cluster.node(leader), wanted, timestamps)
+    return found
+
+
+def offset_of(connection: Connection, topic: str, partition: int, timestamp: int) -> int:
+    """Return the offset of one partition at a timestamp, from the node of `connection`; raises as `list_offsets`."""
+    name = (topic, partition)
+    return _query(connection, {topic: [partition]}, {name: timestamp})[name]
+
+
+def _query(connection: Connection, wanted: Mapping[str, list[int]],
+           timestamps: Mapping[Partition, int]) -> dict[Partition, int]:
+    request = ListOffsetsRequest(replica_id=CONSUMER, topics=[
+        ListOffsetsTopic(name=name, partitions=[
+            ListOffsetsPartition(partition_index=index, timestamp=timestamps[name, index]) for index in indexes])
+        for name, indexes in wanted.items()])
+    found: dict[Partition, int] = {}
+    for answer in connection.send(request, ListOffsetsResponse).topics:
+        for each in answer.partitions:
+            check(f"offsets of {answer.name}-{each.partition_index}", each.error_code)
+            found[answer.name, each.partition_index] = each.offset
     return found
 
 

@@ -3,7 +3,6 @@
 Requests go to controllers, or to brokers, which forward them. Both may be ours or Kafka's.
 """
 
-import time
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
@@ -17,6 +16,7 @@ from kraft.client.connection import (
     UnreachableError,
 )
 from kraft.client.refusals import RefusedError, check
+from kraft.client.retries import Attempts
 from kraft.protocol.apis import API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
@@ -91,12 +91,11 @@ class QuorumClient:
         self.cluster = cluster
 
     def describe(self) -> Description:
-        request = DescribeQuorumRequest(topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData()])])
-        return self._retried("quorum", lambda seconds: _description(self._request(request, seconds)))
+        def attempt(seconds: float) -> Description:
+            with self.leader(seconds) as connection:
+                return describe_quorum(connection)
 
-    def _request(self, request: DescribeQuorumRequest, seconds: float) -> DescribeQuorumResponse:
-        with self.leader(seconds) as connection:
-            return connection.send(request, DescribeQuorumResponse)
+        return self._retried("quorum", attempt)
 
     def _retried(self, what: str, attempt: Callable[[float], Result]) -> Result:
         """Return the result of `attempt`, whose argument is a time limit in seconds. It is repeated with the next
@@ -104,25 +103,24 @@ class QuorumClient:
 
         After the cluster's time-out the last error is raised; much earlier when no address was ever reached.
         """
-        began = time.monotonic()
-        deadline, reached = began + self.cluster.timeout, False
+        attempts, reached = Attempts(self.cluster.timeout, RETRY_PAUSE_SECONDS), False
         while True:
             try:
-                return attempt(max(0.1, min(ATTEMPT_SECONDS, deadline - time.monotonic())))
+                return attempt(max(0.1, min(ATTEMPT_SECONDS, attempts.left)))
             except AuthenticationError:
                 raise
             except RefusedError as error:
                 reached = True
-                if error.code not in PASSING or time.monotonic() + RETRY_PAUSE_SECONDS > deadline:
+                if error.code not in PASSING or attempts.over:
                     raise
             except ConnectionFailedError as error:
                 reached = reached or not isinstance(error, UnreachableError)
-                if not reached and time.monotonic() - began > REACH_SECONDS:
+                if not reached and attempts.elapsed > REACH_SECONDS:
                     raise
-                if time.monotonic() + RETRY_PAUSE_SECONDS > deadline:
+                if attempts.over:
                     raise ConnectionFailedError(
                         f"{what}: no leader answered within {self.cluster.timeout:g} s: {error}") from error
-            time.sleep(RETRY_PAUSE_SECONDS)
+            attempts.pause()
 
     def leader(self, seconds: float | None = None) -> Connection:
         """Open a connection, owned by the caller, to the leader, or to a broker, which forwards requests to it. Raises
@@ -222,7 +220,11 @@ def _listed(ids: tuple[int, ...]) -> str:
     return ",".join(map(str, ids))
 
 
-def _description(answer: DescribeQuorumResponse) -> Description:
+def describe_quorum(connection: Connection) -> Description:
+    """Return the quorum as one node sees it, or as the leader that it forwards to. Raises `RefusedError`, and what
+    `Connection.send` raises."""
+    request = DescribeQuorumRequest(topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData()])])
+    answer = connection.send(request, DescribeQuorumResponse)
     check("quorum", answer.error_code, answer.error_message)
     found = answer.topics[0].partitions[0]
     check("quorum", found.error_code, found.error_message)

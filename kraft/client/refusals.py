@@ -1,6 +1,6 @@
 """Error that a tool reports when a server refuses a request."""
 
-from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_codes import RETRIABLE, ErrorCode
 from kraft.protocol.error_names import name_of, text_of
 from kraft_native.base.errors import KraftError
 
@@ -11,6 +11,11 @@ class RefusedError(KraftError):
     def __init__(self, what: str, code: int, message: str | None = None) -> None:
         super().__init__(f"{what}: {message or text_of(code)} ({name_of(code)})")
         self.code = code
+
+    @property
+    def retriable(self) -> bool:
+        """Kafka's flag of the code: the same request may succeed later. False for an unknown code."""
+        return self.code in RETRIABLE
 
 
 def check(what: str, code: int, message: str | None = None) -> None:

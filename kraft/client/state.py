@@ -7,6 +7,7 @@ from kraft.client import recorder
 from kraft.client.cluster import Cluster
 from kraft.client.connection import ConnectionFailedError
 from kraft.client.features import describe_features
+from kraft.client.quorum import Description, describe_quorum
 from kraft.client.refusals import check
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import text_of
@@ -14,11 +15,9 @@ from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequ
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
-from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
-from kraft.protocol.messages.describe_quorum_response import DescribeQuorumResponse, ReplicaState
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
 from kraft.protocol.messages.metadata_response import MetadataResponse
 
-METADATA_TOPIC: Final = "__cluster_metadata"
 FENCED_VERSION: Final = 2
 
 
@@ -30,24 +29,6 @@ class BrokerState(NamedTuple):
     rack: str | None
     fenced: bool
     problem: str | None
-
-
-class Voter(NamedTuple):
-    """One voter or observer of the metadata log; `lag` counts its records behind the leader."""
-
-    node_id: int
-    log_end_offset: int
-    lag: int
-    voter: bool
-
-
-class Quorum(NamedTuple):
-    """The metadata log's replicas."""
-
-    leader: int
-    epoch: int
-    high_watermark: int
-    replicas: tuple[Voter, ...]
 
 
 class Partitions(NamedTuple):
@@ -133,23 +114,9 @@ def storage(cluster: Cluster, nodes: Iterable[BrokerState]) -> Storage:
     return Storage(lost, strays)
 
 
-def quorum(cluster: Cluster) -> Quorum | None:
+def quorum(cluster: Cluster) -> Description | None:
     """Return the metadata quorum; None from a cluster that has none (one with ZooKeeper)."""
-    if DescribeQuorumRequest.API_KEY not in cluster.any().versions:
-        return None
-    request = DescribeQuorumRequest(topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData()])])
-    answer = cluster.send(request, DescribeQuorumResponse)
-    check("quorum", answer.error_code, answer.error_message)
-    found = answer.topics[0].partitions[0]
-    check("quorum", found.error_code, found.error_message)
-    end = max((each.log_end_offset for each in found.current_voters if each.replica_id == found.leader_id), default=0)
-
-    def replica(each: ReplicaState, voter: bool) -> Voter:
-        return Voter(each.replica_id, each.log_end_offset, max(0, end - each.log_end_offset), voter)
-
-    return Quorum(found.leader_id, found.leader_epoch, found.high_watermark,
-                  (*(replica(each, True) for each in found.current_voters),
-                   *(replica(each, False) for each in found.observers)))
+    return describe_quorum(cluster.any()) if DescribeQuorumRequest.API_KEY in cluster.any().versions else None
 
 
 def partitions(metadata: MetadataResponse) -> Partitions:

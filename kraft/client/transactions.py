@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Connection
 from kraft.client.partitions import Partition
-from kraft.client.producing import Answer, persist
 from kraft.client.refusals import check
+from kraft.client.retries import Answer, persist
 from kraft.protocol.message import Message
 from kraft.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kraft.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse

@@ -4,7 +4,7 @@ import contextlib
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kraft._version import __version__
 from kraft.client import Cluster, Connection, RefusedError
-from kraft.client.refusals import check
+from kraft.client.partitions import EARLIEST, LATEST, offset_of
 from kraft.load import workload as parts
 from kraft.load.errors import InvalidWorkloadError
 from kraft.load.percentiles import curve_of, figures_of, histogram_of
@@ -20,27 +20,11 @@ from kraft.load.relay import for_core
 from kraft.load.workload import Workload
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import name_of
-from kraft.protocol.messages.create_topics_request import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
-from kraft.protocol.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
 from kraft_native.bench.load_generator import Load, LoadResult, LoadSpec
 
-LATEST: Final = -1
-EARLIEST: Final = -2
 FILL_BATCH_BYTES: Final = 1 << 20
 FILL_IN_FLIGHT: Final = 2
 FILL_STEP_SECONDS: Final = 30.0
-LEADER_WAIT_SECONDS: Final = 30.0
-READY_PAUSE_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +88,6 @@ def measure(workload: Workload, cluster: Cluster, *, seconds: float = 10.0, warm
         return replace(found, date=date, host=platform.node(), version=__version__, generator_busy=busy)
 
 
-def create_topic(cluster: Cluster, name: str, partitions: int, replication: int = -1,
-                 configs: Mapping[str, str] | None = None) -> None:
-    """Create a topic unless it exists, and wait until each partition is served by its leader."""
-    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication, configs=[
-        CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()])
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
-    answer = cluster.controller().send(request, CreateTopicsResponse).topics[0]
-    if answer.error_code != ErrorCode.TOPIC_ALREADY_EXISTS:
-        check(f"topic {name}", answer.error_code, answer.error_message)
-    deadline = time.monotonic() + LEADER_WAIT_SECONDS
-    while not _has_leaders(cluster, name, partitions) or not _leaders_serve(cluster, name, partitions):
-        if time.monotonic() > deadline:
-            raise RefusedError(f"topic {name}", ErrorCode.LEADER_NOT_AVAILABLE)
-        time.sleep(READY_PAUSE_SECONDS)
-
-
 def fill(workload: Workload, cluster: Cluster, data_bytes: int) -> None:
     """Append about `data_bytes` of the workload's records to its topic, spread over the connections' partitions. The
     batches have the workload's size: a Fetch returns at least one whole batch, whatever its limits."""
@@ -142,23 +110,14 @@ def fill(workload: Workload, cluster: Cluster, data_bytes: int) -> None:
         _close(opened)
 
 
-def offset_of(connection: Connection, topic: str, partition: int, timestamp: int) -> int:
-    """Return the offset from ListOffsets for a time or one of its special values."""
-    wanted = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=partition,
-                                                                           timestamp=timestamp)])
-    answer = connection.send(ListOffsetsRequest(replica_id=-1, topics=[wanted]), ListOffsetsResponse)
-    found = answer.topics[0].partitions[0]
-    check(f"offset of {topic}-{partition}", found.error_code)
-    return found.offset
-
-
 @contextlib.contextmanager
 def _prepared(workload: Workload, cluster: Cluster) -> Iterator[tuple[list[LoadSpec], list[Connection]]]:
     """Yield the specs of a workload with their connections, which are closed at the end."""
     opened: list[tuple[Connection, int]] = []
     try:
         if workload.kind == "ping":
-            opened += [(_own(cluster), 0) for _ in range(workload.connections)]
+            first = cluster.any()
+            opened += [(cluster.connect(first.host, first.port), 0) for _ in range(workload.connections)]
             specs = [parts.ping_spec(workload, connection) for connection, _ in opened]
         elif workload.kind == "produce":
             opened += parts.partitions_of(workload, cluster)
@@ -182,32 +141,9 @@ def _prepared(workload: Workload, cluster: Cluster) -> Iterator[tuple[list[LoadS
         _close(opened)
 
 
-def _own(cluster: Cluster) -> Connection:
-    """Open a connection to the node that bootstrapping found, not shared with `cluster`."""
-    first = cluster.any()
-    return cluster.connect(first.host, first.port)
-
-
 def _close(opened: list[tuple[Connection, int]]) -> None:
     for connection, _ in opened:
         connection.close()
-
-
-def _has_leaders(cluster: Cluster, name: str, partitions: int) -> bool:
-    found = cluster.metadata([name]).topics[0]
-    if found.error_code != ErrorCode.NONE or len(found.partitions) < partitions:
-        return False
-    return all(each.error_code == ErrorCode.NONE and each.leader_id >= 0 for each in found.partitions)
-
-
-def _leaders_serve(cluster: Cluster, name: str, partitions: int) -> bool:
-    """Return whether all leaders serve: metadata may name a leader that does not know it yet."""
-    try:
-        for partition in range(partitions):
-            offset_of(cluster.leader(name, partition), name, partition, EARLIEST)
-    except RefusedError:
-        return False
-    return True
 
 
 def _figures(workload: Workload, cluster: Cluster, result: LoadResult, cpu: float | None, elapsed: float,

@@ -10,22 +10,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from kraft.client import Cluster, Connection
+from kraft.client.fetcher import Limits, fetch_request
+from kraft.client.producer import PRODUCE_VERSION_MAX, produce_request
 from kraft.load.errors import InvalidWorkloadError
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.headers import encode_response_header
 from kraft.protocol.message import Message
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
-from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.bench.load_generator import LoadSpec
 
 KINDS: Final = ("ping", "produce", "fetch", "end-to-end")
-PRODUCE_VERSION_MAX: Final = 12      # the last that names topics
 FETCH_VERSION_MAX: Final = 11        # the last whose records have a plain length and whose topics have names
 PING_VERSION_MAX: Final = 3
+PRODUCE_TIMEOUT_MS: Final = 30_000
 STAMP_BYTES: Final = 8
 BATCH_OVERHEAD_BYTES: Final = 61
 RECORD_OVERHEAD_BYTES: Final = 12
@@ -110,9 +111,7 @@ def ping_spec(workload: Workload, connection: Connection) -> LoadSpec:
 def produce_spec(workload: Workload, connection: Connection, partition: int, *, stamped: bool = False) -> LoadSpec:
     """Spec that sends one batch to one partition repeatedly."""
     batch = workload.batch()
-    data = PartitionProduceData(index=partition, records=batch)
-    request = ProduceRequest(acks=workload.acks, timeout_ms=30_000,
-                             topic_data=[TopicProduceData(name=workload.topic, partition_data=[data])])
+    request = produce_request({(workload.topic, partition): batch}, workload.acks, PRODUCE_TIMEOUT_MS)
     version = connection.version(request.API_KEY, PRODUCE_VERSION_MAX)
     frame = connection.frame(request, version)
 
@@ -131,17 +130,15 @@ def produce_spec(workload: Workload, connection: Connection, partition: int, *, 
 def fetch_spec(workload: Workload, connection: Connection, partition: int, first_offset: int, *, wait_ms: int = 500,
                wrap: bool = True, stamped: bool = False) -> LoadSpec:
     """Spec that reads one partition from `first_offset` on; with `wrap` it begins there again at the log's end."""
-    def fetch(offset: int) -> FetchRequest:
-        part = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=workload.fetch_bytes)
-        return FetchRequest(max_wait_ms=0 if wrap else wait_ms, min_bytes=1, max_bytes=workload.fetch_bytes,
-                            session_epoch=-1, topics=[FetchTopic(topic=workload.topic, partitions=[part])])
+    limits = Limits(workload.fetch_bytes, workload.fetch_bytes, wait_ms=0 if wrap else wait_ms)
 
     def answer(code: int) -> FetchResponse:
         part = PartitionData(partition_index=partition, error_code=code, aborted_transactions=None, records=b"")
         return FetchResponse(responses=[FetchableTopicResponse(topic=workload.topic, partitions=[part])])
 
     version = connection.version(FetchRequest.API_KEY, FETCH_VERSION_MAX)
-    frames = [connection.frame(fetch(offset), version) for offset in (0, -1)]
+    frames = [connection.frame(fetch_request(workload.topic, partition, offset, limits), version)
+              for offset in (0, -1)]
     batch = workload.batch()
     return LoadSpec(
         connection.socket.fileno(), frames[0], error_position=_code_position(answer, version),

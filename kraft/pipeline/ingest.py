@@ -21,9 +21,9 @@ import pyarrow as pa
 from kraft.client import Cluster
 from kraft.client.configs import setting
 from kraft.client.partitions import LATEST, every, list_all_offsets
-from kraft.client.producing import new_producer, stamped
+from kraft.client.producer import Producer, new_producer
 from kraft.client.security import PLAINTEXT, Security, current
-from kraft.pipeline.producing import IngestError, Writer
+from kraft.pipeline.producing import Appended, History, IngestError
 from kraft.pipeline.row_files import BadRow, FileSplit, read_split, splits_of
 from kraft.pipeline.row_records import Columns, Conversion, Records, check_columns, check_types, sort_out
 from kraft.pipeline.workers import Workers
@@ -243,8 +243,8 @@ def ingest_split(task: IngestTask) -> SplitResult:
     plan, split = task.plan, task.split
     bad: list[BadRow] = []
     with Cluster(task.bootstrap, security=task.security) as cluster:
-        writer = Writer(cluster, plan.topic, (split.producer_id, split.producer_epoch), dict(enumerate(plan.starts)))
-        there = writer.appended()
+        producer = Producer(cluster, (split.producer_id, split.producer_epoch))
+        there = History(producer, plan.topic, dict(enumerate(plan.starts))).appended()
         sent = dict.fromkeys(there, 0)
         count = 0
         for number, rows in enumerate(read_split(split.file, plan.chunk_rows, plan.columns.fields)):
@@ -254,7 +254,7 @@ def ingest_split(task: IngestTask) -> SplitResult:
                 raise BadRowsError(f"{split.file.path}, row {bad[0].row}: {bad[0].reason}; these are more than "
                                    f"{task.limit:,} rows that cannot be records")
             count += len(records.values)
-            _send(writer, records, plan, sent, there)
+            _send(producer, records, plan, sent, there)
     short = [partition for partition, (known, _) in there.items() if known > sent[partition]]
     if short:
         raise IngestError(f"{split.file.path}: {plan.topic}-{short[0]} has more records of this split than it makes: "
@@ -262,19 +262,21 @@ def ingest_split(task: IngestTask) -> SplitResult:
     return SplitResult(Ingested(count, sum(known for known, _ in there.values())), tuple(bad))
 
 
-def _send(writer: Writer, records: Records, plan: Plan, sent: dict[int, int],
-          there: Mapping[int, tuple[int, bool]]) -> None:
+def _send(producer: Producer, records: Records, plan: Plan, sent: dict[int, int],
+          there: Mapping[int, Appended]) -> None:
     """Send a chunk's batches, except those that the partitions are known to have."""
     for batches in _rounds(records, plan):
         todo = {}
         for partition, (batch, count) in batches.items():
             # The last existing batch is sent again if the broker can detect it: the broker answers when all replicas
             # have it. Records that were counted in the log are on all replicas.
-            end, (before, known) = sent[partition] + count, there[partition]
+            place, end, (before, known) = (plan.topic, partition), sent[partition] + count, there[partition]
             if end > before or (known and end == before):
-                todo[partition] = stamped(batch, writer.producer, sent[partition])
-            sent[partition] += count
-        writer.send(todo)
+                todo[place] = batch
+            else:
+                producer.skip(place, batch)
+            sent[partition] = end
+        producer.send(todo)
 
 
 def _rounds(records: Records, plan: Plan) -> Iterator[dict[int, tuple[bytes, int]]]:

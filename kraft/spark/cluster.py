@@ -10,16 +10,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import confluent_kafka
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from kraft.client import AuthenticationError, Cluster, ConnectionFailedError, RefusedError
+from kraft.client import Cluster, RefusedError
+from kraft.client.library_errors import library_error
+from kraft.client.retries import persist
 from kraft.client.security import security_of_library
 from kraft.log_dir import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.spark.client_options import library_settings
-from kraft.spark.fetch import Fetcher
-from kraft.spark.library_fetch import LibraryFetcher
+from kraft.spark.fetch import RangeReader
+from kraft.spark.library_fetch import LibraryReader
 from kraft.spark.options import ReadOptions
 from kraft.spark.positions import check_missing
 from kraft.spark.splits import Range
@@ -32,7 +34,6 @@ RECORD_BYTES_GUESS: Final = 250
 QUERY_SECONDS: Final = 30.0
 # Time that a broker may take to restart before its address is reported as wrong.
 REACH_SECONDS: Final = 3.0
-REACH_PAUSE_SECONDS: Final = 0.2
 
 EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -40,30 +41,13 @@ LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 Answer = TypeVar("Answer")
 
 
-def library_error(what: str, error: KafkaError) -> ConnectionFailedError | RefusedError:
-    """Convert an error of the library to one of ours. An error of the cluster keeps its code."""
-    return RefusedError(what, error.code()) if error.code() > 0 else ConnectionFailedError(f"{what}: {error.str()}")
-
-
 def check_reachable(client: Mapping[str, str], timeout: float) -> None:
     """Check that the cluster answers, because the library does not say why it cannot connect. Retry for some seconds
     when no broker answers. Raise what `Cluster.any` raises."""
     security = security_of_library(client)
-    if security is None:
-        return
-    deadline = time.monotonic() + REACH_SECONDS
-    with Cluster(client["bootstrap.servers"], timeout=timeout, security=security) as cluster:
-        while True:
-            try:
-                cluster.check_access()
-            except AuthenticationError:
-                raise
-            except ConnectionFailedError:
-                if time.monotonic() > deadline:
-                    raise
-            else:
-                return
-            time.sleep(REACH_PAUSE_SECONDS)
+    if security is not None:
+        with Cluster(client["bootstrap.servers"], timeout=timeout, security=security) as cluster:
+            persist(REACH_SECONDS, cluster.check_access, cluster.close)
 
 
 class ClusterTopics:
@@ -71,7 +55,7 @@ class ClusterTopics:
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
-        self._fetcher: Fetcher | LibraryFetcher | None = None
+        self._reader: RangeReader | LibraryReader | None = None
 
     @cached_property
     def _admin(self) -> AdminClient:
@@ -121,18 +105,18 @@ class ClusterTopics:
                 for each, (start, end) in spans.items() if start < end]
 
     def read(self, piece: Range, columns: Sequence[str]) -> Iterator[RecordColumns]:
-        if self._fetcher is None:
+        if self._reader is None:
             plain = self.options.client.get("security.protocol", "plaintext").lower() == "plaintext"
-            self._fetcher = Fetcher(self.options) if plain else LibraryFetcher(self.options)
-        return self._fetcher.read(piece, columns)
+            self._reader = RangeReader(self.options) if plain else LibraryReader(self.options)
+        return self._reader.read(piece, columns)
 
     def refresh(self) -> None:
         """Do nothing: nothing is cached, each call queries the cluster."""
 
     def close(self) -> None:
-        if self._fetcher is not None:
-            self._fetcher.close()
-            self._fetcher = None
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
 
     @property
     def _seconds(self) -> float:

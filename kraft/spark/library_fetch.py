@@ -23,7 +23,7 @@ CREATE_TIME: Final = confluent_kafka.TIMESTAMP_CREATE_TIME
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 
 
-class LibraryFetcher:
+class LibraryReader:
     """A task's consumer. Used by one thread."""
 
     def __init__(self, options: ReadOptions) -> None:
@@ -37,7 +37,7 @@ class LibraryFetcher:
         self._consumer.close()
 
     def read(self, piece: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a range; see `fetch.Fetcher.read`."""
+        """Yield the records of a range; see `fetch.RangeReader.read`."""
         consumer = self._consumer
         consumer.assign([confluent_kafka.TopicPartition(piece.topic, piece.partition, piece.start)])
         offset = piece.start

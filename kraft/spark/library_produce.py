@@ -10,8 +10,8 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kraft.client import ConnectionFailedError
+from kraft.client.library_errors import library_error
 from kraft.spark.client_options import library_settings
-from kraft.spark.cluster import library_error
 from kraft.spark.write_options import WriteOptions
 from kraft_native.base.errors import InvalidArgumentError
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from kraft.client.producing import persist
+from kraft.client.library_errors import library_error
 from kraft.log_dir import TopicPartition
 from kraft.spark.client_options import library_settings
-from kraft.spark.cluster import library_error
 from kraft.spark.library_produce import send_record
+from kraft.spark.produce import cached_counts
 from kraft.spark.write_options import WriteOptions
 from kraft_native.columns.reader import ColumnReader
 
@@ -79,22 +79,15 @@ class LibraryTransaction:
             raise library_error(f"{self.options.bootstrap}: transaction {self.group}", error.args[0]) from error
 
 
-def partition_counts(options: WriteOptions) -> Callable[[str], int]:
-    """Return a function that returns the number of partitions of a topic. It queries a topic until it is known, for up
-    to `max.block.ms`, and caches the number."""
+def library_counts(options: WriteOptions) -> Callable[[str], int]:
+    """Return a function that returns the number of partitions of a topic; see `cached_counts`."""
     admin = AdminClient(library_settings(options.client))
-    known: dict[str, int] = {}
 
-    def count_partitions(topic: str) -> int:
+    def count(topic: str) -> int:
         try:
             futures = admin.describe_topics(TopicCollection([topic]), request_timeout=options.timeout_ms / 1000)
             return len(futures[topic].result().partitions)
         except KafkaException as error:
             raise library_error(f"{options.bootstrap}: topic {topic}", error.args[0]) from error
 
-    def count(topic: str) -> int:
-        if topic not in known:
-            known[topic] = persist(options.topic_wait_ms / 1000, lambda: count_partitions(topic))
-        return known[topic]
-
-    return count
+    return cached_counts(options, count)

@@ -6,9 +6,10 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from kraft.client.producer import Producer
 from kraft.client.transactions import has_transactions
 from kraft.spark.library_transaction import LibraryTransaction
-from kraft.spark.produce import BatchProducer
+from kraft.spark.produce import open_producer
 from kraft.spark.sequenced import SequencedPublisher
 from kraft.spark.staging import StagedFile, Staging
 from kraft.spark.transactional import ClusterTransaction, TransactionalPublisher
@@ -37,16 +38,14 @@ def _identity(staging: Staging, options: WriteOptions) -> dict[str, Any]:
     """Return the identity of the query for the cluster. It is decided once, and kept."""
     identity = staging.identity()
     if identity is None:
-        producer = BatchProducer(options)
-        try:
+        producer = open_producer(options)
+        with producer.cluster:
             identity = _new_identity(producer, options)
-        finally:
-            producer.close()
         staging.identify(identity)
     return identity
 
 
-def _new_identity(producer: BatchProducer, options: WriteOptions) -> dict[str, Any]:
+def _new_identity(producer: Producer, options: WriteOptions) -> dict[str, Any]:
     # TLS or SASL requires a transaction. A cluster without transactions reports its own error then.
     if not options.plain or (options.transactions and has_transactions(producer.cluster)):
         return {"transactional_id": f"kraft-sink-{uuid.uuid4()}"}

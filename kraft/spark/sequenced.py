@@ -17,12 +17,14 @@ Readers see records as they are sent, not the batch at once.
 
 from __future__ import annotations
 
+from kraft.client.fetcher import Fetcher
 from kraft.client.partitions import LATEST, list_offsets
-from kraft.client.producing import SEQUENCES, persist
+from kraft.client.producer import SEQUENCES, record_count
+from kraft.client.retries import persist
 from kraft.log_dir import TopicPartition
 from kraft.spark.errors import DataLossError
-from kraft.spark.fetch import Fetcher
-from kraft.spark.produce import BatchProducer, record_count
+from kraft.spark.fetch import QueryLosses
+from kraft.spark.produce import open_producer
 from kraft.spark.staging import Decision, StagedFile, Staging
 from kraft.spark.write_options import WriteOptions
 from kraft_native.batch.batch import walk
@@ -32,25 +34,22 @@ class SequencedPublisher:
     """Publisher of the batches of one query under its producer id. Used by one thread."""
 
     def __init__(self, options: WriteOptions, staging: Staging, producer_id: int, producer_epoch: int) -> None:
-        self.options = options
         self.staging = staging
-        self.producer = BatchProducer(options, producer_id, producer_epoch)
+        self.producer = open_producer(options, (producer_id, producer_epoch))
 
     def publish(self, batch_id: int, files: list[StagedFile]) -> None:
         """Publish the batch, and close the producer."""
         before = self.staging.decision()
-        try:
+        with self.producer.cluster:
             if before is not None and not before.done:
                 self._roll_forward(before)
             if before is None or before.batch_id < batch_id:
                 self._send(self._decide(batch_id, files, before))
-        finally:
-            self.producer.close()
 
     def _decide(self, batch_id: int, files: list[StagedFile], before: Decision | None) -> Decision:
         places = {TopicPartition(topic, partition) for topic, partition, _ in files}
         cluster = self.producer.cluster
-        ends = persist(self.producer.options.timeout_ms / 1000, lambda: list_offsets(
+        ends = persist(self.producer.delivery_seconds, lambda: list_offsets(
             cluster, [cluster.topic(topic) for topic in sorted({each.topic for each in places})],
             {(each.topic, each.partition): LATEST for each in places}), cluster.close)
         decision = Decision(batch_id, files, {} if before is None else before.sequences,
@@ -68,10 +67,10 @@ class SequencedPublisher:
             count = record_count(batch)
             if left.get(name, 0) >= count:
                 left[name] -= count
-                sequences[place] = (sequences[place] + count) % SEQUENCES
+                self.producer.skip(place, batch)
             else:
-                self.producer.send(place, batch)
-        decision.sequences |= {place.directory_name: number for place, number in sequences.items()}
+                self.producer.send({place: batch})
+        decision.sequences |= {TopicPartition(*place).directory_name: number for place, number in sequences.items()}
         decision.done = True
         self.staging.decide(decision)
 
@@ -88,16 +87,13 @@ class SequencedPublisher:
         producer."""
         last = sequence
         ours = self.producer.producer_id, self.producer.producer_epoch
-        fetcher = Fetcher.of_cluster(self.options.client, self.options.timeout_ms)
-        try:
-            for records in fetcher.raw(place.topic, place.partition, start):
-                for batch in walk(records):
-                    if (batch.producer_id, batch.producer_epoch) == ours:
-                        if batch.base_sequence != last:
-                            raise DataLossError(f"{place.directory_name}: the log has records of this query from "
-                                                f"sequence {batch.base_sequence}, where {last} was to come: some of "
-                                                "what it wrote is lost")
-                        last = (batch.last_sequence + 1) % SEQUENCES
-        finally:
-            fetcher.close()
+        fetcher = Fetcher(self.producer.cluster, stall_seconds=self.producer.delivery_seconds)
+        for fetched in fetcher.fetch_to_end(place.topic, place.partition, start, QueryLosses(fail=True)):
+            for batch in walk(fetched.batches):
+                if (batch.producer_id, batch.producer_epoch) == ours:
+                    if batch.base_sequence != last:
+                        raise DataLossError(f"{place.directory_name}: the log has records of this query from sequence "
+                                            f"{batch.base_sequence}, where {last} was to come: some of what it wrote "
+                                            "is lost")
+                    last = (batch.last_sequence + 1) % SEQUENCES
         return (last - sequence) % SEQUENCES

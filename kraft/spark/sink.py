@@ -18,8 +18,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from kraft._version import __version__
 from kraft.spark.encoding import Encoded, RowEncoder
 from kraft.spark.library_produce import library_send
-from kraft.spark.library_transaction import partition_counts
-from kraft.spark.produce import BatchProducer
+from kraft.spark.library_transaction import library_counts
+from kraft.spark.produce import cluster_counts, open_producer
 from kraft.spark.publishing import publish
 from kraft.spark.staging import StagedFile, Staging
 from kraft.spark.versions import check_kraft
@@ -109,13 +109,10 @@ class Counted:
 def partitions_of(options: WriteOptions) -> Iterator[Callable[[str], int]]:
     """Provide a function that returns the number of partitions of a topic."""
     if not options.plain:
-        yield partition_counts(options)
+        yield library_counts(options)
         return
-    producer = BatchProducer(options)
-    try:
-        yield producer.partition_count
-    finally:
-        producer.close()
+    with open_producer(options).cluster as cluster:
+        yield cluster_counts(options, cluster)
 
 
 def encoded_rows(rows: Counted, options: WriteOptions, partition_count: Callable[[str], int]) -> Iterator[Encoded]:
@@ -131,14 +128,12 @@ def send_rows(iterator: Iterator[pa.RecordBatch], options: WriteOptions) -> Writ
     if not options.plain:
         library_send(iter(rows), options)
         return Written(rows.rows)
-    producer = BatchProducer(options)
-    try:
+    producer = open_producer(options)
+    with producer.cluster as cluster:
         if options.acks == -1:
             producer.identify()
-        for place, batch in encoded_rows(rows, options, producer.partition_count):
-            producer.send(place, batch)
-    finally:
-        producer.close()
+        for place, batch in encoded_rows(rows, options, cluster_counts(options, cluster)):
+            producer.send({place: batch})
     return Written(rows.rows)
 
 

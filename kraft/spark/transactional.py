@@ -17,10 +17,10 @@ from typing import Final, Protocol
 
 from kraft.client import ConnectionFailedError, RefusedError
 from kraft.client.groups import committed_offsets
-from kraft.client.producing import persist
+from kraft.client.retries import persist
 from kraft.client.transactions import Transactions
 from kraft.log_dir import TopicPartition
-from kraft.spark.produce import BatchProducer
+from kraft.spark.produce import open_producer
 from kraft.spark.staging import Decision, StagedFile, Staging
 from kraft.spark.write_options import WriteOptions
 
@@ -99,7 +99,7 @@ class ClusterTransaction:
     def __init__(self, options: WriteOptions, transactional_id: str) -> None:
         self.group = transactional_id
         self.timeout = options.timeout_ms / 1000
-        self.producer = BatchProducer(options, transactional_id=transactional_id)
+        self.producer = open_producer(options, transactional_id=transactional_id)
         self.transactions = Transactions(self.producer.cluster, transactional_id, timeout=self.timeout,
                                          expiry_ms=options.transaction_timeout_ms)
         self._added: set[TopicPartition] = set()
@@ -118,7 +118,7 @@ class ClusterTransaction:
         if place not in self._added:
             self.transactions.add(place.topic, place.partition)
             self._added.add(place)
-        self.producer.send(place, batch)
+        self.producer.send({place: batch})
 
     def commit_offset(self, place: TopicPartition, offset: int, metadata: str) -> None:
         self.transactions.commit_offset(self.group, (place.topic, place.partition), offset, metadata)
@@ -127,4 +127,4 @@ class ClusterTransaction:
         self.transactions.end(commit=commit)
 
     def close(self) -> None:
-        self.producer.close()
+        self.producer.cluster.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kraft.client import Cluster
-from kraft.load.measure import create_topic
+from kraft.client.topics import create_topic
 from kraft.protocol.apis import API_BY_NAME
 from kraft.protocol.headers import encode_request_header
 from kraft.protocol.message import Message

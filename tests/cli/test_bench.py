@@ -14,7 +14,7 @@ from kraft._version import __version__
 from kraft.cli.bench import shortfall_of
 from kraft.cli.command import run
 from kraft.client import Cluster
-from kraft.load.measure import create_topic
+from kraft.client.topics import create_topic
 from kraft.pipeline.report import read_inputs
 from tests.cli.nodes import Started, Tool
 

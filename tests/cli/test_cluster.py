@@ -7,6 +7,7 @@ import pytest
 from kraft.cli import cluster as command
 from kraft.cli.cluster import size_text, status
 from kraft.client import ConnectionFailedError, state
+from kraft.client.quorum import Description
 from kraft.protocol.messages.metadata_response import (
     MetadataResponse,
     MetadataResponsePartition,
@@ -56,7 +57,7 @@ def test_what_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
         "ended_leases": lambda _, nodes: {nodes[0].node_id: "its lease ended 12 s ago"},
         "metadata_faults": lambda _, nodes: {nodes[0].node_id: ["topic t: retention.ms: 'x' is not a whole number"]},
         "storage": lambda _, _nodes: state.Storage(["broker 1: t-0 has lost records"], ["broker 1: 2 strays"]),
-        "quorum": lambda _: state.Quorum(-1, 4, 10, ()),
+        "quorum": lambda _: Description(-1, 4, 10, ()),
         "log_directories": lambda _, nodes: [state.LogDirectory(node, "/d", "failed", 0, 0, -1, -1) for node in nodes],
     }
     for name, answer in answers.items():
@@ -69,7 +70,7 @@ def test_what_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
         "1 partitions without a leader: t-1", "1 partitions with replicas that are not in sync: t-0",
         "node 1, /d: failed"]
 
-    def no_controller(_cluster: object) -> state.Quorum:
+    def no_controller(_cluster: object) -> Description:
         raise ConnectionFailedError("a:1: timed out")
 
     monkeypatch.setattr(command.state, "quorum", no_controller)

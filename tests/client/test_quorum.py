@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from kraft.client import quorum as module
+from kraft.client import retries
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Connection, ConnectionFailedError, UnreachableError
 from kraft.client.quorum import Description, QuorumClient, Replica
@@ -108,7 +109,7 @@ def test_addresses_that_were_never_reached_are_no_reason_to_wait(script: list[An
     """The wait is shorter than the time-out: nodes that restart are back within seconds. A node that was reached is
     waited for."""
     clock = iter(range(100))
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _: None))
+    monkeypatch.setattr(retries, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _: None))
     with pytest.raises(ConnectionFailedError, match=text):
         Leaders(script).reassign(None)
     assert (next(clock) < 15) == soon

@@ -9,15 +9,16 @@ from typing import Final
 
 from kraft.client.configs import KINDS
 from kraft.client.connection import ConnectionFailedError
+from kraft.client.fetcher import AT_ONCE, fetch_request
+from kraft.client.producer import produce_request
 from kraft.client.refusals import RefusedError
-from kraft.load.measure import create_topic
+from kraft.client.topics import create_topic
 from kraft.local.cluster import LocalCluster
 from kraft.local.errors import LocalNodeError
 from kraft.local.launcher import Launcher
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import alter_client_quotas_request as quotas
 from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
-from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -25,7 +26,6 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft_native.base.errors import KraftError
 from kraft_native.batch.batch import walk
@@ -209,17 +209,13 @@ class Attacker:
         """Return why the topic does not serve; empty when it does."""
         builder = BatchBuilder()
         builder.append(value, b"key", int(time.time() * 1000))
-        data = PartitionProduceData(index=0, records=builder.build())
         leader = self.client.leader(TOPIC, 0)
-        produced = leader.send(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[
-            TopicProduceData(name=TOPIC, partition_data=[data])]), ProduceResponse,
-            version=9).responses[0].partition_responses[0]
+        produced = leader.send(produce_request({(TOPIC, 0): builder.build()}, -1, 5000), ProduceResponse,
+                               version=9).responses[0].partition_responses[0]
         if produced.error_code:
             return f"Produce: {ErrorCode(produced.error_code).name}: {produced.error_message}"
-        part = FetchPartition(partition=0, fetch_offset=produced.base_offset, partition_max_bytes=1 << 20)
-        fetched = leader.send(FetchRequest(
-            max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[
-                FetchTopic(topic=TOPIC, partitions=[part])]), FetchResponse, version=11).responses[0].partitions[0]
+        fetched = leader.send(fetch_request(TOPIC, 0, produced.base_offset, AT_ONCE), FetchResponse,
+                              version=11).responses[0].partitions[0]
         if fetched.error_code:
             return f"Fetch: {ErrorCode(fetched.error_code).name}"
         found = [record.value for batch in walk(fetched.records or b"") for record in records(batch)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kraft.client import Cluster
-from kraft.load.measure import create_topic
+from kraft.client.topics import create_topic
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.headers import decode_response_header
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest

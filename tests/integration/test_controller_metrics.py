@@ -5,7 +5,7 @@ import urllib.request
 
 import pytest
 
-from kraft.load.measure import create_topic
+from kraft.client.topics import create_topic
 from kraft.local.local_node import LocalNode
 from kraft.testing.pytest_plugin import NewCluster
 from tests.integration.quorum import SECONDS

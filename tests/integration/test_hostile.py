@@ -15,12 +15,13 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AlterConfigOpType, ConfigResource, ConfigSource
 
 from kraft.client import Cluster
-from kraft.load.measure import create_topic
+from kraft.client.fetcher import Limits, fetch_request
+from kraft.client.producer import produce_request
+from kraft.client.topics import create_topic
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
-from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.metadata_request import MetadataRequest
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.messages.produce_request import ProduceRequest
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft_native.batch.records import BatchBuilder
 from tests.integration.admin import alter, configs, wait_until
@@ -42,8 +43,7 @@ SETTINGS = {
 def one_record(topic: str, size: int = 10) -> ProduceRequest:
     builder = BatchBuilder()
     builder.append(os.urandom(size))
-    data = PartitionProduceData(index=0, records=builder.build())
-    return ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
+    return produce_request({(topic, 0): builder.build()}, -1, 1000)
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +83,7 @@ def victim(victim_process: NodeProcess) -> Iterator[NodeProcess]:
 
 def fetch_body(max_wait_ms: int, offset: int = 0) -> bytes:
     """Build a Fetch of version 11 of up to 1 MiB of the topic."""
-    part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=MIB)
-    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=MIB, session_epoch=-1,
-                        topics=[FetchTopic(topic="events", partitions=[part])]).encode(11)
+    return fetch_request("events", 0, offset, Limits(MIB, MIB, wait_ms=max_wait_ms)).encode(11)
 
 
 # --- frames

@@ -10,8 +10,9 @@ import pytest
 import zstandard
 
 from kraft.client import Cluster
-from kraft.load.measure import offset_of
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.client.partitions import offset_of
+from kraft.client.producer import produce_request
+from kraft.protocol.messages.produce_request import ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from kraft_native.batch.records import BatchBuilder
 from tests.integration.admin import create
@@ -76,11 +77,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NodeProce
 
 
 def produce(cluster: Cluster, records: bytes, topic: str = "events", version: int = 9) -> PartitionProduceResponse:
-    data = PartitionProduceData(index=0, records=records)
-    produce_request = ProduceRequest(acks=-1, timeout_ms=5000,
-                                     topic_data=[TopicProduceData(name=topic, partition_data=[data])])
-    return cluster.leader(topic, 0).send(produce_request, ProduceResponse,
-                                         version=version).responses[0].partition_responses[0]
+    request = produce_request({(topic, 0): records}, -1, 5000)
+    return cluster.leader(topic, 0).send(request, ProduceResponse, version=version).responses[0].partition_responses[0]
 
 
 def refused(served: tuple[NodeProcess, Cluster], records: bytes, code: int, wrong: list[int] | None = None,
@@ -241,10 +239,7 @@ def test_several_refusals_in_one_request(served: Served) -> None:
     _, cluster = served
     builder = BatchBuilder()
     builder.append(b"good", b"key")
-    parts = [("events", builder.build()), ("state", batch(key=None)), ("nowhere", batch())]
-    produce_request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[
-        TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=data)])
-        for topic, data in parts])
-    answer = cluster.leader("events", 0).send(produce_request, ProduceResponse, version=9)
+    parts = {("events", 0): builder.build(), ("state", 0): batch(key=None), ("nowhere", 0): batch()}
+    answer = cluster.leader("events", 0).send(produce_request(parts, -1, 5000), ProduceResponse, version=9)
     codes = {each.name: each.partition_responses[0].error_code for each in answer.responses}
     assert codes == {"events": 0, "state": INVALID_RECORD, "nowhere": 3}

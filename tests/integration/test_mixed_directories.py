@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kraft.load.measure import create_topic
+from kraft.client.topics import create_topic
 from kraft.local.cluster import LocalCluster
 from kraft.local.errors import LocalNodeError
 from kraft.local.local_node import LocalNode

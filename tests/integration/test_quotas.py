@@ -10,6 +10,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.client.connection import Connection
+from kraft.client.fetcher import Limits, fetch_request
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
@@ -20,7 +21,6 @@ from kraft.protocol.messages.alter_client_quotas_request import (
 from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
-from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.metadata_response import MetadataResponse
@@ -92,8 +92,7 @@ def test_what_a_throttled_fetch_gets(limiting_process: NodeProcess, limit: Limit
     create(node, name)
     librdkafka_produce(node, name, [Record(None, bytes(50_000)) for _ in range(6)], batch_num_messages=1)
     limit("client-id", "greedy", "consumer_byte_rate", 60_000)
-    fetch = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=MIB, session_epoch=-1, topics=[FetchTopic(
-        topic=name, partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=MIB)])])
+    fetch = fetch_request(name, 0, 0, Limits(MIB, MIB, wait_ms=0))
     with Connection("127.0.0.1", node.port, timeout=SECONDS, client_id="greedy") as connection:
         first = connection.send(fetch, FetchResponse, version=11)
         assert 50_000 < len(first.responses[0].partitions[0].records) < 110_000, "what may come at once"

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from kraft.client.connection import Connection, ConnectionFailedError
+from kraft.client.producer import produce_request
 from kraft.local.addresses import host_of
 from kraft.local.cluster import LocalCluster
 from kraft.local.local_node import LocalNode
@@ -16,7 +17,7 @@ from kraft.protocol.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.messages.produce_request import ProduceRequest
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.testing.pytest_plugin import launcher_of
 from tests.integration.quorum import SECONDS
@@ -49,8 +50,7 @@ def test_a_process_that_was_paused_past_its_session(
         cluster.wait_until(lambda: client.metadata(["t"]).topics[0].error_code == ErrorCode.NONE, "it knows the topic")
     successor = LocalNode(launcher_of(request.config), tmp_path / "successor", 1, host_of(9), roles=("broker",),
                           cluster_id=cluster.cluster_id, settings=old.settings)
-    produce = ProduceRequest(acks=-1, timeout_ms=20_000, topic_data=[TopicProduceData(
-        name="t", partition_data=[PartitionProduceData(index=0, records=batch(1))])])
+    produce = produce_request({("t", 0): batch(1)}, -1, 20_000)
     with Connection(old.host, old.port) as connection:
         assert connection.send(produce, ProduceResponse, version=PRODUCE_VERSION).responses[0].partition_responses[
             0].error_code == ErrorCode.NONE

@@ -9,11 +9,11 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import ConfigResource, NewTopic
 
 from kraft.client import Cluster
+from kraft.client.producer import produce_request
 from kraft.client.reassignments import reassign
 from kraft.local.cluster import LocalCluster
 from kraft.local.local_node import LocalNode
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.testing.pytest_plugin import NewCluster
 from tests.integration.admin import DELETE, admin, alter, start_offset, wait_until
@@ -111,10 +111,8 @@ def test_a_client_of_a_broker_without_a_replica_is_redirected(cluster: LocalClus
     with Cluster(other_broker.address) as client:
         wait_until(lambda: client.topic(TOPIC).partitions[0].leader_id == leader_id, "it knows the topic")
         for index in (0, 7):
-            wanted = TopicProduceData(name=TOPIC, partition_data=[
-                PartitionProduceData(index=index, records=batch())])
-            answer = client.any().send(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[wanted]), ProduceResponse,
-                                       version=10)
+            request = produce_request({(TOPIC, index): batch()}, 1, 1000)
+            answer = client.any().send(request, ProduceResponse, version=10)
             part = answer.responses[0].partition_responses[0]
             errors[index] = part.error_code
             leaders[index] = part.current_leader.leader_id, [each.port for each in answer.node_endpoints]

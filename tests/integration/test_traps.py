@@ -18,11 +18,11 @@ from kafka.structs import TopicPartition as PythonPartition
 
 from kraft.client import Cluster
 from kraft.client.groups import committed_offsets
+from kraft.client.producer import produce_request
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import create_partitions_request as partitions
 from kraft.protocol.messages import create_topics_request as creation
 from kraft.protocol.messages import fetch_request as fetch
-from kraft.protocol.messages import produce_request as produce
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
@@ -110,9 +110,7 @@ def test_4_and_22_records_without_a_key_are_refused_one_by_one(node: NodeProcess
 
 
 def raw_produce(node: NodeProcess, topic: str, batch: bytes, version: int) -> PartitionProduceResponse:
-    data = produce.PartitionProduceData(index=0, records=batch)
-    request = produce.ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=[
-        produce.TopicProduceData(name=topic, partition_data=[data])])
+    request = produce_request({(topic, 0): batch}, -1, 1_000)
     with connect(node) as connection:
         return connection.send(request, ProduceResponse, version=version).responses[0].partition_responses[0]
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from kraft.spark.fetch import RangeReader
+from kraft.spark.library_fetch import LibraryReader
 from tests.peer.kafka import KafkaNode, require_kafka
 from tests.ports import free_ports
 
@@ -244,13 +246,13 @@ def test_a_batch_of_control_records_only(node: SecureNode, secure: bool) -> None
 def test_the_library_reads_where_tls_is_wanted(node: SecureNode) -> None:
     source = KraftSource(CaseInsensitiveDict(node.options("orders")))
     assert isinstance(source, KraftSource)
-    for options, kind in ((node.options("orders"), cluster.LibraryFetcher), (
-            {"kafka.bootstrap.servers": node.bootstrap, "subscribe": "orders"}, cluster.Fetcher)):
+    for options, kind in ((node.options("orders"), LibraryReader), (
+            {"kafka.bootstrap.servers": node.bootstrap, "subscribe": "orders"}, RangeReader)):
         from kraft.spark.options import read_options
 
         topics = cluster.ClusterTopics(read_options(options, streaming=False))
         name = topics.partitions()[0]
         for piece in topics.ranges({name: (0, 1)}):
             assert len(list(topics.read(piece, ("offset",)))) == 1
-        assert type(topics._fetcher) is kind
+        assert type(topics._reader) is kind
         topics.close()

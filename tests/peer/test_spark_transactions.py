@@ -23,8 +23,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.client import Cluster, RefusedError
 from kraft.client.groups import committed_offsets
+from kraft.client.producer import Producer
 from kraft.client.transactions import Transactions, has_transactions
-from kraft.spark.produce import BatchProducer
 from kraft.spark.staging import Staging
 from tests.spark.conftest import no_leaks, spark  # noqa: F401 - the library's descriptors are not checked
 from tests.spark.reading import rows
@@ -108,7 +108,7 @@ def dying(patch: pytest.MonkeyPatch, owner: type, method: str, after: int, *, do
 
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize(("owner", "method", "after"), [
-    (Transactions, "begin", 0), (Transactions, "add", 0), (BatchProducer, "send", 0), (BatchProducer, "send", 4),
+    (Transactions, "begin", 0), (Transactions, "add", 0), (Producer, "send", 0), (Producer, "send", 4),
     (Transactions, "commit_offset", 0), (Transactions, "end", 0), (Staging, "decide", 0)])
 def test_a_driver_that_dies_while_it_publishes(node: KafkaNode, topic: str, tmp_path: Path,
                                                stop: pytest.MonkeyPatch,  # noqa: F811

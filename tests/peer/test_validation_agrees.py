@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from kraft.client import Cluster
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.client.producer import produce_request
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from tests.native.serving import produced, serving
 from tests.oracle.batch import CODECS, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, assemble, compress
@@ -286,8 +286,7 @@ def our_answer(directory: Path, case: Case) -> Answer:
 
 
 def kafka_answer(cluster: Cluster, case: Case) -> Answer:
-    data = TopicProduceData(name=case.topic, partition_data=[PartitionProduceData(index=0, records=case.data)])
-    request = ProduceRequest(transactional_id=case.transactional_id, acks=-1, timeout_ms=10_000, topic_data=[data])
+    request = produce_request({(case.topic, 0): case.data}, -1, 10_000, case.transactional_id)
     answered = cluster.any().send(request, ProduceResponse, version=VERSION)
     return answer_of(answered.responses[0].partition_responses[0])
 

@@ -22,7 +22,7 @@ import pytest
 import uvloop
 
 from kraft.client import Cluster
-from kraft.load.measure import create_topic
+from kraft.client.topics import create_topic
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.message import Message
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic

@@ -12,6 +12,8 @@ from kraft.broker.api import HANDLERS
 from kraft.broker.apis import FILES, SERVED, handler_of
 from kraft.client import Cluster
 from kraft.client.connection import Connection
+from kraft.client.fetcher import AT_ONCE, fetch_request
+from kraft.client.producer import produce_request
 from kraft.client.quorum import QuorumClient
 from kraft.client.refusals import RefusedError
 from kraft.metadata.image import BROKER_RESOURCE
@@ -27,14 +29,12 @@ from kraft.protocol.messages.alter_replica_log_dirs_response import AlterReplica
 from kraft.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
-from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from kraft.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from kraft.protocol.messages.push_telemetry_response import PushTelemetryResponse
@@ -236,16 +236,14 @@ def test_client_quotas_are_kept(tmp_path):
     def produce(cluster):
         records = BatchBuilder()
         records.append(b"x" * 110_000)
-        data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=records.build())])
-        answer = cluster.any().send(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[data]), ProduceResponse,
-                                    version=9)
+        request = produce_request({("t", 0): records.build()}, 1, 1000)
+        answer = cluster.any().send(request, ProduceResponse, version=9)
         assert answer.responses[0].partition_responses[0].error_code == 0
         return answer.throttle_time_ms
 
     def fetch(cluster):
-        fetch_topic = FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])
-        return cluster.any().send(FetchRequest(max_bytes=1 << 20, topics=[fetch_topic]), FetchResponse,
-                                  version=12).throttle_time_ms
+        request = fetch_request("t", 0, 0, AT_ONCE)
+        return cluster.any().send(request, FetchResponse, version=12).throttle_time_ms
 
     def work(cluster, node):
         cluster.metadata(["t"], create=True)

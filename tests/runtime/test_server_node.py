@@ -8,8 +8,11 @@ import pytest
 
 from kraft.client import ConnectionFailedError
 from kraft.client.connection import Connection
+from kraft.client.fetcher import AT_ONCE, Limits, fetch_request
+from kraft.client.partitions import offset_of
+from kraft.client.producer import produce_request
+from kraft.client.topics import create_topic
 from kraft.controller.local_broker import State
-from kraft.load.measure import create_topic, offset_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import alter_replica_log_dirs_request as moves
 from kraft.protocol.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
@@ -47,7 +50,6 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
@@ -67,10 +69,9 @@ def produce(cluster, topic, *values, partition=0):
     builder = BatchBuilder()
     for value in values:
         builder.append(value)
-    data = PartitionProduceData(index=partition, records=builder.build())
-    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
-    leader = cluster.leader(topic, partition)
-    return leader.send(request, ProduceResponse, version=9).responses[0].partition_responses[0]
+    answer = cluster.leader(topic, partition).send(
+        produce_request({(topic, partition): builder.build()}, -1, 1000), ProduceResponse, version=9)
+    return answer.responses[0].partition_responses[0]
 
 
 def create_many(cluster, names):
@@ -80,10 +81,8 @@ def create_many(cluster, names):
 
 
 def fetch(cluster, topic, offset=0, partition=0):
-    part = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
-    request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, session_epoch=-1,
-                           topics=[FetchTopic(topic=topic, partitions=[part])])
-    answer = cluster.leader(topic, partition).send(request, FetchResponse, version=11)
+    answer = cluster.leader(topic, partition).send(
+        fetch_request(topic, partition, offset, AT_ONCE), FetchResponse, version=11)
     found = answer.responses[0].partitions[0]
     assert found.error_code == 0
     return [record.value for batch in walk(found.records or b"") for record in records(batch)]
@@ -458,8 +457,7 @@ def test_the_system_sizes_what_a_follower_is_sent_from(tmp_path, follower):
 
 
 def test_a_waiting_fetch_is_answered_when_the_node_stops(tmp_path):
-    waiting = FetchRequest(max_wait_ms=600_000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[
-        FetchTopic(topic="t", partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)])])
+    waiting = fetch_request("t", 0, 0, Limits(wait_ms=600_000))
 
     def fetch(cluster, node):
         create_topic(cluster, "t", 1)

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kraft.client import ConnectionFailedError
 from kraft.spark.client_options import WITHOUT_EFFECT
 from kraft.spark.encoding import RowEncoder
-from kraft.spark.fetch import Fetcher, Progress
+from kraft.spark.fetch import RangeReader
 from kraft.spark.options import read_options
 from kraft.spark.sink import BatchWriter
 from kraft.spark.source import KraftSource
@@ -89,16 +89,15 @@ def test_how_much_an_answer_has(topics: Topics, topic: str) -> None:
     for number in range(20):
         topics.send(topic, [f"{number:01000}"])
     for options, answers in (({}, 1), ({"kafka.fetch.max.bytes": "3500"}, 7)):
-        fetcher = Fetcher(read_options(query(topics, topic, **options), streaming=False))
+        ranges = RangeReader(read_options(query(topics, topic, **options), streaming=False))
         try:
-            assert len(list(fetcher.read(Range(topic, 0, 0, 20), ("offset",)))) == answers
+            assert len(list(ranges.read(Range(topic, 0, 0, 20), ("offset",)))) == answers
         finally:
-            fetcher.close()
+            ranges.close()
 
 
 def test_how_long_a_leader_waits() -> None:
     options = read_options({**NOWHERE, "subscribe": "t", "kafka.fetch.min.bytes": "100000",
                             "kafka.fetch.max.wait.ms": "50"}, streaming=False)
-    fetcher = Fetcher(options)
-    request = fetcher._request(Progress(Range("t", 0, 0, 20), options))
-    assert (request.min_bytes, request.max_wait_ms) == (100_000, 50)
+    limits = RangeReader(options).fetcher.limits
+    assert (limits.min_bytes, limits.wait_ms) == (100_000, 50)

@@ -388,7 +388,7 @@ def test_group_ids(topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch, 
         return confluent_kafka.Consumer(settings)
 
     monkeypatch.setattr(library_fetch, "Consumer", consumer)
-    monkeypatch.setattr(cluster, "Fetcher", cluster.LibraryFetcher)
+    monkeypatch.setattr(cluster, "RangeReader", library_fetch.LibraryReader)
     assert len(rows(query(topics, topic, **options))) == 1
     assert all(each == group or (each.startswith(group) and "kafka.group.id" not in options) for each in groups)
     assert groups

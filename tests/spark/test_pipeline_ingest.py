@@ -15,11 +15,12 @@ from confluent_kafka import Producer
 
 from kraft.cli.command import run
 from kraft.client import Cluster
+from kraft.client import producer as client_producer
 from kraft.pipeline import ingest
 from kraft.pipeline.ingest import open_job, run_job
 from kraft.pipeline.on_spark import SparkWorkers
 from kraft.pipeline.origins import origin_of
-from kraft.pipeline.producing import IngestError, Writer
+from kraft.pipeline.producing import Appended, History, IngestError
 from kraft.pipeline.row_files import files_in
 from kraft.pipeline.row_records import Columns
 from kraft.pipeline.workers import Threads
@@ -87,17 +88,17 @@ def test_every_row_once_and_where_librdkafka_puts_it(topics: Topics, topic: str,
 
 def dies(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
     """Simulate a worker's death: before a request, or after it was answered."""
-    real, calls = Writer.send, itertools.count()
+    real, calls = client_producer.Producer.send, itertools.count()
 
-    def send(writer: Writer, batches: Any) -> None:
+    def send(producer: client_producer.Producer, batches: Any) -> None:
         last = next(calls) == at
         if last and not after:
             raise KeyboardInterrupt
-        real(writer, batches)
+        real(producer, batches)
         if last:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Writer, "send", send)
+    monkeypatch.setattr(client_producer.Producer, "send", send)
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -109,7 +110,8 @@ def test_killed_at_every_request(topics: Topics, topic: str, tmp_path: Path, row
     topics.create(topic, 2)
     monkeypatch.setattr(ingest, "CHUNK_ROWS", 30)
     if forgotten:
-        monkeypatch.setattr(Writer, "_appended", lambda writer, partition: ingest_count(writer, partition))
+        monkeypatch.setattr(History, "_appended",
+                            lambda history, partition: Appended(history._scanned(partition), False))
     died = at = 0
     while True:
         with monkeypatch.context() as patch:
@@ -122,12 +124,6 @@ def test_killed_at_every_request(topics: Topics, topic: str, tmp_path: Path, row
                 at += 1
     assert died >= 3
     check(topics, topic)
-
-
-def ingest_count(writer: Writer, partition: int) -> Any:
-    from kraft.pipeline.producing import Appended
-
-    return Appended(writer._scanned(partition), False)
 
 
 def test_a_job_keeps_to_its_plan(topics: Topics, topic: str, tmp_path: Path, rows: Path) -> None:

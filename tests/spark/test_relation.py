@@ -313,8 +313,9 @@ def test_through_the_client_library(topics: Topics, topic: str, monkeypatch: pyt
     options = query(topics, topic, includeHeaders="true")
     ours = rows(options)
     from kraft.spark import cluster
+    from kraft.spark.library_fetch import LibraryReader
 
-    monkeypatch.setattr(cluster, "Fetcher", cluster.LibraryFetcher)
+    monkeypatch.setattr(cluster, "RangeReader", LibraryReader)
     assert sorted(rows(options), key=str) == sorted(ours, key=str)
     topics.delete_records(topic, 0, 4)
     lenient = reader(options | {"startingOffsets": per_partition(topic, 0, 0, 0), "failOnDataLoss": "false"})

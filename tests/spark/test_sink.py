@@ -16,10 +16,10 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraft.client import Cluster, RefusedError
+from kraft.client.producer import Producer
 from kraft.spark import library_transaction
 from kraft.spark.client_options import library_settings
 from kraft.spark.library_produce import library_send
-from kraft.spark.produce import BatchProducer
 from kraft.spark.sink import StreamWriter, Written
 from kraft.spark.source import KraftSource
 from kraft.spark.staging import Decision, Staging
@@ -165,9 +165,9 @@ def test_a_topic_that_is_made_late_through_the_client_library(topics: Topics, to
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
     where = {"kafka.bootstrap.servers": topics.address, "topic": topic, "delivery": "at-least-once"}
     with pytest.raises(RefusedError, match="UNKNOWN_TOPIC"):
-        library_transaction.partition_counts(stream_writer({**where, "kafka.max.block.ms": "100"}).options)(topic)
+        library_transaction.library_counts(stream_writer({**where, "kafka.max.block.ms": "100"}).options)(topic)
     made_late(monkeypatch, library_transaction, "library_error", lambda: topics.create(topic, 3))
-    assert library_transaction.partition_counts(stream_writer(where).options)(topic) == 3
+    assert library_transaction.library_counts(stream_writer(where).options)(topic) == 3
 
 
 @pytest.mark.parametrize(("columns", "options", "what"), [
@@ -263,16 +263,16 @@ class StoppedError(Exception):
 def dying(monkeypatch: pytest.MonkeyPatch, after: int, *, sent: bool) -> None:
     """End the driver's process at the request with that number: before it is sent, or before its answer comes."""
     count = iter(range(10**6))
-    send = BatchProducer.send
+    send = Producer.send
 
-    def fail(self: BatchProducer, place: Any, batch: bytes) -> None:
+    def fail(self: Producer, batches: Any) -> None:
         if next(count) == after:
             if sent:
-                send(self, place, batch)
+                send(self, batches)
             raise StoppedError
-        send(self, place, batch)
+        send(self, batches)
 
-    monkeypatch.setattr(BatchProducer, "send", fail)
+    monkeypatch.setattr(Producer, "send", fail)
 
 
 @pytest.fixture

@@ -8,11 +8,12 @@ import time
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from kraft.client.fetcher import AT_ONCE, fetch_request
+from kraft.client.producer import produce_request
+from kraft.client.topics import create_topic
 from kraft.config.errors import InvalidConfigError
-from kraft.load.measure import create_topic
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
-from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
@@ -20,7 +21,6 @@ from kraft.protocol.messages.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.metrics.names import METRICS, markdown
 from kraft.runtime.metrics.scrape import SCRAPES_MAX, MetricsServer, Sheet
@@ -52,16 +52,13 @@ def produce(cluster, topic, values, partition=0):
     builder = BatchBuilder()
     for value in values:
         builder.append(value)
-    data = PartitionProduceData(index=partition, records=builder.build())
-    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
-    cluster.leader(topic, 0).send(request, ProduceResponse, version=9)
-    return len(data.records)
+    batch = builder.build()
+    cluster.leader(topic, 0).send(produce_request({(topic, partition): batch}, -1, 1000), ProduceResponse, version=9)
+    return len(batch)
 
 
 def fetch(cluster, topic):
-    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-    request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, session_epoch=-1,
-                           topics=[FetchTopic(topic=topic, partitions=[part])])
+    request = fetch_request(topic, 0, 0, AT_ONCE)
     return len(cluster.leader(topic, 0).send(request, FetchResponse, version=11).responses[0].partitions[0].records)
 
 

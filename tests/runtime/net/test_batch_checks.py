@@ -3,8 +3,8 @@
 import asyncio
 import threading
 
-from kraft.load.measure import create_topic
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.client.producer import produce_request
+from kraft.client.topics import create_topic
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.net.batch_checks import BatchChecks
 from kraft.runtime.net.host_shares import HostShares
@@ -19,8 +19,7 @@ def test_a_costly_batch_is_answered(tmp_path, monkeypatch):
 
     def work(cluster, node):
         create_topic(cluster, "events", partitions=1)
-        request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[TopicProduceData(
-            name="events", partition_data=[PartitionProduceData(index=0, records=COSTLY["lz4"])])])
+        request = produce_request({("events", 0): COSTLY["lz4"]}, -1, 5000)
         answers = [cluster.leader("events", 0).send(request, ProduceResponse, version=9) for _ in range(2)]
         return [each.responses[0].partition_responses[0] for each in answers], node.parts.path.batch_checks.total
 

@@ -13,7 +13,7 @@ import pytest
 
 from kraft.client import Cluster
 from kraft.client.log_dirs import move_replicas
-from kraft.load.measure import create_topic
+from kraft.client.topics import create_topic
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse

@@ -7,10 +7,10 @@ import pytest
 
 from kraft.client.cluster import Cluster
 from kraft.client.configs import Change, Operation, alter_configs
+from kraft.client.producer import produce_request
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from kraft.runtime.net.requests import now_ms
 from kraft.runtime.replicas import settings
@@ -37,8 +37,7 @@ def alter(cluster: Cluster, name: str, value: str) -> None:
 def produce(cluster: Cluster, timestamp_ms: int, size: int = 10) -> PartitionProduceResponse:
     builder = BatchBuilder()
     builder.append(bytes(size), b"k", timestamp_ms)
-    data = PartitionProduceData(index=0, records=builder.build())
-    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+    request = produce_request({("t", 0): builder.build()}, -1, 1000)
     return cluster.leader("t", 0).send(request, ProduceResponse, version=9).responses[0].partition_responses[0]
 
 

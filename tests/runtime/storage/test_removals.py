@@ -13,7 +13,7 @@ import pytest
 
 from kraft.broker.replica_plan import Action, plan_change
 from kraft.client import Cluster, state
-from kraft.load.measure import create_topic
+from kraft.client.topics import create_topic
 from kraft.log_dir import TopicPartition, strays_in
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import EMPTY

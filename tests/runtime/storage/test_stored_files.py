@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kraft.client import Cluster
+from kraft.client.topics import create_topic
 from kraft.config.node_config import NodeConfig
-from kraft.load.measure import create_topic
 from kraft.local.cluster import FILE_NAME, earlier
 from kraft.raft.records import LeaderChange
 from kraft.raft.types import ReplicaKey

@@ -9,10 +9,9 @@ import confluent_kafka
 
 from kraft.broker import apis
 from kraft.broker.api import HANDLERS
+from kraft.client.producer import Producer
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.upkeep import housekeeping
 from kraft.runtime.upkeep.cleaning import Throttle
 from kraft.runtime.upkeep.housekeeping import Housekeeping
@@ -41,16 +40,12 @@ def create(cluster, name: str, **settings: str) -> None:
 
 def fill(cluster, topic: str) -> None:
     """Append `ROUNDS` batches with the same keys, of some 60 kB each."""
-    leader = cluster.leader(topic, 0)
+    producer = Producer(cluster)
     for number in range(ROUNDS):
         builder = BatchBuilder()
         for key in range(KEYS):
             builder.append(b"%d/%d " % (key, number) + bytes(1200), b"key %d" % key)
-        data = PartitionProduceData(index=0, records=builder.build())
-        request = ProduceRequest(acks=-1, timeout_ms=1000,
-                                 topic_data=[TopicProduceData(name=topic, partition_data=[data])])
-        answer = leader.send(request, ProduceResponse, version=9)
-        assert answer.responses[0].partition_responses[0].error_code == 0
+        producer.send({(topic, 0): builder.build()})
 
 
 def on_loop(node, work):

@@ -7,9 +7,11 @@ from typing import Any, cast
 import pytest
 
 from kraft.client import Cluster, ConnectionFailedError, RefusedError
-from kraft.pipeline.producing import Writer
+from kraft.client.producer import Producer
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import ProduceRequest
+from kraft_native.batch.batch import first_batch
+from kraft_native.batch.records import BatchBuilder
 
 
 class Brokers:
@@ -24,10 +26,13 @@ class Brokers:
         self.codes = {partition: list(each) for partition, each in codes.items()}
         self.leaders = leaders
         self.sent: list[list[int]] = []
+        self.batches: list[list[bytes]] = []
+        self.queries = 0
         self.fails = False
 
     def topic(self, _name: str) -> Any:
-        return SimpleNamespace(partitions=[SimpleNamespace(partition_index=index, leader_id=leader)
+        self.queries += 1
+        return SimpleNamespace(partitions=[SimpleNamespace(partition_index=index, leader_id=leader, error_code=0)
                                            for index, leader in self.leaders.items()])
 
     def node(self, _node_id: int) -> "Brokers":
@@ -45,17 +50,26 @@ class Brokers:
             raise ConnectionFailedError("closed")
         wanted = [part.index for part in request.topic_data[0].partition_data]
         self.sent.append(wanted)
+        self.batches.append([bytes(part.records or b"") for part in request.topic_data[0].partition_data])
         codes = {index: self.codes[index][0] for index in wanted}
         for index in wanted:
             if len(self.codes[index]) > 1:
                 del self.codes[index][0]
-        return SimpleNamespace(responses=[SimpleNamespace(partition_responses=[
-            SimpleNamespace(index=index, error_code=code) for index, code in codes.items()])])
+        return SimpleNamespace(responses=[SimpleNamespace(name="t", partition_responses=[
+            SimpleNamespace(index=index, error_code=code, error_message=None, base_offset=7)
+            for index, code in codes.items()])])
+
+
+def batch_of(*values: bytes) -> bytes:
+    builder = BatchBuilder("none")
+    for value in values:
+        builder.append(value)
+    return builder.build()
 
 
 def send(brokers: Brokers) -> None:
-    writer = Writer(cast(Cluster, brokers), "t", (1, 0), dict.fromkeys(brokers.leaders, 0))
-    writer.send(dict.fromkeys(brokers.leaders, b"batch"))
+    producer = Producer(cast(Cluster, brokers))
+    assert set(producer.send({("t", index): b"batch" for index in brokers.leaders}).values()) == {7}
 
 
 @pytest.mark.parametrize("code", [
@@ -93,3 +107,37 @@ def test_a_broker_that_cannot_be_reached_is_an_error() -> None:
     brokers.fails = True
     with pytest.raises(ConnectionFailedError):
         send(brokers)
+
+
+def test_batches_are_numbered_by_partition() -> None:
+    brokers = Brokers({0: [ErrorCode.NONE], 1: [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]}, {0: 1, 1: 1})
+    brokers.timeout = 60.0
+    producer = Producer(cast(Cluster, brokers), (5, 2))
+    producer.skip(("t", 0), batch_of(b"a", b"b", b"c"))
+    for _ in range(2):
+        producer.send({("t", 0): batch_of(b"d"), ("t", 1): batch_of(b"e", b"f")})
+    assert [[(each.producer_id, each.producer_epoch, each.base_sequence) for each in map(first_batch, batches)]
+            for batches in brokers.batches] == [[(5, 2, 3), (5, 2, 0)], [(5, 2, 0)], [(5, 2, 4), (5, 2, 2)]]
+    assert producer.sequences == {("t", 0): 5, ("t", 1): 4}
+
+
+def test_leaders_are_read_again_only_after_a_failure() -> None:
+    brokers = Brokers({0: [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]}, {0: 1})
+    brokers.timeout = 60.0
+    producer = Producer(cast(Cluster, brokers))
+    for expected in (1, 1, 2):
+        producer.send({("t", 0): batch_of(b"a")})
+        assert brokers.queries == expected
+
+
+def test_one_partition_does_not_hold_up_another() -> None:
+    """A partition without a leader, and a refusal for good beside a temporary one."""
+    brokers = Brokers({0: [ErrorCode.NONE]}, {0: 1, 1: -1})
+    with pytest.raises(RefusedError):
+        send(brokers)
+    assert brokers.sent == [[0]]
+    brokers = Brokers({0: [ErrorCode.INVALID_RECORD], 1: [ErrorCode.NOT_LEADER_OR_FOLLOWER]}, {0: 1, 1: 1})
+    brokers.timeout = 60.0
+    with pytest.raises(RefusedError) as refusal:
+        send(brokers)
+    assert refusal.value.code == ErrorCode.INVALID_RECORD and len(brokers.sent) == 1
