@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import confluent_kafka
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from kraft.client import Cluster, RefusedError
 from kraft.client.library_errors import library_error

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from kraft.cli import cluster as command
 from kraft.cli.cluster import size_text, status
 from kraft.client import ConnectionFailedError, state
 from kraft.client.quorum import Description
@@ -61,7 +60,7 @@ def test_what_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
         "log_directories": lambda _, nodes: [state.LogDirectory(node, "/d", "failed", 0, 0, -1, -1) for node in nodes],
     }
     for name, answer in answers.items():
-        monkeypatch.setattr(command.state, name, answer)
+        monkeypatch.setattr(state, name, answer)
     found = status(Fake())  # type: ignore[arg-type]
     assert found["problems"] == [
         "broker 2: fenced", "broker 1: its lease ended 12 s ago",
@@ -73,7 +72,7 @@ def test_what_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_controller(_cluster: object) -> Description:
         raise ConnectionFailedError("a:1: timed out")
 
-    monkeypatch.setattr(command.state, "quorum", no_controller)
+    monkeypatch.setattr(state, "quorum", no_controller)
     found = status(Fake())  # type: ignore[arg-type]
     assert found["quorum"] is None
     assert "the quorum does not answer: a:1: timed out" in found["problems"]

@@ -133,7 +133,8 @@ def test_records_of_any_bytes_go_through(pipe: Pipe, tool: Tool, node: Started) 
     """`consume` and `log dump` print the same, and `produce` reads it, in its order."""
     tool.json("topics", "create", "r11", "r12", "--config", "retention.ms=-1")
     odd = [["a", "1"], [{"base64": "/w=="}, {"base64": "gA=="}], ["n\0l", None]]
-    given = [{"key": {"base64": "/w=="}, "value": "1", "headers": [["a", "b"]], "timestamp": 5},
+    given: list[dict[str, Any]] = [
+             {"key": {"base64": "/w=="}, "value": "1", "headers": [["a", "b"]], "timestamp": 5},
              {"key": "k", "value": {"base64": "/g=="}, "headers": odd, "timestamp": 6},
              {"key": None, "value": None, "headers": [], "timestamp": 7}]
     text = "".join(f"{json.dumps(each)}\n" for each in given)

@@ -47,7 +47,7 @@ def test_the_level_in_the_quorums_own_records_may_be_requested_again() -> None:
     world.join(1)
     before = world.log.end_offset
     assert update(world, ("kraft.version", 1, UPGRADE), ("metadata.version", 30, UPGRADE)).error_code == 0
-    assert [message.name for message in world.log.messages(before)] == ["metadata.version"]
+    assert [getattr(message, "name", "") for message in world.log.messages(before)] == ["metadata.version"]
 
 
 def test_the_quorums_own_level_goes_up_when_its_voters_are_ready() -> None:

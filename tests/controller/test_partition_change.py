@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from kraft.controller.partition_change import RECOVERING, Assignment, Election, change
-from kraft.metadata.image import NO_LEADER, PartitionRegistration
+from kraft.controller.partition_change import Assignment, Election, change
+from kraft.metadata.image import NO_LEADER, RECOVERING, PartitionRegistration
 from kraft.metadata.versions import LATEST
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 

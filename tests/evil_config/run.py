@@ -17,6 +17,7 @@ from kraft.local.cluster import LocalCluster
 from kraft.local.errors import LocalNodeError
 from kraft.local.launcher import Launcher
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import name_of
 from kraft.protocol.messages import alter_client_quotas_request as quotas
 from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kraft.protocol.messages.fetch_response import FetchResponse
@@ -199,7 +200,7 @@ class Attacker:
         return self._counted(shown, answer.error_code, answer.error_message)
 
     def _counted(self, shown: str, code: int, message: str | None) -> bool:
-        name = ErrorCode(code).name
+        name = name_of(code)
         self.report.answers["accepted" if code == 0 else name] += 1
         if code not in EXPECTED:
             self._wrong(f"{shown}: {name}: {message}")
@@ -213,11 +214,11 @@ class Attacker:
         produced = leader.send(produce_request({(TOPIC, 0): builder.build()}, -1, 5000), ProduceResponse,
                                version=9).responses[0].partition_responses[0]
         if produced.error_code:
-            return f"Produce: {ErrorCode(produced.error_code).name}: {produced.error_message}"
+            return f"Produce: {name_of(produced.error_code)}: {produced.error_message}"
         fetched = leader.send(fetch_request(TOPIC, 0, produced.base_offset, AT_ONCE), FetchResponse,
                               version=11).responses[0].partitions[0]
         if fetched.error_code:
-            return f"Fetch: {ErrorCode(fetched.error_code).name}"
+            return f"Fetch: {name_of(fetched.error_code)}"
         found = [record.value for batch in walk(fetched.records or b"") for record in records(batch)]
         return "" if value in found else f"Fetch gave {len(found)} records and not the one"
 

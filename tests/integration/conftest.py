@@ -1,7 +1,7 @@
 """Nodes for the tests: one that most tests share, and new ones for those that stop, kill or configure theirs."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -86,7 +86,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """Show what the nodes of a failed test logged."""
     report = yield
     if report.failed:

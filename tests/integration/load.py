@@ -7,7 +7,7 @@ import time
 from array import array
 from collections.abc import Collection
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import confluent_kafka
 from confluent_kafka import TopicPartition
@@ -118,7 +118,8 @@ def run_load(node: NodeProcess, topics: dict[str, bool], kills: int, seed: int) 
             time.sleep(source.uniform(0.05, 0.6))
             node.kill_and_start()
     finally:
-        for thread in (*producers, *watchers.values()):
+        threads: list[Any] = [*producers, *watchers.values()]
+        for thread in threads:
             thread.end()
             thread.join()
     return {topic: judge(node, topic, [each for each in producers if each.topic == topic], watchers[topic])

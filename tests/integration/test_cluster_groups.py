@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
@@ -72,7 +73,7 @@ class Load:
         self.producers = [Producer(quorum, TOPIC, partition, idempotent=True) for partition in range(PARTITIONS)]
         self.member = Member(quorum)
         self.watcher = Watcher(quorum, TOPIC)
-        self.threads = (*self.producers, self.member, self.watcher)
+        self.threads: tuple[Any, ...] = (*self.producers, self.member, self.watcher)
         for thread in self.threads:
             thread.start()
 

@@ -1,6 +1,8 @@
 """Requests about authentication and authorization on a node without them: the node answers as Kafka does, and the
 connection continues to serve."""
 
+from typing import Any
+
 import pytest
 
 from kraft.client.connection import Connection
@@ -49,7 +51,7 @@ def test_sasl_on_a_plain_listener(node: NodeProcess) -> None:
     requests += [("SaslAuthenticate", SaslAuthenticateRequest(auth_bytes=bytes(size))) for size in (0, 10, 524_289)]
     with connect(node) as connection:
         for name, request in requests * 20:
-            answer = connection.send(request, API_BY_NAME[name].response)
+            answer: Any = connection.send(request, API_BY_NAME[name].response)
             assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
         assert connection.send(MetadataRequest(topics=[]), MetadataResponse).brokers
 

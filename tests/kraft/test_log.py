@@ -288,7 +288,7 @@ def test_a_follower_notices_a_truncation_that_it_slept_through(tmp_path: Path, c
                     await anext(follower)
             else:
                 assert (await anext(follower)).base_offset == 11
-            await follower.aclose()
+            await follower.aclose()  # type: ignore[attr-defined]
 
     asyncio.run(main())
 

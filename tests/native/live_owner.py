@@ -14,6 +14,7 @@ import os
 import random
 import sys
 from pathlib import Path
+from typing import Any
 
 from kraft_native.batch.records import BatchBuilder, records
 from kraft_native.facade.log import Log
@@ -267,7 +268,8 @@ class LogOwner:
 
 
 def main(kind: str, directory: str, seed: str, steps: str) -> None:
-    owner = {"files": Owner, "log": LogOwner}[kind](Path(directory), int(seed))
+    kinds: dict[str, Any] = {"files": Owner, "log": LogOwner}
+    owner = kinds[kind](Path(directory), int(seed))
     print("ready", flush=True)
     for number in range(int(steps)):
         owner.step()

@@ -5,6 +5,7 @@ import functools
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from kraft_native.batch.control import marker
 from kraft_native.facade.log import Log
@@ -97,6 +98,6 @@ def answers(log: Log) -> list[object]:
 @functools.cache
 def right_answers() -> list[object]:
     with Log(shutil.copytree(template(), template().parent / "answers"), config()) as log:
-        found = answers(log)
+        found: list[Any] = answers(log)
     assert [entry[:3] for entry in found[-1]] == markers(original())
     return found

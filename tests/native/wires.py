@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from kraft_native.net.channel import RequestChannel
 from kraft_native.net.connection import Connection
@@ -187,7 +188,8 @@ class Bench:
     def end(self) -> None:
         """Disconnect every connection. Nothing may be left behind."""
         self.channel.abort("shutdown")
-        for connection in list(self.channel.connections):
+        connections: list[Any] = list(self.channel.connections)
+        for connection in connections:
             connection.connection_lost(None)
         self.requests.clear()
         self.turns.clear()

@@ -48,7 +48,7 @@ class JavaBroker(KafkaProcess):
         assert self.process is not None
         return self.process.pid
 
-    def format(self) -> None:  # type: ignore[override] - a broker has one way
+    def format(self) -> None:  # type: ignore[override]  # a broker has one way
         super().format("--no-initial-controllers", cluster_id=CLUSTER_ID)
 
     def alarms(self) -> list[str]:

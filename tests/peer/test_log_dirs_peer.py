@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.peer.tools import ToolOutput, Tools, tools
 pytestmark = pytest.mark.peer
 
 MORE: Final = "{files}/cluster/%d-more"
-PLANS: Final = {
+PLANS: Final[dict[str, tuple[Any, Any]]] = {
     "within": [[1, 2, 3], [MORE % 1, "any", MORE % 3]],
     "over": [[2, 3], [MORE % 2, "any"]],
     "to-a-new-one": [[1, 2], [MORE % 1, "any"]],

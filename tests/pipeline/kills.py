@@ -62,7 +62,7 @@ def run_until_step(logs: Path, target: Path, records_max: int, merge_below: int,
             found = getattr(file_io, name)
             return counted(found) if name in ("write_atomic", "rename", "unlink", "sync_directory") else found
 
-    table.file_io = Files()  # type: ignore[assignment]
+    table.file_io = Files()  # type: ignore[assignment, attr-defined]
     os.link = counted(os.link)
     for module in (parquet, merge):
         module.make_durable = counted(parquet.make_durable)  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -172,7 +173,7 @@ def test_a_row_does_not_depend_on_its_neighbours(cells: list[tuple[str | None, .
     wanted = conversion(Columns(key="k", timestamp="t"), {"v": "int64"})
 
     def outcome(start: int, count: int) -> tuple[list[Any], list[Any]]:
-        numbers = row_files.np.arange(start, start + count)
+        numbers = np.arange(start, start + count)
         records, bad = sort_out(Rows(batch.slice(start, count), None, numbers), wanted, 0, 1_000)
         keys = [] if records.keys is None else records.keys.to_pylist()
         return list(zip(records.values.to_pylist(), keys, records.places.tolist(), strict=True)), [

@@ -7,6 +7,7 @@ that hold theirs.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from typing import Any
 from uuid import UUID
 
 from kraft.protocol.error_codes import ErrorCode
@@ -206,7 +207,7 @@ class World:
         self._finish_flushes(node)
         self.settle(node_id)
 
-    def _send(self, node_id: int, message: object) -> None:
+    def _send(self, node_id: int, message: Any) -> None:
         if isinstance(message, OutgoingRequest):
             receiver = message.node_id if message.node_id >= 0 else self.voters.ids[-2 - message.node_id]
             packet = Packet(node_id, receiver, message.correlation, message.request)

@@ -171,7 +171,7 @@ def test_a_reassignment_waits_for_an_address() -> None:
     """Apache Kafka's controllers do not report their addresses."""
     scene = led((1, 2, 3), (4,))
     scene.world.pass_time(1000)
-    scene.world.raft(1).replica.directory.nodes.pop(4)
+    scene.world.raft(1).replica.addresses.nodes.pop(4)
     scene.world.request(1, ReassignVotersRequest(targets=(1, 2, 4)))
     scene.world.pass_time(100)
     assert "it waits for node 4:d004 to report its address (DiscoverBrokers" in scene.text()

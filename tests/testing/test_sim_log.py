@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -130,7 +130,7 @@ class Pair:
         del self.ends[kept:]
         self._open()
 
-    def _batches(self) -> Iterator[object]:
+    def _batches(self) -> Iterator[Any]:
         offset = self.real.start_offset
         while (records := self.real.read(offset, READ_BYTES)) is not None:
             for batch in walk(records):

@@ -23,7 +23,8 @@ def scan(data: bytes, *names: str) -> list[Line]:
     for line, places in zip(lines[:count], fields[:count], strict=True):
         texts = []
         for start, end, kind in places if not line[3] else []:
-            text = gather(data, *(np.array([each]) for each in (start, end, kind)), np.empty(2, np.int32))
+            spans = [np.array([each]) for each in (start, end, kind)]
+            text = gather(data, spans[0], spans[1], spans[2], np.empty(2, np.int32))
             texts.append(None if kind == FIELD_ABSENT else bytes(text))
         found.append((data[line[0]:line[1]], int(line[2]), REASONS[line[3]], texts))
     return found

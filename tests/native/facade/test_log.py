@@ -71,7 +71,7 @@ def test_settings_from_kafkas_names():
         with pytest.raises(InvalidArgumentError):
             LogConfig.from_kafka(settings)
     with pytest.raises(InvalidArgumentError, match="unknown setting 'segment'"):
-        LogConfig(segment=1)
+        LogConfig(segment=1)  # type: ignore[call-arg]
     with pytest.raises(InvalidArgumentError, match="max_compaction_lag_ms"):
         LogConfig(max_compaction_lag_ms=1, min_compaction_lag_ms=2)
 

@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def batches(reader: LogReader, offset: int | None = None) -> Iterator[Batch]:
         offset = piece.next_offset
 
 
-def offsets(pieces: object) -> list[int]:
+def offsets(pieces: Iterable[Any]) -> list[int]:
     return [record.offset for each in pieces for record in records(each)]
 
 

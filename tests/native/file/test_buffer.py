@@ -98,7 +98,7 @@ def test_a_slice_is_read_only_and_plain(mapped):
     with pytest.raises(TypeError):
         io.BytesIO(b"other").readinto(piece)
     with pytest.raises(AttributeError):
-        piece.first_offset = 5
+        piece.first_offset = 5  # type: ignore[attr-defined]
 
 
 def test_the_mapping_lives_as_long_as_anybody_looks(mapped):

@@ -6,7 +6,6 @@ from collections.abc import Generator
 
 import pytest
 
-from kraft.runtime.base import time_slices
 from kraft.runtime.base.time_slices import WorkQueue
 
 
@@ -32,7 +31,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr(time_slices.time, "thread_time", self.read)
+        monkeypatch.setattr(time, "thread_time", self.read)
 
     def read(self) -> float:
         self.now += 0.001

@@ -5,7 +5,7 @@ import random
 import socket
 import struct
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -250,7 +250,8 @@ def test_a_followers_send_buffer_is_the_systems_where_nobody_set_it(directory: P
                     fetch, data = fetches([0]), expected(log, [0])
                     await asyncio.get_running_loop().sock_sendall(peer, fetch)
                     assert await received(peer, len(data)) == data
-                    connection, = it.channel.connections
+                    connections: list[Any] = list(it.channel.connections)
+                    connection, = connections
                     buffers = connection.transport.get_extra_info("socket")
                     assert buffers.getsockopt(socket.SOL_SOCKET, SO_BUF_LOCK) == SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK
 

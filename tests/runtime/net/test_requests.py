@@ -13,6 +13,7 @@ from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequ
 from kraft.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kraft.runtime.net import requests
 from kraft.runtime.net.requests import RequestRouter
+from kraft_native.base import wire_steps
 from kraft_native.request.reply import Reply
 from tests.native.request.test_slices import Queue
 from tests.native.wires import METADATA, Bench, request
@@ -29,7 +30,7 @@ class Freed:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.names: list[str] = []
-        real: Callable[[list[Any]], Generator[None, None, None]] = requests.free_steps
+        real: Callable[[list[Any]], Generator[None, None, None]] = wire_steps.free_steps
 
         def free_steps(held: list[Any]) -> Generator[None, None, None]:
             self.names += [type(each).__name__ for each in held if sys.getrefcount(each) <= REFERENCES

@@ -299,7 +299,8 @@ async def test_every_ipv6_address_is_every_ipv4_address_too() -> None:
             reader, writer = await asyncio.open_connection(host, port)
             writer.write(request(API_VERSIONS, 0, 1))
             assert await reply_of(reader) == (1, BODIES[0])
-            assert [each.peer_host for each in it.channel.connections] == [host]
+            connections: list[Any] = list(it.channel.connections)
+            assert [each.peer_host for each in connections] == [host]
             writer.close()
             await it.until(lambda: it.server.connections == 0)
 
