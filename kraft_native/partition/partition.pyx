@@ -298,6 +298,7 @@ cdef class Partition(Watched):
     cdef bint note_replica(self, int32_t node_id, int64_t log_start, int64_t fetch_offset,
                            int64_t broker_epoch) except -1:
         cdef int64_t before = self.core.mark
+        cdef bint reported
         cdef Replica* replica = self.progress.note(node_id, log_start, fetch_offset, self.core.log_end, broker_epoch,
                                                    monotonic_ms())
         if replica == NULL:
@@ -310,11 +311,12 @@ cdef class Partition(Watched):
                 self.purgatory.notify(self, WAKE_BYTES_ALL, True)
         elif (self.on_caught_up is not None and not replica.reported and fetch_offset >= self.core.mark
               and fetch_offset >= self.epoch_start):
-            # The callback may replace the replicas; only if it returns False they are unchanged.
             replica.reported = True
-            if not self.on_caught_up(self, node_id):
-                replica = self.progress.find(node_id)
-                replica.reported = False
+            reported = bool(self.on_caught_up(self, node_id))
+            replica = self.progress.find(node_id)      # the callback may have replaced the replicas
+            if replica == NULL:
+                return False
+            replica.reported = reported
         return replica.in_sync or replica.reported or self.on_caught_up is None
 
     cdef int32_t preferred_replica(self, const int32_t* node_ids, Py_ssize_t count, int64_t offset) noexcept nogil:

@@ -126,6 +126,28 @@ def test_a_follower_below_the_start_of_the_epoch_has_not_caught_up(node: Node) -
         assert caught_up == reported
 
 
+def test_the_in_sync_replicas_may_change_while_a_follower_that_caught_up_is_reported(node: Node) -> None:
+    """The keeper proposes the follower at once, which replaces the array of replicas. A sanitized build finds a read of
+    the previous array."""
+    partition = node.partition(high_watermark="manual", leader=False)
+    partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2, 3], isr=[1])
+    reported: list[int] = []
+
+    def propose(_: object, follower: int) -> bool:
+        reported.append(follower)
+        partition.set_isr([1], [1, *reported])
+        return True
+
+    partition.watch_followers(propose)
+    partition.append(batch(2))
+    for follower in (3, 2, 3, 2):
+        node.fetch(("t", 0, 2), replica_id=follower, version=12)
+    assert reported == [3, 2]
+    partition.set_isr([1])                 # the controller refused both
+    node.fetch(("t", 0, 2), replica_id=3, version=12)
+    assert reported == [3, 2, 3]
+
+
 def test_a_produce_that_waits_is_not_acknowledged_in_a_later_epoch(node: Node) -> None:
     """Records of the earlier epoch may have been cut and written again in between: only a new request can determine
     that."""
