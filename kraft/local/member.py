@@ -20,13 +20,15 @@ from kraft.raft.voters import Voter
 from kraft.runtime import controller_node, server_node  # noqa: F401 - imported once, before any fork
 from kraft.runtime.any_node import AnyNode
 from kraft.runtime.base import log_output
-from kraft.runtime.process import run_node
+from kraft.runtime.process import import_all, run_node
 from kraft.runtime.storage.formatting import FormatRequest, format_storage
 from kraft_native.base.errors import KraftError
 
 
 def warm_up() -> None:
-    """Do once what every node would repeat: read the tables of settings."""
+    """Do once what every node would repeat: read the tables of settings, and import what it may need later. All nodes
+    of a launcher run the same code then, also those that start after a change of the sources."""
+    import_all()
     NodeConfig({"process.roles": "broker,controller", "controller.listener.names": "CONTROLLER",
                 "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"}).integer("fetch.max.bytes")
 

@@ -12,10 +12,12 @@ from typing import Final
 
 import uvloop
 
+from kraft.broker.apis import import_steps
 from kraft.config.node_config import NodeConfig
 from kraft.runtime.any_node import AnyNode
 from kraft.runtime.base.descriptors import raise_limit
 from kraft.runtime.quorum.cluster_id import StoppedAtStartError
+from kraft.steps import finish
 from kraft_native.base.errors import KraftError
 
 log = logging.getLogger(__name__)
@@ -38,6 +40,11 @@ def make_node(config: NodeConfig) -> AnyNode:
         return ServerNode(config)
     from kraft.runtime.controller_node import ControllerNode
     return ControllerNode(config)
+
+
+def import_all() -> None:
+    """Import now what a node otherwise imports after its start, for a process that forks nodes."""
+    finish(import_steps())
 
 
 def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None],

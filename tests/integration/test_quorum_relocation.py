@@ -47,12 +47,12 @@ def relocate(quorum: Quorum, chance: random.Random, former: ExitStack) -> float:
     started = [node for node in nodes if node.node_id != leader_id or chance.random() < 0.5]
     for node in started:
         node.launch()
+    for node in started:
+        node.await_ready()
     found = quorum.client(started).describe()
     assert found.leader in [node.node_id for node in started]
     seconds = seconds_to_leader(started, found.leader, found.epoch)
     former.close()                     # for nodes that start later the previous addresses may be free or in use
-    for node in started:
-        node.await_ready()
     for node in nodes:
         if node not in started:
             node.start()

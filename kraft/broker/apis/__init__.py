@@ -10,6 +10,8 @@ from typing import Final
 
 from kraft.broker.api import HANDLERS, Handler
 from kraft.protocol.apis import API_BY_NAME
+from kraft.protocol.record_types import METADATA_RECORDS
+from kraft.protocol.registry import message_class
 
 FILES: Final[dict[str, tuple[str, ...]]] = {
     "alter_configs": ("AlterConfigs",),
@@ -61,7 +63,10 @@ def handler_of(api_key: int) -> Handler:
 
 
 def import_steps() -> Generator[None, None, None]:
-    """Import the files of all APIs, one per step."""
+    """Import the files of all APIs and the classes of all metadata records, one per step."""
     for file in FILES:
         import_module(f"{__name__}.{file}")
+        yield
+    for record in METADATA_RECORDS.values():
+        message_class(record)
         yield

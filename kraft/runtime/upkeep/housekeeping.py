@@ -9,14 +9,11 @@ import logging
 import math
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
 from typing import Final, TypeVar
 
 from kraft.broker.apis import import_steps
 from kraft.broker.broker import Broker
 from kraft.log import Log
-from kraft.protocol.record_types import METADATA_RECORDS
-from kraft.protocol.registry import message_class
 from kraft.runtime.base.time_slices import TimeSlice
 from kraft.runtime.replicas.manager import ReplicaManager
 from kraft.runtime.storage.log_manager import LogManager
@@ -109,7 +106,7 @@ class Housekeeping:
         """Import the handlers and metadata records that nothing has needed yet, so that a package that is upgraded
         below a running node has no effect on it."""
         try:
-            for _ in chain(import_steps(), map(message_class, METADATA_RECORDS.values())):
+            for _ in import_steps():
                 if await self._stopped_within(IMPORT_PAUSE_SECONDS):
                     return
         except Exception:
