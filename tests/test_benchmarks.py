@@ -13,8 +13,8 @@ ROOT: Final = Path(__file__).parent.parent
 ROW: Final = re.compile(r"^\| (\w+) \| `(\w+)` \| [^|]* \| ([^|]+) \|$", re.MULTILINE)
 SERVING: Final = frozenset(("request", "partition", "serve", "net", "bench"))
 MEASURED_WITH: Final = {
-    "log.append": "log", "columns.encoder": "columns", "columns.reader": "columns", "replica.fetch_chain": "answers",
-    "segment.producer_snapshots": "producers", "segment.scan": "recovery",
+    "log.append": "log", "columns.encoder": "columns", "columns.reader": "columns",
+    "replica.leased_follower": "answers", "segment.producer_snapshots": "producers", "segment.scan": "recovery",
 }
 NOTHING_TO_TIME: Final = {
     "base.build_info": "constants",

@@ -169,7 +169,7 @@ def test_the_page_of_the_core_names_every_module() -> None:
 
 def test_what_a_page_names_wrongly_is_found() -> None:
     wrong = ["nothing.py", "kraft/nothing", "kraft.raft.nothing", "Raft.nothing", "roles.Nothing", "make nothing"]
-    page = " ".join(f"`{name}`" for name in (*wrong, "net/peers.py", "Raft.fetch_ahead", "make peer LEADER_KILLS=20"))
+    page = " ".join(f"`{name}`" for name in (*wrong, "net/peers.py", "Raft.lease", "make peer LEADER_KILLS=20"))
     assert list(not_there(f"{page} [page](nothing.md) [page](../kips.md)")) == [*wrong, "nothing.md"]
 
 

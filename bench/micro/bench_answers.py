@@ -1,7 +1,7 @@
-"""Answer to a follower's Fetch: received as any frame, and processed by the chain, which builds the next Fetch."""
+"""Answer to a follower's Fetch: received as any frame, and accepted by a leased follower, which builds the next one."""
 
 from kraft_native.replica.answers import AnswerReceiver
-from kraft_native.replica.fetch_chain import FetchChain
+from kraft_native.replica.leased_follower import LeasedFollower
 from kraft_native.replica.template import Template
 
 RECORDS = bytes(180)
@@ -42,10 +42,10 @@ def test_any_frame(benchmark):
     assert receiver.taken
 
 
-def test_an_answer_of_a_chain(benchmark):
+def test_an_answer_during_a_lease(benchmark):
     receiver, frames, taken = Receiver(), [framed(number) for number in range(1, 5001)], []
-    chain = FetchChain(Log(), lambda records: len(records), taken.append)
-    chain.begin()
-    receiver.follow(chain, "like", FORM, TAIL, NEXT, 1)
+    follower = LeasedFollower(Log(), lambda records: len(records), taken.append)
+    follower.begin(0, (1, b""))
+    receiver.follow(follower, FORM, TAIL, NEXT, 1)
     benchmark.pedantic(lambda: receiver.receive(frames.pop(0)), rounds=5000)
     assert (receiver.taken, len(taken)) == (0, 5000)

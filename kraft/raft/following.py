@@ -19,6 +19,7 @@ from kraft.raft.messages import (
     Response,
     UpdateVoterRequest,
 )
+from kraft.raft.ready import FollowLease, Outcome, OutgoingRequest
 from kraft.raft.replica import Replica
 from kraft.raft.roles import Download, Follower
 from kraft.raft.searching import (
@@ -32,7 +33,7 @@ from kraft.raft.searching import (
 )
 from kraft.raft.snapshots import install, request_part
 from kraft.raft.transitions import Cause
-from kraft.raft.types import NOBODY, OffsetAndEpoch, ReplicaKey
+from kraft.raft.types import NOBODY, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import RECONFIGURABLE, Voter
 from kraft_native.base.errors import ProtocolError
 
@@ -66,23 +67,47 @@ def drive(replica: Replica, role: Follower) -> None:
         replica.send(replica.leader_id, next_fetch(replica, replica.config.fetch_max_wait_ms))
 
 
-def fetch_ahead(replica: Replica, role: Follower) -> FetchRequest | None:
-    """Return the Fetch that `drive` would send to the leader if the log were durable to its end; None if it would send
-    another request."""
-    if (replica.now_ms >= role.fetch_ms or replica.now_ms >= role.update_voter_ms or role.download is not None
-            or not replica.may_send(replica.leader_id)):
+def lease(replica: Replica, role: Follower, *, is_flushing: bool) -> FollowLease | None:
+    """Return the lease of a follower whose next request to the leader, or whose pending one, is the Fetch from the log
+    end; None for any other. A Fetch that is not sent yet counts as pending from here on. `is_flushing`: a flush up to
+    the log end is in progress."""
+    node_id, end_offset = replica.leader_id, replica.log.end.offset
+    if replica.now_ms >= role.fetch_ms or replica.now_ms >= role.update_voter_ms or role.download is not None:
         return None
-    return next_fetch(replica, replica.config.fetch_max_wait_ms)
+    pending = replica.requests.pending(node_id)
+    if pending is None and is_flushing and replica.may_send(node_id):
+        return FollowLease(node_id, replica.epoch, end_offset, _registered(replica), is_sent=False)
+    request = next_fetch(replica, replica.config.fetch_max_wait_ms)
+    if pending is None or is_flushing or pending[1] != request:
+        return None
+    fetch = OutgoingRequest(node_id, replica.address_of(node_id), *pending)
+    return FollowLease(node_id, replica.epoch, end_offset, fetch, is_sent=True)
 
 
-def takes_records(replica: Replica, node_id: int, correlation: int, answer: FetchResponse) -> bool:
-    """Return whether `handle_fetch_answer` will append the records of this answer. It does not for a Fetch that was
-    given up, even if another Fetch of the same epoch to the same node is pending."""
-    request = replica.requests.under_way(node_id, correlation)
-    return (isinstance(replica.role, Follower) and isinstance(request, FetchRequest)
-            and node_id == replica.leader_id == answer.leader_id
-            and request.epoch == replica.epoch == answer.epoch and answer.error is ErrorCode.NONE
-            and answer.snapshot is None and answer.diverging is None and answer.records is not None)
+def _registered(replica: Replica) -> OutgoingRequest:
+    """Return the Fetch from the log end, which the driver sends or has sent."""
+    node_id, request = replica.leader_id, next_fetch(replica, replica.config.fetch_max_wait_ms)
+    correlation = replica.requests.sent(node_id, request, replica.now_ms)
+    return OutgoingRequest(node_id, replica.address_of(node_id), correlation, request)
+
+
+def revoke(replica: Replica, role: Follower, former: FollowLease, outcome: Outcome) -> OutgoingRequest | None:
+    """Apply the outcome of a lease as if the leader had sent all records of it in one answer. Return the Fetch whose
+    answer is outstanding."""
+    node_id, end_offset = replica.leader_id, replica.log.end.offset
+    assert (node_id, replica.epoch, end_offset) == (former.leader_id, former.epoch, outcome.end_offset), \
+        f"{outcome} of {former}: the log ends at {end_offset}"
+    if outcome.is_outstanding:
+        replica.flushed = end_offset
+    if outcome.high_watermark == UNKNOWN_OFFSET and outcome.is_outstanding:
+        return former.fetch
+    replica.requests.finish(node_id, former.fetch.correlation)
+    if outcome.high_watermark != UNKNOWN_OFFSET:
+        replica.requests.speed_up(node_id, replica.now_ms, replica.config.patience_ms)
+        replica.address_worked(node_id)
+        replica.note_leader_contact(role)
+        replica.advance_high_watermark(min(outcome.high_watermark, end_offset), leader=node_id)
+    return _registered(replica) if outcome.is_outstanding else None
 
 
 def _announce_address(replica: Replica, role: Follower) -> bool:

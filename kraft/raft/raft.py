@@ -29,7 +29,6 @@ from kraft.raft.messages import (
     DiscoverRequest,
     EndQuorumEpochRequest,
     FetchRequest,
-    FetchResponse,
     FetchSnapshotRequest,
     Lost,
     Message,
@@ -43,7 +42,7 @@ from kraft.raft.messages import (
     VersionsResponse,
     VoteRequest,
 )
-from kraft.raft.ready import HardState, Leadership, OutgoingRequest, Ready
+from kraft.raft.ready import FollowLease, HardState, Leadership, Outcome, OutgoingRequest, Ready
 from kraft.raft.replica import Ports, Replica
 from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, RoleState, Unattached
 from kraft.raft.transitions import Role
@@ -137,15 +136,22 @@ class Raft:
         self._saved = hard_state
         self._reported: tuple[int, Leadership | None] = (0, None)
         self._flushing: int | None = None
+        self._is_settled = True
+        self._lease: FollowLease | None = None
         self._settle()
 
     # --- events ------------------------------------------------------------------------------------------------------
 
+    def _happens(self, now_ms: int) -> None:
+        """Begin to process an event."""
+        assert self._lease is None, f"an event during {self._lease}"
+        self.replica.now_ms = max(self.replica.now_ms, now_ms)
+
     def step(self, source: int, correlation: int, message: Message, now_ms: int) -> None:
         """Process a message. A request is answered with the same `source` and `correlation`, which have no meaning
         here. For a response, or `Lost`, they are the `node_id` and `correlation` of the `OutgoingRequest`."""
+        self._happens(now_ms)
         replica = self.replica
-        replica.now_ms = max(replica.now_ms, now_ms)
         before = replica.role
         if isinstance(message, Request):
             searching.note_sender_is_up(replica, message)
@@ -161,24 +167,20 @@ class Raft:
 
     def tick(self, now_ms: int) -> None:
         """Process the passing of time. May be called at any time, and must be by `deadline_ms`."""
-        self.replica.now_ms = max(self.replica.now_ms, now_ms)
+        self._happens(now_ms)
         self._settle()
 
-    def log_flushed(self, end_offset: int, now_ms: int, *, is_followed: bool = False) -> None:
-        """Process the successful end of the flush that a `Ready` requested. A failed flush is not reported: the node
-        ends.
-
-        `is_followed`: another event is reported at once, and what is due is done only then.
-        """
+    def log_flushed(self, end_offset: int, now_ms: int) -> None:
+        """Process the successful end of the flush that a `Ready` requested. What is due then is done with the next
+        event, or the next `Ready`. A failed flush is not reported: the node ends."""
+        self._happens(now_ms)
         replica = self.replica
-        replica.now_ms = max(replica.now_ms, now_ms)
         assert end_offset == self._flushing, f"flushed to {end_offset}, and {self._flushing} was requested"
         self._flushing = None
         replica.flushed = end_offset
         if isinstance(replica.role, Leader):
             replica.role.acknowledged_by = replica.config.node_id
-        if not is_followed:
-            self._settle()
+        self._is_settled = False
 
     def propose(self, records: object, now_ms: int, epoch: int | None = None) -> OffsetAndEpoch:
         """Append records of the state machine; return the log end after them. They are committed when the high
@@ -187,8 +189,8 @@ class Raft:
 
         Raises `NotLeaderError`.
         """
+        self._happens(now_ms)
         replica = self.replica
-        replica.now_ms = max(replica.now_ms, now_ms)
         if not isinstance(replica.role, Leader) or epoch not in (None, replica.epoch):
             raise NotLeaderError(f"node {replica.config.node_id} is {replica.role.role} in epoch {replica.epoch}")
         return OffsetAndEpoch(replica.log.append(records, replica.epoch, replica.now_ms), replica.epoch)
@@ -199,8 +201,8 @@ class Raft:
 
         Raises `NotLeaderError`, and `UpgradeRefusedError` while not every voter is known to be ready.
         """
+        self._happens(now_ms)
         replica = self.replica
-        replica.now_ms = max(replica.now_ms, now_ms)
         if not isinstance(replica.role, Leader) or epoch != replica.epoch:
             raise NotLeaderError(f"node {replica.config.node_id} is {replica.role.role} in epoch {replica.epoch}")
         return upgrading.upgrade(replica, replica.role, level)
@@ -208,8 +210,8 @@ class Raft:
     def resign(self, epoch: int, now_ms: int) -> None:
         """Give up the leadership of `epoch`, if it is held: the state machine cannot lead, or the node is to stop. The
         driver of a node that stops continues until `has_left`."""
+        self._happens(now_ms)
         replica = self.replica
-        replica.now_ms = max(replica.now_ms, now_ms)
         before = replica.role
         if isinstance(before, Leader) and replica.epoch == epoch:
             leading.resign(replica, before)
@@ -222,6 +224,7 @@ class Raft:
         from Unattached to Leader."""
         replica = self.replica
         before = before or replica.role
+        self._is_settled = True
         for _ in range(CHANGES_OF_ROLE_MAX):
             role = replica.role
             if isinstance(before, Leader) and role is not before:
@@ -234,6 +237,9 @@ class Raft:
 
     def take_ready(self) -> Ready:
         """Return what has to be done now; each thing is returned once."""
+        assert self._lease is None, f"nothing is decided during {self._lease}"
+        if not self._is_settled:
+            self._settle()
         replica = self.replica
         role = replica.role
         if isinstance(role, Leader):
@@ -266,6 +272,8 @@ class Raft:
         followers, and is flushed with them. It may come first only if nothing precedes it in that `Ready` and this
         replica's leadership is known.
         """
+        if not self._is_settled:
+            self._settle()
         replica = self.replica
         if (replica.high_watermark <= self._reported[0] or replica.installed is not None
                 or not self._is_saved or self.leadership is not self._reported[1]):
@@ -273,39 +281,27 @@ class Raft:
         self._reported = (replica.high_watermark, self._reported[1])
         return replica.high_watermark
 
-    def fetch_ahead(self) -> OutgoingRequest | None:
-        """Return the Fetch that is due as soon as the flush in progress has ended; None when there is no such Fetch.
+    def lease(self) -> FollowLease | None:
+        """Let the driver follow the leader without this core; None when that is not possible now. Until `revoke`, the
+        core knows nothing of the lease's answers, and accepts no event (docs/internals/raft.md)."""
+        replica, role = self.replica, self.replica.role
+        assert self._lease is None, f"leased already: {self._lease}"
+        if isinstance(role, Follower) and self._flushing in (None, replica.log.end.offset):
+            self._lease = following.lease(replica, role, is_flushing=self._flushing is not None)
+        return self._lease
 
-        The driver has it sent at the very end of the flush, and from here on the core waits for its answer.
-        `log_flushed` must be the next event that is reported. If anything else happens before the Fetch is sent,
-        `withdraw` must be called first.
+    def revoke(self, outcome: Outcome, now_ms: int) -> OutgoingRequest | None:
+        """End the lease; must come before any other event. Return the Fetch whose answer is outstanding.
+
+        When it is not outstanding, a flush up to the log end is in progress, and its end is to be reported as ever.
         """
-        replica, role = self.replica, self.replica.role
-        if not isinstance(role, Follower) or self._flushing is None or self._flushing != replica.log.end.offset:
-            return None
-        request = following.fetch_ahead(replica, role)
-        return None if request is None else self._fetches(request)
-
-    def fetch_has_left(self) -> OutgoingRequest:
-        """Register the Fetch that follows the last event: the driver has sent it already, since it knew what it would
-        be. So the log is durable to its end. From here on the core waits for its answer. No flush may be in
-        progress."""
-        replica, role = self.replica, self.replica.role
-        assert isinstance(role, Follower), f"a {role.role} fetches"
-        assert replica.may_send(replica.leader_id), "another request is under way"
-        assert self._flushing is None, f"a flush to {self._flushing} is waited for"
-        replica.flushed = replica.log.end.offset
-        return self._fetches(searching.next_fetch(replica, replica.config.fetch_max_wait_ms))
-
-    def _fetches(self, request: FetchRequest) -> OutgoingRequest:
-        replica = self.replica
-        node_id = replica.leader_id
-        correlation = replica.requests.sent(node_id, request, replica.now_ms)
-        return OutgoingRequest(node_id, replica.address_of(node_id), correlation, request)
-
-    def withdraw(self, ahead: OutgoingRequest) -> None:
-        """Cancel the Fetch of `fetch_ahead`, which was not sent and will not be."""
-        self.replica.requests.finish(ahead.node_id, ahead.correlation)
+        lease, self._lease = self._lease, None
+        role = self.replica.role
+        assert lease is not None, "not leased"
+        assert isinstance(role, Follower), f"leased, and {role.role}"
+        self._happens(now_ms)
+        self._flushing = None if outcome.is_outstanding else outcome.end_offset
+        return following.revoke(self.replica, role, lease, outcome)
 
     @property
     def awaits_flush(self) -> bool:
@@ -313,12 +309,6 @@ class Raft:
         followers have less than that. Then `log_flushed` may be reported before any other event."""
         role = self.replica.role
         return not isinstance(role, Leader) or leading.awaits_flush(self.replica, role)
-
-    def takes_records(self, node_id: int, correlation: int, answer: Response) -> bool:
-        """Return whether `step` with this answer will append its records. The driver may append them before, so that
-        their flush has begun while the core processes them: `LogPort.append_fetched` gets the same object then."""
-        return isinstance(answer, FetchResponse) and following.takes_records(
-            self.replica, node_id, correlation, answer)
 
     def _next_flush(self) -> int | None:
         """Return the end of the next flush. One flush at a time: what is appended during a flush is flushed together by

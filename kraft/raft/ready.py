@@ -35,6 +35,30 @@ class Answer(NamedTuple):
     response: Response
 
 
+class FollowLease(NamedTuple):
+    """Permission to follow the leader without the core, from `Raft.lease` to `Raft.revoke`.
+
+    `fetch` is the Fetch from the log end, `from_offset`. It has been sent already, or (`is_sent` is false) is to be
+    sent when the log is durable up to there.
+    """
+
+    leader_id: int
+    epoch: int
+    from_offset: int
+    fetch: OutgoingRequest
+    is_sent: bool
+
+
+class Outcome(NamedTuple):
+    """Result of a lease. `end_offset`: the log end. `high_watermark`: that of the last answer, -1 if none was accepted.
+    `is_outstanding`: the Fetch from the log end was sent and is unanswered; otherwise it was not and will not be
+    sent."""
+
+    end_offset: int
+    high_watermark: int
+    is_outstanding: bool
+
+
 class Leadership(NamedTuple):
     """Role of this replica, and the leader. `epoch_start` is the offset of this replica's LeaderChange record, -1 when
     it does not lead. The state machine may lead when the high watermark has passed it."""

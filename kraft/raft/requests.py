@@ -53,10 +53,10 @@ class Requests:
         request, peer.request, peer.is_answered = peer.request, None, True
         return request
 
-    def under_way(self, node_id: int, correlation: int) -> Request | None:
-        """Return the request with this id; None when it is no longer pending."""
+    def pending(self, node_id: int) -> tuple[int, Request] | None:
+        """Return the correlation id and the request that the node has not answered; None when there is none."""
         peer = self._peers.get(node_id)
-        return None if peer is None or peer.correlation != correlation else peer.request
+        return None if peer is None or peer.request is None else (peer.correlation, peer.request)
 
     def slow_down(self, node_id: int) -> None:
         """Record that the node has not answered in time."""

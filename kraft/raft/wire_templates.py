@@ -178,13 +178,14 @@ class FetchTemplates:
         self._last = response, version, parts
         return parts
 
-    def last_form(self, version: int) -> tuple[FetchResponse, Template, bytes] | None:
-        """Return the form of the last answer, if another may differ from it only in high watermark and records. The
-        parts are the answer, what precedes the records, and what follows them."""
+    def last_form(self, version: int, epoch: int, leader_id: int) -> tuple[Template, bytes] | None:
+        """Return what precedes and what follows the records of the last answer, if that came from this leader and
+        another may differ from it only in high watermark and records."""
         template = self._answered
-        if template is None or template.version != version or template.numbers is None:
+        if template is None or template.numbers is None or template.version != version or (
+                (template.response.epoch, template.response.leader_id) != (epoch, leader_id)):
             return None
-        return template.response, template.numbers, template.tail
+        return template.numbers, template.tail
 
     def response_of(self, body: memoryview, version: int) -> Response:
         """Decode an answer. Records may be a view of `body`, and are then valid as long as `body` is."""

@@ -1,6 +1,6 @@
 from typing_extensions import disjoint_base
 
-from kraft_native.replica.fetch_chain import FetchChain
+from kraft_native.replica.leased_follower import LeasedFollower
 from kraft_native.replica.template import Template
 
 @disjoint_base
@@ -19,6 +19,8 @@ class AnswerReceiver:
 
     is_abandoned: bool
     """True when nothing more is accepted."""
+    waiting: object
+    """Description of the last request that was sent, None when it is answered."""
 
     def __init__(self, room: int, kept: int, frame_bytes_max: int) -> None: ...
     @property
@@ -28,23 +30,26 @@ class AnswerReceiver:
     def next_correlation(self) -> int:
         """Correlation id of the request after that: the next number, 0 after 2147483647."""
 
-    def request_left(self) -> None:
+    def request_left(self, waiting: object) -> None:
         """Record that the next request has been sent."""
 
-    def follow(self, chain: FetchChain, like: object, form: Template, tail: bytes, request: Template, fd: int) -> None:
-        """Pass frames with the correlation id `next_correlation` and no tags to the chain first.
+    def follow(self, follower: LeasedFollower, form: Template, tail: bytes, request: Template, fd: int) -> None:
+        """Pass answers to the follower first: to the last request, or to the next one when that is answered.
 
-        The chain gets a frame that `form.read_bytes` reads and that has records, and with it `like`. A frame that the
-        chain does not accept goes to `take_frame` like any other. The later Fetches are frames of `request`, whose
-        numbers are the correlation id, the log end and the high watermark. They are sent by `fd`.
+        The follower gets a frame without tags that `form.read_bytes` reads and that has records. A frame that it does
+        not accept goes to `take_frame` like any other. The later Fetches are frames of `request`, whose numbers are the
+        correlation id, the log end and the high watermark. They are sent by `fd`.
         """
 
     def unfollow(self) -> None:
         """Pass every frame to `take_frame` again."""
 
+    @property
+    def is_following(self) -> bool:
+        """Return whether answers go to a follower first."""
+
     def next_fetch(self, end_offset: int, high_watermark: int) -> tuple[int, bytes]:
-        """Record that the last request was sent and its reply accepted; return `fd` and the frame of the next
-        request."""
+        """Record that the follower has accepted an answer; return `fd` and the frame of the next request."""
 
     def take_frame(self, frame: memoryview) -> None: ...
     def refuse_frame(self, why: str) -> None: ...

@@ -5,7 +5,7 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 
 from kraft_native.base.bytes_be cimport load_i32
-from kraft_native.replica.fetch_chain cimport FetchChain
+from kraft_native.replica.leased_follower cimport LeasedFollower
 
 from kraft_native.base.errors import InvalidArgumentError, KraftError
 
@@ -21,11 +21,13 @@ cdef class AnswerReceiver:
     cdef bytearray buffer
     cdef object view               # of all of `buffer`
     cdef Py_ssize_t filled, room, kept, frame_bytes_max
-    cdef object like, form, request
+    cdef LeasedFollower follower
+    cdef object form, request
     cdef bytes tail
     cdef int fd
-    cdef FetchChain chain
+    cdef int32_t awaited           # correlation id of the answer that the follower may accept
     cdef readonly int32_t correlation
+    cdef public object waiting
     cdef public bint is_abandoned
 
     def __init__(self, Py_ssize_t room, Py_ssize_t kept, Py_ssize_t frame_bytes_max):
@@ -37,30 +39,37 @@ cdef class AnswerReceiver:
         self.buffer = bytearray(room)
         self.view = memoryview(self.buffer)
 
-    def follow(self, FetchChain chain not None, like, form, bytes tail not None, request, int fd) -> None:
-        self.chain = chain
+    def follow(self, LeasedFollower follower not None, form, bytes tail not None, request, int fd) -> None:
+        self.awaited = self.after() if self.waiting is None else self.correlation
         self.form = form
         self.tail = tail
         self.request = request
         self.fd = fd
-        self.like = like
+        self.follower = follower
 
     def unfollow(self) -> None:
-        self.like = None
+        self.follower = None
+
+    @property
+    def is_following(self) -> bool:
+        return self.follower is not None
 
     @property
     def next_correlation(self) -> int:
         return self.after()
 
-    def request_left(self) -> None:
+    def request_left(self, waiting) -> None:
         self.correlation = self.after()
+        self.waiting = waiting
 
     cdef int32_t after(self) noexcept:
         return 0 if self.correlation == INT32_MAX else self.correlation + 1
 
     def next_fetch(self, int64_t end_offset, int64_t high_watermark) -> tuple:
-        self.correlation = self.after()
-        return self.fd, self.request.write(self.after(), end_offset, high_watermark)
+        self.correlation = self.awaited
+        self.waiting = None
+        self.awaited = self.after()
+        return self.fd, self.request.write(self.awaited, end_offset, high_watermark)
 
     def take_frame(self, frame) -> None:
         pass
@@ -86,7 +95,7 @@ cdef class AnswerReceiver:
             end = start + SIZE_BYTES + size
             if end > self.filled:
                 break
-            if self.like is None or not self.is_more(data + SIZE_BYTES, start + SIZE_BYTES, end):
+            if self.follower is None or not self.is_accepted(data + SIZE_BYTES, start + SIZE_BYTES, end):
                 try:
                     self.take_frame(self.view[start + SIZE_BYTES:end])
                 except KraftError as error:
@@ -97,17 +106,17 @@ cdef class AnswerReceiver:
         elif start:
             self.go_on_in(self.room, start)
 
-    cdef bint is_more(self, const uint8_t* frame, Py_ssize_t start, Py_ssize_t end) except -1:
-        """Return whether the frame from `start` to `end` of the buffer was like the previous one, and accepted as
-        such."""
+    cdef bint is_accepted(self, const uint8_t* frame, Py_ssize_t start, Py_ssize_t end) except -1:
+        """Return whether the frame from `start` to `end` of the buffer was like the previous one, and the follower has
+        accepted it."""
         if (end - start <= CORRELATION_BYTES or frame[CORRELATION_BYTES] != NO_TAGS
-                or load_i32(frame) != self.after()):
+                or load_i32(frame) != self.awaited):
             return False
         body = self.view[start + CORRELATION_BYTES + 1:end]
         found = self.form.read_bytes(body, self.tail)
         if found is None or found[1] == found[2]:
             return False
-        return self.chain.take(self, self.like, found[0][0], body[found[1]:found[2]])
+        return self.follower.accept(self, found[0][0], body[found[1]:found[2]])
 
     cdef go_on_in(self, Py_ssize_t room, Py_ssize_t start):
         """Continue in a buffer of at least `room` bytes with the bytes received from `start` on. The old one stays with

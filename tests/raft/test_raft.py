@@ -31,7 +31,7 @@ from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS, Endpoint, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import VoterSet
 from kraft.testing.memory_log import formatted
-from tests.raft.world import CLUSTER, NoChance, Packet, World, address, key, voter
+from tests.raft.world import CLUSTER, NoChance, Packet, World, address, answered, key, voter
 
 THREE = VoterSet.of(voter(1), voter(2), voter(3))
 
@@ -137,47 +137,6 @@ def test_what_is_proposed_at_a_commit_goes_out_with_it() -> None:
     assert (answer.high_watermark, bool(answer.records)) == (end.offset, True)
 
 
-def answered(world: World, records: str) -> tuple[Raft, FetchResponse]:
-    """Return a follower, node 2, and the leader's answer to its Fetch."""
-    world.elect(1)
-    leader = world.raft(1)
-    leader.propose((records,), world.now_ms)
-    answer = next(each.response for each in leader.take_ready().messages if isinstance(each, Answer))
-    assert isinstance(answer, FetchResponse)
-    return world.raft(2), answer
-
-
-@pytest.mark.parametrize("leaves", [True, False])
-def test_a_fetch_sent_ahead_is_not_repeated(leaves: bool) -> None:
-    world = World()
-    raft, answer = answered(world, "r")
-    correlation = raft.replica.requests._peers[1].correlation
-    assert raft.fetch_ahead() is None, "nothing is flushed"
-    assert raft.takes_records(1, correlation, answer)
-    raft.step(1, correlation, answer, world.now_ms)
-    assert not raft.takes_records(1, correlation, answer), "it was requested once"
-    assert raft.fetch_ahead() is None, "no flush was requested"
-    flush = raft.take_ready().flush
-    assert flush is not None
-    ahead = raft.fetch_ahead()
-    assert ahead is not None
-    assert isinstance(ahead.request, FetchRequest)
-    assert ahead.request.fetch_offset == flush
-    assert raft.fetch_ahead() is None, "one at a time"
-    if not leaves:
-        raft.withdraw(ahead)
-    raft.log_flushed(flush, world.now_ms)
-    assert raft.fetch_ahead() is None
-    outgoing = raft.take_ready().messages
-    if leaves:
-        assert outgoing == ()
-        assert raft.takes_records(1, ahead.correlation, answer), "its answer is waited for"
-    else:
-        again, = outgoing
-        assert isinstance(again, OutgoingRequest)
-        assert again._replace(correlation=ahead.correlation) == ahead
-
-
 def test_a_leader_waits_for_its_own_flush_when_that_commits_something() -> None:
     world = World()
     world.elect(1)
@@ -190,38 +149,6 @@ def test_a_leader_waits_for_its_own_flush_when_that_commits_something() -> None:
     next(iter(leader.progress.values())).end_offset = raft.replica.log.end.offset
     assert raft.awaits_flush
     assert world.raft(2).awaits_flush, "a follower fetches when it has ended"
-
-
-def test_nothing_leaves_ahead_when_something_else_is_due() -> None:
-    world = World()
-    raft, answer = answered(world, "r")
-    raft.step(1, raft.replica.requests._peers[1].correlation, answer, world.now_ms)
-    assert raft.take_ready().flush is not None
-    role = raft.replica.role
-    assert isinstance(role, Follower)
-    ahead = raft.fetch_ahead()
-    assert ahead is not None
-    raft.withdraw(ahead)
-    role.update_voter_ms, before = raft.replica.now_ms, role.update_voter_ms
-    assert raft.fetch_ahead() is None, "the address is to be announced to the leader"
-    role.update_voter_ms, role.fetch_ms = before, raft.replica.now_ms
-    assert raft.fetch_ahead() is None, "it stands"
-    assert world.raft(1).fetch_ahead() is None, "a leader fetches nothing"
-
-
-@pytest.mark.parametrize("change", [
-    {"epoch": 9}, {"leader_id": 3}, {"error": ErrorCode.NOT_LEADER_OR_FOLLOWER}, {"records": None},
-    {"diverging": OffsetAndEpoch(1, 1)}, {"snapshot": OffsetAndEpoch(1, 1)}])
-def test_records_that_are_not_taken(change: dict[str, object]) -> None:
-    world = World()
-    raft, answer = answered(world, "r")
-    correlation = raft.replica.requests._peers[1].correlation
-    assert raft.takes_records(1, correlation, answer)
-    assert not raft.takes_records(1, correlation, replace(answer, **change))  # type: ignore[arg-type]
-    assert not raft.takes_records(1, correlation - 1, answer), "it was given up"
-    assert not raft.takes_records(3, correlation, answer)
-    raft.step(3, 1, replace(vote(epoch=9), candidate=key(3), voter=key(2)), world.now_ms)
-    assert not raft.takes_records(1, correlation, answer), "it has moved to another epoch"
 
 
 def test_a_commit_is_not_reported_before_the_epoch_is_durable() -> None:
@@ -480,6 +407,7 @@ def test_the_first_leader_makes_the_cluster_id() -> None:
     flush = raft.take_ready().flush
     assert flush == log.end.offset
     raft.log_flushed(flush, 1000)
+    assert raft.take_ready().high_watermark == flush
     assert raft.replica.cluster_id == founding.voters.cluster_id
     raft.step(5, 5, BeginQuorumEpochRequest(cluster_id="other", epoch=9, leader_id=2), 1001)
     answer = raft.take_ready().messages[-1]

@@ -12,10 +12,10 @@ from uuid import UUID
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.config import RaftConfig
-from kraft.raft.messages import DiscoverRequest, Loss, Lost, Message, Request, Response
+from kraft.raft.messages import DiscoverRequest, FetchResponse, Loss, Lost, Message, Request, Response
 from kraft.raft.ports import Event
 from kraft.raft.raft import Raft
-from kraft.raft.ready import HardState, Leadership, OutgoingRequest
+from kraft.raft.ready import Answer, HardState, Leadership, OutgoingRequest
 from kraft.raft.replica import Ports
 from kraft.raft.roles import Leader
 from kraft.raft.transitions import Role
@@ -381,3 +381,13 @@ def _word(value: object) -> object:
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return "[" + " ".join(map(str, value)) + "]"
     return value
+
+
+def answered(world: World, records: str) -> tuple[Raft, FetchResponse]:
+    """Return a follower, node 2, and the leader's answer to its Fetch."""
+    world.elect(1)
+    leader = world.raft(1)
+    leader.propose((records,), world.now_ms)
+    answer = next(each.response for each in leader.take_ready().messages if isinstance(each, Answer))
+    assert isinstance(answer, FetchResponse)
+    return world.raft(2), answer

@@ -79,13 +79,10 @@ def test_truncated_records_are_never_returned_beside_their_replacement() -> None
     assert OffsetAndEpoch(4, 3) in ends
 
 
-def test_what_is_appended_ahead_is_appended_once() -> None:
+def test_plain_records_are_appended_during_a_lease() -> None:
     source, bench = Bench(), Bench()
     source.append(2, epoch=0)
-    bench.log.append_ahead(records := source.log.read(0, 1000))
-    assert bench.log.is_ahead
-    assert bench.log.append_fetched(records, 2) == ()
-    assert not bench.log.is_ahead
+    assert bench.log.append_leased(source.log.read(0, 1000)) == source.log.end.offset
     assert bench.log.batches == source.log.batches
 
 
@@ -97,8 +94,7 @@ def test_other_records_wait_for_the_core() -> None:
     for start, is_damaged in ((0, True), (1, False), (2, False)):
         records = source.log.read(start, 1)
         assert isinstance(records, Records)
-        bench.log.append_ahead(records._replace(is_damaged=is_damaged))
-        assert not bench.log.is_ahead
+        assert bench.log.append_leased(records._replace(is_damaged=is_damaged)) == -1
         bench.log.append_fetched(records, 2)
     assert bench.log.batches == source.log.batches
 

@@ -94,19 +94,20 @@ class Pair:
         self.sim.truncate(end)
         self.real.truncate(end)
 
-    def follow(self, leader: "Pair", *, ahead: bool) -> None:
+    def follow(self, leader: "Pair", *, is_leased: bool) -> None:
         """Cut off what the leader does not have, and fetch what it has beyond that."""
         common = 0
         while common < min(len(self.ends), len(leader.ends)) and self.ends[common] == leader.ends[common]:
             common += 1
         self.cut(common)
         while self.real.end != leader.real.end:
+            accepted = []
             for mine, other in ((self.sim, leader.sim), (self.real, leader.real)):
                 records = other.read(mine.end.offset, READ_BYTES)
-                if ahead:
-                    mine.append_ahead(records)
-                mine.append_fetched(records, other.end.epoch)
-            assert self.sim.is_ahead == self.real.is_ahead
+                accepted.append(is_leased and mine.append_leased(records) >= 0)
+                if not accepted[-1]:
+                    mine.append_fetched(records, other.end.epoch)
+            assert accepted[0] == accepted[1]
         self.ends = list(leader.ends)
 
     def die(self) -> None:
@@ -184,7 +185,7 @@ def test_both_report_the_same(tmp_path: Path, seed: int) -> None:
                 pair.cut(draw.randrange(len(pair.ends) + 1))
                 epoch += 1
             elif what == "follow":
-                pair.follow(other, ahead=draw.random() < 0.5)
+                pair.follow(other, is_leased=draw.random() < 0.5)
             elif what == "die":
                 pair.die()
             else:

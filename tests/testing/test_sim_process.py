@@ -1,13 +1,14 @@
 """Parts of a simulated process that the real driver uses: its event loop, the flusher's thread, the sender to peers."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kraft.raft.messages import FetchRequest, FetchResponse
-from kraft.raft.ready import OutgoingRequest
-from kraft.testing.sim.batches import Contents, Value
+from kraft.raft.ready import FollowLease, OutgoingRequest
+from kraft.testing.sim.batches import Contents, Records, Value
 from kraft.testing.sim.clock import Clock
 from kraft.testing.sim.disk import Disk, DiskError
 from kraft.testing.sim.event_loop import EventLoop
@@ -16,6 +17,7 @@ from kraft.testing.sim.log import SimLog
 from kraft.testing.sim.loop import Loop
 from kraft.testing.sim.network import Envelope
 from kraft.testing.sim.peer_sender import PeerSender
+from kraft_native.replica.leased_follower import LeasedFollower
 from tests.raft.world import key
 
 
@@ -137,30 +139,44 @@ def test_a_coroutine_continues_when_its_future_is_done() -> None:
     assert received == ["begun", "over"]
 
 
-class Core:
-    """A driver that learns only on request whether the Fetch has left."""
+class Around:
+    """A driver around the sender of one process, whose log and flusher's thread the test sets."""
 
-    def __init__(self, *, leaves: bool = True) -> None:
-        self.leaves = leaves
+    def __init__(self) -> None:
+        self.has_left = True
         self.received: list[object] = []
+        self.counts: list[str] = []
         self.clock = Clock(Loop())
-        self.sender = PeerSender(envelope_of, self.sent, lambda name: None,
+        self.sender = PeerSender(envelope_of, self.sent, self.counts.append,
                                  EventLoop(Loop(), self.clock, lambda callback: callback()), lambda: self.clock.now_ms)
         self.network: list[Envelope] = []
+        self.follower = LeasedFollower(self, lambda _records: 2, lambda _sends: None)
+        self.outstanding: OutgoingRequest | None = None
 
     def sent(self, envelope: Envelope) -> None:
         self.network.append(envelope)
         self.sender.unanswered[envelope.correlation] = envelope
 
-    def catch_up(self) -> None:
-        if self.leaves:
-            self.sender.has_left(AHEAD)
+    # --- log
 
-    def take_ahead(self, node_id: int, correlation: int, answer: object) -> None:
-        self.received.append(("ahead", node_id, correlation, answer))
+    def send_when_durable(self, _end_offset: int, _fd: int, _message: bytes) -> bool:
+        return True
+
+    def take_back(self) -> bool:
+        return self.has_left
+
+    # --- driver
+
+    def end_lease(self) -> None:
+        self.received.append(self.follower.end())
+        self.sender.unfollow(LEASE, self.outstanding)
 
     def step(self, node_id: int, correlation: int, message: object) -> None:
         self.received.append((node_id, correlation, message))
+
+    def answer(self, envelope: Envelope, message: FetchResponse) -> None:
+        driver: Any = self
+        self.sender.deliver(envelope._replace(message=message, is_answer=True), driver)
 
 
 def envelope_of(outgoing: OutgoingRequest, number: int) -> Envelope:
@@ -168,26 +184,54 @@ def envelope_of(outgoing: OutgoingRequest, number: int) -> Envelope:
 
 
 FETCH = FetchRequest(replica=key(1), epoch=3, fetch_offset=1, last_fetched_epoch=3)
-AHEAD = OutgoingRequest(2, None, 7, FETCH)
+LEASE = FollowLease(2, 3, 1, OutgoingRequest(2, None, 7, FETCH), is_sent=False)
 ANSWER = FetchResponse(epoch=3, leader_id=2)
+RECORDS = replace(ANSWER, records=Records(()), high_watermark=9)
 
 
-def test_the_answer_to_what_left_ahead_may_come_before_the_loop_knows_that_it_left() -> None:
-    core: Any = Core()
-    assert core.sender.prepare(AHEAD) is not None
-    left = core.sender.leave()
-    core.sender.deliver(left._replace(message=ANSWER, is_answer=True), core)
-    assert core.received == [("ahead", 2, 7, ANSWER), (2, 7, ANSWER)]
-    assert core.sender.prepare(AHEAD) is not None
+def test_the_answer_to_what_the_thread_sent_may_come_before_the_loop_knows_that() -> None:
+    around = Around()
+    assert around.sender.follow(LEASE, around.follower)
+    around.outstanding = LEASE.fetch
+    around.answer(around.sender.leave(), ANSWER)
+    assert around.received == [(1, -1, True), (2, 7, ANSWER)]
+    assert around.sender.follow(LEASE, around.follower), "nothing is waited for"
 
 
-def test_an_answer_to_what_was_given_up_appends_nothing_ahead() -> None:
-    core: Any = Core(leaves=False)
-    core.sender.deliver(envelope_of(AHEAD, 6)._replace(message=ANSWER, is_answer=True), core)
-    assert core.received == [(2, 6, ANSWER)]
+def test_answers_like_the_last_one_go_to_the_follower() -> None:
+    around = Around()
+    around.sender.send(LEASE.fetch._replace(correlation=6))
+    around.answer(around.network[0], ANSWER)
+    around.sender.send(LEASE.fetch)
+    assert around.sender.follow(LEASE._replace(is_sent=True), around.follower)
+    around.answer(around.network[1], RECORDS)
+    left = around.sender.leave()
+    assert isinstance(left.message, FetchRequest)
+    assert (left.message.fetch_offset, left.message.high_watermark) == (2, 2)
+    around.answer(around.network[1], RECORDS)      # it comes twice
+    around.outstanding = LEASE.fetch._replace(correlation=8)
+    assert around.received == [(2, 6, ANSWER), (2, 9, True), (2, 7, RECORDS)]
+    around.received.clear()
+    around.sender.unfollow(LEASE, around.outstanding)
+    assert around.sender.follow(LEASE._replace(fetch=around.outstanding, is_sent=True), around.follower)
+    around.answer(left, RECORDS)
+    assert around.received == [], "the number by which it was sent is that of the outstanding Fetch"
+    assert around.counts.count("fetch without the core") == 2
 
 
-def test_nothing_is_prepared_for_a_node_that_has_not_answered() -> None:
-    core = Core()
-    core.sender.send(OutgoingRequest(2, None, 5, FETCH))
-    assert core.sender.prepare(AHEAD) is None
+@pytest.mark.parametrize("last", [replace(ANSWER, epoch=2), replace(ANSWER, leader_id=3), None])
+def test_other_answers_go_to_the_core(last: FetchResponse | None) -> None:
+    around = Around()
+    if last is not None:
+        around.sender.send(LEASE.fetch._replace(correlation=6))
+        around.answer(around.network[0], last)
+    around.sender.send(LEASE.fetch)
+    assert not around.sender.follow(LEASE._replace(is_sent=True), around.follower)
+    around.answer(around.network[-1], RECORDS)
+    assert around.received[-1] == (2, 7, RECORDS)
+
+
+def test_nothing_is_sent_by_the_thread_while_an_answer_is_pending() -> None:
+    around = Around()
+    around.sender.send(OutgoingRequest(2, None, 5, FETCH))
+    assert not around.sender.follow(LEASE, around.follower)

@@ -28,11 +28,10 @@ from kraft.raft.messages import (
     Loss,
     Lost,
     Message,
-    Response,
     VersionsRequest,
     VersionsResponse,
 )
-from kraft.raft.ready import OutgoingRequest
+from kraft.raft.ready import FollowLease, OutgoingRequest
 from kraft.raft.types import Endpoint
 from kraft.raft.voters import NO_RECONFIGURATION, VersionRange
 from kraft.raft.wire import FETCH_CODEC
@@ -48,7 +47,7 @@ from kraft.runtime.net.dialer import (
 )
 from kraft_native.base.errors import MalformedMessageError, UnsupportedVersionError
 from kraft_native.replica.answers import AnswerReceiver
-from kraft_native.replica.fetch_chain import FetchChain
+from kraft_native.replica.leased_follower import LeasedFollower
 from kraft_native.replica.template import Template
 
 log = logging.getLogger(__name__)
@@ -104,20 +103,21 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
     - `on_ready(versions)` when the peer has reported its versions.
     - `on_answer(body)` with each answer. `body` is valid during the call only: the next answer overwrites it.
     - `on_lost()` once, unless `abandon` was called.
-    - `catch_up()` when an answer came to a request that may have been sent ahead.
+    - `end_lease()` when an answer came that the leased follower has not accepted.
     """
+
+    waiting: tuple[int, int] | None
 
     def __init__(self, client_id: str, on_ready: Callable[[PeerVersions], None],
                  on_answer: Callable[[memoryview], None], on_lost: Callable[[], None],
-                 catch_up: Callable[[], None] = lambda: None) -> None:
+                 end_lease: Callable[[], None] = lambda: None) -> None:
         super().__init__(RECEIVE_BYTES, RECEIVE_BYTES_KEPT, RESPONSE_BYTES_MAX)
         self._client_id = client_id
-        self._catch_up = catch_up
+        self._end_lease = end_lease
         self._on_ready = on_ready
         self._on_answer = on_answer
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
-        self._waiting: tuple[int, int] | None = None
         self._has_versions = False
         self._socket = -1
         """A duplicate descriptor, open for as long as native code may send on it; -1: only the transport sends."""
@@ -151,7 +151,7 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
     def send_body(self, key: int, version: int, body: bytes) -> None:
         assert self._transport is not None
         frame = self._frame(key, version, body, self.next_correlation)
-        self.has_left(key, version)
+        self.request_left((key, version))
         self._transport.write(frame)
 
     def _frame(self, key: int, version: int, body: bytes, correlation: int) -> bytes:
@@ -159,37 +159,38 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
         size = len(before) + 4 + len(behind) + len(body)
         return b"".join((size.to_bytes(4, "big"), before, INT32.pack(correlation), behind, body))
 
-    def follow_with(self, chain: FetchChain, form: tuple[FetchResponse, Template, bytes], request: FetchRequest,
-                    version: int) -> None:
-        """Call `follow` with Fetches that differ from this one only in log end and high watermark."""
-        if self._socket < 0:
-            return
-        alike = replace(request, fetch_offset=0, high_watermark=0)
-        if self._framed is None or self._framed[:2] != (version, alike):
-            self._framed = version, alike, self._frames_of(alike, version)
-        if self._framed[2] is not None:
-            self.follow(chain, *form, self._framed[2], self._socket)
+    def begin(self, follower: LeasedFollower, lease: FollowLease, form: tuple[Template, bytes] | None,
+              version: int) -> bool:
+        """Let the follower begin. It gets the answers of this form; None: of no form. Return False, and do nothing,
+        when that is not possible: while bytes are unsent, on an encrypted connection, and without any use."""
+        assert self._transport is not None
+        request = lease.fetch.request
+        assert isinstance(request, FetchRequest)
+        frames = self._frames_of(request, version)
+        if (frames is None or (form is None and lease.is_sent) or self.is_abandoned or self._socket < 0
+                or self._transport.get_write_buffer_size()):
+            return False
+        fetch = frames.write(self.next_correlation, request.fetch_offset, request.high_watermark)
+        if not follower.begin(lease.from_offset, None if lease.is_sent else (self._socket, fetch)):
+            return False
+        if form is not None:
+            self.follow(follower, *form, frames, self._socket)
+        return True
 
     def _frames_of(self, request: FetchRequest, version: int) -> Template | None:
+        """Return the frames of Fetches that differ from this one only in log end and high watermark."""
+        alike = replace(request, fetch_offset=0, high_watermark=0)
+        if self._framed is None or self._framed[:2] != (version, alike):
+            self._framed = version, alike, self._make_frames(alike, version)
+        return self._framed[2]
+
+    def _make_frames(self, request: FetchRequest, version: int) -> Template | None:
         def make(values: Mapping[str, int]) -> bytes:
             following = replace(request, fetch_offset=values["fetch_offset"], high_watermark=values["high_watermark"])
             body = FETCH_CODEC.encode_request(following, version).encode(version)
             return self._frame(FETCH_CODEC.key, version, body, values["correlation"])
 
         return template_of({"correlation": INT32, "fetch_offset": INT64, "high_watermark": INT64}, make)
-
-    def prepare(self, key: int, version: int, body: bytes) -> tuple[int, bytes] | None:
-        """Descriptor and frame with which another thread can send the next request; None while bytes are unsent, and
-        on an encrypted connection."""
-        assert self._transport is not None
-        if self.is_abandoned or self._socket < 0 or self._transport.get_write_buffer_size():
-            return None
-        return self._socket, self._frame(key, version, body, self.next_correlation)
-
-    def has_left(self, key: int, version: int) -> None:
-        """Note that the next request is on its way."""
-        self.request_left()
-        self._waiting = key, version
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - whatever it was, it is lost
         if not self.is_abandoned:
@@ -203,11 +204,11 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
         self._transport.abort()
 
     def take_frame(self, frame: memoryview) -> None:
-        if self._waiting is None:
-            self._catch_up()
-        if self._waiting is None:
+        if self.is_following or self.waiting is None:
+            self._end_lease()
+        if self.waiting is None:
             raise MalformedMessageError("an answer to nothing")
-        (key, version), self._waiting = self._waiting, None
+        (key, version), self.waiting = self.waiting, None
         correlation, = INT32.unpack_from(frame)
         if correlation != self.correlation:
             raise MalformedMessageError(f"an answer to request {correlation}, not {self.correlation}")
@@ -282,40 +283,28 @@ class Peer:
             self._began = self._loop.time()
             self._connecting = self._loop.create_task(self._connect(address))
 
-    def prepare(self, outgoing: OutgoingRequest) -> tuple[int, bytes] | None:
-        """See `PeerSender`; Fetches only."""
-        if (self._versions is None or self._connection is None or self._pending is not None
-                or outgoing.address not in (None, self._address)):
-            return None
-        assert isinstance(outgoing.request, FetchRequest)
+    def follow(self, lease: FollowLease, follower: LeasedFollower) -> bool:
+        """See `PeerSender`."""
+        pending = None if self._pending is None else self._pending.correlation
+        if (self._versions is None or self._connection is None or lease.fetch.address not in (None, self._address)
+                or pending != (lease.fetch.correlation if lease.is_sent else None)):
+            return False
         try:
             version = self._versions.best(FETCH_CODEC.key)
-            body = self._templates.request_bytes(outgoing.request, version)
         except UnsupportedVersionError:
-            return None
-        return self._connection.prepare(FETCH_CODEC.key, version, body)
+            return False
+        form = self._templates.last_form(version, lease.epoch, lease.leader_id)
+        return self._connection.begin(follower, lease, form, version)
 
-    def follow(self, outgoing: OutgoingRequest, chain: FetchChain) -> None:
+    def unfollow(self, outstanding: OutgoingRequest | None) -> None:
         """See `PeerSender`."""
-        assert self._versions is not None
-        assert self._connection is not None
-        assert isinstance(outgoing.request, FetchRequest)
-        version = self._versions.best(FETCH_CODEC.key)
-        form = self._templates.last_form(version)
-        if form is not None and (form[0].epoch, form[0].leader_id) == (outgoing.request.epoch, outgoing.node_id):
-            self._connection.follow_with(chain, form, outgoing.request, version)
-
-    def unfollow(self) -> None:
-        """See `PeerSender`."""
-        if self._connection is not None:
-            self._connection.unfollow()
-
-    def has_left(self, outgoing: OutgoingRequest) -> None:
-        """See `PeerSender`."""
-        assert self._versions is not None
-        assert self._connection is not None
-        self._connection.has_left(FETCH_CODEC.key, self._versions.best(FETCH_CODEC.key))
-        self._pending = outgoing
+        if self._connection is None:
+            return
+        self._connection.unfollow()
+        self._pending = outstanding
+        if outstanding is not None and self._connection.waiting is None:
+            assert self._versions is not None
+            self._connection.request_left((FETCH_CODEC.key, self._versions.best(FETCH_CODEC.key)))
 
     def close(self) -> None:
         """Give up the connection and its request, without a callback."""
@@ -328,7 +317,7 @@ class Peer:
 
     async def _connect(self, address: Endpoint) -> None:
         await self._backoff.wait()
-        connection = PeerConnection(self._client_id, self._ready, self._answered, self._lost, self._peers.catch_up)
+        connection = PeerConnection(self._client_id, self._ready, self._answered, self._lost, self._peers.end_lease)
         self._connection = connection
         try:
             await self._peers.dialer.connect(address, lambda: connection)
@@ -376,13 +365,12 @@ class Peer:
         else:
             response = codec.decode_response(codec.answer.decode(body, version))
         self._pending = None
-        self._peers.on_answer(self._node_id, outgoing.correlation, response)
         self._deliver(self._node_id, outgoing.correlation, response)
         if isinstance(response, FetchResponse) and isinstance(response.records, memoryview):
             response.records.release()   # a later access raises an error instead of returning other bytes
 
     def _lost(self) -> None:
-        self._peers.catch_up()
+        self._peers.end_lease()
         outgoing, self._pending = self._pending, None
         self._connection = self._versions = self._connecting = None
         self._backoff.failed()
@@ -395,16 +383,14 @@ class Peers:
 
     - `deliver(node id, correlation, message)` receives each answer, or a `Lost`. It is never called from inside `send`.
       The records of an answer are valid during that call only.
-    - `on_answer` receives the same for each answer, just before.
-    - `catch_up()` calls `has_left` for each request that was sent ahead.
+    - `end_lease()` calls `unfollow`, if a leader is followed under a lease.
     """
 
     def __init__(self, client_id: str, deliver: Callable[[int, int, Message], None], dialer: Dialer) -> None:
         self.client_id = client_id
         self.deliver = deliver
         self.dialer = dialer
-        self.on_answer: Callable[[int, int, Response], None] = lambda _node_id, _correlation, _answer: None
-        self.catch_up: Callable[[], None] = lambda: None
+        self.end_lease: Callable[[], None] = lambda: None
         self.templates = FetchTemplates()
         self._peers: dict[int, Peer] = {}
 
@@ -414,18 +400,12 @@ class Peers:
             peer = self._peers[outgoing.node_id] = Peer(outgoing.node_id, self)
         peer.send(outgoing)
 
-    def prepare(self, outgoing: OutgoingRequest) -> tuple[int, bytes] | None:
-        peer = self._peers.get(outgoing.node_id)
-        return None if peer is None else peer.prepare(outgoing)
+    def follow(self, lease: FollowLease, follower: LeasedFollower) -> bool:
+        peer = self._peers.get(lease.leader_id)
+        return peer is not None and peer.follow(lease, follower)
 
-    def follow(self, outgoing: OutgoingRequest, chain: FetchChain) -> None:
-        self._peers[outgoing.node_id].follow(outgoing, chain)
-
-    def unfollow(self, outgoing: OutgoingRequest) -> None:
-        self._peers[outgoing.node_id].unfollow()
-
-    def has_left(self, outgoing: OutgoingRequest) -> None:
-        self._peers[outgoing.node_id].has_left(outgoing)
+    def unfollow(self, lease: FollowLease, outstanding: OutgoingRequest | None) -> None:
+        self._peers[lease.leader_id].unfollow(outstanding)
 
     def close(self) -> None:
         """Close every connection; nothing is delivered from here on."""

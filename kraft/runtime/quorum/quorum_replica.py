@@ -145,8 +145,7 @@ class QuorumReplica:
         self.driver = RaftDriver(
             self.raft, self.raft_log, self.metadata, write_hard_state=self._write_hard_state, sender=self.peers,
             answer=self._answer, clock=self.clock, on_failure=on_failure)
-        self.peers.on_answer = self.driver.take_ahead
-        self.peers.catch_up = self.driver.catch_up
+        self.peers.end_lease = self.driver.end_lease
         self.metadata.driver = self.driver
         self.snapshots.on_checked = self.driver.tick_soon
         self.keeper = SnapshotKeeper(log_settings, self.directory, self.raft_log, self.snapshots, self.metadata,

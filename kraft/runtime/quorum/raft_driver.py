@@ -11,14 +11,10 @@ one flush and one answer to each follower. The flush runs in a thread without th
 are sent. Only the end of a leadership is carried out at once: the next request of that iteration must not meet a state
 machine that still believes that it may propose.
 
-The longest part of a commit is a follower's path from the leader's answer to its next Fetch. The driver therefore works
-ahead of the core. It appends the records of an answer that the core will append before the core processes the answer.
-The flusher's thread sends the Fetch that acknowledges them the moment they are durable. Before the core receives any
-event, the driver finds out whether that Fetch was sent.
-
-Successive answers may differ only in high watermark and records. The next Fetch is then known without the core. Every
-few milliseconds, and before any other event, the driver passes all such answers to the core as one. To the core it is
-as if the leader had sent all these records together.
+The longest part of a commit is a follower's path from the leader's answer to its next Fetch. The core therefore leases
+that path to the driver: a `LeasedFollower` appends records, and the flusher's thread sends the Fetch that acknowledges
+them the moment they are durable. Before any event, and every few milliseconds, the driver revokes the lease. To the
+core it is as if the leader had sent all these records together (docs/internals/raft.md).
 """
 
 import asyncio
@@ -26,20 +22,19 @@ import os
 import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from kraft.raft.messages import FetchResponse, Message, Request, Response
+from kraft.raft.messages import Message, Request
 from kraft.raft.raft import Raft
-from kraft.raft.ready import Answer, HardState, Leadership, OutgoingRequest, Ready
+from kraft.raft.ready import Answer, FollowLease, HardState, Leadership, Outcome, OutgoingRequest, Ready
 from kraft.raft.transitions import Role
-from kraft.raft.types import NEVER_MS, OffsetAndEpoch
-from kraft_native.replica.fetch_chain import FetchChain
+from kraft.raft.types import NEVER_MS, UNKNOWN_OFFSET, OffsetAndEpoch
+from kraft_native.replica.leased_follower import LeasedFollower
 
 TIMER_SECONDS_MAX: Final = 60.0
 CHECK_MS: Final = 5
-PASS_SECONDS: Final = 0.003
-"""Time for which answers like the previous one may be withheld from the core."""
+LEASE_SECONDS: Final = 0.003
+"""Time for which the core may not know of an accepted answer."""
 NEVER_OFFSET: Final = (1 << 63) - 1
 
 
@@ -98,9 +93,7 @@ class DrivenLog(Protocol):
 
     @property
     def log(self) -> FlushedLog: ...
-    @property
-    def is_ahead(self) -> bool: ...
-    def append_ahead(self, records: object) -> int: ...
+    def append_leased(self, records: object) -> int: ...
     def flush_appended(self) -> None: ...
 
 
@@ -120,19 +113,15 @@ class PeerSender(Protocol):
     def send(self, outgoing: OutgoingRequest) -> None:
         """Send a request."""
 
-    def prepare(self, outgoing: OutgoingRequest) -> tuple[int, bytes] | None:
-        """Socket and bytes with which another thread can send the request now; None when that is not possible."""
+    def follow(self, lease: FollowLease, follower: LeasedFollower) -> bool:
+        """Let the follower begin. Return False, and do nothing, when that is not possible.
 
-    def has_left(self, outgoing: OutgoingRequest) -> None:
-        """Note that the request, the last one prepared, was sent by another thread."""
+        Until `unfollow`, it may receive the answers to the Fetch of the lease and to those that follow it. They may
+        differ from the leader's last answer of that epoch only in high watermark and records.
+        """
 
-    def follow(self, outgoing: OutgoingRequest, chain: FetchChain) -> None:
-        """Note that this Fetch, the last one prepared, has begun the chain. Until `unfollow`, the chain may receive the
-        answers to it and to the Fetches that follow it. These are the answers like the last one of the leader in its
-        epoch."""
-
-    def unfollow(self, outgoing: OutgoingRequest) -> None:
-        """Note the end of the chain."""
+    def unfollow(self, lease: FollowLease, outstanding: OutgoingRequest | None) -> None:
+        """Note that the follower has ended. `outstanding`: the Fetch whose answer is delivered as any other."""
 
 
 class RaftDriver:
@@ -164,10 +153,9 @@ class RaftDriver:
         self._read_event = read_event
         self._flushing: int | None = None
         """Offset up to which the core waits for the log to be durable."""
-        self._ahead: OutgoingRequest | None = None
-        """Fetch that the flusher's thread sends then; the first of a chain."""
-        self._chain = FetchChain(self._log, self._append_ahead, self._pass_later)
-        self._pass_timer: Timer | None = None
+        self._lease: FollowLease | None = None
+        self._follower = LeasedFollower(self._log, self._append_leased, self._accepted)
+        self._lease_timer: Timer | None = None
         self._wakes_from = 0
         """Durable end from which on the flusher's thread wakes the loop."""
         self._scheduled = False
@@ -200,15 +188,15 @@ class RaftDriver:
         """Stop all work. May be called again."""
         if not self._stopped:
             self._loop.remove_reader(self._eventfd)
-        if self._ahead is not None:
-            self._sender.unfollow(self._ahead)
-            self._chain.end()
-            self._ahead = None
+        if self._lease is not None:
+            self._follower.end()
+            self._sender.unfollow(self._lease, None)
+            self._lease = None
         self._stopped = True
-        for timer in (self._timer, self._pass_timer):
+        for timer in (self._timer, self._lease_timer):
             if timer is not None:
                 timer.cancel()
-        self._timer = self._pass_timer = None
+        self._timer = self._lease_timer = None
 
     async def resign(self, timeout_seconds: float) -> None:
         """Give up the leadership, if it is held, and wait until the others know it, for at most the time-out."""
@@ -228,7 +216,7 @@ class RaftDriver:
     def hand_over(self) -> None:
         """Give up the leadership, if it is held, and continue as a follower of the next leader."""
         try:
-            self._settle(is_followed=True)
+            self._settle()
             self.raft.resign(self.raft.replica.epoch, self._clock())
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
@@ -242,47 +230,63 @@ class RaftDriver:
         if self._stopped:
             return
         try:
-            self._settle(is_followed=True)
+            self._settle()
             self.raft.step(source, correlation, message, self._clock())
-            assert not self._raft_log.is_ahead, "records were appended that the core did not want"
         except Exception as error:  # noqa: BLE001 - a core that failed half-way must not answer
             self._fail(error)
             return
         self._stepped(is_answer=not isinstance(message, Request))
 
-    def take_ahead(self, node_id: int, correlation: int, answer: Response) -> None:
-        """Begin with an answer that `step` will receive at once: if the core will append its records, append them and
-        begin their flush."""
-        if not self._stopped and self.raft.takes_records(node_id, correlation, answer):
-            self._append_ahead(answer.records)  # type: ignore[attr-defined]
+    # --- the lease
 
-    def _append_ahead(self, records: object) -> int:
+    def _grant(self) -> None:
+        """Follow the leader without the core, if both the core and the connection allow that."""
+        lease = self.raft.lease()
+        if lease is None:
+            return
+        if self._sender.follow(lease, self._follower):
+            self._lease = lease
+        else:
+            self.raft.revoke(Outcome(lease.from_offset, UNKNOWN_OFFSET, lease.is_sent), self._clock())
+
+    def _append_leased(self, records: object) -> int:
         try:
-            return self._raft_log.append_ahead(records)
+            return self._raft_log.append_leased(records)
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
             return -1
 
-    def _pass_later(self, sends: bool) -> None:
-        """Pass answers of the chain to the core later. That is soon, if the chain sends the next Fetch. If not, it is
-        at once, and the next Fetch is sent as any other."""
+    def _accepted(self, sends: bool) -> None:
+        """Pass accepted answers to the core soon; at once, if the next Fetch has to be sent by the core."""
         if not sends:
             self._schedule()
-        elif self._pass_timer is None:
-            self._pass_timer = self._loop.call_later(PASS_SECONDS, self._pass_answers)
+        elif self._lease_timer is None:
+            self._lease_timer = self._loop.call_later(LEASE_SECONDS, self._lease_ends)
 
-    def _pass_answers(self) -> None:
-        self._pass_timer = None
+    def _lease_ends(self) -> None:
+        self._lease_timer = None
         self._run()
 
-    def catch_up(self) -> None:
-        """Report to the courier what was sent ahead: its answer has come, or its connection is lost."""
+    def end_lease(self) -> None:
+        """Revoke the lease, if there is one: the sender has received what the follower does not accept, or its
+        connection is lost."""
+        if self._lease is None:
+            return
         try:
-            self._settle_ahead()
+            self._revoke()
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
             return
         self._schedule()
+
+    def _revoke(self) -> None:
+        """End the lease, if there is one. Comes before any event."""
+        if self._lease is None:
+            return
+        lease, self._lease = self._lease, None
+        outcome = Outcome(*self._follower.end())
+        self._flushing = None if outcome.is_outstanding else outcome.end_offset
+        self._sender.unfollow(lease, self.raft.revoke(outcome, self._clock()))
 
     def _stepped(self, *, is_answer: bool = False) -> None:
         """Schedule a run after a step, or run now: a follower has one answer in an iteration, and its effects need not
@@ -295,12 +299,14 @@ class RaftDriver:
     def propose(self, records: object, epoch: int) -> int:
         """Append records as the leader of `epoch`; return the log end. Raises `NotLeaderError` when this node does not
         lead."""
+        self.end_lease()
         end = self.raft.propose(records, self._clock(), epoch)
         self._schedule()
         return end.offset
 
     def upgrade(self, level: int, epoch: int) -> int:
         """Raise kraft.version as the leader of `epoch`; return the log end. See `Raft.upgrade`."""
+        self.end_lease()
         end_offset = self.raft.upgrade(level, epoch, self._clock())
         self._schedule()
         return end_offset
@@ -326,46 +332,18 @@ class RaftDriver:
             return
         self._run(is_iteration=True)
 
-    def _settle(self, *, is_followed: bool = False) -> None:
+    def _settle(self) -> None:
         """Report to the core first what happened in the flusher's thread: what was sent, and what is durable."""
-        self._settle_ahead()
+        self._revoke()
         if self._flushing is not None and self._flushing <= self._log.durable_end_offset:
             end_offset, self._flushing = self._flushing, None
             self._log.poll()
-            self.raft.log_flushed(end_offset, self._clock(), is_followed=is_followed)
-
-    def _settle_ahead(self) -> None:
-        """Settle the Fetch ahead. One that was sent waits for its answer; one that was not is withdrawn, since
-        something else may come first."""
-        if self._ahead is None:
-            return
-        outgoing, self._ahead = self._ahead, None
-        self._sender.unfollow(outgoing)
-        has_left, more = self._chain.end()
-        if more is not None:
-            self._pass_chain(outgoing, *more, has_left=has_left)
-        elif has_left:
-            self._sender.has_left(outgoing)
-        else:
-            self.raft.withdraw(outgoing)
-
-    def _pass_chain(self, outgoing: OutgoingRequest, like: FetchResponse, high_watermark: int, records: object, *,
-                    has_left: bool) -> None:
-        """Pass several answers to the core as one. The first Fetch was sent because what it acknowledges was durable,
-        and all records since are appended. `has_left`: the Fetch that follows the last answer was sent, too."""
-        assert self._flushing is not None, "a Fetch left ahead of nothing"
-        end_offset, self._flushing = self._flushing, None
-        now_ms = self._clock()
-        self.raft.log_flushed(end_offset, now_ms, is_followed=True)
-        answer = replace(like, high_watermark=high_watermark, records=records)
-        self.raft.step(outgoing.node_id, outgoing.correlation, answer, now_ms)
-        if has_left:
-            self._sender.has_left(self.raft.fetch_has_left())
+            self.raft.log_flushed(end_offset, self._clock())
 
     def _tick(self) -> None:
         self._timer = None
         try:
-            self._settle(is_followed=True)
+            self._settle()
             self.raft.tick(self._clock())
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
@@ -406,9 +384,8 @@ class RaftDriver:
                 self.machine.committed(committed)
             ready = self.raft.take_ready()
             self._carry_out(ready, is_iteration=is_iteration)
-            if self._flushing is not None:
-                self._send_ahead(self._flushing)
-                self._set_wakeup(self._flushing)
+            self._grant()
+            self._set_wakeup()
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
             return
@@ -446,24 +423,16 @@ class RaftDriver:
             self._is_leading = leadership.role is Role.LEADER
             self.machine.leadership(leadership)
 
-    def _send_ahead(self, end_offset: int) -> None:
-        """Prepare the Fetch that waits for the flush in progress, so that it is sent when the flush ends."""
-        outgoing = self.raft.fetch_ahead()
-        if outgoing is not None:
-            prepared = self._sender.prepare(outgoing)
-            if prepared is not None and self._log.send_when_durable(end_offset, *prepared):
-                self._ahead = outgoing
-                self._chain.begin()
-                self._sender.follow(outgoing, self._chain)
-            else:
-                self.raft.withdraw(outgoing)
-
-    def _set_wakeup(self, end_offset: int) -> None:
-        """Wake the loop at the end of the flush only where something waits for it. A follower whose Fetch is sent by
-        the flush does not wait, nor does a leader whose followers have less. They learn of the flush before the next
+    def _set_wakeup(self) -> None:
+        """Wake the loop at the end of the flush only where something waits for it. During a lease the Fetch is sent by
+        the flush, and a leader whose followers have less does not wait. They learn of the flush before the next
         event."""
-        waits = self._ahead is None and self.raft.awaits_flush
-        wakes_from = end_offset if waits else NEVER_OFFSET
+        wakes_from = NEVER_OFFSET
+        if self._lease is None:
+            if self._flushing is None:
+                return
+            if self.raft.awaits_flush:
+                wakes_from = self._flushing
         if wakes_from != self._wakes_from:
             self._wakes_from = wakes_from
             if not self._log.notify_flushes_from(wakes_from):

@@ -33,7 +33,6 @@ class RaftLog:
         self.start_offset = log.log_start_offset
         self.end = self._read_end()
         """See `LogPort`; stored, because the core reads start and end all the time."""
-        self._ahead: object = None
         self._is_flushed = True
         self._last: tuple[int, bytes] = UNKNOWN_OFFSET, b""
         """Base offset and bytes of the batch that was appended last as leader: followers fetch it next."""
@@ -83,13 +82,10 @@ class RaftLog:
             self._is_flushed = True
             self.log.flush_soon()      # the answer to a proposal waits for it
 
-    def append_ahead(self, records: object) -> int:
-        """Append fetched records of the usual kind, and begin to flush them, before the core processes them. Returns
-        the log end.
-
-        The core will call `append_fetched` with the same object, after several calls with the last one. Returns -1 for
-        other records, and for refused ones: they wait for that call.
-        """
+    def append_leased(self, records: object) -> int:
+        """Append fetched records that the core need not see, and begin to flush them. Return the log end; -1, and
+        append nothing, when the core has to process them: other than plain records of the last epoch, or refused
+        ones."""
         assert isinstance(records, bytes | memoryview)
         end = self.end
         end_offset = plain_end(records, end.offset, end.epoch)
@@ -101,20 +97,10 @@ class RaftLog:
             return -1
         self.log.flush_soon()
         self.end = OffsetAndEpoch(end_offset, end.epoch)
-        self._ahead = records
         return end_offset
-
-    @property
-    def is_ahead(self) -> bool:
-        """Return whether records were appended that the core has not processed."""
-        return self._ahead is not None
 
     def append_fetched(self, records: object, epoch: int) -> tuple[AppendedControl, ...]:
         assert isinstance(records, bytes | memoryview)
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None:
-            assert ahead is records, "other records were appended ahead"
-            return ()
         controls: list[AppendedControl] = []
         end = self.end
         for batch in walk(records):

@@ -153,6 +153,7 @@ class Node:
         raft = node.raft = Raft.__new__(Raft)
         raft.replica, raft._saved = replica, frozen.hard_state
         raft._reported, raft._flushing = frozen.reported, frozen.flushing
+        raft._lease, raft._is_settled = None, True
         if isinstance(replica.role, Unattached | Follower):
             replica.role.inquiries = node._inquiries()
         return node
@@ -314,7 +315,8 @@ class Node:
         target, request = cast(NodeId, outgoing.node_id), outgoing.request
         invariants.sends(self, request, self.memory, self.recorder)
         replica = self.raft.replica
-        is_awaited = replica.requests.under_way(target, outgoing.correlation) is not None
+        pending = replica.requests.pending(target)
+        is_awaited = pending is not None and pending[0] == outgoing.correlation
         if isinstance(request, FetchRequest) and target != replica.leader_id and is_awaited:
             if replica.is_voter and not self.around.queries_voters:
                 del replica.requests._peers[target]

@@ -4,14 +4,14 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from kraft.raft.messages import FetchResponse
 from kraft.raft.raft import Raft
-from kraft.raft.ready import HardState, Ready
+from kraft.raft.ready import FollowLease, HardState, OutgoingRequest, Ready
 from kraft.raft.replica import Replica
 from kraft.runtime.quorum.raft_driver import RaftDriver
 from kraft.testing.mutants.patches import Collection, Patches
 from kraft.testing.sim.disk import Disk, QuorumStateFile
 from kraft.testing.sim.flusher import Flusher
+from kraft.testing.sim.peer_sender import PeerSender
 
 DURABILITY = Collection()
 
@@ -66,11 +66,11 @@ def vote_leaves_before_it_is_durable(patches: Patches) -> None:
 @DURABILITY.add(0, "a flush is reported by its end")
 def flushes_are_reported_early(patches: Patches) -> None:
     """The driver reports the awaited flush as complete without a check how far it has got."""
-    def settle(driver: Any, *, is_followed: bool = False) -> None:
-        driver._settle_ahead()
+    def settle(driver: Any) -> None:
+        driver._revoke()
         end_offset, driver._flushing = driver._flushing, None
         if end_offset is not None:
-            driver.raft.log_flushed(end_offset, driver._clock(), is_followed=is_followed)
+            driver.raft.log_flushed(end_offset, driver._clock())
 
     patches.put(RaftDriver, "_settle", settle)
 
@@ -85,11 +85,23 @@ def fetch_ahead_leaves_early(patches: Patches) -> None:
     patches.put(Flusher, "send_when_durable", send_when_durable)
 
 
-@DURABILITY.add(0, "records are appended ahead only for a core that takes them")
-def any_records_are_appended_ahead(patches: Patches) -> None:
-    """All records from a leader are appended before the core has checked them."""
-    patches.put(Raft, "takes_records", lambda _raft, _node_id, _correlation, answer: (
-        isinstance(answer, FetchResponse) and answer.records is not None))
+@DURABILITY.add(0, "a lease is revoked before any event")
+def lease_is_not_revoked(patches: Patches) -> None:
+    """The driver reports events to a core that has leased the leader."""
+    patches.put(RaftDriver, "_revoke", lambda _driver: None)
+
+
+@DURABILITY.add(0, "a revoked lease has ended")
+def follower_outlives_its_lease(patches: Patches) -> None:
+    """The core has its lease back, and the leader's next answers are appended without it nevertheless."""
+    def unfollow(sender: Any, lease: FollowLease, outstanding: OutgoingRequest | None) -> None:
+        followed = sender._followed
+        original(sender, lease, outstanding)
+        if outstanding is not None and followed is not None and sender._follower.begin(lease.from_offset, None):
+            sender._lease, sender._followed = lease, outstanding.correlation
+
+    original: Any = vars(PeerSender)["unfollow"]
+    patches.put(PeerSender, "unfollow", unfollow)
 
 
 @DURABILITY.add(20, "KAFKA-15412")

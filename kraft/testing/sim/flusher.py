@@ -109,12 +109,8 @@ class Flusher:
     def log(self) -> Self:
         return self
 
-    @property
-    def is_ahead(self) -> bool:
-        return self._log.is_ahead
-
-    def append_ahead(self, records: object) -> int:
-        return self._log.append_ahead(records)
+    def append_leased(self, records: object) -> int:
+        return self._log.append_leased(records)
 
     def flush_appended(self) -> None:
         if self._log.durable_offset < self._log.end.offset:

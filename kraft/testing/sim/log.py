@@ -44,7 +44,6 @@ class SimLog:
         self._watch = watch
         self.appended: Callable[[], None] = lambda: None
         self.failure: DiskError | None = None
-        self._ahead: Records | None = None
         self.batches: list[Batch] = []
         self._ends: list[int] = []
         self._positions: list[int] = []
@@ -142,10 +141,6 @@ class SimLog:
 
     def append_fetched(self, records: object, epoch: int) -> tuple[AppendedControl, ...]:
         assert isinstance(records, Records), f"not records: {records!r}"
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None:
-            assert ahead is records, "other records were appended ahead"
-            return ()
         if records.is_damaged:
             raise CorruptRecordError("a fetched batch has a wrong checksum")
         first = records.batches[0]
@@ -156,9 +151,9 @@ class SimLog:
         self._write_fetched(records)
         return control_contents(records.batches)
 
-    def append_ahead(self, records: object) -> int:
-        """Append ordinary records before the core checks them, as `RaftLog.append_ahead` does. Return the new end, or
-        -1 when they are not ordinary."""
+    def append_leased(self, records: object) -> int:
+        """Append plain records that the core does not see, as `RaftLog.append_leased` does. Return the new end, or -1
+        when they are not plain."""
         assert isinstance(records, Records), f"not records: {records!r}"
         end_offset, epoch = self.end
         for batch in records.batches:
@@ -166,13 +161,7 @@ class SimLog:
                 return -1
             end_offset = batch.end_offset
         self._write_fetched(records)
-        self._ahead = records
         return end_offset
-
-    @property
-    def is_ahead(self) -> bool:
-        """True when records were appended that the core has not checked."""
-        return self._ahead is not None
 
     def _write_fetched(self, records: Records) -> None:
         for batch in records.batches:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from kraft.raft.messages import FetchRequest, FetchResponse, Loss, Lost, Message, Response
-from kraft.raft.ready import OutgoingRequest
+from kraft.raft.ready import FollowLease, OutgoingRequest
 from kraft.raft.types import Endpoint
 from kraft.runtime.net.peers import pause_seconds
 from kraft.runtime.quorum.raft_driver import Loop, RaftDriver
 from kraft.testing.sim.network import Envelope
-from kraft_native.replica.fetch_chain import FetchChain
+from kraft_native.replica.leased_follower import LeasedFollower
 
 
 @dataclass(slots=True)
@@ -47,10 +47,9 @@ class PeerSender:
         self._last: FetchResponse | None = None
         """Last answer to a Fetch, if the next one may differ from it only in high watermark and records."""
         self._followed: int | None = None
-        """Number of the Fetch whose answer may be accepted without the core."""
-        self._following: OutgoingRequest | None = None
-        self._chain: FetchChain | None = None
-        """`_following` is the first of those Fetches, and `_chain` accepts their answers."""
+        """Number of the Fetch whose answer the follower may accept."""
+        self._lease: FollowLease | None = None
+        self._follower: LeasedFollower | None = None
         self._unnamed = 0
         """Number of the last Fetch that the core does not know."""
         self._named = 0, 0
@@ -73,41 +72,42 @@ class PeerSender:
         if self._waiting.get(outgoing.node_id) == outgoing.correlation:
             self._send(self._envelope(outgoing, outgoing.correlation))
 
-    def prepare(self, outgoing: OutgoingRequest) -> tuple[int, bytes] | None:
-        line = self._lines.get(outgoing.node_id)
-        if outgoing.node_id in self._waiting or (line is not None and line.failures > 0):
-            return None
-        self._prepared = self._envelope(outgoing, outgoing.correlation)
-        return -1, b""
-
-    def follow(self, outgoing: OutgoingRequest, chain: FetchChain) -> None:
-        self._chain, self._following = chain, outgoing
-        last, request = self._last, outgoing.request
-        assert isinstance(request, FetchRequest)
-        if last is not None and (last.epoch, last.leader_id) == (request.epoch, outgoing.node_id):
-            self._followed = outgoing.correlation
+    def follow(self, lease: FollowLease, follower: LeasedFollower) -> bool:
+        fetch, last, line = lease.fetch, self._last, self._lines.get(lease.leader_id)
+        is_alike = last is not None and (last.epoch, last.leader_id) == (lease.epoch, lease.leader_id)
+        if lease.is_sent:
+            if not is_alike or self._waiting.get(lease.leader_id) != fetch.correlation:
+                return False
+        elif lease.leader_id in self._waiting or (line is not None and line.failures > 0):
+            return False
+        self._prepared = None if lease.is_sent else self._envelope(fetch, fetch.correlation)
+        if not follower.begin(lease.from_offset, None if lease.is_sent else (-1, b"")):
+            return False
+        self._lease, self._follower = lease, follower
+        self._followed = fetch.correlation if is_alike else None
+        return True
 
     def next_fetch(self, end_offset: int, high_watermark: int) -> tuple[int, bytes]:
-        """Prepare the next Fetch; see `FetchChain`."""
-        outgoing = self._following
-        assert outgoing is not None
-        assert isinstance(outgoing.request, FetchRequest)
+        """Prepare the next Fetch; see `LeasedFollower`."""
+        assert self._lease is not None
+        fetch = self._lease.fetch
+        assert isinstance(fetch.request, FetchRequest)
         self._count("fetch without the core")
+        self._waiting.pop(fetch.node_id, None)
         self._unnamed -= 1
         self._followed = self._unnamed
-        request = replace(outgoing.request, fetch_offset=end_offset, high_watermark=high_watermark)
-        self._prepared = self._envelope(outgoing._replace(request=request), self._unnamed)
+        request = replace(fetch.request, fetch_offset=end_offset, high_watermark=high_watermark)
+        self._prepared = self._envelope(fetch._replace(request=request), self._unnamed)
         return -1, b""
 
-    def unfollow(self, outgoing: OutgoingRequest) -> None:  # noqa: ARG002 - only one exists
+    def unfollow(self, lease: FollowLease, outstanding: OutgoingRequest | None) -> None:
         if self._followed is not None and self._followed < 0:
             self._named = self._followed, 0
-        self._followed = None
-
-    def has_left(self, outgoing: OutgoingRequest) -> None:
-        self._waiting[outgoing.node_id] = outgoing.correlation
-        if self._named[1] == 0:
-            self._named = self._named[0], outgoing.correlation
+        self._lease = self._followed = None
+        if outstanding is not None:
+            self._waiting[lease.leader_id] = outstanding.correlation
+            if self._named[1] == 0:
+                self._named = self._named[0], outstanding.correlation
 
     def leave(self) -> Envelope:
         """Return the prepared request; the flusher's thread sends it."""
@@ -118,11 +118,13 @@ class PeerSender:
     def deliver(self, envelope: Envelope, driver: RaftDriver) -> None:
         """Deliver an answer, or the news that none will come."""
         number, node_id, message = envelope.correlation, envelope.called, envelope.message
-        if number == self._followed and self._is_more(message):
+        if self._name_of(number) == self._followed and self._is_accepted(message):
+            self._note_line(node_id, message)
             return
-        if node_id not in self._waiting:
-            driver.catch_up()
-            if self._waiting.get(node_id) == self._name_of(number):
+        if self._lease is not None:
+            waited = node_id in self._waiting
+            driver.end_lease()
+            if not waited and self._waiting.get(node_id) == self._name_of(number):
                 self._count("answer to what left ahead came first")
         number = self._name_of(number)
         if isinstance(message, FetchResponse):
@@ -130,8 +132,6 @@ class PeerSender:
         if self._waiting.get(node_id) == number:
             del self._waiting[node_id]
             self._note_line(node_id, message)
-            if isinstance(message, Response):
-                driver.take_ahead(node_id, number, message)
         driver.step(node_id, number, message)
 
     def _note_line(self, node_id: int, message: Message) -> None:
@@ -142,15 +142,15 @@ class PeerSender:
             line.failures += 1
             line.failed_ms = self._now_ms()
 
-    def _is_more(self, message: Message) -> bool:
-        """Accept an answer without the core if it differs from the last one only in high watermark and records. Return
+    def _is_accepted(self, message: Message) -> bool:
+        """Pass an answer to the follower if it differs from the last one only in high watermark and records. Return
         whether it was accepted."""
         last = self._last
         if last is None or not isinstance(message, FetchResponse) or message.records is None or (
                 replace(message, high_watermark=last.high_watermark, records=last.records) != last):
             return False
-        assert self._chain is not None
-        return self._chain.take(self, last, message.high_watermark, message.records)
+        assert self._follower is not None
+        return self._follower.accept(self, message.high_watermark, message.records)
 
     def _name_of(self, number: int) -> int:
         """Return the core's correlation for a request, or its own number if the core has none."""

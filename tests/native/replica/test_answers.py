@@ -6,7 +6,7 @@ import pytest
 
 from kraft_native.base.errors import InvalidArgumentError, MalformedMessageError
 from kraft_native.replica.answers import AnswerReceiver
-from kraft_native.replica.fetch_chain import FetchChain
+from kraft_native.replica.leased_follower import LeasedFollower
 from kraft_native.replica.template import Template
 
 ROOM, KEPT, LARGEST = 16, 64, 1000
@@ -41,7 +41,7 @@ class Receiver(AnswerReceiver):
 
 
 class Sent:
-    """A log that accepts every message of the chain; everything to be sent has left."""
+    """A log that accepts every message of the follower; everything to be sent has left."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[int, int, bytes]] = []
@@ -101,26 +101,33 @@ def answer(correlation: int, high_watermark: int, records: bytes, *, tags: bytes
             + tail)
 
 
-def following() -> tuple[Receiver, Sent, list[bytes]]:
+def following(*, is_sent: bool = False) -> tuple[Receiver, Sent, list[bytes]]:
     receiver, log, taken = Receiver(), Sent(), list[bytes]()
 
     def append(records: object) -> int:
         taken.append(bytes(records))  # type: ignore[call-overload]
         return 10 * len(taken)
 
-    chain = FetchChain(log, append, lambda _sends: None)
-    chain.begin()
-    for _ in range(6):
-        receiver.request_left()
-    receiver.follow(chain, "like", FORM, TAIL, NEXT, FD)
+    follower = LeasedFollower(log, append, lambda _sends: None)
+    for _ in range(7 if is_sent else 6):
+        receiver.request_left("a request")
+    if not is_sent:
+        receiver.waiting = None
+    follower.begin(0, None if is_sent else (FD, b"first"))
+    log.messages.clear()
+    assert not receiver.is_following
+    receiver.follow(follower, FORM, TAIL, NEXT, FD)
     return receiver, log, taken
 
 
-def test_answers_like_the_one_before_are_taken_one_after_the_other() -> None:
-    receiver, log, taken = following()
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_answers_like_the_one_before_are_accepted_one_after_the_other(is_sent: bool) -> None:
+    receiver, log, taken = following(is_sent=is_sent)
+    assert (receiver.is_following, receiver.waiting) == (True, "a request" if is_sent else None)
     receiver.receive(framed([answer(7, 5, b"one")]))
     receiver.receive(framed([answer(8, 100, b"two")]), 5)
     assert (receiver.frames, taken, receiver.correlation) == ([], [b"one", b"two"], 8)
+    assert receiver.waiting is None
     # The high watermark is limited by this log's end.
     assert log.messages == [(10, FD, NEXT.write(8, 10, 5)), (20, FD, NEXT.write(9, 20, 20))]
     receiver.unfollow()

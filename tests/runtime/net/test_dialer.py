@@ -15,7 +15,7 @@ from kraft.raft.wire import FETCH_CODEC
 from kraft.runtime.net.dialer import Backoff, Dialer, is_address
 from kraft.runtime.net.peers import API_VERSIONS, Peers
 from tests.client.secure_broker import make_certificates, needs_openssl
-from tests.runtime.net.test_peers import FETCHED, FakePeer, Receiver, fetch
+from tests.runtime.net.test_peers import FETCHED, FakePeer, Receiver, fetch, lease, not_followed
 from tools.tree import ROOT, files
 
 KEYS = (API_VERSIONS, FETCH_CODEC.key)
@@ -129,7 +129,7 @@ def test_the_context_of_a_listener_secures_its_connections(
             _, _, answer = await receiver.next()
             if authority == "ca":
                 assert answer == FETCHED
-                assert peers.prepare(fetch(2, None, 7)) is None
+                assert not peers.follow(lease(2, 7), not_followed())
                 peers.send(fetch(3, None, 7))
                 assert (await receiver.next())[2] == FETCHED
             else:

@@ -6,7 +6,6 @@ import ssl
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Self
-from unittest.mock import ANY
 
 import pytest
 import uvloop
@@ -33,7 +32,7 @@ from kraft.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from kraft.raft.ready import OutgoingRequest
+from kraft.raft.ready import FollowLease, OutgoingRequest
 from kraft.raft.types import Endpoint, OffsetAndEpoch
 from kraft.raft.voters import KRAFT_VERSIONS
 from kraft.raft.wire import FETCH_CODEC
@@ -43,7 +42,7 @@ from kraft.runtime.net.controller_channel import ControllerChannel
 from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.net.peers import Peers
 from kraft_native.batch.records import BatchBuilder
-from kraft_native.replica.fetch_chain import FetchChain
+from kraft_native.replica.leased_follower import LeasedFollower
 from tests.raft.world import key
 
 SECONDS = 10.0
@@ -176,30 +175,8 @@ def fetch(correlation: int, address: Endpoint | None, offset: int) -> OutgoingRe
         replica=key(1), epoch=3, fetch_offset=offset, last_fetched_epoch=3, high_watermark=5))
 
 
-def test_a_fetch_sent_ahead_is_answered_like_any_other() -> None:
-    """The answer may arrive before the request is known to have left."""
-    async def run() -> None:
-        receiver = Receiver()
-        peers = Peers("test", receiver, Dialer())
-        async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
-            sent: list[OutgoingRequest] = []
-            peers.catch_up = lambda: peers.has_left(sent[-1])
-            assert peers.prepare(fetch(-1, peer.address, 7)) is None, "no connection"
-            peers.send(OutgoingRequest(2, peer.address, 1, VersionsRequest()))
-            await receiver.next()
-            for correlation in (2, 3):
-                sent.append(outgoing := fetch(correlation, None, 7))
-                prepared = peers.prepare(outgoing)
-                assert prepared is not None
-                os.write(*prepared)
-                if correlation == 2:
-                    peers.has_left(outgoing)
-                    assert peers.prepare(fetch(9, None, 7)) is None, "it waits for its answer"
-                assert await receiver.next() == (2, correlation, FETCHED)
-            assert peer.connections == 1
-        peers.close()
-
-    asyncio.run(run())
+def lease(correlation: int, offset: int, address: Endpoint | None = None, *, is_sent: bool = False) -> FollowLease:
+    return FollowLease(2, 3, offset, fetch(correlation, address, offset), is_sent)
 
 
 class Sent:
@@ -213,7 +190,37 @@ class Sent:
         return True
 
 
-def test_answers_that_are_like_the_one_before_are_taken_by_the_chain() -> None:
+def not_followed() -> LeasedFollower:
+    """Build a follower that must not get an answer."""
+    return LeasedFollower(Sent(), pytest.fail, pytest.fail)
+
+
+def test_a_fetch_that_the_flusher_sent_is_answered_like_any_other() -> None:
+    """The answer may arrive before the request is known to have left."""
+    async def run() -> None:
+        receiver = Receiver()
+        peers = Peers("test", receiver, Dialer())
+        async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
+            assert not peers.follow(granted := lease(-1, 7, peer.address), not_followed()), "no connection"
+            peers.end_lease = lambda: peers.unfollow(granted, granted.fetch)
+            peers.send(OutgoingRequest(2, peer.address, 1, VersionsRequest()))
+            await receiver.next()
+            for correlation in (2, 3):
+                granted, follower = lease(correlation, 7), not_followed()
+                assert peers.follow(granted, follower)
+                if correlation == 2:
+                    assert follower.end() == (7, -1, True)
+                    peers.end_lease()
+                    assert not peers.follow(lease(9, 7), not_followed()), "it waits for its answer"
+                assert await receiver.next() == (2, correlation, FETCHED)
+            assert peer.connections == 1
+        peers.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_answers_that_are_like_the_one_before_go_to_the_follower(is_sent: bool) -> None:
     async def run() -> None:
         receiver, taken, came = Receiver(), list[bytes](), asyncio.Event()
         peers = Peers("test", receiver, Dialer())
@@ -228,22 +235,18 @@ def test_answers_that_are_like_the_one_before_are_taken_by_the_chain() -> None:
             peer.fetched = replace(FETCHED, records=builder.build(6, leader_epoch=3), high_watermark=100)
             peers.send(fetch(1, peer.address, 6))
             await receiver.next()
-            first = fetch(2, None, 7)
-            prepared = peers.prepare(first)
-            assert prepared is not None
+            granted = lease(2, 7, is_sent=is_sent)
 
             def on_accepted(_sends: bool) -> None:
                 if len(taken) == 3:
-                    # The fourth brings nothing to append.
-                    peers.unfollow(first)
-                    assert chain.end() == (True, (ANY, 100, ANY))
-                    peers.has_left(fetch(5, None, 10))
+                    assert follower.end() == (10, 100, True)
+                    peers.unfollow(granted, fetch(5, None, 10))
                     came.set()
 
-            chain = FetchChain(Sent(), append, on_accepted)
-            chain.begin()
-            os.write(*prepared)
-            peers.follow(first, chain)
+            follower = LeasedFollower(Sent(), append, on_accepted)
+            if is_sent:
+                peers.send(granted.fetch)
+            assert peers.follow(granted, follower)
             async with asyncio.timeout(SECONDS):
                 await came.wait()
             assert (await receiver.next())[:2] == (2, 5)
@@ -258,26 +261,58 @@ def test_answers_that_are_like_the_one_before_are_taken_by_the_chain() -> None:
     asyncio.run(run())
 
 
+def test_a_sent_fetch_whose_answer_the_follower_refuses_is_answered_like_any_other() -> None:
+    async def run() -> None:
+        receiver = Receiver()
+        peers = Peers("test", receiver, Dialer())
+        async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
+            builder = BatchBuilder()
+            builder.append(b"r")
+            peer.fetched = replace(FETCHED, records=builder.build(6, leader_epoch=3))
+            ends: list[int] = []
+
+            def end_lease() -> None:
+                ends.append(granted.fetch.correlation)
+                peers.unfollow(granted, granted.fetch)
+
+            peers.end_lease = end_lease
+            peers.send(fetch(1, peer.address, 6))
+            await receiver.next()
+            for correlation in (2, 3):
+                granted, follower = lease(correlation, 7, is_sent=True), LeasedFollower(
+                    Sent(), lambda _records: -1, pytest.fail)
+                peers.send(granted.fetch)
+                assert peers.follow(granted, follower)
+                assert (await receiver.next())[:2] == (2, correlation)
+            assert (peer.connections, ends) == (1, [2, 3])
+            peers.end_lease = lambda: None
+        peers.close()
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("like", [FetchResponse(epoch=4, leader_id=2), FetchResponse(epoch=3, leader_id=1), None])
-def test_there_is_no_chain_after_another_answer(like: FetchResponse | None) -> None:
+def test_nothing_goes_to_the_follower_after_another_answer(like: FetchResponse | None) -> None:
     async def run() -> None:
         receiver = Receiver()
         peers = Peers("test", receiver, Dialer())
         async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
             peer.fetched = like or FetchResponse(epoch=3, leader_id=2, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            granted = lease(2, 7)
+            peers.end_lease = lambda: peers.unfollow(granted, granted.fetch)
             peers.send(fetch(1, peer.address, 7))
             await receiver.next()
             builder = BatchBuilder()
             builder.append(b"r")
             peer.fetched = replace(FETCHED, records=builder.build(7, leader_epoch=3))
-            peers.catch_up = lambda: peers.has_left(outgoing)
-            prepared = peers.prepare(outgoing := fetch(2, None, 7))
-            assert prepared is not None
-            chain = FetchChain(Sent(), pytest.fail, pytest.fail)
-            chain.begin()
-            peers.follow(outgoing, chain)
-            os.write(*prepared)
+            assert peers.follow(granted, not_followed())
             assert (await receiver.next())[:2] == (2, 2)
+            if like is not None:
+                peer.fetched = like
+                peers.send(fetch(3, None, 7))
+                await receiver.next()
+                peers.send(fetch(4, None, 7))
+                assert not peers.follow(lease(4, 7, is_sent=True), not_followed()), "the lease would be of no use"
         peers.close()
 
     asyncio.run(run())
@@ -320,17 +355,16 @@ def test_records_of_any_size_in_any_pieces(piece_bytes: int) -> None:
     asyncio.run(run())
 
 
-def test_a_request_that_differs_from_the_one_sent_ahead_gets_its_own_answer() -> None:
+def test_a_request_after_the_fetch_that_the_flusher_sent_gets_its_own_answer() -> None:
     async def run() -> None:
         receiver = Receiver()
         peers = Peers("test", receiver, Dialer())
         async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key, VOTE.key)) as peer:
             peers.send(OutgoingRequest(2, peer.address, 1, VersionsRequest()))
             await receiver.next()
-            prepared = peers.prepare(fetch(2, None, 7))
-            assert prepared is not None
-            os.write(*prepared)
-            peers.has_left(fetch(2, None, 7))
+            granted = lease(2, 7)
+            assert peers.follow(granted, not_followed())
+            peers.unfollow(granted, granted.fetch)
             peers.send(vote(3, None))
             assert await receiver.next() == (2, 3, VoteResponse(granted=True, epoch=3))
             assert (peer.connections, receiver.messages.empty()) == (2, True)

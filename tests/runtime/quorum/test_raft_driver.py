@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import uvloop
 
-from kraft.raft.messages import FetchRequest, FetchResponse, VoteResponse
-from kraft.raft.ready import Answer, Leadership, OutgoingRequest, Ready
+from kraft.raft.errors import NotLeaderError
+from kraft.raft.messages import FetchRequest, VoteResponse
+from kraft.raft.ready import Answer, FollowLease, Leadership, Outcome, OutgoingRequest, Ready
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS
 from kraft.runtime.quorum.raft_driver import RaftDriver
@@ -22,14 +23,15 @@ from kraft.runtime.quorum.raft_log import Proposal, RaftLog
 from kraft_native.base.errors import StorageError
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.facade.log import Log
-from kraft_native.replica.fetch_chain import FetchChain
+from kraft_native.replica.leased_follower import LeasedFollower
 from kraft_native.segment.config import LogConfig
 from tests.native.gate import DATASYNC, Gate
 from tests.raft.world import key
 
 SECONDS = 20.0
 DURABLE = LogConfig(durability="group-commit", flush_interval_us=0)
-AHEAD = OutgoingRequest(2, None, -1, FetchRequest(replica=key(1), epoch=3, fetch_offset=1, last_fetched_epoch=3))
+FETCH = OutgoingRequest(2, None, -1, FetchRequest(replica=key(1), epoch=3, fetch_offset=1, last_fetched_epoch=3))
+LEASE = FollowLease(2, 3, 1, FETCH, is_sent=False)
 LEADS = Leadership(Role.LEADER, 3, 1, 10)
 FOLLOWS = Leadership(Role.FOLLOWER, 4, 2, -1)
 
@@ -57,7 +59,7 @@ class Core:
     def tick(self, _now_ms: int) -> None:
         pass
 
-    def fetch_ahead(self) -> OutgoingRequest | None:
+    def lease(self) -> FollowLease | None:
         return None
 
     def take_high_watermark(self) -> int | None:
@@ -75,16 +77,10 @@ class Nobody:
     def send(self, outgoing: OutgoingRequest) -> None:
         pass
 
-    def prepare(self, outgoing: OutgoingRequest) -> tuple[int, bytes] | None:
-        pass
+    def follow(self, lease: FollowLease, follower: LeasedFollower) -> bool:
+        return False
 
-    def has_left(self, outgoing: OutgoingRequest) -> None:
-        pass
-
-    def follow(self, outgoing: OutgoingRequest, chain: FetchChain) -> None:
-        pass
-
-    def unfollow(self, outgoing: OutgoingRequest) -> None:
+    def unfollow(self, lease: FollowLease, outstanding: OutgoingRequest | None) -> None:
         pass
 
 
@@ -202,172 +198,201 @@ def test_the_last_request_is_answered_before_a_node_leaves(tmp_path: Path) -> No
     uvloop.run(run())
 
 
-class Received(list[object]):
-    def __init__(self) -> None:
-        self.flushed = asyncio.Event()
-        self.stepped = asyncio.Event()
+class Leasing(Core):
+    """A core that waits for a flush, and leases the Fetch that waits for it. What it gets is in `received`."""
 
-
-class Flushing(Core):
-    """A core that waits for a flush, and then sends a request to the leader."""
-
-    def __init__(self, received: Received) -> None:
+    def __init__(self, *, is_sent: bool = False) -> None:
         super().__init__()
         self.leadership = FOLLOWS
-        self.ready = Ready(leadership=FOLLOWS, flush=1)
-        self.received = received
+        self.ready = Ready(leadership=FOLLOWS, flush=None if is_sent else 1)
+        self.granted: FollowLease | None = LEASE._replace(is_sent=is_sent)
+        self.received: list[object] = []
+        self.happened = asyncio.Event()
 
-    def fetch_ahead(self) -> OutgoingRequest | None:
-        return None if self.received else AHEAD
+    def lease(self) -> FollowLease | None:
+        granted, self.granted = self.granted, None
+        return granted
 
-    def withdraw(self, ahead: OutgoingRequest) -> None:
-        assert ahead is AHEAD
-        self.received.append("withdrawn")
+    def revoke(self, outcome: Outcome, _now_ms: int) -> OutgoingRequest | None:
+        self.received.append(tuple(outcome))
+        self.happened.set()
+        return NEXT if outcome.is_outstanding else None
 
-    def log_flushed(self, end_offset: int, _now_ms: int, *, is_followed: bool = False) -> None:
-        assert end_offset == 1
-        self.received.append("flushed")
-        self.received.flushed.set()
+    def log_flushed(self, end_offset: int, _now_ms: int) -> None:
+        self.received.append(f"flushed to {end_offset}")
+        self.happened.set()
 
     def step(self, _source: int, _correlation: int, _message: Any, _now_ms: int) -> None:
         self.received.append("stepped")
 
+    def propose(self, _records: object, _now_ms: int, _epoch: int) -> None:
+        self.received.append("proposed")
+        raise NotLeaderError("it follows")
 
-class Carrier(Nobody):
-    def __init__(self, received: Received) -> None:
-        self.received = received
-        self.ours, self.theirs = socket.socketpair()
-
-    def prepare(self, outgoing: OutgoingRequest) -> tuple[int, bytes] | None:
-        assert outgoing is AHEAD
-        return self.ours.fileno(), b"fetch"
-
-    def has_left(self, outgoing: OutgoingRequest) -> None:
-        assert outgoing is AHEAD
-        self.received.append("left")
+    async def happens(self) -> None:
+        async with asyncio.timeout(SECONDS):
+            await self.happened.wait()
 
 
-@contextmanager
-def flush_under_way(directory: Path, carrier: Carrier) -> Iterator[tuple[RaftLog, Gate]]:
-    """Hold by a gate the flush of the one record of a log, which is of epoch 3."""
-    with carrier.ours, carrier.theirs, Log(directory, DURABLE) as log, Gate(DATASYNC) as gate:
-        carrier.theirs.settimeout(SECONDS)
-        log.append_record(b"r", leader_epoch=3)
-        log.flush_soon()
-        gate.arrived()
-        yield RaftLog(log), gate
-
-
-@pytest.mark.parametrize("interrupted", ["never", "before", "after"])
-def test_a_fetch_sent_ahead_is_reported_first(tmp_path: Path, interrupted: str) -> None:
-    """The Fetch leaves with the end of the flush, without the loop, unless something else happened before."""
-    async def run() -> None:
-        received = Received()
-        carrier = Carrier(received)
-        with flush_under_way(tmp_path, carrier) as (log, gate):
-            driver = driver_of(Flushing(received), log, sender=carrier, on_failure=received.append)
-            driver.start()
-            await asyncio.sleep(0)     # the iteration of the loop in which all of that is carried out
-            if interrupted == "before":
-                driver.step(0, 0, VoteResponse())
-                assert received == ["withdrawn", "stepped"]
-            gate.let_go()
-            if interrupted == "before":
-                async with asyncio.timeout(SECONDS):
-                    await received.flushed.wait()
-                assert received == ["withdrawn", "stepped", "flushed"]
-                carrier.ours.shutdown(socket.SHUT_WR)
-                assert carrier.theirs.recv(100) == b""
-            else:
-                assert carrier.theirs.recv(100) == b"fetch"
-                if interrupted == "after":
-                    driver.step(0, 0, VoteResponse())
-                else:
-                    driver.catch_up()
-                    async with asyncio.timeout(SECONDS):
-                        await received.flushed.wait()
-                assert received == ["left", "flushed", "stepped"][:3 if interrupted == "after" else 2]
-            driver.close()
-
-    uvloop.run(run())
-
-
-LIKE = FetchResponse(epoch=3, leader_id=2)
 NEXT = OutgoingRequest(2, None, 9, FetchRequest(replica=key(1), epoch=3, fetch_offset=3, last_fetched_epoch=3))
 
 
-class Following(Flushing):
-    """A core that learns what has followed only from `step`."""
+class Line(Nobody):
+    """Connection to the leader. The follower's Fetches go to `theirs` in a form that the test can read."""
 
-    def __init__(self, received: Received, log: RaftLog) -> None:
-        super().__init__(received)
-        self.log = log
+    def __init__(self, *, refuses: bool = False) -> None:
+        self.ours, self.theirs = socket.socketpair()
+        self.refuses = refuses
+        self.follower: LeasedFollower | None = None
+        self.ended: list[OutgoingRequest | None] = []
 
-    def step(self, source: int, correlation: int, message: Any, _now_ms: int) -> None:
-        assert (source, correlation) == (AHEAD.node_id, AHEAD.correlation)
-        assert self.log.append_fetched(message.records, 3) == ()
-        self.received.append((message.epoch, message.leader_id, message.high_watermark, self.log.end.offset))
-        self.received.stepped.set()
+    def follow(self, lease: FollowLease, follower: LeasedFollower) -> bool:
+        fetch = None if lease.is_sent else self.next_fetch(lease.from_offset, 0)
+        if self.refuses or not follower.begin(lease.from_offset, fetch):
+            return False
+        self.follower = follower
+        return True
 
-    def fetch_has_left(self) -> OutgoingRequest:
-        return NEXT
-
-
-class Chained(Carrier):
-    """Stores the chain, and sends the next Fetch in a form that the test can read."""
-
-    chain: FetchChain | None = None
-
-    def follow(self, outgoing: OutgoingRequest, chain: FetchChain) -> None:
-        assert outgoing is AHEAD
-        self.chain = chain
+    def unfollow(self, lease: FollowLease, outstanding: OutgoingRequest | None) -> None:
+        self.ended.append(outstanding)
 
     def next_fetch(self, end_offset: int, high_watermark: int) -> tuple[int, bytes]:
         return self.ours.fileno(), b"from %d hw %d" % (end_offset, high_watermark)
 
-    def has_left(self, outgoing: OutgoingRequest) -> None:
-        self.received.append("left" if outgoing is AHEAD else "next left")
-
     def answer(self, high_watermark: int, offset: int) -> bool:
         builder = BatchBuilder()
         builder.append(b"r")
-        assert self.chain is not None
-        return self.chain.take(self, LIKE, high_watermark, builder.build(offset, leader_epoch=3))
+        assert self.follower is not None
+        return self.follower.accept(self, high_watermark, builder.build(offset, leader_epoch=3))
 
 
-@pytest.mark.parametrize("moment", ["in time", "before something else", "before the next has left"])
+@contextmanager
+def followed(directory: Path, core: Leasing, line: Line) -> Iterator[tuple[RaftDriver, Gate]]:
+    """Run a driver whose log has one record of epoch 3; a gate holds its flush."""
+    with line.ours, line.theirs, Log(directory, DURABLE) as log, Gate(DATASYNC) as gate:
+        line.theirs.settimeout(SECONDS)
+        log.append_record(b"r", leader_epoch=3)
+        log.flush_soon()
+        gate.arrived()
+        driver = driver_of(core, RaftLog(log), sender=line, on_failure=core.received.append)
+        driver.start()
+        yield driver, gate
+        driver.close()
+
+
+def propose_in_vain(driver: RaftDriver) -> None:
+    with pytest.raises(NotLeaderError):
+        driver.propose((), 3)
+
+
+EVENTS: dict[str, Callable[[RaftDriver], object]] = {
+    "step": lambda driver: driver.step(0, 0, VoteResponse()),
+    "propose": propose_in_vain,
+    "the leader's line": lambda driver: driver.end_lease(),
+}
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_an_event_revokes_the_lease_first(tmp_path: Path, event: str, is_sent: bool) -> None:
+    """The Fetch leaves with the end of the flush, without the loop, or never."""
+    async def run() -> None:
+        core, line = Leasing(), Line()
+        with followed(tmp_path, core, line) as (driver, gate):
+            await asyncio.sleep(0)     # the iteration of the loop in which the lease is granted
+            if is_sent:
+                gate.let_go()
+                assert line.theirs.recv(100) == b"from 1 hw 0"
+            EVENTS[event](driver)
+            expected = {"step": ["stepped"], "propose": ["proposed"]}.get(event, [])
+            assert core.received == [(1, -1, is_sent), *expected]
+            assert line.ended == [NEXT if is_sent else None]
+            assert not line.answer(1, 1), "it has ended"
+            if not is_sent:
+                core.happened.clear()
+                gate.let_go()
+                await core.happens()
+                assert core.received[-1] == "flushed to 1", "the core sends the Fetch itself"
+                line.ours.shutdown(socket.SHUT_WR)
+                assert line.theirs.recv(100) == b""
+
+    uvloop.run(run())
+
+
+@pytest.mark.parametrize("moment", ["in time", "before an event", "before the next has left"])
 def test_the_core_receives_several_answers_as_one(tmp_path: Path, moment: str) -> None:
     async def run() -> None:
-        received = Received()
-        carrier = Chained(received)
-        with flush_under_way(tmp_path, carrier) as (log, gate):
-            driver = driver_of(Following(received, log), log, sender=carrier, on_failure=received.append)
-            driver.start()
+        core, line = Leasing(), Line()
+        with followed(tmp_path, core, line) as (driver, gate):
             await asyncio.sleep(0)
             gate.let_go()
-            assert carrier.theirs.recv(100) == b"fetch"
-            assert carrier.answer(1, 1)
+            assert line.theirs.recv(100) == b"from 1 hw 0"
+            assert line.answer(1, 1)
             gate.arrived()
             gate.let_go()
-            assert carrier.theirs.recv(100) == b"from 2 hw 1"
-            assert not carrier.answer(2, 7), "there would be a gap"
-            assert carrier.answer(2, 2)
+            assert line.theirs.recv(100) == b"from 2 hw 1"
+            assert not line.answer(2, 7), "there would be a gap"
+            assert line.answer(2, 2)
             gate.arrived()
-            assert received == []
-            if moment != "before the next has left":
+            assert core.received == []
+            has_left = moment != "before the next has left"
+            if has_left:
                 gate.let_go()
-                assert carrier.theirs.recv(100) == b"from 3 hw 2"
+                assert line.theirs.recv(100) == b"from 3 hw 2"
             if moment == "in time":
-                async with asyncio.timeout(SECONDS):
-                    await received.stepped.wait()
+                await core.happens()
             else:
-                driver.catch_up()
-            next_left = [] if moment == "before the next has left" else ["next left"]
-            assert received == ["flushed", (3, 2, 2, 3), *next_left]
-            assert not carrier.answer(3, 3), "the core knows what follows again"
-            if moment == "before the next has left":
+                driver.end_lease()
+            assert core.received == [(3, 2, has_left)]
+            assert line.ended == [NEXT if has_left else None]
+            assert not line.answer(3, 3), "the core knows what follows again"
+            if not has_left:
                 gate.let_go()
+
+    uvloop.run(run())
+
+
+def test_a_fetch_that_was_sent_is_followed(tmp_path: Path) -> None:
+    async def run() -> None:
+        core, line = Leasing(is_sent=True), Line()
+        with followed(tmp_path, core, line) as (driver, gate):
+            await asyncio.sleep(0)
+            gate.let_go()
+            assert line.answer(1, 1)
+            gate.arrived()
+            gate.let_go()
+            assert line.theirs.recv(100) == b"from 2 hw 1"
+            await core.happens()
+            assert core.received == [(2, 1, True)]
+            assert driver.is_running
+
+    uvloop.run(run())
+
+
+def test_a_lease_without_a_line_is_given_back(tmp_path: Path) -> None:
+    async def run() -> None:
+        core, line = Leasing(), Line(refuses=True)
+        with followed(tmp_path, core, line) as (_driver, gate):
+            await asyncio.sleep(0)
+            assert core.received == [(1, -1, False)]
+            core.happened.clear()
+            gate.let_go()
+            await core.happens()
+            assert (core.received[-1], line.ended) == ("flushed to 1", [])
+
+    uvloop.run(run())
+
+
+def test_a_driver_that_closes_withdraws_the_fetch(tmp_path: Path) -> None:
+    async def run() -> None:
+        core, line = Leasing(), Line()
+        with followed(tmp_path, core, line) as (driver, gate):
+            await asyncio.sleep(0)
             driver.close()
+            gate.let_go()
+            line.ours.shutdown(socket.SHUT_WR)
+            assert line.theirs.recv(100) == b""
+            assert (core.received, line.ended, line.answer(1, 1)) == ([], [None], False)
 
     uvloop.run(run())
 

@@ -111,31 +111,25 @@ def test_the_last_batch_is_at_hand(tmp_path: Path) -> None:
         assert log.read(3, 1 << 20) is None
 
 
-def test_fetched_ahead(tmp_path: Path) -> None:
-    """Records that the core sees later are already in the log. Anything unusual waits for the core."""
+def test_records_that_the_core_need_not_see(tmp_path: Path) -> None:
+    """Plain records are appended during a lease. Anything unusual waits for the core."""
     with opened(tmp_path / "a") as log, opened(tmp_path / "b") as other:
         log.append_control([CHANGE], 2, 7)
         control = log.read(0, 1 << 20)
         assert control is not None
-        other.append_ahead(control)
-        assert (other.is_ahead, other.end) == (False, OffsetAndEpoch(0, 0)), "a control record, and of a new epoch"
+        assert other.append_leased(control) == -1, "a control record, and of a new epoch"
+        assert other.end == OffsetAndEpoch(0, 0)
         other.append_fetched(control, 2)
         append(log, 2, 3)
         data = log.read(1, 1 << 20)
         assert data is not None
         broken = bytearray(data)
         broken[-1] ^= 1
-        other.append_ahead(bytes(broken))
-        assert (other.is_ahead, other.end) == (False, OffsetAndEpoch(1, 2))
-        other.append_ahead(data)
-        assert (other.is_ahead, other.end) == (True, OffsetAndEpoch(4, 2))
-        with pytest.raises(AssertionError, match="other records"):
-            other.append_fetched(bytes(broken), 2)
-        append(log, 2, 1)
-        data = log.read(4, 1 << 20)
-        other.append_ahead(data)
-        assert other.append_fetched(data, 2) == ()
-        assert (other.is_ahead, other.end, other.read(0, 1 << 20)) == (False, log.end, log.read(0, 1 << 20))
+        assert other.append_leased(bytes(broken)) == -1
+        assert other.end == OffsetAndEpoch(1, 2)
+        assert other.append_leased(data) == 4
+        assert other.append_leased(data) == -1, "it does not continue the log"
+        assert (other.end, other.read(0, 1 << 20)) == (log.end, log.read(0, 1 << 20))
 
 
 def snapshot_bytes(voters: VoterSet) -> bytes:
