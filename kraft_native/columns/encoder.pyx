@@ -14,13 +14,13 @@ All columns are checked before the first batch is built: offsets that do not ris
 differ. So no batch comes from columns that are wrong further on.
 """
 
-import time
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 cimport cython
 
+from kraft_native.base.clock cimport clock_ms
 from kraft_native.base.limits cimport ATTR_TRANSACTIONAL, BATCH_HEADER_BYTES, INT32_MAX_VALUE
 from kraft_native.base.varint cimport put_varlong, varlong_bytes
 from kraft_native.batch.batch cimport HeldBuffer
@@ -350,7 +350,7 @@ cdef class ColumnEncoder:
         cdef int64_t i
         st.ticks_per_ms = 1
         if source is None:
-            st.timestamp = time.time_ns() // 1_000_000
+            st.timestamp = clock_ms()
         elif isinstance(source, int):
             st.timestamp = source
         elif hasattr(source, "__arrow_c_array__"):

@@ -19,14 +19,13 @@ decompressed and rebuilt. Segments are read by pread, not through their mappings
 """
 
 import os
-import time
 from typing import NamedTuple
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, int32_t
 
-from kraft_native.base.clock cimport clock_ms
+from kraft_native.base.clock cimport clock_ms, monotonic_ns
 from kraft_native.base.limits cimport BATCH_HEADER_BYTES, CODEC_NONE, LOG_OVERHEAD_BYTES, SEGMENT_BYTES_MAX
 from kraft_native.base.span cimport span_of
 from kraft_native.batch.batch cimport (
@@ -89,11 +88,11 @@ cdef object compact_log(LogCore core, object now_ms, int64_t buffer_bytes, bint 
     OffsetMap(buffer_bytes)            # raises when the size is invalid
     cleaner.buffer_bytes = buffer_bytes
     cleaner.figures = dict.fromkeys(CleanerStats._fields, 0)
-    started = time.perf_counter()
+    started_ns = monotonic_ns()
     core.replaced.wait()
     while cleaner.request(OWNER_BEGIN):
         cleaner.round()
-    cleaner.figures["seconds"] = time.perf_counter() - started
+    cleaner.figures["seconds"] = (monotonic_ns() - started_ns) / 1e9
     return CleanerStats(**cleaner.figures)
 
 

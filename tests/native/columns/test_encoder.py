@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraft_native.base import clock
 from kraft_native.base.errors import InvalidArgumentError
 from kraft_native.batch.batch import walk
 from kraft_native.batch.records import records
@@ -109,9 +110,12 @@ def test_timestamps(times, expected):
     assert [record[1] for record in decoded(batches)] == expected
 
 
-def test_now_is_the_default_time(monkeypatch):
-    monkeypatch.setattr("time.time_ns", lambda: 123_456_789)
-    assert [record[1] for record in decoded(encode_columns(pa.array([b""])))] == [123]
+def test_now_is_the_default_time():
+    clock.simulate(0, 123)
+    try:
+        assert [record[1] for record in decoded(encode_columns(pa.array([b""])))] == [123]
+    finally:
+        clock.use_system()
 
 
 def test_headers_as_map_and_null_lists():
