@@ -6,6 +6,7 @@ Switches, all environment variables, all off by default (docs/internals/building
   KRAFT_COVERAGE=1   line tracing for Cython.Coverage
   KRAFT_ANNOTATE=1   write the annotated HTML of every module beside its source
   KRAFT_JOBS=N       how many compilers run at once (default: every processor that this process may use)
+  KRAFT_MUTANTS=0|1  with or without the known bugs that the simulator plants (default: 1 for `build_ext --inplace`)
   KRAFT_CACHE=DIR    keep generated C and compiled modules by content there (default: build/cache); several checkouts
                      may share one, and then compile only what differs
   KRAFT_BUILT=1      install without compiling: `build_ext --inplace` has made the modules
@@ -83,6 +84,12 @@ def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
     return compile_args, link_args, macros
 
 
+def has_mutants(source: Path) -> bool:
+    """Return whether a module gets the known bugs that the simulator plants. An installation has none of them."""
+    wanted = os.environ.get("KRAFT_MUTANTS", "1" if "--inplace" in sys.argv else "0") not in ("", "0")
+    return wanted and (source.stem == "mutants" or "kraft_native.base.mutants" in source.read_text())
+
+
 def sources() -> dict[str, Path]:
     """Each compiled module, `package.module`, and its source: every `.pyx` of a package is one."""
     found = {".".join(path.relative_to(NATIVE).with_suffix("").parts): path for path in sorted(NATIVE.glob("*/*.pyx"))}
@@ -113,7 +120,7 @@ def extensions() -> list[Extension]:
             depends=list(headers),
             extra_compile_args=compile_args + (["-O1"] if module in COLD and not switch("DEBUG") else []),
             extra_link_args=link_args,
-            define_macros=list(macros),
+            define_macros=[*macros, ("KRAFT_MUTANTS", "1")] if has_mutants(source) else list(macros),
         )
         for module, source in sources().items()
     ]

@@ -497,6 +497,13 @@ class LogDir:
         if stale:
             self.write_marks()
 
+    def abandon(self) -> None:
+        """Release the directory as the end of the process would: nothing more is flushed, written or marked."""
+        for log in self._logs.values():
+            log.discard()
+        self._open = False
+        self._lock.release()
+
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Close all logs, write the checkpoints, and leave the clean-shutdown mark with the broker epoch in it.
 

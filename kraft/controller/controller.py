@@ -275,12 +275,13 @@ class Controller:
         self.run_steps(key, self._continue(steps, lose))
 
     def _continue(self, steps: Steps, lose: Callable[[], None]) -> Steps:
-        for _ in steps:
-            yield
-            if not self.active:
-                steps.close()
-                lose()
+        while self.active:                 # the work may have waited for other work until now
+            if next(steps, self) is self:
                 break
+            yield
+        else:
+            steps.close()
+            lose()
         self._working = False
         while self._queued and not self._working:
             self._queued.popleft()()

@@ -22,6 +22,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 
 from kraft_native.base.clock cimport clock_ms
+from kraft_native.base.mutants cimport FOLLOWERS_DO_NOT_KNOW_PRODUCERS, mutant
 from kraft_native.base.errors cimport Fault, raise_fault
 from kraft_native.base.limits cimport (
     BATCH_HEADER_BYTES, CODEC_NONE, INT32_MAX_VALUE, NO_LEADER_EPOCH, TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME,
@@ -343,6 +344,8 @@ cdef class Appender:
             pending.mark.kind = pending.mark.coordinator_epoch = -1
             if batch_is_control(h) and h.producer_id >= 0:
                 read_control(data, h, &pending.mark)
+            if mutant(FOLLOWERS_DO_NOT_KNOW_PRODUCERS):
+                h.producer_id = -1
             if h.base_offset > next_offset:
                 gaps_end = h.base_offset
             epoch = max(epoch, h.leader_epoch)

@@ -25,6 +25,7 @@ from libc.stdint cimport INT64_MAX, int64_t
 from posix.fcntl cimport O_RDONLY
 
 from kraft_native.base.clock cimport clock_ms
+from kraft_native.base.mutants cimport LAST_COMMITTED_BATCH_IS_HELD_BACK, mutant
 from kraft_native.base.limits cimport INT32_MAX_VALUE, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
 from kraft_native.file.file_io cimport check, file_close, file_open, file_sync, file_sync_dir
 from kraft_native.log.marks cimport drop_kafka_mark, gap_marks, size_marks
@@ -205,7 +206,9 @@ cdef class LogCore:
     cdef int64_t visible_limit(self, int isolation) noexcept:
         if isolation == ISOLATION_LOG_END:
             return self.log_end
-        return self.high_watermark() if isolation == ISOLATION_HIGH_WATERMARK else self.last_stable_offset()
+        if isolation == ISOLATION_HIGH_WATERMARK:
+            return self.high_watermark() - (1 if mutant(LAST_COMMITTED_BATCH_IS_HELD_BACK) else 0)
+        return self.last_stable_offset()
 
     # --- rolling ----------------------------------------------------------------------------------------------------
 

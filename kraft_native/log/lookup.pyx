@@ -9,8 +9,12 @@ import os
 from libc.stdint cimport int64_t
 from posix.fcntl cimport O_RDONLY
 
+from kraft_native.base.bytes_be cimport load_i64
 from kraft_native.base.clock cimport monotonic_ns
 from kraft_native.base.limits cimport NO_TIMESTAMP
+from kraft_native.base.mutants cimport (
+    BATCH_THAT_HOLDS_THE_OFFSET_IS_LEFT_OUT, KRAFT_MUTANTS, READ_BEGINS_AT_THE_INDEX_ENTRY, mutant,
+)
 from kraft_native.base.span cimport Span
 from kraft_native.batch.batch cimport (
     BatchHeader, batch_bytes, batch_is_log_append_time, batch_last_offset,
@@ -49,6 +53,10 @@ cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolat
     while offset < limit:
         segment = core.segments[slot]
         if offset >= segment.base_offset:
+            if mutant(BATCH_THAT_HOLDS_THE_OFFSET_IS_LEFT_OUT) or (
+                mutant(READ_BEGINS_AT_THE_INDEX_ENTRY) and isolation != ISOLATION_LOG_END
+            ):
+                offset = misplaced(segment, offset, &max_bytes)
             piece = segment.read(offset, max_bytes, limit, core.gaps_end)
             if piece is not None:
                 piece.settled = isolation != ISOLATION_LOG_END
@@ -68,6 +76,19 @@ cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolat
     piece = slice_bytes(b"")
     piece.next_offset = offset
     return piece
+
+
+cdef int64_t misplaced(Segment segment, int64_t offset, int64_t* max_bytes) except -1:
+    """Return the offset at which a read begins by the planted bug, instead of `offset`."""
+    cdef BatchHeader h
+    cdef int64_t start, position = segment.locate(offset, &h, True)
+    if position < 0 or not KRAFT_MUTANTS:
+        return offset
+    if mutant(BATCH_THAT_HOLDS_THE_OFFSET_IS_LEFT_OUT):
+        return batch_last_offset(&h) + 1 if h.base_offset < offset else offset
+    start = segment.offset_index.lookup(offset, NULL)
+    max_bytes[0] += position - start + batch_bytes(&h)
+    return load_i64(segment.data + start)
 
 
 cdef Slice cold_extent(LogCore core, int64_t offset, int64_t max_bytes):

@@ -13,6 +13,9 @@ import os
 from libc.stdint cimport INT64_MAX, int64_t
 
 from kraft_native.base.clock cimport clock_ms
+from kraft_native.base.mutants cimport (
+    HIGH_WATERMARK_STAYS_AFTER_FULL_TRUNCATION, PRODUCERS_SURVIVE_TRUNCATION, mutant,
+)
 from kraft_native.batch.batch cimport BatchHeader
 from kraft_native.file.file_io cimport check, file_sync_dir
 from kraft_native.log.apply cimport replay_segment
@@ -84,6 +87,9 @@ cdef int replay_tail(LogCore core) except -1:
     """Bring the producers to the log end after a truncation."""
     cdef Segment segment
     cdef int64_t reached
+    if mutant(PRODUCERS_SURVIVE_TRUNCATION):
+        core.producers.advance(core.log_end)
+        return 0
     core.producers.truncate_and_reload(core.directory, core.log_start, core.log_end, clock_ms())
     reached = core.producers.map_end_offset
     for segment in core.segments[core.slot_of(reached):]:
@@ -94,6 +100,7 @@ cdef int replay_tail(LogCore core) except -1:
 
 
 cdef int truncate_fully(LogCore core, int64_t offset) except -1:
+    cdef int64_t mark = core.mark
     if offset < 0:
         raise InvalidArgumentError(f"offset: {offset} is below 0")
     try:
@@ -111,6 +118,8 @@ cdef int truncate_fully(LogCore core, int64_t offset) except -1:
         core.settled_below = INT64_MAX
         core.gaps_end = core.noted_gaps_end = min(core.gaps_end, offset)
         core.log_start = core.log_end = core.mark = core.flushed_end = offset
+        if mutant(HIGH_WATERMARK_STAYS_AFTER_FULL_TRUNCATION):
+            core.mark = mark
         core.epochs.trusted = True     # nothing that it could contradict is left
         core.cut_epochs(0)
         if core.flush is not None:

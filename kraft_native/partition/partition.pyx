@@ -26,6 +26,10 @@ from kraft_native.base.errors cimport (
     ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_REQUEST_TIMED_OUT, ERROR_UNKNOWN_LEADER_EPOCH,
     ERROR_UNKNOWN_TOPIC_OR_PARTITION,
 )
+from kraft_native.base.mutants cimport (
+    EPOCH_ZERO_IS_NONE, FETCH_OF_AN_EARLIER_EPOCH_COUNTS, FOLLOWER_JOINS_BELOW_THE_EPOCH_START,
+    HIGH_WATERMARK_STAYS_AFTER_ISR_SHRINK, TRUNCATES_TO_THE_HIGH_WATERMARK, mutant,
+)
 from kraft_native.batch.batch cimport HeldBuffer
 from kraft_native.batch.validate cimport ORIGIN_CLIENT, ORIGIN_COORDINATOR
 from kraft_native.log.batch_check cimport BatchCheck
@@ -110,6 +114,8 @@ cdef class Partition(Watched):
         """Follow `leader_id` from `leader_epoch` on; -1: no leader."""
         if leader_epoch < self.leader_epoch:
             raise FencedLeaderEpochError(f"{self!r}: cannot follow {leader_id} in epoch {leader_epoch}")
+        if mutant(TRUNCATES_TO_THE_HIGH_WATERMARK) and leader_epoch > self.leader_epoch and leader_id >= 0:
+            self.log.truncate_to(self.core.mark)
         self.leader_epoch = leader_epoch
         self.leader_id = leader_id
         self.is_leader = False
@@ -129,7 +135,8 @@ cdef class Partition(Watched):
                                            f"{sorted(known)}")
         self.progress.reset(self.leader_id, known, wanted, False, self.core.log_end, monotonic_ms())
         self.progress.in_sync_count = <int32_t>len(set(isr))
-        self.advance()
+        if not mutant(HIGH_WATERMARK_STAYS_AFTER_ISR_SHRINK):
+            self.advance()
         self.notify_all()
 
     def watch_followers(self, on_caught_up) -> None:
@@ -213,6 +220,8 @@ cdef class Partition(Watched):
         return 0
 
     cdef int fence(self, int32_t current_leader_epoch, bint need_leader) noexcept:
+        if mutant(FETCH_OF_AN_EARLIER_EPOCH_COUNTS):
+            current_leader_epoch = max(current_leader_epoch, self.leader_epoch)
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             return (ERROR_FENCED_LEADER_EPOCH if current_leader_epoch < self.leader_epoch
                     else ERROR_UNKNOWN_LEADER_EPOCH)
@@ -310,7 +319,7 @@ cdef class Partition(Watched):
             if self.core.mark > before and self.purgatory is not None:
                 self.purgatory.notify(self, WAKE_BYTES_ALL, True)
         elif (self.on_caught_up is not None and not replica.reported and fetch_offset >= self.core.mark
-              and fetch_offset >= self.epoch_start):
+              and (fetch_offset >= self.epoch_start or mutant(FOLLOWER_JOINS_BELOW_THE_EPOCH_START))):
             replica.reported = True
             reported = bool(self.on_caught_up(self, node_id))
             replica = self.progress.find(node_id)      # the callback may have replaced the replicas
@@ -345,11 +354,14 @@ cdef class Partition(Watched):
         return 0
 
     cdef int32_t last_epoch(self) except? -2:
-        return self.core.epochs.epoch_at(self.core.log_end - 1) if self.core.log_end > 0 else -1
+        cdef int32_t epoch = self.core.epochs.epoch_at(self.core.log_end - 1) if self.core.log_end > 0 else -1
+        if mutant(TRUNCATES_TO_THE_HIGH_WATERMARK) or (epoch == 0 and mutant(EPOCH_ZERO_IS_NONE)):
+            return -1
+        return epoch
 
     cdef int follow_marks(self, int64_t high_watermark, int64_t log_start) except -1:
         cdef int64_t mark = min(high_watermark, self.core.log_end)
-        if self.core.config.high_watermark_auto:
+        if self.core.config.high_watermark_auto or self.core.closed:
             return 0
         if mark > self.core.mark:
             self.core.mark = mark

@@ -12,6 +12,8 @@ from libc.stdlib cimport free, malloc
 
 cimport cython
 
+from kraft_native.base.mutants cimport BROKER_EPOCH_OF_A_FETCH_IS_IGNORED, mutant
+
 from kraft_native.base.errors import InvalidArgumentError
 
 cdef enum:
@@ -108,7 +110,9 @@ cdef class ReplicaProgress:
                        int64_t broker_epoch, int64_t now_ms) noexcept nogil:
         cdef Replica* replica = self.find(node_id)
         # A fetch of a terminated process says nothing about its successor, which may have lost records (KIP-903).
-        if replica == NULL or 0 <= broker_epoch < replica.broker_epoch:
+        if replica == NULL:
+            return NULL
+        if 0 <= broker_epoch < replica.broker_epoch and not mutant(BROKER_EPOCH_OF_A_FETCH_IS_IGNORED):
             return NULL
         # A replica that now has what the leader had at its last fetch was caught up then: it never has
         # everything while records keep coming.
@@ -148,6 +152,12 @@ cdef class ReplicaProgress:
 
     def __len__(self) -> int:
         return self.count
+
+    def followers(self) -> dict[int, tuple[int, bool]]:
+        """Return by id the log end of each other replica (-1: unknown), and whether the high watermark waits for it."""
+        cdef Py_ssize_t i
+        return {self.replicas[i].node_id: (self.replicas[i].log_end, bool(self.replicas[i].in_sync))
+                for i in range(self.count)}
 
 
 cdef bint is_further(const Replica* one, const Replica* other) noexcept nogil:

@@ -34,6 +34,9 @@ from kraft_native.base.errors cimport (
     ERROR_UNKNOWN,
 )
 from kraft_native.base.limits cimport BATCH_HEADER_BYTES, BATCH_LEADER_EPOCH, BATCH_MAGIC, MAGIC_CURRENT
+from kraft_native.base.mutants cimport (
+    HIGH_WATERMARK_BEFORE_TRUNCATION, REMOVED_PARTITION_CRASHES_THE_FETCHER, TRUNCATED_BY_A_FETCHER_OF_BEFORE, mutant,
+)
 from kraft_native.base.span cimport span_of
 from kraft_native.batch.batch cimport BatchHeader, batch_bytes_at, batch_end_at, batch_require
 from kraft_native.batch.legacy cimport LEGACY_MESSAGE_BYTES_MIN
@@ -114,9 +117,13 @@ cdef class ReplicaFetcher:
 
     def follow(self, Partition partition not None) -> None:
         """Fetch the partition from its log end on, in its leader epoch."""
-        cdef FollowedPartition followed = FollowedPartition.__new__(FollowedPartition)
+        cdef tuple key = (partition.topic_id, partition.index)
+        cdef FollowedPartition followed = self.followed.get(key)
+        if followed is not None and followed.partition is partition and followed.leader_epoch == partition.leader_epoch:
+            return                     # a fetch that is under way may bring the last news for long
+        followed = FollowedPartition.__new__(FollowedPartition)
         followed.partition = partition
-        followed.key = (partition.topic_id, partition.index)
+        followed.key = key
         followed.leader_epoch = partition.leader_epoch
         followed.requested_from = -1
         followed.behind = True
@@ -129,7 +136,10 @@ cdef class ReplicaFetcher:
 
     def unfollow(self, Partition partition not None) -> bool:
         """Stop fetching it; a response under way is not appended. Return whether it was followed."""
-        cdef FollowedPartition followed = self.followed.pop((partition.topic_id, partition.index), None)
+        cdef FollowedPartition followed
+        if mutant(TRUNCATED_BY_A_FETCHER_OF_BEFORE) and self.waits and not partition.removed:
+            return True
+        followed = self.followed.pop((partition.topic_id, partition.index), None)
         if followed is None:
             return False
         self.changed.pop(followed.key, None)
@@ -396,6 +406,9 @@ cdef class ReplicaFetcher:
                 if not read_fetch_part(body, &part):
                     return self.break_off("a partition is malformed")
                 followed = self.followed.get((name, part.index))
+                if followed is None and mutant(REMOVED_PARTITION_CRASHES_THE_FETCHER):
+                    self.transport = None
+                    return 0
                 # A partition that was removed, or added after the request left, has no use for it.
                 if followed is not None and 0 <= followed.requested_from <= self.responses_total:
                     self.take_part(followed, &part)
@@ -409,6 +422,8 @@ cdef class ReplicaFetcher:
         cdef Partition partition = followed.partition
         cdef int64_t log_start = partition.core.log_start
         cdef bint appended
+        if mutant(TRUNCATED_BY_A_FETCHER_OF_BEFORE):
+            followed.leader_epoch = partition.leader_epoch
         if partition.removed or partition.is_leader or partition.leader_epoch != followed.leader_epoch:
             self.unfollow(partition)
             return 0
@@ -416,6 +431,9 @@ cdef class ReplicaFetcher:
             return self.stop_following(followed, part.error, None)
         try:
             if part.diverging_epoch >= 0:
+                if mutant(HIGH_WATERMARK_BEFORE_TRUNCATION):
+                    partition.follow_marks(part.high_watermark, part.log_start_offset)
+                    self.on_cut(partition, partition.core.log_end, "its high watermark was followed first")
                 self.cut(partition, part)
                 self.changed[followed.key] = followed
                 return 0

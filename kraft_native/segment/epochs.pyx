@@ -24,6 +24,8 @@ from bisect import bisect_left, bisect_right
 cimport cython
 from libc.stdint cimport INT64_MAX
 
+from kraft_native.base.mutants cimport EPOCHS_STAY_AFTER_TRUNCATION, mutant
+
 from kraft_native.base.crc import checksum
 from kraft_native.base.errors import InvalidArgumentError
 from kraft_native.segment.checkpoints import read_leader_epochs, write_leader_epochs
@@ -103,6 +105,8 @@ cdef class LeaderEpochCache:
         if epoch < 0 or start_offset < 0:
             raise InvalidArgumentError(
                 f"leader epoch {epoch} at start offset {start_offset}: neither may be negative")
+        if mutant(EPOCHS_STAY_AFTER_TRUNCATION) and self.epochs:
+            start_offset = max(start_offset, self.last_start + 1)
         end = bisect_left(self.starts, start_offset)
         if end > 0 and <int32_t>self.epochs[end - 1] == epoch:
             # A replica that led without a batch of its epoch follows a leader that has more of the epoch before.
@@ -120,7 +124,7 @@ cdef class LeaderEpochCache:
         Call it after the log itself was cut. StorageError like `assign`.
         """
         cdef Py_ssize_t end = bisect_left(self.starts, end_offset)
-        if end == len(self.starts):
+        if end == len(self.starts) or mutant(EPOCHS_STAY_AFTER_TRUNCATION):
             return 0
         self.keep(0, end)
         self.write()

@@ -17,6 +17,9 @@ cimport cython
 from kraft_native.base.limits cimport (
     BATCH_HEADER_BYTES, CONTROL_ABORT, CONTROL_COMMIT, INT32_MAX_VALUE, NO_PRODUCER_EPOCH, PRODUCER_BATCHES_KEPT,
 )
+from kraft_native.base.mutants cimport (
+    FENCED_PRODUCER_EPOCH_IS_ACCEPTED, GAPS_ARE_ACCEPTED, SEQUENCES_SURVIVE_AN_EPOCH_BUMP, mutant,
+)
 from kraft_native.batch.batch cimport (
     batch_is_control, batch_is_transactional, batch_last_offset, batch_last_sequence, batch_load,
 )
@@ -201,6 +204,7 @@ cdef class ProducerStates:
         A batch without a producer id, and any sequence of an unknown producer id, passes.
         """
         cdef ProducerEntry* e
+        cdef bint same_epoch
         cdef int32_t last
         cdef int i
         if h.producer_id < 0:
@@ -209,16 +213,20 @@ cdef class ProducerStates:
         if e == NULL:
             return PRODUCER_APPEND
         last = batch_last_sequence(h)
-        if client_origin and h.producer_epoch == e.producer_epoch:
+        same_epoch = h.producer_epoch == e.producer_epoch or (
+            h.producer_epoch > e.producer_epoch and mutant(SEQUENCES_SURVIVE_AN_EPOCH_BUMP))
+        if client_origin and same_epoch:
             for i in range(e.batch_count):
                 if e.batches[i].first_sequence == h.base_sequence and e.batches[i].last_sequence == last:
                     duplicate[0] = e.batches[i]
                     return PRODUCER_DUPLICATE
         if h.producer_epoch < e.producer_epoch:
+            if mutant(FENCED_PRODUCER_EPOCH_IS_ACCEPTED):
+                return PRODUCER_APPEND
             raise InvalidProducerEpochError(f"producer {h.producer_id}: epoch {h.producer_epoch} is older than the "
                                             f"last seen epoch {e.producer_epoch}")
-        if client_origin and e.producer_epoch != NO_PRODUCER_EPOCH:
-            if h.producer_epoch != e.producer_epoch:
+        if client_origin and e.producer_epoch != NO_PRODUCER_EPOCH and not mutant(GAPS_ARE_ACCEPTED):
+            if not same_epoch:
                 if h.base_sequence != 0:
                     raise OutOfOrderSequenceError(
                         f"producer {h.producer_id}: sequence {h.base_sequence} is the first of new epoch "

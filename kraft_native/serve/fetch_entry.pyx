@@ -24,7 +24,10 @@ from kraft_native.base.errors cimport (
     ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_OFFSET_OUT_OF_RANGE,
     ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION,
 )
-from kraft_native.log.core cimport LogCore
+from kraft_native.base.mutants cimport (
+    CONSUMERS_SEE_THE_LOG_END, DIVERGING_BELOW_THE_LOG_START, DIVERGING_FETCH_COUNTS, mutant,
+)
+from kraft_native.log.core cimport ISOLATION_LOG_END, LogCore
 from kraft_native.log.lookup cimport aborted_between, cold_extent, read_from
 from kraft_native.partition.table cimport Absence, Topic
 
@@ -142,7 +145,9 @@ cdef class FetchEntry(Observer):
             self.fail(error)
         if self.error != ERROR_NONE:
             partition.refused_fetches += 1
-        if rules.replica_id >= 0 and self.error == ERROR_NONE and self.diverging_epoch < 0:
+        if rules.replica_id >= 0 and self.error == ERROR_NONE and (
+            self.diverging_epoch < 0 or mutant(DIVERGING_FETCH_COUNTS)
+        ):
             if not partition.note_replica(rules.replica_id, self.spec.log_start_offset, self.spec.fetch_offset,
                                           rules.broker_epoch):
                 self.at_end = False    # read again until the keeper of the in-sync replicas knows of it
@@ -152,6 +157,8 @@ cdef class FetchEntry(Observer):
     cdef int read_records(self, ReadRules* rules) except -1:
         cdef LogCore core = self.partition.core
         cdef int64_t offset = self.spec.fetch_offset, bytes_max
+        if mutant(CONSUMERS_SEE_THE_LOG_END):
+            rules.isolation = ISOLATION_LOG_END
         self.forget()
         self.error = ERROR_NONE
         self.diverging_epoch = self.preferred = -1
@@ -198,6 +205,10 @@ cdef class FetchEntry(Observer):
         epoch, end = core.epochs.end_offset_for(self.spec.last_fetched_epoch, core.log_end)
         # A follower whose offset was deleted must begin again, whatever the epochs say (KAFKA-12996).
         if epoch < 0 or end < 0 or self.spec.fetch_offset < core.log_start:
+            if mutant(DIVERGING_BELOW_THE_LOG_START):
+                self.diverging_epoch = self.spec.last_fetched_epoch
+                self.diverging_end = max(end, self.spec.fetch_offset)
+                return True
             self.fail(ERROR_OFFSET_OUT_OF_RANGE)
             return True
         if epoch < self.spec.last_fetched_epoch or end < self.spec.fetch_offset:

@@ -197,6 +197,9 @@ cdef class SessionCache:
             key = (entry.topic, entry.spec.index)
             known = session.entries.get(key)
             if known is not None:
+                if known.spec.current_leader_epoch != entry.spec.current_leader_epoch:
+                    # A follower that begins again may have ignored the answers of before.
+                    known.reported_high_watermark = known.reported_log_start = -1
                 known.spec = entry.spec
                 if session.unread is not None:
                     session.unread[known] = None

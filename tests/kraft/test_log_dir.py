@@ -166,6 +166,17 @@ def test_after_a_crash_the_recovery_points_are_respected(tmp_path: Path) -> None
         assert log.append_record(b"next") == 100
 
 
+def test_an_abandoned_directory_is_as_after_a_crash(tmp_path: Path) -> None:
+    directory = LogDir(tmp_path)
+    fill(directory.log("t", 0), 3)
+    directory.abandon()
+    assert CLEAN_SHUTDOWN not in names(tmp_path)
+    assert HIGH_WATERMARKS not in names(tmp_path)
+    with LogDir(tmp_path) as again:
+        assert not again.was_clean
+        assert again.log("t", 0).log_end_offset == 6
+
+
 @pytest.mark.parametrize("name", [RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS])
 @pytest.mark.parametrize("content", [b"0\n2\nt 0 5\n", b"\xff" * 40])
 def test_an_unreadable_checkpoint_is_noted_and_costs_no_record(tmp_path: Path, name: str, content: bytes) -> None:

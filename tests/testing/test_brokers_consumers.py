@@ -12,7 +12,7 @@ from kraft.metadata.image import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.testing.brokers.clients import TIMEOUT_MS, Around
 from kraft.testing.brokers.consumers import Consumer
-from kraft.testing.brokers.log import Batch, made_batch
+from kraft.testing.brokers.log_view import Batch
 from kraft.testing.brokers.messages import Bounds, BoundsAre, Fetch, Fetched, FetchedPart
 from kraft.testing.sim.loop import Loop
 from kraft.testing.sim.options import MILLISECOND, Options
@@ -88,7 +88,7 @@ def bench() -> Bench:
 
 
 def batch(base_offset: int, count: int = 2) -> Batch:
-    return made_batch(base_offset, count, 3, PRODUCER, 0, 0, base_offset, 0)
+    return Batch(base_offset, base_offset + count, 3, PRODUCER, 0, 0, base_offset, None, None, 0)
 
 
 def test_a_consumer_continues_where_it_was_when_the_leader_changes(bench: Bench) -> None:

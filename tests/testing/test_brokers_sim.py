@@ -94,6 +94,10 @@ def test_repaired_directories_stay_repaired(seed: int) -> None:
     50802,      # the only replica that a partition was reassigned to had lost power, and no node knew yet
     54994,      # a broker recreated a log whose directory had failed before the metadata knew which one that was
     20027,      # the last leader, which had lost power, was elected although an eligible replica was only fenced
+    26,         # a broker that had left wrote its checkpoints
+    44,         # a follower that followed again never learned the high watermark
+    76,         # a leader advanced its high watermark and became a follower in one event
+    203,        # a controller's own work, which had waited, began after the end of its leadership
 ])
 def test_what_was_the_fault_of_the_run(seed: int) -> None:
     assert simulate(seed, broker_options_of(seed)).violation is None

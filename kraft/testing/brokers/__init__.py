@@ -3,10 +3,12 @@ that break them. Each is a node of the simulated quorum (`kraft.testing.sim`), w
 
     messages    messages between brokers, clients and controllers
     wire        connections: in order, and broken when one end dies
-    log         one replica's log, in memory
-    disk        the log directories of one broker
-    partition   a replica in its role: the model of `kraft_native.partition.partition`
-    fetcher     a follower's connection to one leader: the model of `kraft_native.replica.replica_fetch`
+    log_view    the judges' view of one replica's log
+    replica     a compiled partition, and what the judges have seen of it
+    disk        the log directories of one broker, in memory
+    frames      requests of clients as the frames that brokers read
+    ends        the two ends of a connection, around compiled protocols
+    fetcher     a follower's fetches from one leader, around the compiled fetcher
     channel     from a broker to the active controller
     broker      one broker process around these
     leaders     answers that name leaders, and the judge of them

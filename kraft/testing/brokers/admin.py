@@ -16,6 +16,7 @@ from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, D
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode
+from kraft.testing.brokers.replica import Replica
 from kraft.testing.sim.cluster import Cluster
 from kraft.testing.sim.options import MILLISECOND
 
@@ -168,12 +169,15 @@ class Admin:
         partition = topic.partitions[index]
         node = next((each for each in self._cluster.up() if each.id == partition.leader), None)
         if isinstance(node, BrokerNode) and node.broker is not None and not node.is_paused:
-            replica = node.broker.table.get((topic.name, index))
+            replica = node.broker.replicas.get((topic.name, index))
             if replica is not None and replica.is_leader and replica.key == key:
                 limit = min(self._safe_start(key), replica.high_watermark)
                 start = replica.log.start_offset
                 if limit > start:
                     self._count("records deleted")
-                    replica.log.delete_before(start + self._random.randrange(limit - start + 1))
-                    self.deleted[key] = max(self.deleted.get(key, 0), replica.log.start_offset)
-                    node.call(node.broker.news, replica)
+                    node.call(self._delete, replica, start + self._random.randrange(limit - start + 1))
+
+    def _delete(self, replica: Replica, before_offset: int) -> None:
+        if replica.is_leader:
+            start = replica.partition.delete_records(before_offset)
+            self.deleted[replica.key] = max(self.deleted.get(replica.key, 0), start)

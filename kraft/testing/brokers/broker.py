@@ -1,19 +1,21 @@
 """One broker process.
 
-Real code: its life cycle (`LocalBroker`), the effect of metadata on its replicas (`replica_plan`, `replica_roles`), its
-in-sync replicas (`IsrKeeper`). Models: partitions, fetchers, the channel, and the sockets and timers that
-`kraft.runtime` puts around them.
+Real code: its life cycle (`LocalBroker`), the effect of metadata on its replicas (`replica_plan`, `replica_roles`) and
+its in-sync replicas (`IsrKeeper`). The data plane is the compiled one: logs, partitions, requests that wait, the
+handlers of Produce and Fetch, connections, and fetchers. Models: the channel to the controller, and the sockets and
+timers that `kraft.runtime` puts around all this.
 """
 
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from kraft.broker import replica_plan
 from kraft.broker.directory_assignments import NEVER_MS, DirectoryAssignments
 from kraft.broker.isr import IsrKeeper, Key
 from kraft.broker.replica_plan import Action, Step
-from kraft.broker.replica_roles import ReplicaRoles
+from kraft.broker.replica_roles import ReplicaRoles, key_of
 from kraft.controller.decision import MIN_INSYNC_REPLICAS
 from kraft.controller.local_broker import LocalBroker, State
 from kraft.metadata.delta import MetadataDelta
@@ -26,24 +28,27 @@ from kraft.protocol.messages.alter_partition_response import AlterPartitionRespo
 from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraft.protocol.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraft.testing.brokers import frames
 from kraft.testing.brokers.channel import Channel
+from kraft.testing.brokers.ends import ServerEnd
 from kraft.testing.brokers.fetcher import Fetcher
 from kraft.testing.brokers.leaders import Leaders
-from kraft.testing.brokers.log import ReplicaLog
-from kraft.testing.brokers.messages import (
-    Bounds,
-    BoundsAre,
-    Check,
-    Fetch,
-    Fetched,
-    FetchedPart,
-    Produce,
-    Produced,
-    Running,
-)
-from kraft.testing.brokers.partition import GROUP_COMMIT, PENDING, PER_APPEND, Judge, Partition
-from kraft.testing.brokers.wire import Answered, Reply
+from kraft.testing.brokers.log_view import LogView
+from kraft.testing.brokers.messages import Bounds, BoundsAre, Check, Fetch, Produce, Produced, Running
+from kraft.testing.brokers.replica import DURABILITIES, GROUP_COMMIT, PER_APPEND, Replica
+from kraft.testing.brokers.wire import Answered, Connection, Reply
 from kraft.testing.sim.cluster import CLUSTER_ID
+from kraft.testing.sim.options import Options
+from kraft_native.base.errors import KraftError
+from kraft_native.net.channel import RequestChannel
+from kraft_native.net.frames import RequestMemory
+from kraft_native.partition.partition import Partition
+from kraft_native.partition.purgatory import Purgatory
+from kraft_native.partition.table import PartitionTable
+from kraft_native.segment.config import LogConfig
+from kraft_native.serve.fetch import FetchHandler
+from kraft_native.serve.fetch_session import SessionCache
+from kraft_native.serve.produce import ProduceHandler
 
 if TYPE_CHECKING:
     from kraft.testing.brokers.node import BrokerNode
@@ -53,22 +58,9 @@ ASSIGN_VERSION: Final = 0
 GATHER_MS: Final = 20
 CHECKPOINT_MS: Final = 700
 WRITEBACK_MS: Final = 1500
-
-
-class _Parked(NamedTuple):
-    """A Fetch that is held back until there is something new to return."""
-
-    number: int
-    source_id: int
-    fetch: Fetch
-    reply: Reply
-
-
-class _Unacknowledged(NamedTuple):
-    partition: Partition
-    leader_epoch: int
-    end_offset: int
-    reply: Reply
+MEMORY_BYTES: Final = 1 << 30
+INDEX_BYTES: Final = 3 * frames.BATCH_BYTES
+"""Bytes between two entries of an index."""
 
 
 class Broker:
@@ -83,8 +75,13 @@ class Broker:
         self.previous_epoch = previous_epoch
         self.disk = node.broker_disk
         self._assignments = DirectoryAssignments(node.id, self._assign)
-        self.table: dict[tuple[str, int], Partition] = {}
-        self._by_key: dict[Key, Partition] = {}
+        self._soon: deque[Callable[[], object]] = deque()
+        self._failure: BaseException | None = None
+        self.purgatory = Purgatory(self._soon.append)
+        self.table = PartitionTable(self.purgatory)
+        self.table.explain(self._absence)
+        self.replicas: dict[tuple[str, int], Replica] = {}
+        self._channel = self._new_channel()
         self.keeper = IsrKeeper(node.id, self._alter_partition, self._epoch_of)
         self.roles: ReplicaRoles[Partition] = ReplicaRoles(node.id, self.keeper, self)
         self.own = Channel(node, options.session_ms, self._heartbeat_now)
@@ -98,12 +95,16 @@ class Broker:
         self.is_open = False
         self.leaders = Leaders(node)
         self._fetchers: dict[int, Fetcher] = {}
-        self._parked: list[_Parked] = []
-        self._parked_count = 0
-        self._reported: dict[tuple[int, Key], tuple[int, int]] = {}
-        self._unacknowledged: list[_Unacknowledged] = []
-        self._dirty: dict[Key, None] = {}
+        self._durability = options.durability
         self._is_flushing = False
+
+    def _new_channel(self) -> RequestChannel:
+        channel = RequestChannel("simulated", RequestMemory(MEMORY_BYTES), on_request=self._unexpected,
+                                 on_failure=self._failed, call_soon=self._soon.append, call_later=self._call_later)
+        for api, handler in ((frames.FETCH, FetchHandler(self.table, SessionCache())),
+                             (frames.PRODUCE, ProduceHandler(self.table))):
+            channel.serve(api.key, api.versions[0], api.versions[-1], api.flexible_from, handler)
+        return channel
 
     def start(self) -> None:
         self.local.start(self.now_ms)
@@ -126,16 +127,8 @@ class Broker:
         return -1 if registration is None or not self.local.is_own(registration) else registration.epoch
 
     @property
-    def durability(self) -> int:
-        return self.node.options.durability
-
-    @property
-    def fetch_batches_max(self) -> int:
-        return self.node.options.fetch_batches
-
-    @property
-    def judge(self) -> Judge:
-        return self.node.judge
+    def options(self) -> Options:
+        return self.node.options
 
     @property
     def following(self) -> dict[Key, tuple[int, Partition]]:
@@ -143,6 +136,12 @@ class Broker:
 
     def later(self, delay_ms: int, function: Callable[..., None], *arguments: Any) -> None:
         self.node.later(delay_ms, function, *arguments)
+
+    def _call_later(self, seconds: float, callback: Callable[[], None]) -> None:
+        self.node.later(round(seconds * 1000), callback)
+
+    def open_to_peer(self, target_id: int, lane: str, refused: Callable[[], None]) -> Connection | None:
+        return self.node.wire.open(self.node, target_id, lane, refused)
 
     def send_to_peer(self, target_id: int, lane: str, body: object, answered: Answered) -> None:
         self.node.connect(target_id, lane, body, answered)
@@ -167,19 +166,27 @@ class Broker:
 
     @property
     def deadline_ms(self) -> int:
-        return min(self.local.deadline_ms, self.keeper.deadline_ms, self._assignments.deadline_ms)
+        waits_until_ms = self.purgatory.deadline_ms
+        return min(self.local.deadline_ms, self.keeper.deadline_ms, self._assignments.deadline_ms,
+                   NEVER_MS if waits_until_ms < 0 else waits_until_ms)
 
     def tick(self) -> None:
         self.local.tick(self.now_ms)
         self.keeper.tick(self.now_ms)
         if self.now_ms >= self._assignments.deadline_ms:
             self._assign_now()
+        if 0 <= self.purgatory.deadline_ms <= self.now_ms:
+            self.purgatory.expire(self.now_ms)
 
     def after_event(self) -> None:
         """Do the work that follows from any event."""
         if not self.is_open and self.local.epoch >= 0 and self.epoch == self.local.epoch:
             self._open()
-        self._settle()
+        while self._soon:
+            self._soon.popleft()()
+        if self._failure is not None:
+            raise self._failure
+        self._flush_later()
         if self.local.state is State.STOPPED:
             self.node.broker_left()
 
@@ -187,11 +194,11 @@ class Broker:
         """Start serving after registration: set up the replicas, in the order of a node's start."""
         self.is_open = True
         image = self.image
-        for name in list(self.disk.logs):
+        for name in self.disk.names():
             registration = image.partition(*name)
             if registration is None or self.id not in registration.replicas:
                 self.count("stray log removed")
-                self.disk.remove(name)
+                self.disk.remove(name, None)
             else:
                 self.disk.settle(name, image.topic_ids[name[0]], registration.directory_of(self.id))
         self.carry_out(replica_plan.plan_all(image, self.id))
@@ -203,6 +210,13 @@ class Broker:
     def stop(self) -> None:
         """Request a controlled shutdown."""
         self.local.stop(self.now_ms)
+
+    def close(self) -> None:
+        """Close the connections of the data plane, before the logs are closed."""
+        self.observe()
+        for fetcher in self._fetchers.values():
+            fetcher.close()
+        self._channel.abort("shutdown")
 
     def _changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if self.node.broker is self:
@@ -221,15 +235,14 @@ class Broker:
 
     def _install(self, step: Step, registration: PartitionRegistration) -> None:
         name = step.topic, step.number
-        partition = self.table.get(name)
+        partition = self.table.get(*name)
         if partition is None:
             if self.disk.is_offline(name) or (
                     self.disk.home(name) is None and self.disk.may_be_offline(registration.directory_of(self.id))):
                 self.count("replica is offline")
                 return
-            log = self.disk.open(step.topic, step.number, step.topic_id)
-            partition = Partition(self, step.topic, (step.topic_id, step.number), log, self._min_insync(step.topic))
-            self.table[name] = self._by_key[partition.key] = partition
+            partition = self._new_replica(step)
+        self.replicas[name].observe(self.node.judge)    # what it did in its role so far
         self._placed(partition, registration)
         if registration.leader_epoch < partition.leader_epoch:
             return
@@ -238,11 +251,22 @@ class Broker:
         else:
             self.roles.follow(partition, registration)
 
+    def _new_replica(self, step: Step) -> Partition:
+        log, view = self.disk.open(step.topic, step.number, step.topic_id, LogConfig(
+            durability=DURABILITIES[self._durability], high_watermark="manual",
+            index_interval_bytes=INDEX_BYTES))
+        partition = Partition(log, step.topic, step.topic_id.bytes, step.number,
+                              min_insync_replicas=self._min_insync(step.topic))
+        self.table.add(partition)
+        self.replicas[step.topic, step.number] = Replica(
+            self.id, (step.topic_id, step.number), partition, view, seen=partition.high_watermark)
+        return partition
+
     def _placed(self, partition: Partition, registration: PartitionRegistration) -> None:
         """Report to the controller where the log lies, unless the metadata already says so."""
         home = self.disk.home((partition.topic, partition.index))
         assert home is not None
-        if self._assignments.note(partition.key, home, registration.directory_of(self.id)):
+        if self._assignments.note(key_of(partition), home, registration.directory_of(self.id)):
             self.later(GATHER_MS, self._assign_now)
 
     def _assign_now(self) -> None:
@@ -258,19 +282,19 @@ class Broker:
         if self._assignments.deadline_ms == NEVER_MS:
             self._assign_now()
 
-    def lose_directory(self, directory: UUID, names: list[tuple[str, int]]) -> None:
+    def lose_directory(self, directory: UUID) -> None:
         """Handle a failed log directory: stop serving its partitions, and report the failure to the controller."""
-        for name in names:
-            partition = self.table.pop(name, None)
-            if partition is not None:
-                self._give_up(partition)
+        for name in self.disk.fail(directory):
+            self._give_up(name)
         self.local.lose(directory, self.now_ms)
 
-    def _give_up(self, partition: Partition) -> None:
-        self.roles.remove(partition)
-        partition.is_removed = True
-        self._by_key.pop(partition.key, None)
-        self.news(partition)
+    def _give_up(self, name: tuple[str, int]) -> Replica | None:
+        replica = self.replicas.pop(name, None)
+        if replica is not None:
+            replica.observe(self.node.judge)
+            self.roles.remove(replica.partition)
+            self.table.remove(*name)
+        return replica
 
     def _min_insync(self, topic: str) -> int:
         image = self.image
@@ -278,10 +302,9 @@ class Broker:
             MIN_INSYNC_REPLICAS, image.topic_config(topic), {}, image.config(CLUSTER_DEFAULT)))
 
     def _remove(self, step: Step) -> None:
-        partition = self.table.pop((step.topic, step.number), None)
-        if partition is not None:
-            self._give_up(partition)
-        self.disk.remove((step.topic, step.number))
+        name = step.topic, step.number
+        self._give_up(name)
+        self.disk.remove(name, step.topic_id)
 
     def begin(self, leader_id: int, key: Key, replica: Partition) -> None:
         fetcher = self._fetchers.get(leader_id)
@@ -296,7 +319,15 @@ class Broker:
         replica.watch_followers(self._caught_up)
 
     def _caught_up(self, partition: Partition, node_id: int) -> bool:
-        return self.keeper.caught_up(partition.key, node_id)
+        return self.keeper.caught_up(key_of(partition), node_id)
+
+    def was_cut(self, partition: Partition) -> None:
+        self.replicas[partition.topic, partition.index].observe(self.node.judge)
+
+    def observe(self) -> None:
+        """Report to the judge what the replicas have done."""
+        for replica in self.replicas.values():
+            replica.observe(self.node.judge)
 
     def _epoch_of(self, broker_id: int) -> int | None:
         if broker_id == self.id:
@@ -318,153 +349,100 @@ class Broker:
 
     # --- the disk -----------------------------------------------------------------------------------------------------
 
-    def written(self) -> None:
-        if self.durability == PER_APPEND:
-            for log in self.disk.logs.values():
-                log.flush()
-        elif not self._is_flushing:
+    def _flush_later(self) -> None:
+        """Begin a flush if records were written since the last one."""
+        if self._is_flushing or self._durability == PER_APPEND:
+            return
+        if self._durability == GROUP_COMMIT:
+            if any(replica.has_unflushed for replica in self.replicas.values()):
+                self._is_flushing = True
+                self.node.later_us(self.node.flush_us(), self._flush)
+        elif any(replica.log.durable_end < replica.log.end_offset for replica in self.replicas.values()):
             self._is_flushing = True
-            marks: list[tuple[ReplicaLog, int, int | None]] = []
-            delay_us = self.node.flush_us() if self.durability == GROUP_COMMIT else WRITEBACK_MS * 1000
-            self.node.later_us(delay_us, self._flushed, marks)
-            # The flush covers everything written in this event, so the marks are set at the end of the event.
-            self.node.later_us(0, self._mark, marks)
+            marks = [(replica.log, replica.log.end_offset, replica.log.chain) for replica in self.replicas.values()]
+            self.node.later_us(WRITEBACK_MS * 1000, self._written_back, marks)
 
-    def _mark(self, marks: list[tuple[ReplicaLog, int, int | None]]) -> None:
-        marks += [(log, log.end_offset, log.chain) for log in self.disk.logs.values()]
-
-    def _flushed(self, marks: list[tuple[ReplicaLog, int, int | None]]) -> None:
+    def _flush(self) -> None:
         self._is_flushing = False
-        for log, end_offset, chain in marks:
-            if (not log.is_offline and log.durable_end < end_offset <= log.end_offset
-                    and log.chain_at(end_offset) == chain):
-                log.durable_end = end_offset
-        if any(log.durable_end < log.end_offset for log in self.disk.logs.values()):
-            self.written()
-        if self.durability == GROUP_COMMIT:
-            for partition in list(self.table.values()):
-                partition.flushed()
-            for fetcher in self._fetchers.values():
-                fetcher.flushed()
+        for _view, log in self.disk.open_logs():
+            log.flush()
+        self.purgatory.flush_done()
+
+    def _written_back(self, marks: list[tuple[LogView, int, int | None]]) -> None:
+        """Note what the operating system has written to the disk by itself."""
+        self._is_flushing = False
+        for view, end_offset, chain in marks:
+            if view.durable_end < end_offset <= view.end_offset and view.chain_at(end_offset) == chain:
+                view.durable_end = end_offset
 
     def _checkpoint(self) -> None:
-        for log in self.disk.logs.values():
-            log.saved_high_watermark = log.high_watermark
-        self.later(CHECKPOINT_MS, self._checkpoint)
+        if self.node.broker is self:   # else it has left, and its logs are closed
+            self.disk.checkpoint()
+            self.later(CHECKPOINT_MS, self._checkpoint)
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    def serve(self, body: object, source_id: int, reply: Reply) -> None:
-        if isinstance(body, Fetch):
-            self._fetch(body, source_id, reply)
+    def serve(self, body: object, source_id: int, reply: Reply) -> None:  # noqa: ARG002 - connections name no source
+        if isinstance(body, bytes):
+            self._end_of(reply.connection).serve(reply.number, body, None)
+        elif isinstance(body, Fetch):
+            self._end_of(reply.connection).serve(
+                reply.number, *frames.fetch_frame(body, self.options.fetch_wait_ms, self.options.fetch_batches))
         elif isinstance(body, Produce):
             self._produce(body, reply)
         elif isinstance(body, Check):
             reply(Running())
         else:
             assert isinstance(body, Bounds)
-            partition = self._by_key.get(body.key)
-            error = ErrorCode.UNKNOWN_TOPIC_ID if partition is None else partition.fence(body.leader_epoch)
-            if partition is None:
-                reply(BoundsAre(error))
-            else:
-                log = partition.log
-                reply(BoundsAre(error, log.start_offset, log.end_offset, log.start_chain))
+            reply(self._bounds(body))
+
+    def _end_of(self, connection: Connection) -> ServerEnd:
+        end = connection.end
+        if not isinstance(end, ServerEnd):
+            connection.end = end = ServerEnd(connection, self._channel)
+            connection.on_left = end.left
+        return end
 
     def _produce(self, request: Produce, reply: Reply) -> None:
-        partition = self._by_key.get(request.key)
+        frame, decode = frames.produce_frame(request)
+
+        def answer(answered: bytes) -> object:
+            produced = decode(answered)
+            self._acknowledged(request.key, produced)
+            return produced
+
+        self._end_of(reply.connection).serve(reply.number, frame, answer)
+
+    def _acknowledged(self, key: Key, answer: object) -> None:
+        partition = self.table.get_by_id(key[0].bytes, key[1])
+        assert isinstance(answer, Produced)
+        if answer.error == ErrorCode.NONE and partition is not None:
+            replica = self.replicas[partition.topic, partition.index]
+            replica.observe(self.node.judge)
+            self.node.judge.acknowledges(replica, partition.leader_epoch, answer.end_offset)
+
+    def _bounds(self, request: Bounds) -> BoundsAre:
+        partition = self.table.get_by_id(request.key[0].bytes, request.key[1])
         if partition is None:
-            reply(Produced(self._absence(request.key)))
-        elif not partition.is_leader:
-            reply(Produced(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-        elif not partition.has_minimum:
-            reply(Produced(ErrorCode.NOT_ENOUGH_REPLICAS))
-        else:
-            error, end_offset = partition.produce(request)
-            if error != ErrorCode.NONE:
-                reply(Produced(error))
-                return
-            self._unacknowledged.append(_Unacknowledged(partition, partition.leader_epoch, end_offset, reply))
-            self.news(partition)
+            return BoundsAre(ErrorCode.UNKNOWN_TOPIC_ID)
+        try:
+            start, _, _ = partition.earliest(current_leader_epoch=request.leader_epoch)
+            end, _, _ = partition.latest("log_end", current_leader_epoch=request.leader_epoch)
+        except KraftError as error:
+            return BoundsAre(error.code)
+        return BoundsAre(ErrorCode.NONE, start, end)
 
-    def _absence(self, key: Key) -> ErrorCode:
-        known = key[0] in self.image.topics
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_ID
+    def _absence(self, key: bytes, by_id: bool) -> tuple[Any, ...]:
+        """Explain why a partition is not here, as `kraft.broker.broker.Broker` does."""
+        topic = self.image.topics.get(UUID(bytes=key)) if by_id else self.image.topic(key.decode())
+        if topic is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return code, "", None, (), self.id
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic.name, topic.partitions, (), self.id
 
-    def _fetch(self, fetch: Fetch, source_id: int, reply: Reply) -> None:
-        # A late Fetch of an earlier process must not replace the parked one of the current process.
-        earlier = [each for each in self._parked
-                   if (each.source_id, each.fetch.broker_epoch) == (source_id, fetch.broker_epoch)]
-        self._parked = [each for each in self._parked if each not in earlier]
-        if fetch.only_new:
-            for each in earlier:       # its sender has more partitions now, so these need not wait
-                self._answer(each)
-        self._parked_count += 1
-        parked = _Parked(self._parked_count, source_id, fetch, reply)
-        parts = self._read(parked)
-        if any(self._is_news(source_id, part) for part in parts):
-            self._reply(parked, parts)
-        else:
-            self._parked.append(parked)
-            self.later(self.node.options.fetch_wait_ms, self._expire, parked)
+    def _unexpected(self, _reply: object, api_key: int, api_version: int, _body: bytes) -> None:
+        raise AssertionError(f"broker {self.id} got a request of API {api_key}, version {api_version}")
 
-    def _read(self, parked: _Parked) -> list[FetchedPart]:
-        parts = []
-        for part in parked.fetch.parts:
-            partition = self._by_key.get(part.key)
-            parts.append(FetchedPart(part.key, ErrorCode.UNKNOWN_TOPIC_ID) if partition is None
-                         else partition.read(part, parked.fetch.broker_id, parked.fetch.broker_epoch))
-        return parts
-
-    def _is_news(self, source_id: int, part: FetchedPart) -> bool:
-        return (part.error != ErrorCode.NONE or bool(part.batches) or part.diverging is not None
-                or self._reported.get((source_id, part.key)) != (part.high_watermark, part.log_start))
-
-    def _reply(self, parked: _Parked, parts: list[FetchedPart]) -> None:
-        for part in parts:
-            self._reported[parked.source_id, part.key] = part.high_watermark, part.log_start
-        parked.reply(Fetched(tuple(parts)))
-
-    def _answer(self, parked: _Parked) -> None:
-        self._reply(parked, self._read(parked))
-
-    def _expire(self, parked: _Parked) -> None:
-        if parked in self._parked:
-            self._parked.remove(parked)
-            self._answer(parked)
-
-    # --- pending requests ---------------------------------------------------------------------------------------------
-
-    def news(self, partition: Partition) -> None:
-        self._dirty[partition.key] = None
-
-    def _settle(self) -> None:
-        while self._dirty:
-            dirty, self._dirty = self._dirty, {}
-            self._acknowledge(dirty)
-            woken = [each for each in self._parked
-                     if any(part.key in dirty and self._has_news(each, part.key) for part in each.fetch.parts)]
-            self._parked = [each for each in self._parked if each not in woken]
-            for each in woken:
-                self._answer(each)
-
-    def _has_news(self, parked: _Parked, key: Key) -> bool:
-        partition = self._by_key.get(key)
-        if partition is None or not partition.is_leader:
-            return True
-        part = next(each for each in parked.fetch.parts if each.key == key)
-        log, limit = partition.log, partition.visible_limit(parked.fetch.broker_id)
-        return (part.leader_epoch != partition.leader_epoch or part.fetch_offset != limit
-                or self._reported.get((parked.source_id, key)) != (log.high_watermark, log.start_offset))
-
-    def _acknowledge(self, dirty: dict[Key, None]) -> None:
-        waiting, self._unacknowledged = self._unacknowledged, []
-        for each in waiting:
-            state = (PENDING if each.partition.key not in dirty
-                     else each.partition.commit_state(each.end_offset, each.leader_epoch))
-            if state == PENDING:
-                self._unacknowledged.append(each)
-                continue
-            if state == ErrorCode.NONE:
-                self.node.acknowledges(each.partition, each.leader_epoch, each.end_offset)
-            each.reply(Produced(state, each.end_offset))
+    def _failed(self, cause: BaseException) -> None:
+        """Note a failure of compiled code; it ends the run after this event."""
+        self._failure = self._failure or cause

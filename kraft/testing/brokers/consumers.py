@@ -14,7 +14,7 @@ from kraft.broker.isr import Key
 from kraft.metadata.image import NO_LEADER
 from kraft.protocol.error_codes import ErrorCode
 from kraft.testing.brokers.clients import BACKOFF_MS, TIMEOUT_MS, Around, Client
-from kraft.testing.brokers.messages import CONSUMER, Bounds, BoundsAre, Fetch, Fetched, FetchedPart, FetchPart
+from kraft.testing.brokers.messages import Bounds, BoundsAre, Fetch, Fetched, FetchedPart, FetchPart
 from kraft.testing.brokers.wire import Connection
 from kraft.testing.history import Problem, Reads, code_of
 from kraft.testing.sim.options import MILLISECOND
@@ -61,9 +61,9 @@ class Consumer(Client):
         if self._is_lost or position < 0:
             self._request(known.leader, Bounds(self.key, known.leader_epoch))
         else:
-            part = FetchPart(self.key, known.leader_epoch, position, -1)
+            part = FetchPart(self.key, known.leader_epoch, position)
             target_id = known.leader if self._reads_from_leader else self._random.choice(known.isr)
-            self._request(target_id, Fetch(CONSUMER, -1, (part,), only_new=False))
+            self._request(target_id, Fetch((part,)))
         if not self.is_steady and self._random.randrange(1000) < CHANGES_PER_MILLE:
             self._change()
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from kraft.metadata.image import MetadataImage
 from kraft.testing.brokers.node import BrokerNode
-from kraft.testing.brokers.partition import PAGE_CACHE
+from kraft.testing.brokers.replica import PAGE_CACHE
 from kraft.testing.sim.options import Options
 
 

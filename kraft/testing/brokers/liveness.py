@@ -53,17 +53,19 @@ def _partition(brokers: Sequence[BrokerNode], key: Key, topic: str, registration
     for node in brokers:
         broker = node.broker
         assert broker is not None
-        replica = broker.table.get((topic, key[1]))
+        replica = broker.replicas.get((topic, key[1]))
         if node.id in registration.replicas:
             if replica is None or replica.key != key or replica.leader_epoch != registration.leader_epoch:
                 return ViolationError("MetadataConverges", f"{name}: broker {node.id} has {replica}: {registration}")
             if replica.is_leader and (broker.keeper.deadline_ms != NEVER_MS or broker.keeper.proposed(key) is not None
-                                      or sorted(replica.maximal) != sorted(registration.isr)):
-                return ViolationError("AlterPartitionResolves", f"{replica} has {replica.maximal}: {registration}")
+                                      or sorted(replica.awaited()) != sorted(registration.isr)):
+                return ViolationError("AlterPartitionResolves",
+                                      f"{replica} has {list(replica.awaited())}: {registration}")
             replicas.append(replica)
     log = next(replica.log for replica in replicas if replica.is_leader)
     for replica in replicas:
-        if (replica.log.end_offset, replica.log.chain) != (log.end_offset, log.chain):
+        is_known = None not in (replica.log.chain, log.chain)
+        if replica.log.end_offset != log.end_offset or (is_known and replica.log.chain != log.chain):
             return ViolationError("LogsConverge", f"{replica} has {replica.log.end_offset}, the leader "
                                                   f"{log.end_offset}")
         if replica.high_watermark != log.end_offset:
@@ -78,7 +80,7 @@ def _partition(brokers: Sequence[BrokerNode], key: Key, topic: str, registration
 
 def _strays(node: BrokerNode, metadata: MetadataTruth) -> ViolationError | None:
     """Check NoStrayReplica: a broker that is not a replica keeps no log (KAFKA-13972)."""
-    for (topic, index), log in node.broker_disk.logs.items():
+    for (topic, index), log in node.broker_disk.kept():
         registration = metadata.registration_of((log.topic_id, index))
         if registration is None or node.id not in registration.replicas:
             return ViolationError("NoStrayReplica", f"broker {node.id} keeps {topic}-{index} of {log.topic_id}")

@@ -1,14 +1,12 @@
-"""Messages between brokers, clients and controllers. Controllers' requests and answers are Kafka's own messages. Fetch
-and Produce carry only the fields that replication reads."""
+"""Messages between brokers, clients and controllers. Controllers' requests and answers are Kafka's own messages. A
+follower's Fetch is sent as the bytes of its compiled fetcher. A client's Fetch and Produce are translated to and from
+bytes where the broker receives them (`frames`)."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kraft.broker.isr import Key
 from kraft.protocol.message import Message
-from kraft.testing.brokers.log import Batch
-
-CONSUMER: Final = -1
-"""Replica id of a consumer's Fetch."""
+from kraft.testing.brokers.log_view import Batch
 
 
 class ToController(NamedTuple):
@@ -31,34 +29,27 @@ class Running(NamedTuple):
 
 
 class FetchPart(NamedTuple):
-    """One partition of a Fetch. `last_epoch`: -1 when the client does not send it."""
+    """One partition of a Fetch."""
 
     key: Key
     leader_epoch: int
     fetch_offset: int
-    last_epoch: int
 
 
 class Fetch(NamedTuple):
-    """A Fetch, answered with `Fetched`. `broker_id` may be `CONSUMER`. `only_new`: the previous request is still
-    parked, and this one has other partitions."""
+    """A consumer's Fetch, answered with `Fetched`."""
 
-    broker_id: int
-    broker_epoch: int
     parts: tuple[FetchPart, ...]
-    only_new: bool
 
 
 class FetchedPart(NamedTuple):
-    """One partition of a Fetch answer. `diverging`: (epoch, end offset) in the leader's log where the follower's log
-    diverges."""
+    """One partition of a Fetch answer."""
 
     key: Key
     error: int
     high_watermark: int = -1
     log_start: int = -1
     batches: tuple[Batch, ...] = ()
-    diverging: tuple[int, int] | None = None
 
 
 class Fetched(NamedTuple):
@@ -73,13 +64,11 @@ class Bounds(NamedTuple):
 
 
 class BoundsAre(NamedTuple):
-    """Start and end of a log. `start_chain` is not in any real message: it gives the judges the chain of a restarted
-    log."""
+    """Start and end of a log."""
 
     error: int
     start: int = -1
     end: int = -1
-    start_chain: int | None = None
 
 
 class Produce(NamedTuple):

@@ -23,10 +23,11 @@ from kraft.raft.ready import Leadership
 from kraft.raft.types import NOBODY, OffsetAndEpoch
 from kraft.runtime.net.broker_connections import PROBE_SECONDS, BrokerConnections
 from kraft.testing.brokers.broker import Broker
-from kraft.testing.brokers.disk import BrokerDisk
+from kraft.testing.brokers.disk import BrokerDisk, ChainBefore, Storage
+from kraft.testing.brokers.log_view import WALL_MS
 from kraft.testing.brokers.machine import SimMachine, image_of_snapshot
 from kraft.testing.brokers.messages import NotController, ToController
-from kraft.testing.brokers.partition import Judge, Partition
+from kraft.testing.brokers.replica import Judge, Replica
 from kraft.testing.brokers.wire import Answered, Connection, Reply, Wire
 from kraft.testing.sim.batches import Payloads
 from kraft.testing.sim.clock import Clock
@@ -35,6 +36,7 @@ from kraft.testing.sim.disk import DiskError
 from kraft.testing.sim.node import Node, Surroundings
 from kraft.testing.sim.options import MILLISECOND, SECOND, Options
 from kraft.testing.sim.violation import ViolationError
+from kraft_native.base.clock import simulate as set_compiled_clock
 
 LEAVE_MS: Final = 5000
 REFUSED_US: Final = 2 * SECOND
@@ -50,7 +52,7 @@ def _snapshot_steps(image: MetadataImage | None) -> Generator[None, None, Metada
 class BrokerJudge(Judge):
     """A judge that also receives acknowledgements."""
 
-    def acknowledges(self, partition: Partition, leader_epoch: int, end_offset: int) -> None: ...
+    def acknowledges(self, replica: Replica, leader_epoch: int, end_offset: int) -> None: ...
 
 
 @dataclass(slots=True)
@@ -58,13 +60,15 @@ class BrokerSurroundings(Surroundings):
     """Surroundings of a node with brokers.
 
     `images`: the image of each snapshot that was created, by the chain of the log that it replaces. `look(node)` is
-    called after events.
+    called after events. `storage` and `chain_before`: see `BrokerDisk`.
     """
 
     wire: Wire
     judge: BrokerJudge
     images: dict[int, MetadataImage]
     look: "Callable[[BrokerNode], None]"
+    storage: Storage
+    chain_before: ChainBefore
 
 
 class BrokerNode(Node):
@@ -75,7 +79,8 @@ class BrokerNode(Node):
     def __init__(self, config: RaftConfig, surroundings: BrokerSurroundings, random: Random, clock: Clock, *,
                  has_broker: bool) -> None:
         self.has_broker = has_broker
-        self.broker_disk = BrokerDisk(config.node_id, surroundings.options.directories)
+        self.broker_disk = BrokerDisk(
+            config.node_id, surroundings.options.directories, surroundings.storage, surroundings.chain_before)
         self.rules = TableRules({})
         options = surroundings.options
         features = default_features(LATEST.level)
@@ -136,6 +141,7 @@ class BrokerNode(Node):
     def start(self) -> None:
         super().start()
         if self.is_up and self.has_broker:
+            self._set_clock()
             self.broker = Broker(self, self.new_id(), self.broker_disk.reopen())
             self.later(2, self.broker.start)       # after the core's own first event
 
@@ -143,7 +149,10 @@ class BrokerNode(Node):
         was_up = self.is_up
         super().kill(power=power, why=why)
         if was_up:
+            if self.broker is not None:
+                self.broker.observe()
             self.broker = None
+            self.broker_disk.crash()
             if power:
                 self._around.counts["batches lost"] += self.broker_disk.lose_power(self._random)
             self._around.wire.died(self, power=power)
@@ -167,15 +176,15 @@ class BrokerNode(Node):
 
     def fail_directory(self, directory: UUID) -> None:
         """Fail a log directory. The broker notices it by a failed access."""
-        names = self.broker_disk.fail(directory)
         if self.broker is not None:
-            self.call(self.broker.lose_directory, directory, names)
+            self.call(self.broker.lose_directory, directory)
 
     def broker_left(self) -> None:
         """Close the logs with the mark of a clean stop. The controller has released the broker, or the broker has
         waited long enough."""
         broker, self.broker = self.broker, None
         if broker is not None:
+            broker.close()
             self.broker_disk.close(broker.epoch if broker.is_open else broker.previous_epoch)
             self.later(0, self.leave)
             self.later(2 * self.options.fetch_timeout_ms, self._removed)
@@ -195,6 +204,15 @@ class BrokerNode(Node):
     def later_us(self, delay_us: int, function: Callable[..., None], *arguments: Any) -> None:
         self._around.loop.after(delay_us, self._happen, self.life, function, arguments)
 
+    def _set_clock(self) -> None:
+        """Set the clocks of compiled code to that of this node: it handles an event."""
+        now_us = self.clock.now_us
+        set_compiled_clock(now_us * 1000, WALL_MS + now_us // 1000)
+
+    def enter(self, life: int, function: Callable[..., None], *arguments: Any) -> None:
+        self._set_clock()
+        super().enter(life, function, *arguments)
+
     def _happen(self, life: int, function: Callable[..., None], arguments: tuple[object, ...]) -> None:
         """Handle an event that does not belong to the core. All of them pass through here."""
         if life != self.life or not self.is_up:
@@ -202,6 +220,7 @@ class BrokerNode(Node):
         if self.is_halted:
             self._backlog.append((self._happen, (life, function, arguments)))
             return
+        self._set_clock()
         try:
             function(*arguments)
             self._settle()
@@ -381,6 +400,3 @@ class BrokerNode(Node):
                 reply(NotController())
         elif self.broker is not None:
             self.broker.serve(body, source_id, reply)
-
-    def acknowledges(self, partition: Partition, leader_epoch: int, end_offset: int) -> None:
-        self._around.judge.acknowledges(partition, leader_epoch, end_offset)

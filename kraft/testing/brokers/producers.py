@@ -21,8 +21,10 @@ NOT_IN_LOSSY = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUC
 
 @dataclass(slots=True)
 class Operation:
-    """One batch, of the records from `value` on. `end_offset` is -1 until the batch is acknowledged."""
+    """One batch, of the records from `value` on; `number` counts the batches of its producer. `end_offset` is -1 until
+    the batch is acknowledged."""
 
+    number: int
     value: int
     count: int
     sequence: int
@@ -62,9 +64,9 @@ class Producer(Client):
         if self.is_on and not self.is_over:
             # A broker recognises the last five batches of a producer, so at most that many are under way from the
             # oldest on.
-            oldest = self._unacknowledged[0].sequence if self._unacknowledged else self._sequence
+            under_way = len(self.operations) - self._unacknowledged[0].number if self._unacknowledged else 0
             # A broker accepts any first sequence of an unknown producer, so the first batch goes alone.
-            if self._sequence - oldest < (self._around.options.window if self._is_known else 1):
+            if under_way < (self._around.options.window if self._is_known else 1):
                 self.add()
             self._schedule()
 
@@ -72,10 +74,11 @@ class Producer(Client):
         """Create one more batch, and send it."""
         count = 1 + self._random.randrange(3)
         floor = self._around.acknowledged.get(self.key, -1)
-        operation = Operation(len(self.sends.offsets), count, self._sequence, self._around.loop.now_us)
+        operation = Operation(len(self.operations), len(self.sends.offsets), count, self._sequence,
+                              self._around.loop.now_us)
         for _ in range(count):
             self.sends.send(floor)
-        self._sequence += 1
+        self._sequence += count
         self.operations.append(operation)
         self._unacknowledged.append(operation)
         self._around.counts["batches produced"] += 1
@@ -133,9 +136,10 @@ class Producer(Client):
         """Begin a new epoch with the batches that are not acknowledged."""
         self._around.counts["producer epoch bumped"] += 1
         self._producer_epoch += 1
-        for sequence, operation in enumerate(self._unacknowledged):
-            operation.sequence = sequence
-        self._sequence = len(self._unacknowledged)
+        self._sequence = 0
+        for operation in self._unacknowledged:
+            operation.sequence = self._sequence
+            self._sequence += operation.count
 
     def _fail(self, generation: int) -> None:
         """Send all unacknowledged batches again after a while, in order, to the leader of that time."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from kraft.broker.isr import Key
 from kraft.metadata.image import PartitionRegistration
 from kraft.testing.brokers.disk import BrokerDisk
-from kraft.testing.brokers.log import Batch, ReplicaLog
+from kraft.testing.brokers.log_view import Batch, LogView
 from kraft.testing.brokers.node import BrokerJudge
-from kraft.testing.brokers.partition import Partition
+from kraft.testing.brokers.replica import Replica
 from kraft.testing.history import code_of
 from kraft.testing.sim.violation import ViolationError
 
@@ -37,7 +37,7 @@ class PartitionTruth:
         return self._ends[-1] if self._ends else 0
 
     @property
-    def chain(self) -> int:
+    def chain(self) -> int | None:
         return self.committed[-1].chain if self.committed else 0
 
     def chain_at(self, offset: int) -> int | None:
@@ -46,7 +46,7 @@ class PartitionTruth:
         index = bisect_left(self._ends, offset)
         return self.committed[index].chain if index < len(self._ends) and self._ends[index] == offset else None
 
-    def agrees(self, log: ReplicaLog, offset: int) -> bool:
+    def agrees(self, log: LogView, offset: int) -> bool:
         """Return whether everything before `offset` is the same in the log. `offset` is not above the committed end."""
         if offset < log.start_offset:
             return True                # deletion will reach all replicas
@@ -55,7 +55,7 @@ class PartitionTruth:
         chain = log.chain_at(offset)
         return chain is None or chain == self.chain_at(offset)
 
-    def has_everything(self, log: ReplicaLog | None) -> bool:
+    def has_everything(self, log: LogView | None) -> bool:
         if self.end_offset == 0:
             return True
         return log is not None and log.end_offset >= self.end_offset and self.agrees(log, self.end_offset)
@@ -97,68 +97,66 @@ class Truth(BrokerJudge):
 
     # --- actions of replicas ------------------------------------------------------------------------------------------
 
-    def leads(self, partition: Partition) -> None:
+    def leads(self, replica: Replica) -> None:
         """Check ElectionSafety: an epoch has one leader, the one that the controller named. Check LeaderCompleteness:
         it has everything that was committed, unless an unclean election was allowed."""
-        self._trace(f"{partition} leads at {partition.log.end_offset}")
-        truth = self.of(partition.key, partition.topic)
-        epoch, broker_id = partition.leader_epoch, partition.home.id
+        self._trace(f"{replica} leads at {replica.log.end_offset}")
+        truth = self.of(replica.key, replica.topic)
+        epoch, broker_id = replica.leader_epoch, replica.broker_id
         if (truth.leaders.setdefault(epoch, broker_id) != broker_id
-                or self._leader_in(partition.key, epoch) != broker_id):
-            raise ViolationError("ElectionSafety", f"{partition} leads, and so does broker {truth.leaders[epoch]}; the "
-                                                   f"controller named {self._leader_in(partition.key, epoch)}")
+                or self._leader_in(replica.key, epoch) != broker_id):
+            raise ViolationError("ElectionSafety", f"{replica} leads, and so does broker {truth.leaders[epoch]}; the "
+                                                   f"controller named {self._leader_in(replica.key, epoch)}")
         is_overtaken = epoch < max(truth.leaders)
-        if not (is_overtaken or truth.is_lossy or truth.has_everything(partition.log)):
-            raise ViolationError("LeaderCompleteness", f"{partition} leads with a log up to "
-                                                       f"{partition.log.end_offset}, committed is {truth.end_offset}")
+        if not (is_overtaken or truth.is_lossy or truth.has_everything(replica.log)):
+            raise ViolationError("LeaderCompleteness", f"{replica} leads with a log up to "
+                                                       f"{replica.log.end_offset}, committed is {truth.end_offset}")
 
-    def appended(self, partition: Partition, batch: Batch) -> None:
+    def appended(self, replica: Replica, batch: Batch) -> None:
         """Check LogMatching: two logs with a record of the same offset and epoch are the same up to there."""
-        truth = self.of(partition.key, partition.topic)
-        log = partition.log
-        before = log.batches[-2].chain if len(log.batches) > 1 else log.start_chain
+        truth = self.of(replica.key, replica.topic)
         at = batch.end_offset, batch.epoch
-        if before not in (None, batch.before) or truth.chains.setdefault(at, batch.chain) != batch.chain:
-            raise ViolationError("LogMatching", f"{partition}: another log up to {at} than somebody had before")
+        if batch.chain is not None and truth.chains.setdefault(at, batch.chain) != batch.chain:
+            raise ViolationError("LogMatching", f"{replica}: another log up to {at} than somebody had before")
 
-    def cut(self, partition: Partition) -> None:
+    def cut(self, replica: Replica) -> None:
         """Check NoCommittedRecordLost: a replica that may lead drops nothing that is committed."""
-        self._trace(f"{partition} is cut to {partition.log.end_offset}")
-        registration = self._registration_of(partition.key)
-        if registration is not None and partition.home.id in (*registration.isr, *registration.elr):
-            self.candidate_has_everything(partition.key, partition.home.id)
+        self._trace(f"{replica} is cut to {replica.log.end_offset}")
+        registration = self._registration_of(replica.key)
+        if registration is not None and replica.broker_id in (*registration.isr, *registration.elr):
+            self.candidate_has_everything(replica.key, replica.broker_id)
 
-    def exposed(self, partition: Partition) -> None:
+    def exposed(self, replica: Replica) -> None:
         """Check ConsistentRead: records that one replica shows as committed are the same on all replicas,
         indefinitely."""
         self.exposures += 1
-        truth = self.of(partition.key, partition.topic)
-        log, high_watermark = partition.log, partition.high_watermark
+        truth = self.of(replica.key, replica.topic)
+        log, high_watermark = replica.log, replica.high_watermark
         if truth.is_lossy:
             return
-        if partition.is_leader and high_watermark > truth.end_offset:
+        if replica.is_leader and high_watermark > truth.end_offset:
             # An overtaken leader may learn late that all replicas had a record. Then its successor has the record too.
             for batch in log.between(truth.end_offset, high_watermark):
-                if batch.base_offset != truth.end_offset or batch.before != truth.chain:
-                    raise ViolationError("ConsistentRead", f"{partition} commits {batch}, committed is "
+                if batch.base_offset != truth.end_offset or batch.before not in (None, truth.chain):
+                    raise ViolationError("ConsistentRead", f"{replica} commits {batch}, committed is "
                                                            f"{truth.end_offset} with another log before")
                 truth.extend(batch)
-            self.candidates_have_everything(partition.key)
+            self.candidates_have_everything(replica.key)
         if high_watermark > truth.end_offset:
-            raise ViolationError("ConsistentRead", f"{partition} shows {high_watermark}, committed is "
+            raise ViolationError("ConsistentRead", f"{replica} shows {high_watermark}, committed is "
                                                    f"{truth.end_offset}")
         if not truth.agrees(log, high_watermark):
-            raise ViolationError("ConsistentRead", f"{partition} shows {high_watermark}, and has another log before")
+            raise ViolationError("ConsistentRead", f"{replica} shows {high_watermark}, and has another log before")
 
-    def acknowledges(self, partition: Partition, leader_epoch: int, end_offset: int) -> None:
+    def acknowledges(self, replica: Replica, leader_epoch: int, end_offset: int) -> None:
         """Check OneLeaderAcknowledges: in an epoch one broker acknowledges acks=all, and only committed records."""
-        truth = self.of(partition.key, partition.topic)
-        broker_id = partition.home.id
+        truth = self.of(replica.key, replica.topic)
+        broker_id = replica.broker_id
         if truth.acknowledged_by.setdefault(leader_epoch, broker_id) != broker_id:
-            raise ViolationError("OneLeaderAcknowledges", f"{partition} acknowledges in epoch {leader_epoch}, so did "
+            raise ViolationError("OneLeaderAcknowledges", f"{replica} acknowledges in epoch {leader_epoch}, so did "
                                                           f"broker {truth.acknowledged_by[leader_epoch]}")
         if end_offset > truth.end_offset and not truth.is_lossy:
-            raise ViolationError("OneLeaderAcknowledges", f"{partition} acknowledges {end_offset}, committed is "
+            raise ViolationError("OneLeaderAcknowledges", f"{replica} acknowledges {end_offset}, committed is "
                                                           f"{truth.end_offset}")
 
     # --- the metadata -------------------------------------------------------------------------------------------------

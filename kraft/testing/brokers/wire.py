@@ -8,6 +8,7 @@ at once or later.
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Final, Protocol
 
@@ -67,6 +68,8 @@ class Connection:
         self.holds: list[Hold] = []
         self.on_lost: Callable[[], None] | None = None
         self.on_left: Callable[[], None] | None = None
+        self.end: object = None
+        """The object that serves the connection in the process that accepted it; None until that process needs one."""
         self._out: deque[tuple[int, object]] = deque()
         self._back: deque[tuple[int, object]] = deque()
         self._pending: dict[int, Answered] = {}
@@ -133,6 +136,10 @@ class Connection:
         if self._is_target_up():
             self._report_left()
 
+    def reset_soon(self) -> None:
+        """Break the connection in an event of its own."""
+        self._wire.soon(self.reset)
+
     def lost(self) -> None:
         """Break the connection: each pending request is answered with None."""
         if not self.is_open:
@@ -176,16 +183,23 @@ class Wire:
     ) -> Connection | None:
         """Send a request over the open connection of that lane, or over a new one. Return None when the target cannot
         be connected to."""
-        target = self.processes[target_id]
         known = self._connections.get((source.id, target_id, lane))
         if known is None or not known.is_open or known.source_life != source.life:
-            if not target.is_up or self._is_refusing(source.id, target_id):
-                self._refuse(source, answered)
-                return None
-            known = self._connections[source.id, target_id, lane] = Connection(self, source, target)
-            known.holds += self._holds.pop((source.id, target_id, lane), ())
-        known.request(body, answered)
+            known = self.open(source, target_id, lane, partial(answered, None))
+        if known is not None:
+            known.request(body, answered)
         return known
+
+    def open(self, source: Process, target_id: int, lane: str, refused: Callable[[], None]) -> Connection | None:
+        """Open another connection of that lane. When the target cannot be connected to, return None, and call
+        `refused` in the source later."""
+        target = self.processes[target_id]
+        if not target.is_up or self._is_refusing(source.id, target_id):
+            self._refuse(source, refused)
+            return None
+        opened = self._connections[source.id, target_id, lane] = Connection(self, source, target)
+        opened.holds += self._holds.pop((source.id, target_id, lane), ())
+        return opened
 
     @staticmethod
     def watch(connection: Connection, on_left: Callable[[], None]) -> None:
@@ -228,12 +242,12 @@ class Wire:
         for connection in self._connections.values():
             connection.holds.clear()
 
-    def _refuse(self, source: Process, answered: Answered) -> None:
+    def _refuse(self, source: Process, on_refused: Callable[[], None]) -> None:
         life = source.life
 
         def refused() -> None:
             if source.is_up and source.life == life:
-                source.call(answered, None)
+                source.call(on_refused)
 
         is_noticed = self._chance(self._network.options.refuse_per_mille)
         self._loop.after(self._delay_us() if is_noticed else SECOND, refused)
@@ -292,6 +306,9 @@ class Wire:
     def later(self, deliver: Callable[[], None]) -> None:
         self._counts["messages"] += 1
         self._loop.after(self._delay_us(), deliver)
+
+    def soon(self, function: Callable[[], None]) -> None:
+        self._loop.after(0, function)
 
     def again(self, deliver: Callable[[], None]) -> None:
         self._counts["message cut"] += 1

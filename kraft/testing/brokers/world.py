@@ -1,8 +1,10 @@
 """A run with brokers: the world of the quorum, and the world of the brokers on top."""
 
+import logging
 from collections.abc import Callable
 from random import Random
 from typing import Final, TextIO
+from uuid import UUID
 
 from kraft.broker.isr import Key
 from kraft.metadata.delta import PartitionChange
@@ -13,13 +15,13 @@ from kraft.testing.brokers import liveness
 from kraft.testing.brokers.admin import Admin
 from kraft.testing.brokers.clients import Around
 from kraft.testing.brokers.consumers import Consumer
-from kraft.testing.brokers.disk import BrokerDisk
+from kraft.testing.brokers.disk import BrokerDisk, Storage
 from kraft.testing.brokers.faults import BrokerFaults
 from kraft.testing.brokers.guard import Guard
 from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode, BrokerSurroundings
-from kraft.testing.brokers.partition import Partition
 from kraft.testing.brokers.producers import Producer
+from kraft.testing.brokers.replica import Replica
 from kraft.testing.brokers.truth import PartitionTruth, Truth
 from kraft.testing.brokers.wire import Wire
 from kraft.testing.history import judge_log, judge_reads
@@ -31,6 +33,7 @@ from kraft.testing.sim.node import Node, Surroundings
 from kraft.testing.sim.options import SECOND, Options
 from kraft.testing.sim.violation import ViolationError
 from kraft.testing.sim.world import World
+from kraft_native.base.clock import use_system as use_system_clock
 
 PRODUCERS_PER_PARTITION: Final = 2
 QUIET_US: Final = 2 * SECOND
@@ -45,13 +48,15 @@ class BrokerCluster(Cluster):
         self._truth = world.truth
         self._look = world.look
         self._broker_disks = world.disks
+        self._storage = world.storage
+        self._chain_before = world.chain_before
         super().__init__(seed, options, world.loop, world.counts, world)
 
     def surroundings(self, around: Surroundings) -> BrokerSurroundings:
         wire = Wire(around.loop, around.network, Random(f"{self.seed}/wire"), around.counts)
         return BrokerSurroundings(around.loop, around.options, around.network, around.contents,
                                   around.snapshot_contents, around.counts, around.watcher, wire, self._truth, {},
-                                  self._look)
+                                  self._look, self._storage, self._chain_before)
 
     def new_node(self, config: RaftConfig, random: Random, clock: Clock) -> BrokerNode:
         assert isinstance(self.around, BrokerSurroundings)
@@ -80,12 +85,14 @@ class BrokerWorld(World):
     def __init__(self, seed: int, options: Options, trace: TextIO | None = None,
                  listen: Callable[[int, float, Event], None] | None = None) -> None:
         self.disks: dict[int, BrokerDisk] = {}
+        self.storage = Storage()
         self.metadata = MetadataTruth(self._partition_changed)
         self.guard = Guard(self._nodes, lambda: self.metadata.image,
                            lambda: self.cluster.options)
         self.truth = Truth(self.disks, self.metadata.registration_of, self.metadata.leader_in, self.guard.is_exempt,
                            self._add_to_trace)
         self._seen = 0
+        self._looked_at: dict[int, MetadataImage] = {}
         super().__init__(seed, options, trace, listen)
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
@@ -106,8 +113,20 @@ class BrokerWorld(World):
                             self.metadata, self.cluster.wire, lambda: self.producers)
 
     def run(self) -> None:
-        self.admin.start()
-        super().run()
+        disabled = logging.root.manager.disable
+        logging.disable()              # what the log manager reports is expected here
+        try:
+            self.admin.start()
+            super().run()
+            self._judge_all()
+        finally:
+            use_system_clock()
+            logging.disable(disabled)
+            for disk in self.disks.values():
+                disk.crash()
+            self.storage.close()
+
+    def _judge_all(self) -> None:
         image = self.metadata.image
         for key, truth in self.truth.partitions.items():
             if key[0] in image.topics and not truth.is_lossy:
@@ -128,9 +147,13 @@ class BrokerWorld(World):
             self.guard.registered()
 
     def touched(self, node: Node) -> None:
+        """Check a node after an event of its core, which reaches the broker as metadata only."""
         super().touched(node)
         assert isinstance(node, BrokerNode)
-        self.look(node)
+        image = node.machine.image
+        if self._looked_at.get(node.id) is not image:
+            self._looked_at[node.id] = image
+            self.look(node)
 
     def look(self, node: BrokerNode) -> None:
         """Check VisibleWhenCommitted: no node shows metadata that is not committed. Then check each replica by
@@ -139,8 +162,9 @@ class BrokerWorld(World):
             raise ViolationError("VisibleWhenCommitted", f"{node} shows metadata up to {node.machine.image.offset}, "
                                                          f"committed is {self.ledger.end_offset}")
         if node.broker is not None:
-            for partition in node.broker.table.values():
-                self._check_partition(partition)
+            node.broker.observe()
+            for replica in node.broker.replicas.values():
+                self._check_replica(replica)
 
     def _check_thoroughly(self) -> None:
         super()._check_thoroughly()
@@ -148,31 +172,39 @@ class BrokerWorld(World):
 
     # --- replicas -----------------------------------------------------------------------------------------------------
 
-    def _check_partition(self, partition: Partition) -> None:
+    def chain_before(self, name: tuple[str, int], topic_id: UUID, offset: int) -> int | None:
+        """Return the chain of the committed records of a partition before an offset; None when it is unknown."""
+        truth = self.truth.partitions.get((topic_id, name[1]))
+        if offset == 0:
+            return 0
+        return None if truth is None or truth.is_lossy else truth.chain_at(offset)
+
+    def _check_replica(self, replica: Replica) -> None:
         """Check HighWatermarkInLog and MonotonicHighWatermark. For a leader also check HighWatermarkIsMinimum (it waits
         for the maximal ISR only) and ReplicationQuorumSuperset (the leader counts every replica that the controller
         counts)."""
-        log = partition.log
-        high_watermark = log.high_watermark
+        log = replica.log
+        high_watermark = replica.high_watermark
         if not log.start_offset <= high_watermark <= log.end_offset:
-            raise ViolationError("HighWatermarkInLog", f"{partition}: {high_watermark}, the log has "
+            raise ViolationError("HighWatermarkInLog", f"{replica}: {high_watermark}, the log has "
                                                        f"{log.start_offset} to {log.end_offset}")
-        if partition.is_leader:
-            self._check_leader(partition)
-            if high_watermark < partition.shown and not self._is_lossy(partition.key):
-                raise ViolationError("MonotonicHighWatermark", f"{partition}: {high_watermark} after {partition.shown}")
-            partition.shown = high_watermark
+        if replica.is_leader:
+            self._check_leader(replica)
+            if high_watermark < replica.shown and not self._is_lossy(replica.key):
+                raise ViolationError("MonotonicHighWatermark", f"{replica}: {high_watermark} after {replica.shown}")
+            replica.shown = high_watermark
 
-    def _check_leader(self, partition: Partition) -> None:
-        if partition.has_minimum and partition.high_watermark < partition.minimum():
-            raise ViolationError("HighWatermarkIsMinimum", f"{partition}: {partition.high_watermark}, all in sync have "
-                                                           f"{partition.minimum()}")
-        registration = self.metadata.registration_of(partition.key)
-        if (registration is not None and registration.leader == partition.home.id
-                and registration.leader_epoch == partition.leader_epoch):
-            maximal = partition.maximal
-            if not all(replica in maximal for replica in registration.isr):
-                raise ViolationError("ReplicationQuorumSuperset", f"{partition} waits for {maximal}: {registration}")
+    def _check_leader(self, replica: Replica) -> None:
+        awaited = replica.awaited()
+        minimum = min(awaited.values())
+        if replica.high_watermark < minimum and replica.has_minimum:
+            raise ViolationError("HighWatermarkIsMinimum", f"{replica}: {replica.high_watermark}, all in sync have "
+                                                           f"{minimum}")
+        registration = self.metadata.registration_of(replica.key)
+        if (registration is not None and registration.leader == replica.broker_id
+                and registration.leader_epoch == replica.leader_epoch
+                and not all(each in awaited for each in registration.isr)):
+            raise ViolationError("ReplicationQuorumSuperset", f"{replica} waits for {list(awaited)}: {registration}")
 
     def _partition_changed(self, key: Key, change: PartitionChange, is_unclean: bool) -> None:
         self._add_to_trace(f"{change.topic.name}-{change.index}: {change.after}")

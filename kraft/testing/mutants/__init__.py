@@ -4,6 +4,6 @@ find them all: `kraft simulate --mutants`.
     patches      applies and undoes a bug
     registry     all mutants, by name; the numbers are those of the list of real bugs that they reproduce
     voting replication voters machine durability     bugs of quorums, by the part that they break
-    replicas controllers                             bugs of brokers and controllers
+    replicas controllers                             bugs of brokers, most of them of compiled code, and of controllers
     find         searches for seeds that show a mutant
 """

@@ -16,7 +16,6 @@ from kraft.protocol.messages.alter_partition_request import BrokerState
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.runtime.quorum.raft_driver import RaftDriver
 from kraft.testing.brokers.channel import Channel
-from kraft.testing.brokers.partition import Partition
 from kraft.testing.mutants.patches import Collection, Patches
 
 CONTROLLERS = Collection()
@@ -39,7 +38,7 @@ def broker_epoch_of_a_fetch_is_ignored(patches: Patches) -> None:
         return caught_up
 
     patches.wrap(IsrKeeper, "caught_up", around)
-    patches.put(Partition, "is_overtaken", staticmethod(lambda _replica, _broker_epoch: False))
+    patches.plant("broker-epoch-of-a-fetch-is-ignored")
     patches.put(IsrKeeper, "_states", lambda _keeper, replicas, _led: [
         BrokerState(broker_id=replica, broker_epoch=-1) for replica in replicas])
 
@@ -106,7 +105,7 @@ def answer_of_another_leadership_counts(patches: Patches) -> None:
 
     def settled(keeper: Any, led: Any, outcome: Any) -> bool:
         if outcome.error_code == ErrorCode.NONE and keeper._node_id in outcome.isr and all(
-                replica in (keeper._node_id, *led.partition.progress) for replica in outcome.isr):
+                replica in (keeper._node_id, *led.partition.progress.followers()) for replica in outcome.isr):
             keeper._commit(led, tuple(outcome.isr), max(outcome.partition_epoch, led.partition_epoch))
             return True
         return bool(settles(keeper, led, outcome))

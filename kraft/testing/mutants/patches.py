@@ -1,11 +1,13 @@
 """Patches that put a bug into unchanged code: names of modules and classes are bound to other functions, and
-restored."""
+restored. A build in place of the compiled code has its bugs already; one of them is switched on."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, isfunction, signature
 from typing import Any
+
+from kraft_native.base.mutants import plant
 
 
 class Patches:
@@ -44,6 +46,11 @@ class Patches:
         before = table[key]
         table[key] = value
         self._undo.append(lambda: table.__setitem__(key, before))
+
+    def plant(self, name: str) -> None:
+        """Plant a bug of the compiled code (`kraft_native.base.mutants`)."""
+        plant(name)
+        self._undo.append(lambda: plant(None))
 
     def undo(self) -> None:
         while self._undo:
@@ -96,8 +103,22 @@ class Collection:
     def add(self, number: int, origin: str,
             **options: int | bool) -> Callable[[Callable[[Patches], None]], Callable[[Patches], None]]:
         def register(apply: Callable[[Patches], None]) -> Callable[[Patches], None]:
-            name = getattr(apply, "__name__", "").replace("_", "-")
-            self.mutants.append(Mutant(name, number, origin, (apply.__doc__ or "").strip(), apply, options))
+            self.mutants.append(Mutant(_name_of(apply), number, origin, (apply.__doc__ or "").strip(), apply, options))
             return apply
 
         return register
+
+    def compiled(self, number: int, origin: str,
+                 **options: int | bool) -> Callable[[Callable[[], None]], Callable[[], None]]:
+        """Like `add`, for a bug of the compiled code: the decorated function only names and describes it."""
+        def register(described: Callable[[], None]) -> Callable[[], None]:
+            name = _name_of(described)
+            self.mutants.append(Mutant(name, number, origin, (described.__doc__ or "").strip(),
+                                       lambda patches: patches.plant(name), options))
+            return described
+
+        return register
+
+
+def _name_of(function: Callable[..., None]) -> str:
+    return getattr(function, "__name__", "").replace("_", "-")

@@ -16,8 +16,12 @@ class Clock:
         self._start_us = start_ms * 1000
 
     @property
+    def now_us(self) -> int:
+        return self._start_us + (self._loop.now_us - self._since_us) * self._rate_ppm // PPM
+
+    @property
     def now_ms(self) -> int:
-        return (self._start_us + (self._loop.now_us - self._since_us) * self._rate_ppm // PPM) // 1000
+        return self.now_us // 1000
 
     def jump(self, milliseconds: int) -> None:
         """Let the clock jump forward: this time has passed unnoticed."""

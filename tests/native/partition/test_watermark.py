@@ -74,6 +74,8 @@ class WatermarkMachine(RuleBasedStateMachine):
         if hasattr(self, "partition"):
             assert self.partition.high_watermark == self.high_watermark
             assert [self.partition.broker_epoch_of(follower) for follower in FOLLOWERS] == list(self.processes.values())
+            assert self.partition.progress.followers() == {
+                follower: (self.ends[follower], follower in self.in_sync) for follower in FOLLOWERS}
 
     def teardown(self) -> None:
         if hasattr(self, "node"):

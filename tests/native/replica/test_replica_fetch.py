@@ -252,6 +252,43 @@ def test_a_partition_that_is_added_does_not_wait_for_the_held_request(tmp_path: 
     line.fetcher.close()
 
 
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_high_watermark_is_not_lost_when_a_partition_is_followed_again(line: Line, epoch: int) -> None:
+    """The answer to a request of before is ignored, although the leader has noted that it reported the mark."""
+    line.fetcher.close()
+    line = Line(line.leader, line.follower, max_wait_ms=500)
+    leading, following = pair(line)
+    line.connect()
+    held = line.serve()
+    leading.append(batch(3))
+    line.leader.purgatory.drain()
+    line.take(held)
+    held = line.serve()
+    assert (leading.high_watermark, following.high_watermark) == (3, 0)
+    if epoch:
+        line.leader.purgatory.expire(now_ms() + 10_000)
+        leading.become_leader(epoch, node_id=LEADER, replicas=(1, 2), isr=(1, 2))
+        following.become_follower(epoch, LEADER)
+    line.fetcher.follow(following)
+    pending = [held, *(line.serve() for _ in line.requests.copy())]
+    for served in pending:
+        line.leader.purgatory.expire(now_ms() + 10_000)
+        line.take(served)
+    assert following.high_watermark == 3
+    line.fetcher.close()
+
+
+def test_an_answer_for_a_closed_log_changes_nothing(line: Line) -> None:
+    leading, following = pair(line)
+    line.connect()
+    leading.append(batch(3))
+    line.round()
+    following.log.close()
+    line.round()
+    assert leading.high_watermark == 3
+    assert (line.errors, following.log.log_end_offset, following.high_watermark) == ([], 3, 0)
+
+
 def test_partitions_followed_in_one_iteration_share_one_request(line: Line) -> None:
     soon: list[Callable[[], None]] = []
     line.follower.purgatory = Purgatory(soon.append)
