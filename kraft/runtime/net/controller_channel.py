@@ -180,10 +180,10 @@ class ControllerChannel:
         while self._queue:
             waiting = self._queue[0]
             self._moved.clear()
-            if self._here(waiting.request, waiting.version, waiting.answer, waiting.client_id):
-                self._queue.popleft()
-                continue
             try:
+                if self._here(waiting.request, waiting.version, waiting.answer, waiting.client_id):
+                    self._queue.popleft()
+                    continue
                 response = await self._send(waiting)
             except Exception:  # whatever it is, it ends one request and not the channel
                 log.exception("%s ends by a fault of our own", type(waiting.request).__name__)
@@ -193,7 +193,7 @@ class ControllerChannel:
                 response = refusal(waiting.request, ErrorCode.REQUEST_TIMED_OUT)
             if response is not None:
                 self._queue.popleft()
-                waiting.answer(response)
+                self._deliver(waiting, response)
                 continue
             try:
                 async with asyncio.timeout(PAUSE_SECONDS):
@@ -201,6 +201,13 @@ class ControllerChannel:
             except TimeoutError:
                 pass
         self._worker = None
+
+    def _deliver(self, waiting: _Waiting, response: Message) -> None:
+        """Call back with the response. A callback that fails ends its request only."""
+        try:
+            waiting.answer(response)
+        except Exception:
+            log.exception("the answer to %s ends by a fault of our own", type(waiting.request).__name__)
 
     async def _send(self, waiting: _Waiting) -> Message | None:
         """Send one request. Returns the response, or None when no controller gave one."""

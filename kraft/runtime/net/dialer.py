@@ -7,6 +7,7 @@ listener. `Backoff` paces the attempts.
 
 import asyncio
 import ipaddress
+import logging
 import os
 import socket
 import ssl
@@ -16,6 +17,8 @@ from typing import Final
 
 from kraft.raft.types import Endpoint
 from kraft_native.net.outgoing import plain_descriptor
+
+log = logging.getLogger(__name__)
 
 RESOLVE_SECONDS_MAX: Final = 5.0
 CONNECT_SECONDS_MAX: Final = 1.0
@@ -78,9 +81,9 @@ class Dialer:
                       seconds: float = CONNECT_SECONDS_MAX) -> asyncio.Transport:
         """Connect the protocol of `make`, and return its transport.
 
-        The addresses of the host are tried in order, each for `seconds`. Raises OSError otherwise: TimeoutError when an
-        answer did not come in time, ConnectionRefusedError when the last address refuses, and others. The protocol has
-        received no callback then.
+        The addresses of the host are tried in order, each for `seconds`. Raises OSError otherwise, and nothing else:
+        TimeoutError when an answer did not come in time, ConnectionRefusedError when the last address refuses, and
+        others. The protocol has received no callback then.
         """
         try:
             async with asyncio.timeout(RESOLVE_SECONDS_MAX):
@@ -113,9 +116,15 @@ async def _resolve(endpoint: Endpoint) -> list[str]:
 
 async def _open(endpoint: Endpoint, address: str, make: Callable[[], asyncio.BaseProtocol],
                 context: ssl.SSLContext | None, seconds: float) -> asyncio.Transport:
-    async with asyncio.timeout(seconds):
-        transport, _ = await asyncio.get_running_loop().create_connection(
-            make, address, endpoint.port, ssl=context, server_hostname=endpoint.host if context else None)
+    try:
+        async with asyncio.timeout(seconds):
+            transport, _ = await asyncio.get_running_loop().create_connection(
+                make, address, endpoint.port, ssl=context, server_hostname=endpoint.host if context else None)
+    except OSError:
+        raise
+    except Exception as error:  # uvloop raises RuntimeError for a connection that is closed while it is being opened
+        log.warning("%s:%d cannot be connected", endpoint.host, endpoint.port, exc_info=error)
+        raise ConnectionError(f"{endpoint.host}:{endpoint.port}: {error!r}") from error
     return transport
 
 

@@ -86,7 +86,7 @@ class _Leader:
             if self._fetcher is not None:
                 self._fetcher.close()
                 self._fetcher = None
-            self._task = asyncio.get_running_loop().create_task(self._connect())
+            self._task = asyncio.get_running_loop().create_task(self._reconnect())
 
     @property
     def silent_ms(self) -> int | None:
@@ -108,6 +108,12 @@ class _Leader:
         self._backoff.reset()
         if self._followed:
             self.connect()
+
+    async def _reconnect(self) -> None:
+        try:
+            await self._connect()
+        except Exception as error:  # noqa: BLE001 - replicas that stay behind unnoticed would be worse
+            self._replication.on_failure(error)
 
     async def _connect(self) -> None:
         while True:
@@ -164,7 +170,7 @@ class Replication:
         self.recorder = ReplicaRecorder(broker.node_id, clock, self._recorded_state)
         self.keeper = IsrKeeper(broker.node_id, self._send_request, self._epoch_of, self._trace)
         self._clock = clock
-        self._on_failure = on_failure
+        self.on_failure = on_failure
         self._listener = broker.config.inter_broker_listener
         self._leaders: dict[int, _Leader] = {}
         self._following: dict[Key, tuple[int, Partition]] = {}
@@ -332,7 +338,7 @@ class Replication:
         except (OSError, TimeoutError):
             self._failed(partition, ErrorCode.OFFSET_OUT_OF_RANGE, None)
         except Exception as error:  # noqa: BLE001 - a replica that stays behind unnoticed would be worse
-            self._on_failure(error)
+            self.on_failure(error)
 
     # --- in-sync replicas
 

@@ -45,6 +45,51 @@ def test_a_fault_of_ours_ends_one_request_and_not_the_channel(caplog: pytest.Log
     assert logged == ["BrokerHeartbeatRequest ends by a fault of our own"] * 2
 
 
+def test_a_callback_that_fails_ends_one_request_and_not_the_channel(caplog: pytest.LogCaptureFixture) -> None:
+    """A channel that ended unnoticed would leave the broker without heartbeats or without in-sync replicas."""
+    async def send_twice() -> None:
+        channel = ControllerChannel("test", Dialer(), lambda: None, lambda *_request: False, timeout_seconds=0)
+        done = asyncio.Event()
+
+        def failing(_response: Message) -> None:
+            raise AttributeError("no partition")
+
+        channel.submit(BrokerHeartbeatRequest(), 1, failing)
+        channel.submit(BrokerHeartbeatRequest(), 1, lambda _response: done.set())
+        async with asyncio.timeout(10):
+            await done.wait()
+        channel.close()
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(send_twice())
+    assert caplog.messages == ["the answer to BrokerHeartbeatRequest ends by a fault of our own"]
+
+
+def test_a_local_controller_that_fails_ends_one_request_and_not_the_channel(caplog: pytest.LogCaptureFixture) -> None:
+    """The first request is refused by `here` and waits; the second attempt for it fails."""
+    async def send() -> int:
+        calls: list[object] = []
+        answered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def here(*_request: object) -> bool:
+            calls.append(_request)
+            if len(calls) == 2:
+                raise AttributeError("no controller")
+            return False
+
+        channel = ControllerChannel("test", Dialer(), lambda: None, here, timeout_seconds=10)
+        channel.submit(BrokerHeartbeatRequest(), 1,
+                       lambda response: answered.set_result(response.error_code))  # type: ignore[attr-defined]
+        async with asyncio.timeout(10):
+            code = await answered
+        channel.close()
+        return code
+
+    with caplog.at_level(logging.ERROR):
+        assert asyncio.run(send()) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert caplog.messages == ["BrokerHeartbeatRequest ends by a fault of our own"]
+
+
 @pytest.mark.parametrize("host", ["x" * 64, "a..b", "a\0b", ".", "é" * 70])
 def test_a_host_that_is_none_is_a_node_that_cannot_be_reached(host: str) -> None:
     """The node that claims to be the leader also announces this host."""

@@ -56,6 +56,17 @@ def test_an_impossible_host_is_an_oserror(host: str) -> None:
     uvloop.run(run())
 
 
+def test_a_failure_of_the_event_loop_is_an_oserror(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop raises RuntimeError for a connection that is closed while it is being opened. The tasks that connect handle
+    OSError, and a task that ended by anything else would never connect again."""
+    async def create_connection(*_: Any, **__: Any) -> None:
+        raise RuntimeError("closed Transport handle and unset waiter")
+
+    monkeypatch.setattr(asyncio.SelectorEventLoop, "create_connection", create_connection)
+    with pytest.raises(ConnectionError, match="closed Transport handle"):
+        asyncio.run(Dialer().connect(Endpoint("C", "127.0.0.1", 1), asyncio.Protocol))  # type: ignore[arg-type]
+
+
 def test_an_address_without_an_answer_costs_its_limit_only(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         with socket.socket() as full:      # its queue is full: further connection requests are dropped

@@ -137,3 +137,26 @@ def test_a_connection_may_take_longer_to_open_after_it_failed(tmp_path: Path) ->
     made = replication(tmp_path, 1, socket_connection_setup_timeout_ms="300",
                        socket_connection_setup_timeout_max_ms="1000")
     assert [made.connect_seconds(failures) for failures in (0, 1, 2, 50)] == [0.3, 0.6, 1.0, 1.0]
+
+
+def test_a_fault_while_a_connection_is_opened_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the task would end unnoticed, and nothing of that leader would be fetched again."""
+    async def run() -> list[BaseException]:
+        node, faults = Node(tmp_path), list[BaseException]()
+        async with Leader() as leader:
+            made = replication(tmp_path, leader.port)
+            made.on_failure = faults.append
+            def fail(_socket: socket.socket) -> None:
+                raise IndexError("none")
+
+            monkeypatch.setattr(made, "size_buffer", fail)
+            follow(node, made)
+            await leader.next_connection()
+            async with asyncio.timeout(SECONDS):
+                while not faults:  # noqa: ASYNC110 - no event marks a fault
+                    await asyncio.sleep(0)
+            made.close()
+        node.close()
+        return faults
+
+    assert [type(each) for each in uvloop.run(run())] == [IndexError]
