@@ -57,8 +57,8 @@ def test_an_impossible_host_is_an_oserror(host: str) -> None:
 
 
 def test_a_failure_of_the_event_loop_is_an_oserror(monkeypatch: pytest.MonkeyPatch) -> None:
-    """uvloop raises RuntimeError for a connection that is closed while it is being opened. The tasks that connect handle
-    OSError, and a task that ended by anything else would never connect again."""
+    """uvloop raises RuntimeError for a connection that is closed while it is being opened. The tasks that connect
+    handle OSError. A task that ended by anything else would never connect again."""
     async def create_connection(*_: Any, **__: Any) -> None:
         raise RuntimeError("closed Transport handle and unset waiter")
 
