@@ -57,16 +57,16 @@ class Broker:
     image: MetadataImage
     telemetry: ClientTelemetry
     cold_reader: ColdReader
+    loggers: LoggerPort
+    leaders: LeaderChecks
+    """Checks of leaders before an answer names them."""
     moves: MovePort = field(init=False)
     recorder: RecorderPort = field(init=False)
-    loggers: LoggerPort = field(init=False)
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     """Endpoints that clients of each listener are given, with real ports."""
     epoch: int = -1
     """The epoch of this broker's registration; -1 before it."""
     producer_ids: ProducerIds = field(init=False)
-    leaders: LeaderChecks = field(init=False)
-    """Checks of leaders before an answer names them."""
     led: dict[int, Led] = field(default_factory=dict)
     """Last time that a leadership was moved away from each broker, by id."""
     faults: ApplyFaults = field(default_factory=ApplyFaults)

@@ -37,17 +37,16 @@ class BrokerCore:
         self.image_topics = ImageTopics(control.image)
         groups = GroupCoordinator(group_config(config.integer), appends, self.image_topics, uuid.uuid4)
         appends.coordinator = groups
+        lines = LeaderLines(config.node_id, config.integer("kraft.broker.disconnect.grace.ms"),
+                            config.inter_broker_listener, dialer, on_failure)
         self.broker = Broker(
             config=config, cluster_id=storage.cluster_id, table=path.table, groups=groups, controller=control,
             log_dirs=storage.logs, image=control.image, telemetry=ClientTelemetry(uuid.uuid4),
-            cold_reader=path.cold_reader, faults=ApplyFaults(_report_fault, _report_repair), endpoints=dict(endpoints))
-        self.broker.loggers = LoggerLevels()
+            cold_reader=path.cold_reader, loggers=LoggerLevels(), leaders=lines.checks, endpoints=dict(endpoints),
+            faults=ApplyFaults(_report_fault, _report_repair))
         path.table.explain(self.broker.absence_by_key)
         self.groups = GroupDriver(groups, appends, now_ms, on_failure, path.cold_reader)
         self._opened.callback(self.groups.close)
-        lines = LeaderLines(config.node_id, config.integer("kraft.broker.disconnect.grace.ms"),
-                            config.inter_broker_listener, dialer, on_failure)
-        self.broker.leaders = lines.checks
         path.table.hide(lines.checks.refusing)
         self._opened.callback(lines.close)
         self.changes = WorkQueue(on_failure)
