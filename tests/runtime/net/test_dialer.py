@@ -107,6 +107,15 @@ def test_pauses_grow_until_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(run())
 
 
+def test_the_pause_is_measured_by_any_clock() -> None:
+    backoff = Backoff(10, 30)
+    assert backoff.left(0) == 0
+    assert [backoff.failed(now) for now in (100, 200, 300)] == [10, 20, 30]
+    assert (backoff.left(320), backoff.left(340)) == (10, -10)
+    backoff.reset()
+    assert backoff.left(300) == 0
+
+
 def test_numeric_addresses_need_no_resolver() -> None:
     assert [host for host in ("127.0.0.1", "::1", "localhost", "1.2.3", "", "a\0b") if is_address(host)] == [
         "127.0.0.1", "::1"]

@@ -10,9 +10,12 @@ from typing import Any, Self
 import pytest
 import uvloop
 
+from kraft.broker.replica_roles import key_of
 from kraft.config.node_config import NodeConfig
+from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.replicas.replication import Replication
+from kraft_native.partition.partition import Partition
 from tests.native.serving import Node
 
 SECONDS = 10.0
@@ -66,10 +69,11 @@ def replication(tmp_path: Path, port: int, **settings: str) -> Replication:
     return Replication(broker, Dialer(), lambda: 0, pytest.fail)
 
 
-def follow(node: Node, made: Replication) -> None:
+def follow(node: Node, made: Replication) -> Partition:
     partition = node.partition(leader=False, high_watermark="manual")
     partition.become_follower(0, LEADER)
-    made.begin(LEADER, (partition.topic_id, partition.index), partition)
+    made.begin(LEADER, key_of(partition), partition)
+    return partition
 
 
 def test_a_fetch_to_an_unresponsive_leader_uses_another_connection(
@@ -160,3 +164,22 @@ def test_a_fault_while_a_connection_is_opened_is_reported(tmp_path: Path, monkey
         return faults
 
     assert [type(each) for each in uvloop.run(run())] == [IndexError]
+
+
+def test_pauses_of_a_partition_whose_fetch_fails_grow_to_the_setting(tmp_path: Path,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> list[float]:
+        node = Node(tmp_path)
+        pauses: list[float] = []
+        made = replication(tmp_path, 1, replica_fetch_backoff_ms="100")
+        partition = follow(node, made)
+        with monkeypatch.context() as patched:
+            loop, timer = asyncio.get_running_loop(), SimpleNamespace(cancel=lambda: None)
+            patched.setattr(loop, "call_later", lambda pause, *_: (pauses.append(pause), timer)[1])
+            for _ in range(4):
+                made._failed(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
+        made.close()
+        node.close()
+        return pauses
+
+    assert asyncio.run(run()) == [0.02, 0.04, 0.08, 0.1]
