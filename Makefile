@@ -230,8 +230,8 @@ demo-engine: build ## the engine alone: real data with each codec, read back and
 check: build ## ruff, mypy, cython-lint, generated code, house rules, layers, type stubs
 	@PATH="$(CURDIR)/$(BIN):$$PATH"; failed=0; \
 		for step in "ruff check --quiet ." "mypy --no-error-summary" "cython-lint kraft_native" \
-				"python -m tools.protocol --check" "python -m tools.tidy" "python -m tools.language" "python -m tools.layers" \
-				"python -m tools.stubs"; do \
+				"python -m tools.protocol --check" "python -m tools.log_fields --check" "python -m tools.tidy" \
+				"python -m tools.language" "python -m tools.layers" "python -m tools.stubs"; do \
 			$$step || { failed=1; echo "failed: $$step"; }; \
 		done; exit $$failed
 

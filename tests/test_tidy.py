@@ -112,3 +112,25 @@ def test_text_is_utf8(tmp_path: Path) -> None:
     path.write_bytes(b"# \xff\n")
     with pytest.raises(UnicodeDecodeError):
         list(tidy.breaches(path))
+
+
+@pytest.mark.parametrize("text", [
+    "answer = Response(error_code=3)", "assert response.error_code == 0", "assert 3 == response.error_code",
+    "assert (one.name, one.topic_error_code) == ('a', -1)", "def refuse(error_code: int = 0): pass",
+    "def refuse(*, error_code: int = 0): pass", "assert [one.error_code for one in found] == [0]",
+    "assert [(one.name, one.error_code) for one in found] == [('a', 6)]", "if part.error_code in (3, 100): pass",
+    "error_code = 3", "error_code: int = 3", "version = ApiVersion(api_key=18)",
+    "assert (header.request_api_key, header.version) == (1, 17)",
+])
+def test_codes_without_a_name(text: str) -> None:
+    assert {line for line, _ in found(tidy.check_codes, "a.py", text + "\n")} == {1}
+
+
+@pytest.mark.parametrize("text", [
+    "answer = Response(error_code=ErrorCode.NONE, api_key=ApiKey.FETCH)", "assert response.error_code == 12_345",
+    "assert error_code >= 0", "assert (one.error_code, one.count) == (ErrorCode.NONE, 3)", "assert exit_code == 0",
+    "error_code = read_i16()", "assert done.error_code == code", "def send(api_key: int, version: int = 3): pass",
+])
+def test_codes_with_a_name_and_other_numbers(text: str) -> None:
+    assert not found(tidy.check_codes, "a.py", text + "\n")
+    assert not found(tidy.check_codes, "a.md", "error_code = 3\n")

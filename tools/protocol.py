@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tools.message_code import MessageCode
-from tools.protocol_tables import apis_text, errors_text, record_types_text
+from tools.protocol_tables import api_keys_text, apis_text, errors_text, record_types_text
 from tools.schema import load_all
 from tools.tree import ROOT
 
@@ -26,6 +26,7 @@ def generated() -> dict[Path, str]:
     schemas = {schema.name: schema for schema in load_all()}
     texts = {MESSAGES / f"{schema.module}.py": MessageCode(schema).text() for schema in schemas.values()}
     texts[MESSAGES / "__init__.py"] = MESSAGES_DOC
+    texts[PROTOCOL / "api_keys.py"] = api_keys_text()
     texts[PROTOCOL / "apis.py"] = apis_text(schemas)
     texts[PROTOCOL / "error_codes.py"] = errors_text()
     texts[PROTOCOL / "record_types.py"] = record_types_text(schemas)

@@ -1,10 +1,10 @@
-"""Writes the tables of `kraft.protocol`: APIs, error codes, types of records."""
+"""Writes the tables of `kraft.protocol`: API keys, APIs, error codes, types of records."""
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
-from tools.schema import SCHEMAS, Schema, SchemaError, Versions
+from tools.schema import SCHEMAS, Schema, SchemaError, Versions, snake_case
 
 HEAD = '''"""{what}
 
@@ -48,20 +48,41 @@ def flexible_from(api: dict[str, Any], request: Schema) -> str:
     return "NEVER" if first is None else str(first)
 
 
+def key_name(api: dict[str, Any]) -> str:
+    """`AddPartitionsToTxn` -> `ADD_PARTITIONS_TO_TXN`."""
+    return snake_case(api["name"]).upper()
+
+
+def api_keys_text() -> str:
+    return "\n".join(api_keys_lines()) + "\n"
+
+
+def api_keys_lines() -> Iterator[str]:
+    yield HEAD.format(what="Keys of all APIs.", source="apis.json")
+    yield "from enum import IntEnum"
+    yield ""
+    yield ""
+    yield "class ApiKey(IntEnum):"
+    for api in load("apis.json")["apis"]:
+        yield f"    {key_name(api)} = {api['key']}"
+
+
 def apis_text(schemas: dict[str, Schema]) -> str:
     return "\n".join(apis_lines(schemas)) + "\n"
 
 
 def apis_lines(schemas: dict[str, Schema]) -> Iterator[str]:
     yield HEAD.format(what="Every API that Kafka 4.3.1 serves, and our own.", source="apis.json")
+    yield "from collections.abc import Mapping"
     yield "from types import MappingProxyType"
     yield ""
     yield "from kraft.protocol.api import Api"
+    yield "from kraft.protocol.api_keys import ApiKey"
     yield "from kraft.protocol.message import NEVER"
     yield ""
     yield '__all__ = ["API_BY_KEY", "API_BY_NAME", "REMOVED_KEYS", "Api"]'
     yield ""
-    yield "API_BY_KEY = MappingProxyType({api.key: api for api in ("
+    yield "API_BY_KEY: Mapping[int, Api] = MappingProxyType({api.key: api for api in ("
     for api in load("apis.json")["apis"]:
         request = schemas[f"{api['name']}Request"]
         if (api["oldest"], api["latest"]) != (request.versions.first, request.versions.last):
@@ -83,7 +104,7 @@ def apis_lines(schemas: dict[str, Schema]) -> Iterator[str]:
 
 def api_line(api: dict[str, Any]) -> str:
     versions = range_code(f"{api['oldest']}-{api['latest']}")
-    return f'    Api({api["key"]}, "{api["name"]}", {versions},'
+    return f'    Api(ApiKey.{key_name(api)}, "{api["name"]}", {versions},'
 
 
 def api_options(options: list[str]) -> Iterator[str]:

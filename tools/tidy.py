@@ -1,4 +1,5 @@
-"""House rules that can be counted: sizes of files and functions, width, tabs, banned words, titles, large files.
+"""House rules that can be counted: sizes of files and functions, width, tabs, banned words, titles, large files, bare
+codes.
 
 `python -m tools.tidy` prints every breach as `path:line: what` and ends with 1 when there is one. The rules and why
 they exist are in `docs/style.md`.
@@ -11,6 +12,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
 from tools.tree import ROOT, files
 
 FILE_LINES_MAX = 600
@@ -159,9 +162,71 @@ def check_lock(path: Path, text: str) -> Iterator[Breach]:
         at = entry.end() if entry else at + len(line) + 1
 
 
+# Names of values that are error codes or API keys.
+CODES = re.compile(r"(?P<error>(.*_)?error_code)|(request_)?api_key")
+GENERATED = ROOT / "kraft" / "protocol" / "messages"
+
+
+def check_codes(path: Path, text: str) -> Iterator[Breach]:
+    """An error code and an API key are written by name. Generated messages compare fields with their defaults."""
+    if path.suffix != ".py" or GENERATED in path.parents:
+        return
+    if "error_code" not in text and "api_key" not in text:
+        return
+    for node in ast.walk(ast.parse(text)):
+        for name, value in coded(node):
+            number = whole_number(value)
+            if number is not None and (found := CODES.fullmatch(name)):
+                enum = ErrorCode if found["error"] else ApiKey
+                yield from ((value.lineno, f"{name} {number}, which is {enum.__name__}.{member.name}")
+                            for member in enum if member == number)
+
+
+def whole_number(value: ast.expr) -> int | None:
+    match value:
+        case ast.Constant(value=int() as number):
+            return None if isinstance(number, bool) else number
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as number)):
+            return -number
+    return None
+
+
+def coded(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Names with the expressions that they get, or are compared with for equality, in this node alone."""
+    match node:
+        case ast.keyword(arg=str() as name, value=value):
+            yield name, value
+        case ast.arguments():
+            defaults = [*zip(reversed((*node.posonlyargs, *node.args)), reversed(node.defaults), strict=False),
+                        *zip(node.kwonlyargs, node.kw_defaults, strict=True)]
+            yield from ((argument.arg, value) for argument, value in defaults if value is not None)
+        case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+            yield from named(target, value)
+        case ast.Compare():
+            for left, operator, right in zip((node.left, *node.comparators), node.ops, node.comparators, strict=False):
+                if isinstance(operator, ast.Eq | ast.NotEq | ast.In | ast.NotIn):
+                    yield from named(left, right)
+                    yield from named(right, left)
+
+
+def named(left: ast.expr, right: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """Names in `left`, each with its counterpart in `right`, element by element."""
+    match left, right:
+        case (ast.Attribute(attr=name) | ast.Name(id=name)), (ast.Tuple() | ast.List() | ast.Set()):
+            yield from ((name, each) for each in right.elts)
+        case (ast.Attribute(attr=name) | ast.Name(id=name)), _:
+            yield name, right
+        case (ast.Tuple() | ast.List()), (ast.Tuple() | ast.List()):
+            for one, other in zip(left.elts, right.elts, strict=False):
+                yield from named(one, other)
+        case (ast.ListComp() | ast.SetComp() | ast.GeneratorExp()), (ast.Tuple() | ast.List() | ast.Set()):
+            for each in right.elts:
+                yield from named(left.elt, each)
+
+
 TEXT_CHECKS: tuple[Check, ...] = (
     check_file_lines, check_function_lines, check_columns, check_whitespace, check_banned_words, check_markdown_title,
-    check_lock,
+    check_lock, check_codes,
 )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from kraft_native.base import crc
 from kraft_native.batch import validate
+from kraft_native.batch.batch import ATTRIBUTES_AT
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.file import buffer
 from tests import capi
@@ -52,7 +53,7 @@ def test_validate(benchmark, size, late):
 def test_crc_alone(benchmark, size):
     benchmark.group = f"validate {size:7} bytes"
     data, _ = batch_of(size)
-    benchmark(crc.checksum, data[21:])
+    benchmark(crc.checksum, data[ATTRIBUTES_AT:])
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])

@@ -1,11 +1,9 @@
-"""Registry of the APIs that Python serves: one file each in `apis`, which registers its handler here on import.
+"""Handlers of the APIs that Python serves. `kraft.broker.apis` has one file each.
 
-    @serves("DescribeCluster")
     def describe_cluster(broker, request, context, answer):
         answer(DescribeClusterResponse(...))
 
 A handler gets a decoded request and calls `answer` once with the response message, now or later, on the loop's thread.
-Compiled code serves Produce and Fetch.
 
 A handler is a generator if its work grows with the request or with the cluster. It yields after each element, and the
 loop serves other requests when its time slice is used up. It must rely on nothing that may change between two steps; it
@@ -19,7 +17,6 @@ import heapq
 from collections.abc import Callable, Generator, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from kraft.protocol.apis import API_BY_NAME
 from kraft.protocol.message import Message
 from kraft.steps import finish
 
@@ -47,13 +44,10 @@ class RequestContext(NamedTuple):
 
 Answer = Callable[[Message], None]
 Handler = Callable[["Broker", Any, RequestContext, Answer], Steps | None]
-Registered = TypeVar("Registered", bound=Handler)
 
 STEP: Final = 64
 SORTED_AT_ONCE: Final = 1024
 COUNTED_AT_ONCE: Final = 256
-HANDLERS: Final[dict[int, Handler]] = {}
-"""Handlers of the files imported so far; `kraft.broker.apis.handler_of` imports a missing one."""
 
 
 def each_step(make: Callable[[Element], Result], elements: Iterable[Element]) -> Generator[None, None, list[Result]]:
@@ -90,14 +84,3 @@ def sorted_steps(elements: Iterable[Any]) -> Generator[None, None, list[Any]]:
         if len(result) % STEP == 0:
             yield
     return result
-
-
-def serves(*names: str) -> Callable[[Registered], Registered]:
-    """Register a handler for the APIs of these names."""
-    def register(handler: Registered) -> Registered:
-        for name in names:
-            key = API_BY_NAME[name].key
-            assert key not in HANDLERS, f"{name} has two handlers"
-            HANDLERS[key] = handler
-        return handler
-    return register

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
+from kraft.deadlines import NEVER_MS
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.assign_replicas_to_dirs_request import (
     AssignReplicasToDirsRequest,
@@ -19,7 +20,6 @@ from kraft.protocol.messages.assign_replicas_to_dirs_request import (
 from kraft.protocol.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 
 RETRY_MS: Final = 100
-NEVER_MS: Final = (1 << 63) - 1
 REPLICAS_MAX: Final = 2_000
 """Maximum number of replicas in one request."""
 

@@ -9,15 +9,25 @@ controller's answer or by the metadata, whichever comes first. Meanwhile the pro
 and go into one request, up to `PROPOSALS_MAX`.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Protocol
 from uuid import UUID
 
+from kraft.broker.isr_events import (
+    IsrDecided,
+    IsrEvent,
+    IsrProposed,
+    IsrRefused,
+    IsrUnanswered,
+    ProposalReason,
+    ProposalWithheld,
+    WithheldReason,
+)
+from kraft.deadlines import NEVER_MS
 from kraft.metadata.image import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.error_names import name_of
 from kraft.protocol.messages.alter_partition_request import (
     AlterPartitionRequest,
     BrokerState,
@@ -33,7 +43,6 @@ PROPOSALS_MAX: Final = 500
 CHECKED_STEP: Final = 64
 """Partitions whose followers one step checks."""
 RETRY_MS: Final = 50
-NEVER_MS: Final = (1 << 63) - 1
 
 REVERTED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
 """Errors after which the proposal is not in force and never will be."""
@@ -45,8 +54,8 @@ OVERTAKEN: Final = (
 be in force."""
 
 Key = tuple[UUID, int]
-Trace = Callable[[str, Key, Mapping[str, object]], None]
-"""Receives each event of a partition's in-sync replicas, with its details (docs/internals/recorder.md)."""
+Trace = Callable[[Key, IsrEvent], None]
+"""Receives each event of a partition's in-sync replicas."""
 
 
 class Replicated(Protocol):
@@ -81,7 +90,7 @@ class IsrKeeper:
     metadata, None for any other."""
 
     def __init__(self, node_id: int, submit: Callable[[AlterPartitionRequest], None],
-                 epoch_of: Callable[[int], int | None], trace: Trace = lambda _what, _key, _values: None) -> None:
+                 epoch_of: Callable[[int], int | None], trace: Trace = lambda _key, _event: None) -> None:
         self._node_id = node_id
         self._submit = submit
         self._epoch_of = epoch_of
@@ -123,7 +132,7 @@ class IsrKeeper:
             partition.set_isr(led.isr, led.maximal)
             return
         if led is not None and led.proposed is not None:
-            self._record(led, "isr decided", isr=list(registration.isr))
+            self._trace(key, IsrDecided(led.leader_epoch, registration.isr))
         self.resign(key)
         self._led[key] = Led(key, partition, registration.leader_epoch, registration.partition_epoch, registration.isr,
                              registration.leader_recovery_state)
@@ -145,11 +154,11 @@ class IsrKeeper:
             return False
         epoch, seen = self._epoch_of(node_id), led.partition.broker_epoch_of(node_id)
         if epoch is None or seen not in (-1, epoch):
-            self._record(led, "does not propose", replica=node_id, because=(
-                "its broker is not registered, or is fenced or stopping" if epoch is None else
-                f"its broker fetched in broker epoch {seen}, and the metadata has {epoch}"))
+            reason, details = (WithheldReason.NOT_ACTIVE, ()) if epoch is None else (
+                WithheldReason.OTHER_PROCESS, (seen, epoch))
+            self._trace(key, ProposalWithheld(led.leader_epoch, node_id, reason, details))
             return False
-        self._propose(led, (*led.isr, node_id), f"broker {node_id} has everything")
+        self._propose(led, (*led.isr, node_id), ProposalReason.CAUGHT_UP, node_id)
         return True
 
     def drop_lagging(self, lag_max_ms: int) -> None:
@@ -165,14 +174,14 @@ class IsrKeeper:
                 lagging = led.partition.lagging(lag_max_ms)
                 if lagging:
                     self._propose(led, tuple(replica for replica in led.isr if replica not in lagging),
-                                  f"not all had everything at some time in the last {lag_max_ms} ms")
+                                  ProposalReason.LAGGING, lag_max_ms)
 
     def recovered(self, key: Key) -> None:
         """Report to the controller that the leader of an unclean election has restored its log."""
         led = self._led.get(key)
         if led is not None and led.recovery != 0 and led.proposed is None:
             led.recovery = 0
-            self._propose(led, led.isr, "the leader of an unclean election has made its log whole")
+            self._propose(led, led.isr, ProposalReason.RECOVERED)
 
     def tick(self, now_ms: int) -> None:
         """Send again the proposals that were answered without an outcome."""
@@ -192,7 +201,7 @@ class IsrKeeper:
                 outcome = outcomes.get(key)
                 if outcome is None or not self._settled(led, outcome):
                     code = response.error_code if outcome is None else outcome.error_code
-                    self._record(led, "isr unanswered", proposed=list(led.proposed), because=name_of(code))
+                    self._trace(key, IsrUnanswered(led.leader_epoch, led.proposed, code))
                     self._due[key] = led
                     self.deadline_ms = now_ms + RETRY_MS
         if self.deadline_ms == NEVER_MS:
@@ -200,20 +209,16 @@ class IsrKeeper:
 
     # --- internals ----------------------------------------------------------------------------------------------------
 
-    def _propose(self, led: Led, isr: tuple[int, ...], because: str) -> None:
+    def _propose(self, led: Led, isr: tuple[int, ...], reason: ProposalReason, *details: int) -> None:
         if len(isr) > len(led.isr):
             self.expands_total += 1
         elif len(isr) < len(led.isr):
             self.shrinks_total += 1
-        self._record(led, "proposes isr", isr=list(led.isr), proposed=list(isr), because=because)
+        self._trace(led.key, IsrProposed(led.leader_epoch, led.isr, isr, reason, details))
         led.proposed = isr
         led.partition.set_isr(led.isr, led.maximal)
         self._due[led.key] = led
         self._send_requested()
-
-    def _record(self, led: Led, what: str, **values: object) -> None:
-        """Trace an event with its leader epoch: what happened in an earlier leadership says nothing about this one."""
-        self._trace(what, led.key, {"epoch": led.leader_epoch, **values})
 
     def _settled(self, led: Led, outcome: Outcome) -> bool:
         """Apply the outcome of a proposal. Return whether it needs no further request."""
@@ -221,11 +226,11 @@ class IsrKeeper:
         if code == ErrorCode.NONE:
             if outcome.leader_epoch != led.leader_epoch or outcome.partition_epoch < led.partition_epoch:
                 return True            # the metadata will bring what is newer than this
-            self._record(led, "isr decided", isr=list(outcome.isr))
+            self._trace(led.key, IsrDecided(led.leader_epoch, tuple(outcome.isr)))
             self._commit(led, tuple(outcome.isr), outcome.partition_epoch)
         elif code in REVERTED or code in OVERTAKEN:
             self.failures_total += 1
-            self._record(led, "isr refused", proposed=list(led.proposed or ()), because=name_of(code))
+            self._trace(led.key, IsrRefused(led.leader_epoch, led.proposed or (), code))
             if code in REVERTED:
                 self._commit(led, led.isr, led.partition_epoch)
         else:

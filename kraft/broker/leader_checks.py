@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from kraft.deadlines import NEVER_MS
 from kraft.metadata.image import EMPTY, BrokerRegistration, MetadataImage
 
-NEVER_MS: Final = (1 << 63) - 1
 DISPUTED_MS: Final = 3_000
 
 

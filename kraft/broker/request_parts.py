@@ -20,25 +20,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from kraft.broker.api import Answer, Steps
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.message import Message, Struct
-from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
-from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
-from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
-from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
-from kraft.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
-from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
-from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest
-from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
-from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
-from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
-from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
-from kraft.protocol.messages.leave_group_request import LeaveGroupRequest
-from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest
-from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest
-from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
 
 CHANGES_MAX: Final = 10_000
 ENTRIES_MAX: Final = 1_000
@@ -151,44 +135,44 @@ def _group_or_topic(element: Any) -> object:
 _TOPIC_PARTITIONS: Final = (Level("topics", "topics", ("name",)), Level("partitions", "partitions"))
 _BY_ID: Final = Level("topics", "topics", ("topic_id",))
 
-PLANS: Final[dict[type[Message], Plan]] = {
-    CreateTopicsRequest: Plan(
+PLANS: Final[dict[int, Plan]] = {
+    ApiKey.CREATE_TOPICS: Plan(
         ((Level("topics", "topics"),),), 32, CHANGES_MAX, _topic_weight, _name, _configs,
         too_many=TOO_MANY_PARTITIONS),
-    DeleteTopicsRequest: Plan(
+    ApiKey.DELETE_TOPICS: Plan(
         ((Level("topics", "responses"),), (Level("topic_names", "responses"),)), 128, CHANGES_MAX, same=_deleted),
-    CreatePartitionsRequest: Plan(((Level("topics", "results"),),), 32, CHANGES_MAX,
+    ApiKey.CREATE_PARTITIONS: Plan(((Level("topics", "results"),),), 32, CHANGES_MAX,
                                   lambda topic: 1 + len(topic.assignments or ()), _name,
                                   too_many=TOO_MANY_PARTITIONS),
-    AlterConfigsRequest: Plan(((Level("resources", "responses"),),), 32, CHANGES_MAX, _resource_weight, _resource,
+    ApiKey.ALTER_CONFIGS: Plan(((Level("resources", "responses"),),), 32, CHANGES_MAX, _resource_weight, _resource,
                               _configs),
-    IncrementalAlterConfigsRequest: Plan(((Level("resources", "responses"),),), 32, CHANGES_MAX, _resource_weight,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: Plan(((Level("resources", "responses"),),), 32, CHANGES_MAX, _resource_weight,
                                          _resource, _configs),
-    AlterClientQuotasRequest: Plan(((Level("entries", "entries"),),), 128, CHANGES_MAX,
+    ApiKey.ALTER_CLIENT_QUOTAS: Plan(((Level("entries", "entries"),),), 128, CHANGES_MAX,
                                    lambda entry: max(1, _quota_entries(entry)), _entity, _quota_entries),
-    AlterUserScramCredentialsRequest: Plan(
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Plan(
         ((Level("deletions", "results"),), (Level("upsertions", "results"),)), 64, CHANGES_MAX, same=_name),
-    ElectLeadersRequest: Plan(((Level("topic_partitions", "replica_election_results", ("topic",)),
+    ApiKey.ELECT_LEADERS: Plan(((Level("topic_partitions", "replica_election_results", ("topic",)),
                                 Level("partitions", "partition_result")),), 128),
-    AlterPartitionReassignmentsRequest: Plan(
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Plan(
         ((Level("topics", "responses", ("name",)), Level("partitions", "partitions")),), 128,
         weight=lambda partition: 1 + len(partition.replicas or ()) // 8),
-    ListPartitionReassignmentsRequest: Plan(
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Plan(
         ((Level("topics", "topics", ("name",)), Level("partition_indexes", "partitions")),), 512),
-    AlterPartitionRequest: Plan(((_BY_ID, Level("partitions", "partitions")),), 128),
-    AssignReplicasToDirsRequest: Plan(
+    ApiKey.ALTER_PARTITION: Plan(((_BY_ID, Level("partitions", "partitions")),), 128),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: Plan(
         ((Level("directories", "directories", ("id",)), _BY_ID, Level("partitions", "partitions")),), 128),
-    OffsetCommitRequest: Plan(((Level("topics", "topics", ("name", "topic_id")),
+    ApiKey.OFFSET_COMMIT: Plan(((Level("topics", "topics", ("name", "topic_id")),
                                 Level("partitions", "partitions")),), 128),
-    OffsetDeleteRequest: Plan((_TOPIC_PARTITIONS,), 256),
-    OffsetFetchRequest: Plan((
+    ApiKey.OFFSET_DELETE: Plan((_TOPIC_PARTITIONS,), 256),
+    ApiKey.OFFSET_FETCH: Plan((
         (Level("groups", "groups", ("group_id",)), Level("topics", "topics", ("name", "topic_id")),
          Level("partition_indexes", "partitions")),
         (Level("topics", "topics", ("name",)), Level("partition_indexes", "partitions"))), 256, same=_fetched,
         repeats=1),
-    DescribeGroupsRequest: Plan(((Level("groups", "groups"),),), 64, same=_itself, repeats=1),
-    DeleteGroupsRequest: Plan(((Level("groups_names", "results"),),), 128, same=_itself),
-    LeaveGroupRequest: Plan(((Level("members", "members"),),), 128),
+    ApiKey.DESCRIBE_GROUPS: Plan(((Level("groups", "groups"),),), 64, same=_itself, repeats=1),
+    ApiKey.DELETE_GROUPS: Plan(((Level("groups_names", "results"),),), 128, same=_itself),
+    ApiKey.LEAVE_GROUP: Plan(((Level("members", "members"),),), 128),
 }
 
 
@@ -199,7 +183,7 @@ def serve_in_parts(request: Message, send: Callable[[Message, Answer], None], an
 
     `refuse` creates the POLICY_VIOLATION response for all of a request, with a message; requests with a limit need
     it."""
-    plan = PLANS.get(type(request))
+    plan = PLANS.get(request.API_KEY)
     if plan is None or _is_small(plan, request):
         send(request, answer)
         return

@@ -16,7 +16,7 @@ from kraft.cli.number_types import FloatRange, IntRange
 from kraft.cli.options import JSON, OUTPUT_FILE, Fields
 from kraft.cli.quorum_timeline import write_timeline
 from kraft.cli.simulate_exhaustive import explore_models, replay_trace
-from kraft.raft.ports import Event
+from kraft.raft.events import Event
 from kraft.recorder.entry import Entry
 from kraft.recorder.ring import Recorder
 from kraft.recorder.timeline import merged
@@ -192,7 +192,7 @@ def _simulate_one(seed: int, options: Options, trace: bool, timeline: Path | Non
 
     def listen(node_id: int, time_ms: float, event: Event) -> None:
         recorder = recorders.setdefault(node_id, Recorder(node_id, entries.append))
-        recorder.record(event, time_ms)
+        recorder.record(time_ms, event)
 
     outcome = simulate(seed, options, sys.stdout if trace else None, None if timeline is None else listen)
     if timeline is not None:

@@ -17,7 +17,7 @@ from kraft.client.connection import (
 )
 from kraft.client.refusals import RefusedError, check
 from kraft.client.retries import Attempts
-from kraft.protocol.apis import API_BY_NAME
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraft.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
@@ -36,7 +36,6 @@ from kraft.protocol.messages.remove_raft_voter_response import RemoveRaftVoterRe
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 CONTROLLERS: Final = 2
-VOTE_KEY: Final = API_BY_NAME["Vote"].key
 RETRY_PAUSE_SECONDS: Final = 0.05
 ATTEMPT_SECONDS: Final = 5.0
 """Longest wait for one leader: one that hangs accepts connections, while another may lead by now."""
@@ -131,7 +130,7 @@ class QuorumClient:
         for host, port in self.cluster.bootstrap:
             try:
                 connection = self.cluster.connect(host, port, share, timeout=seconds)
-                if VOTE_KEY not in connection.versions:
+                if ApiKey.VOTE not in connection.versions:
                     return connection
                 with connection:
                     described = connection.send(

@@ -7,15 +7,13 @@ from typing import Final
 from kraft.client.cluster import Cluster
 from kraft.client.connection import AuthenticationError, Connection
 from kraft.client.quorum import CONTROLLERS, QuorumClient
-from kraft.protocol.apis import API_BY_NAME
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from kraft.protocol.messages.describe_recorder_request import DescribeRecorderRequest
 from kraft.protocol.messages.describe_recorder_response import DescribeRecorderResponse
 from kraft_native.base.errors import KraftError
 
-RECORDER_KEY: Final = API_BY_NAME["DescribeRecorder"].key
-CONTROLLER_KEY: Final = API_BY_NAME["Vote"].key
 NO_RECORDER: Final = "has no flight recorder"
 
 Address = tuple[str, int]
@@ -53,9 +51,9 @@ def collect(cluster: Cluster, count: int) -> Recordings:
                 described = _controllers(cluster, connection)
                 known |= described
                 waiting += described
-                if CONTROLLER_KEY not in connection.versions:
+                if ApiKey.VOTE not in connection.versions:
                     continue           # a broker: `of_broker` reads its entries
-                if RECORDER_KEY in connection.versions:
+                if ApiKey.DESCRIBE_RECORDER in connection.versions:
                     answer = _recording(connection, count)
                     found.lines[answer.node_id] = answer.entries
                 else:
@@ -76,7 +74,7 @@ def of_broker(cluster: Cluster, node_id: int, count: int) -> list[str]:
     """Return the last `count` entries of a broker, oldest first, the last one its state. A broker without a flight
     recorder, such as Kafka's, has none. Raises what `Cluster.node` and `Connection.send` raise."""
     connection = cluster.node(node_id)
-    return _recording(connection, count).entries if RECORDER_KEY in connection.versions else []
+    return _recording(connection, count).entries if ApiKey.DESCRIBE_RECORDER in connection.versions else []
 
 
 def metadata_faults(cluster: Cluster, node_id: int) -> list[str]:
@@ -94,7 +92,7 @@ def _recording(connection: Connection, count: int) -> DescribeRecorderResponse:
 
 def _controllers(cluster: Cluster, connection: Connection) -> dict[Address, int]:
     """Return the controllers that a node knows, with their ids. Raises what `QuorumClient.describe` raises."""
-    if CONTROLLER_KEY in connection.versions:
+    if ApiKey.VOTE in connection.versions:
         described = connection.send(DescribeClusterRequest(endpoint_type=CONTROLLERS), DescribeClusterResponse)
         return {(each.host, each.port): each.broker_id for each in described.brokers}
     voters = QuorumClient(cluster).describe().voters

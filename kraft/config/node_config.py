@@ -21,7 +21,9 @@ from kraft.config.properties import parse_properties
 from kraft.config.setting import Setting, Value
 
 ROLES: Final = ("broker", "controller")
-PROTOCOLS: Final = ("PLAINTEXT",)
+PLAINTEXT: Final = 0
+PROTOCOLS: Final = {"PLAINTEXT": PLAINTEXT}
+"""Security protocols of listeners, with Kafka's numbers."""
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 LEADER_SELECTOR: Final = "org.apache.kafka.common.replica.LeaderSelector"
 NODE_ID_DEFAULT: Final = 1

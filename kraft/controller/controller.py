@@ -57,41 +57,25 @@ from kraft.controller.decision import (
 )
 from kraft.controller.mutation_quotas import UNLIMITED, MutationCharge, MutationQuotas
 from kraft.controller.rounds import Rounds
-from kraft.controller.sessions import NEVER_MS, BrokerSessions, Doubt, Found
+from kraft.controller.sessions import BrokerSessions, Doubt, Found
+from kraft.deadlines import NEVER_MS
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import RECOVERING, BrokerRegistration, MetadataImage
 from kraft.metadata.replay import Replayer
 from kraft.metadata.snapshot import Record
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
-from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
-from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
-from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
-from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
-from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
-from kraft.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
-from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
-from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
-from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest
-from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest
-from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest
-from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
-from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
-from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
-from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
-from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kraft.protocol.messages.no_op_record import NoOpRecord
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
-from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
-from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
 from kraft.protocol.record_frames import encode_record
 from kraft.steps import finish
 from kraft_native.base.errors import InvalidArgumentError
 
 LEADER_CHANGED: Final = "the leader of the metadata log changed"
-OWN_WORK: Final = BrokerHeartbeatRequest.API_KEY
+OWN_WORK: Final = ApiKey.BROKER_HEARTBEAT
 """API key of work that no request caused."""
 
 Answer = Callable[[Message], None]
@@ -106,31 +90,31 @@ class Handler(NamedTuple):
     refuse: Callable[[Any, ErrorCode, str | None], Message]
 
 
-HANDLERS: Final[dict[type[Message], Handler]] = {
-    AllocateProducerIdsRequest: Handler(
+HANDLERS: Final[dict[int, Handler]] = {
+    ApiKey.ALLOCATE_PRODUCER_IDS: Handler(
         producer_ids.allocate_producer_ids, producer_ids.allocate_producer_ids_refused),
-    AlterClientQuotasRequest: Handler(client_quotas.alter_client_quotas, client_quotas.alter_client_quotas_refused),
-    AlterConfigsRequest: Handler(configs.alter_configs, configs.alter_configs_refused),
-    AlterPartitionRequest: Handler(alter_partition.alter_partition, alter_partition.alter_partition_refused),
-    AlterPartitionReassignmentsRequest: Handler(
+    ApiKey.ALTER_CLIENT_QUOTAS: Handler(client_quotas.alter_client_quotas, client_quotas.alter_client_quotas_refused),
+    ApiKey.ALTER_CONFIGS: Handler(configs.alter_configs, configs.alter_configs_refused),
+    ApiKey.ALTER_PARTITION: Handler(alter_partition.alter_partition, alter_partition.alter_partition_refused),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Handler(
         reassignments.alter_partition_reassignments, reassignments.alter_partition_reassignments_refused),
-    AlterUserScramCredentialsRequest: Handler(
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Handler(
         scram.alter_user_scram_credentials, scram.alter_user_scram_credentials_refused),
-    AssignReplicasToDirsRequest: Handler(
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: Handler(
         directories.assign_replicas_to_dirs, directories.assign_replicas_to_dirs_refused),
-    BrokerHeartbeatRequest: Handler(brokers.broker_heartbeat, brokers.broker_heartbeat_refused),
-    BrokerRegistrationRequest: Handler(brokers.register_broker, brokers.broker_registration_refused),
-    ControllerRegistrationRequest: Handler(brokers.register_controller, brokers.controller_registration_refused),
-    CreatePartitionsRequest: Handler(partitions.create_partitions, partitions.create_partitions_refused),
-    CreateTopicsRequest: Handler(topics.create_topics, topics.create_topics_refused),
-    DeleteTopicsRequest: Handler(topics.delete_topics, topics.delete_topics_refused),
-    ElectLeadersRequest: Handler(elections.elect_leaders, elections.elect_leaders_refused),
-    IncrementalAlterConfigsRequest: Handler(
+    ApiKey.BROKER_HEARTBEAT: Handler(brokers.broker_heartbeat, brokers.broker_heartbeat_refused),
+    ApiKey.BROKER_REGISTRATION: Handler(brokers.register_broker, brokers.broker_registration_refused),
+    ApiKey.CONTROLLER_REGISTRATION: Handler(brokers.register_controller, brokers.controller_registration_refused),
+    ApiKey.CREATE_PARTITIONS: Handler(partitions.create_partitions, partitions.create_partitions_refused),
+    ApiKey.CREATE_TOPICS: Handler(topics.create_topics, topics.create_topics_refused),
+    ApiKey.DELETE_TOPICS: Handler(topics.delete_topics, topics.delete_topics_refused),
+    ApiKey.ELECT_LEADERS: Handler(elections.elect_leaders, elections.elect_leaders_refused),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: Handler(
         configs.incremental_alter_configs, configs.incremental_alter_configs_refused),
-    ListPartitionReassignmentsRequest: Handler(
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Handler(
         reassignments.list_partition_reassignments, reassignments.list_partition_reassignments_refused),
-    UnregisterBrokerRequest: Handler(brokers.unregister_broker, brokers.unregister_broker_refused),
-    UpdateFeaturesRequest: Handler(features.update_features, features.update_features_refused),
+    ApiKey.UNREGISTER_BROKER: Handler(brokers.unregister_broker, brokers.unregister_broker_refused),
+    ApiKey.UPDATE_FEATURES: Handler(features.update_features, features.update_features_refused),
 }
 
 
@@ -247,7 +231,7 @@ class Controller:
         if isinstance(request, DescribeQuorumRequest):
             self._describe_quorum(request, version, now_ms, answer)
             return
-        handler = HANDLERS.get(type(request))
+        handler = HANDLERS.get(request.API_KEY)
         if handler is None:
             raise InvalidArgumentError(f"request: the controller does not decide a {type(request).__name__}")
         if not self.active:

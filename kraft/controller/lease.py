@@ -5,7 +5,7 @@ No decision depends on it: a broker continues without one, as in Apache Kafka (d
 reasons). Operators can query a broker for it when they cannot query a controller. Without input and output.
 """
 
-from kraft.controller.sessions import NEVER_MS
+from kraft.deadlines import NEVER_MS
 
 
 class Lease:

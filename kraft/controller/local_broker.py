@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from kraft.controller.lease import Lease
-from kraft.controller.sessions import NEVER_MS
+from kraft.deadlines import NEVER_MS
 from kraft.metadata.image import BrokerRegistration, MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.ids import id_text

@@ -23,7 +23,8 @@ from uuid import UUID
 from kraft.controller.commit import QuorumState
 from kraft.controller.controller import Controller, ImageListener, at_once
 from kraft.controller.decision import ConfigRules, ControllerSettings, Fencing, RefusedError, Steps
-from kraft.controller.sessions import NEVER_MS, Found
+from kraft.controller.sessions import Found
+from kraft.deadlines import NEVER_MS
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import EMPTY, BrokerRegistration, MetadataImage
 from kraft.metadata.replay import Replayer

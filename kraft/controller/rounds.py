@@ -5,7 +5,7 @@ from typing import Final
 
 from kraft.controller.decision import UNCLEAN_LEADER_ELECTION, Context, ControllerSettings, Decision
 from kraft.controller.elections import elect_preferred, elect_unclean
-from kraft.controller.sessions import NEVER_MS
+from kraft.deadlines import NEVER_MS
 from kraft.metadata.snapshot import Record
 from kraft.protocol.messages.config_record import ConfigRecord
 

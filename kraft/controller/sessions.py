@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-NEVER_MS: Final = (1 << 63) - 1
+from kraft.deadlines import NEVER_MS
+
 PROBE_INTERVAL_MS: Final = 25
 """Time between two probes of a broker whose connection closed. A process that is being ended closes its listeners a
 moment after its connections, and until then they accept."""

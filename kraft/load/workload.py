@@ -20,6 +20,7 @@ from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from kraft_native.batch.batch import HEADER_BYTES
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.bench.load_generator import LoadSpec
 
@@ -28,7 +29,6 @@ FETCH_VERSION_MAX: Final = 11        # the last whose records have a plain lengt
 PING_VERSION_MAX: Final = 3
 PRODUCE_TIMEOUT_MS: Final = 30_000
 STAMP_BYTES: Final = 8
-BATCH_OVERHEAD_BYTES: Final = 61
 RECORD_OVERHEAD_BYTES: Final = 12
 _STAMP_MARK: Final = bytes(range(0xA0, 0xA8))
 
@@ -75,7 +75,7 @@ class Workload:
 
     @property
     def records_per_batch(self) -> int:
-        room = self.batch_bytes - BATCH_OVERHEAD_BYTES
+        room = self.batch_bytes - HEADER_BYTES
         return max(1, room // (self.record_bytes + RECORD_OVERHEAD_BYTES))
 
     @property

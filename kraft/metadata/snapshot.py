@@ -45,7 +45,7 @@ from kraft.protocol.messages.topic_record import TopicRecord
 from kraft.protocol.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kraft.protocol.record_frames import decode_record, encode_record
 from kraft.steps import finish
-from kraft_native.batch.batch import walk
+from kraft_native.batch.batch import BASE_TIMESTAMP_AT, LAST_OFFSET_DELTA_AT, walk
 from kraft_native.batch.control import control_batch, control_records
 from kraft_native.batch.records import BatchBuilder, records
 
@@ -199,7 +199,7 @@ def encode_snapshot(
 
 def batch_count(batch: bytes) -> int:
     """Return the number of offsets that one encoded batch occupies."""
-    return int.from_bytes(batch[23:27], "big") + 1
+    return int.from_bytes(batch[LAST_OFFSET_DELTA_AT:BASE_TIMESTAMP_AT], "big") + 1
 
 
 @dataclass(slots=True)

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.message import Message
 from kraft.protocol.registry import message_class
-
-API_VERSIONS_KEY = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +16,7 @@ class Api:
     it does not serve the API there. (Produce is announced from 0, for the sake of old clients, and served from 3.)
     """
 
-    key: int
+    key: ApiKey
     name: str
     versions: range
     latest_stable: int
@@ -49,4 +48,4 @@ class Api:
     def response_header_version(self, version: int) -> int:
         """Return 0, or 1 with tagged fields. Always 0 for ApiVersions, whose client does not know yet what the server
         supports."""
-        return 1 if version >= self.flexible_from and self.key != API_VERSIONS_KEY else 0
+        return 1 if version >= self.flexible_from and self.key != ApiKey.API_VERSIONS else 0

@@ -6,8 +6,10 @@
 
 from typing import Final
 
+from kraft.deadlines import NEVER_MS
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft import leading
+from kraft.raft.events import VoteAnswered, VoteRefusal
 from kraft.raft.messages import (
     EndQuorumEpochRequest,
     Loss,
@@ -20,7 +22,7 @@ from kraft.raft.replica import Replica
 from kraft.raft.roles import Candidate, Follower, Prospective, Refusal, Resigned, Unattached
 from kraft.raft.searching import search
 from kraft.raft.transitions import Cause
-from kraft.raft.types import NEVER_MS, NOBODY
+from kraft.raft.types import NOBODY
 
 PRE_VOTES_MAX: Final = 4
 """Maximum number of pre-vote requests, within one campaign, to a voter that refuses."""
@@ -134,14 +136,13 @@ def handle_vote(replica: Replica, source: int, correlation: int, request: VoteRe
         return
     replica.learn(request.epoch, NOBODY, source=request.candidate.node_id)
     granted = _is_granted(replica, request)
-    because = {} if granted else {"because": _why_refused(replica, request)}
+    refusal = (None, None) if granted else _why_refused(replica, request)
     if (request.pre_vote and not granted and isinstance(replica.role, Follower)
             and request.log_end.at_least(replica.log.end)):
         replica.role.refused_ms = replica.now_ms
     if granted and not request.pre_vote and replica.voted is None:
         replica.become_voted(request.candidate)
-    replica.note("answers pre-vote" if request.pre_vote else "answers vote", candidate=request.candidate,
-                 epoch=request.epoch, end=request.log_end, granted=granted, **because)
+    replica.note(VoteAnswered(request.candidate, request.epoch, request.log_end, request.pre_vote, *refusal))
     replica.answer(source, correlation, VoteResponse(granted=granted, pre_vote=request.pre_vote))
 
 
@@ -187,13 +188,13 @@ def _is_granted(replica: Replica, request: VoteRequest) -> bool:
     return is_up_to_date and replica.leader_id == NOBODY
 
 
-def _why_refused(replica: Replica, request: VoteRequest) -> str:
-    """Return the reason, for an operator that investigates why no leader is elected."""
+def _why_refused(replica: Replica, request: VoteRequest) -> tuple[VoteRefusal, object]:
+    """Return the reason and its detail, for an operator that investigates why no leader is elected."""
     if not request.log_end.at_least(replica.log.end):
-        return f"the log here ends at {replica.log.end}"
+        return VoteRefusal.SHORTER_LOG, replica.log.end
     if replica.leader_id != NOBODY:
-        return f"{replica.leader_id} leads"
-    return f"voted for {replica.voted}" if replica.voted is not None else f"is {replica.role.role}"
+        return VoteRefusal.HAS_LEADER, replica.leader_id
+    return (VoteRefusal.ROLE, replica.role.role) if replica.voted is None else (VoteRefusal.HAS_VOTED, replica.voted)
 
 
 # --- after leading ----------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ A Fetch acknowledges everything below its offset, so none is sent while the log 
 """
 
 from kraft.protocol.error_codes import ErrorCode
+from kraft.raft import events
 from kraft.raft.messages import (
     AddVoterRequest,
     BeginQuorumEpochRequest,
@@ -191,7 +192,7 @@ def _not_fetched(replica: Replica, role: Follower, node_id: int, answer: Respons
         campaign_ms = replica.disconnected_deadline_ms()
         if campaign_ms < role.fetch_ms:
             role.fetch_ms = campaign_ms
-            replica.note("loses its connection", leader=node_id)
+            replica.note(events.ConnectionLost(node_id))
 
 
 def _take(replica: Replica, role: Follower, answer: FetchResponse) -> None:
@@ -200,7 +201,7 @@ def _take(replica: Replica, role: Follower, answer: FetchResponse) -> None:
     if answer.snapshot is not None:
         replica.snapshots.begin(answer.snapshot)
         role.download = Download(answer.snapshot)
-        replica.note("fetches snapshot", snapshot=answer.snapshot)
+        replica.note(events.SnapshotRequested(answer.snapshot))
     elif answer.diverging is not None:
         _cut(replica, answer.diverging)
     elif answer.records is None or _append(replica, answer.records):
@@ -211,7 +212,7 @@ def _append(replica: Replica, records: object) -> bool:
     try:
         controls = replica.log.append_fetched(records, replica.epoch)
     except ProtocolError as error:
-        replica.note("refuses records", error=str(error))
+        replica.note(events.RecordsRefused(str(error)))
         replica.requests.back_off(replica.leader_id, replica.now_ms)
         return False
     for appended in controls:
@@ -227,7 +228,7 @@ def _cut(replica: Replica, diverging: OffsetAndEpoch) -> None:
     if cut < replica.log.end.offset:
         replica.truncate(cut)
     else:
-        replica.note("refuses divergence", at=diverging, end=replica.log.end)
+        replica.note(events.DivergenceRefused(diverging, replica.log.end))
         replica.requests.back_off(replica.leader_id, replica.now_ms)
 
 
@@ -278,7 +279,7 @@ def _announcement_error(replica: Replica, request: BeginQuorumEpochRequest | End
             or request.epoch < 1 or not replica.is_possible(request.epoch)):
         return ErrorCode.INVALID_REQUEST
     if request.epoch == replica.epoch and replica.leader_id not in (NOBODY, request.leader_id):
-        replica.note("refuses leader", leader=request.leader_id, epoch=request.epoch, known=replica.leader_id)
+        replica.note(events.LeaderRefused(request.leader_id, request.epoch, replica.leader_id))
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE
 

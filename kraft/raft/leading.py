@@ -10,8 +10,10 @@ committed when two conditions hold:
 
 from typing import Final
 
+from kraft.deadlines import NEVER_MS
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft import membership
+from kraft.raft.events import MajorityLost
 from kraft.raft.messages import (
     HIGH_WATERMARK_UNREPORTED,
     BeginQuorumEpochRequest,
@@ -29,7 +31,7 @@ from kraft.raft.replica import Replica
 from kraft.raft.roles import Leader, ParkedFetch, Unattached
 from kraft.raft.snapshots import part_for
 from kraft.raft.tally import Tally
-from kraft.raft.types import NEVER_MS, NOBODY, START, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
+from kraft.raft.types import NOBODY, START, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import RECONFIGURABLE, Voter
 from kraft_native.partition.watermark import majority_value
 
@@ -109,7 +111,7 @@ def drive(replica: Replica, leader: Leader) -> None:
     if replica.now_ms >= leader.majority_until_ms:
         leader.majority_until_ms = _check_quorum_ms(replica, leader)
     if replica.now_ms >= leader.majority_until_ms:
-        replica.note("loses majority", epoch=replica.epoch)
+        replica.note(MajorityLost(replica.epoch))
         resign(replica, leader)
         return
     for voter, progress in others(replica, leader):

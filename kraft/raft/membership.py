@@ -9,7 +9,10 @@ from base64 import urlsafe_b64encode
 from dataclasses import replace
 from typing import Final
 
+from kraft.deadlines import NEVER_MS
 from kraft.protocol.error_codes import ErrorCode
+from kraft.raft import events
+from kraft.raft.events import ChangeReason
 from kraft.raft.messages import (
     AddVoterRequest,
     ChangeVotersResponse,
@@ -26,7 +29,7 @@ from kraft.raft.reassignment import Add, Done, HandOver, Remove, Step, next_step
 from kraft.raft.records import Voters
 from kraft.raft.replica import Replica
 from kraft.raft.roles import Leader, Reassignment, VoterChange
-from kraft.raft.types import NEVER_MS, NOBODY, UNKNOWN_OFFSET, ReplicaKey
+from kraft.raft.types import NOBODY, UNKNOWN_OFFSET, ReplicaKey
 from kraft.raft.voters import RECONFIGURABLE, VersionRange, Voter, VoterSet
 
 TARGETS_MAX: Final = 128
@@ -72,14 +75,14 @@ def _supports(replica: Replica, versions: VersionRange) -> bool:
     return versions.lowest <= replica.history.latest.kraft_version <= versions.highest
 
 
-def _write(replica: Replica, voters: VoterSet, because: str) -> int:
+def _write(replica: Replica, voters: VoterSet, reason: ChangeReason, detail: object = None) -> int:
     """Append the voters, which are in force at once. Return the offset of the record."""
-    replica.note("changes voters", because=because)
+    replica.note(events.VotersWritten(reason, detail))
     return replica.append_control([Voters(voters)])
 
 
 def refuse(replica: Replica, source: int, correlation: int, refusal: Refusal) -> None:
-    replica.note("refuses voter change", error=refusal[0].name, why=refusal[1])
+    replica.note(events.VoterChangeRefused(*refusal))
     replica.answer(source, correlation, ChangeVotersResponse(error=refusal[0], text=refusal[1]))
 
 
@@ -122,7 +125,7 @@ def handle_remove(replica: Replica, source: int, correlation: int, request: Remo
         return
     leader.change = VoterChange(
         source, correlation, replica.now_ms + replica.config.request_timeout_ms,
-        offset=_write(replica, remaining, f"requested to remove {request.voter}"))
+        offset=_write(replica, remaining, ChangeReason.REMOVAL, request.voter))
 
 
 def handle_update(replica: Replica, source: int, correlation: int, request: UpdateVoterRequest) -> None:
@@ -138,7 +141,7 @@ def handle_update(replica: Replica, source: int, correlation: int, request: Upda
         return
     updated = replica.voters.with_voter(request.voter)
     if updated != replica.voters:
-        _write(replica, updated, f"{request.voter.key} reports its address and versions")
+        _write(replica, updated, ChangeReason.REPORT, request.voter.key)
     replica.answer(source, correlation, ChangeVotersResponse())
 
 
@@ -237,8 +240,7 @@ def _admit(replica: Replica, leader: Leader, change: VoterChange) -> None:
             replica.send(voter.key.node_id, VersionsRequest(cluster_id=replica.cluster_id), voter.endpoints[0])
         return
     if is_caught_up(replica, leader, voter.key):
-        change.offset = _write(replica, replica.voters.with_voter(voter),
-                               f"requested to add {voter.key}, which has caught up")
+        change.offset = _write(replica, replica.voters.with_voter(voter), ChangeReason.ADDITION, voter.key)
         if not change.ack_when_committed:
             _reply(replica, change, ErrorCode.NONE, "")
 
@@ -290,7 +292,7 @@ def _correct_own_entry(replica: Replica) -> bool:
     known = replica.voters.find(config.node_id)
     if not config.endpoints or known is None or known.key != config.key or known == mine:
         return False
-    _write(replica, replica.voters.with_voter(mine), "its own address or versions are others")
+    _write(replica, replica.voters.with_voter(mine), ChangeReason.OWN_ADDRESS)
     return True
 
 
@@ -305,18 +307,18 @@ def _reassign(replica: Replica, leader: Leader) -> bool:
     if replica.voters.targets is None:
         return False
     step = step_now(replica, leader)
-    because = f"the reassignment's next step: {step}"
     match step:
         case Add(key):
-            _write(replica, replica.voters.with_voter(Voter(key, replica.addresses.endpoints(key.node_id))), because)
+            joined = replica.voters.with_voter(Voter(key, replica.addresses.endpoints(key.node_id)))
+            _write(replica, joined, ChangeReason.STEP, step)
         case Remove(key) if can_continue(replica, leader, replica.voters.without(key)):
-            _write(replica, replica.voters.without(key), because)
+            _write(replica, replica.voters.without(key), ChangeReason.STEP, step)
         case Remove():
             pass                       # wait for the voters that are to stay, or for other targets
         case Done():
-            _write(replica, replica.voters.toward(None), because)
+            _write(replica, replica.voters.toward(None), ChangeReason.STEP, step)
         case HandOver():
-            replica.note("hands over", because="only the leader is left to be removed")
+            replica.note(events.LeadershipHandedOver())
     return isinstance(step, HandOver)
 
 
@@ -353,8 +355,10 @@ def _set_targets(replica: Replica, leader: Leader, ids: tuple[int, ...] | None) 
     targets = None if ids is None else tuple(_key_of(replica, leader, node_id) for node_id in ids)
     if replica.voters.targets == targets:
         return replica.history.latest.offset
-    because = "requested to end the reassignment" if ids is None else f"requested: {', '.join(map(str, ids))}"
-    return _write(replica, replica.voters.toward(targets), because)
+    after = replica.voters.toward(targets)
+    if ids is None:
+        return _write(replica, after, ChangeReason.TARGETS_CANCELLED)
+    return _write(replica, after, ChangeReason.TARGETS, ids)
 
 
 def _key_of(replica: Replica, leader: Leader, node_id: int) -> ReplicaKey:

@@ -6,6 +6,7 @@ All calls return at once. Only durability takes time, and it is reported as an e
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from kraft.raft.events import Event
 from kraft.raft.records import ControlRecord
 from kraft.raft.types import OffsetAndEpoch
 
@@ -101,15 +102,5 @@ class SnapshotPort(Protocol):
         """Move the log start to the end of this snapshot."""
 
 
-Trace = Callable[["Event"], None]
-
-
-class Event(NamedTuple):
-    """Traced event: a role, a vote, a truncation. `what` is fixed text, `values` are its particulars."""
-
-    now_ms: int
-    what: str
-    values: tuple[tuple[str, object], ...]
-
-    def __str__(self) -> str:
-        return " ".join([self.what, *(f"{name}={value}" for name, value in self.values)])
+Trace = Callable[[int, Event], None]
+"""It receives the time in milliseconds with each event."""

@@ -18,11 +18,13 @@ peer: the node must stop and not answer.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from kraft.deadlines import NEVER_MS
 from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft import discovery, elections, following, leading, membership, searching, snapshots, upgrading
 from kraft.raft.config import RaftConfig
 from kraft.raft.errors import NotLeaderError
+from kraft.raft.events import LogTrimmed
 from kraft.raft.messages import (
     AddVoterRequest,
     BeginQuorumEpochRequest,
@@ -46,7 +48,7 @@ from kraft.raft.ready import FollowLease, HardState, Leadership, Outcome, Outgoi
 from kraft.raft.replica import Ports, Replica
 from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, RoleState, Unattached
 from kraft.raft.transitions import Role
-from kraft.raft.types import NEVER_MS, NOBODY, UNKNOWN_OFFSET, Endpoints, OffsetAndEpoch, ReplicaKey
+from kraft.raft.types import NOBODY, UNKNOWN_OFFSET, Endpoints, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import Assignment
 
 CHANGES_OF_ROLE_MAX: Final = 8
@@ -407,7 +409,7 @@ class Raft:
         replica.snapshots.trim_log(snapshot)
         assert replica.log.start_offset == snapshot.offset
         replica.history.trim(snapshot.offset)
-        replica.note("trims", start=snapshot)
+        replica.note(LogTrimmed(snapshot))
 
 
 def _deadline_ms(replica: Replica) -> int:

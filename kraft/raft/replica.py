@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
+from kraft.raft import events
 from kraft.raft.address_book import AddressBook, Known
 from kraft.raft.config import RaftConfig
 from kraft.raft.messages import (
@@ -22,7 +23,7 @@ from kraft.raft.messages import (
     Response,
     VoteRequest,
 )
-from kraft.raft.ports import AppendedControl, Event, LogPort, Random, SnapshotPort, Trace
+from kraft.raft.ports import AppendedControl, LogPort, Random, SnapshotPort, Trace
 from kraft.raft.ready import Answer, HardState, OutgoingRequest
 from kraft.raft.records import ControlRecord, KRaftVersion, Voters
 from kraft.raft.requests import Requests
@@ -102,7 +103,7 @@ class Replica:
         self.leader_has_ended = False
         """True if the leader of this epoch announced that it has resigned: it never leads that epoch again."""
         self.role: RoleState = self._first_role()
-        self.note("started", role=self.role.role, epoch=self.epoch, end=end, voters=self.voters)
+        self.note(events.Started(self.role.role, self.epoch, end, self.voters))
 
     def _read_history(self) -> VoterHistory:
         history = VoterHistory(self.config.static_voters)
@@ -255,8 +256,8 @@ class Replica:
         timeout_ms = self.config.election_timeout_ms
         return self.now_ms + timeout_ms + self.random_ms(timeout_ms)
 
-    def note(self, what: str, **values: object) -> None:
-        self._trace(Event(self.now_ms, what, tuple(values.items())))
+    def note(self, event: events.Event) -> None:
+        self._trace(self.now_ms, event)
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
@@ -348,8 +349,8 @@ class Replica:
         before = self.history.latest
         apply_control(self.history, appended.offset, appended.record)
         if self.history.latest[1:] != before[1:]:
-            self.note("voters", offset=appended.offset, kraft=self.history.latest.kraft_version, voters=self.voters,
-                      leader=self.leader_id)
+            self.note(events.VotersApplied(
+                appended.offset, self.history.latest.kraft_version, self.voters, self.leader_id))
 
     def truncate(self, end_offset: int) -> None:
         """Truncate the log, and revert the voters with it.
@@ -361,21 +362,21 @@ class Replica:
         assert self.is_durable, f"requested to truncate to {end_offset}, and the log is durable to {self.flushed} only"
         assert end_offset >= self.high_watermark, \
             f"requested to truncate to {end_offset}, and {self.high_watermark} is committed"
-        self.note("truncates", to=end_offset, end=self.log.end.offset)
+        self.note(events.LogTruncated(end_offset, self.log.end.offset))
         self.log.truncate(end_offset)
         before = self.voters
         self.history.truncate(end_offset)
         if self.voters != before:
-            self.note("voters", reverted=True, kraft=self.history.latest.kraft_version, voters=self.voters)
+            self.note(events.VotersReverted(self.history.latest.kraft_version, self.voters))
         self.flushed = end_offset
 
-    def advance_high_watermark(self, offset: int, **cause: int) -> None:
-        """Commit everything below `offset`. A smaller offset than the current one is ignored. `cause`, for the trace,
-        is `leader` (the leader that reports it) or `by` (the replica with which a majority has it now)."""
+    def advance_high_watermark(self, offset: int, *, leader: int | None = None, by: int | None = None) -> None:
+        """Commit everything below `offset`. A smaller offset than the current one is ignored. For the trace: `leader`
+        reports it, or `by` is the replica with which a majority has it now."""
         assert offset <= self.log.end.offset, f"high watermark {offset} is past the log end {self.log.end}"
         if offset > self.high_watermark:
             self.high_watermark = offset
-            self.note("commits", hw=offset, **cause)
+            self.note(events.Committed(offset, leader, by))
 
     def replaced_by_snapshot(self, snapshot: OffsetAndEpoch) -> None:
         """Take log end, voters and high watermark from a snapshot that has been installed. No flush was in progress
@@ -385,7 +386,7 @@ class Replica:
         self.flushed = snapshot.offset
         self.high_watermark = snapshot.offset
         self.installed = snapshot
-        self.note("installed", snapshot=snapshot, voters=self.voters)
+        self.note(events.SnapshotInstalled(snapshot, self.voters))
 
     # --- epoch, vote, leader: stored in quorum-state -----------------------------------------------------------------
 
@@ -419,9 +420,8 @@ class Replica:
             self._unanswered(node_id)
         self.role = role
         self.requests.reset()
-        leader = {} if self.leader_id == NOBODY else {"leader": self.leader_id}
-        from_source = {} if source == NOBODY else {"source": source}
-        self.note("becomes", role=role.role, epoch=self.epoch, **leader, because=cause.value, **from_source)
+        self.note(events.RoleChanged(role.role, self.epoch, None if self.leader_id == NOBODY else self.leader_id, cause,
+                                     None if source == NOBODY else source))
 
     def become_unattached(self, cause: Cause, epoch: int | None = None, source: int = NOBODY) -> None:
         """Become Unattached. After pre-votes that too few voters answered the wait is short: no voter refused this
@@ -448,8 +448,7 @@ class Replica:
         self.vote_for(candidate)
         self.role.election_ms = self.election_deadline_ms()
         check_transition(self.role.role, Cause.VOTED, self.role.role)
-        self.note("votes", candidate=candidate, epoch=self.epoch,
-                  because=f"its log does not end before {self.log.end}, as the one here does")
+        self.note(events.Voted(candidate, self.epoch, self.log.end))
 
     def become_follower(self, leader_id: int, endpoints: Endpoints, cause: Cause = Cause.LEADER_FOUND,
                         source: int = NOBODY, *, is_hearsay: bool = False) -> None:

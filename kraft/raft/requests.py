@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from kraft.deadlines import NEVER_MS
 from kraft.raft.messages import FetchRequest, Request
-from kraft.raft.types import NEVER_MS
 
 SLOWNESS_MAX: Final = 2
 

@@ -7,12 +7,13 @@ The modules `elections`, `following` and `leading` hold what a role does; `trans
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from kraft.deadlines import NEVER_MS
 from kraft.immutable import immutable
 from kraft.raft.messages import FetchRequest, FetchResponse
 from kraft.raft.progress import Progress
 from kraft.raft.tally import Tally
 from kraft.raft.transitions import Role
-from kraft.raft.types import NEVER_MS, NOBODY, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
+from kraft.raft.types import NOBODY, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import Assignment, Voter, VoterSet
 
 

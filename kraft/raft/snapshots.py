@@ -5,6 +5,7 @@ snapshot only when it is whole, and only then replaces its log.
 """
 
 from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.events import SnapshotGivenUp, SnapshotLoss
 from kraft.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse, Lost, Response
 from kraft.raft.replica import Replica
 from kraft.raft.roles import Download, Follower
@@ -31,7 +32,7 @@ def handle_snapshot_answer(
         replica.requests.back_off(node_id, replica.now_ms)
         return
     if not isinstance(answer, FetchSnapshotResponse) or not _fits(download, answer):
-        _give_up(replica, role, f"error {answer.error.name}")
+        _give_up(replica, role, SnapshotLoss.REFUSED, answer.error.name)
         return
     replica.note_leader_contact(role)
     replica.snapshots.append(answer.data)
@@ -53,21 +54,21 @@ def _fits(download: Download, answer: FetchSnapshotResponse) -> bool:
 def install(replica: Replica, role: Follower, download: Download) -> bool:
     """Replace the log by a snapshot that is whole, or give it up. Return False while it is being checked."""
     if download.snapshot.offset < replica.high_watermark:
-        _give_up(replica, role, "it is older than what is committed here")
+        _give_up(replica, role, SnapshotLoss.TOO_OLD)
         return True
     try:
         if not replica.snapshots.install():
             return False
     except ProtocolError as error:
-        _give_up(replica, role, str(error))
+        _give_up(replica, role, SnapshotLoss.UNUSABLE, str(error))
         return True
     role.download = None
     replica.replaced_by_snapshot(download.snapshot)
     return True
 
 
-def _give_up(replica: Replica, role: Follower, why: str) -> None:
-    replica.note("gives up snapshot", snapshot=role.download.snapshot if role.download else None, why=why)
+def _give_up(replica: Replica, role: Follower, loss: SnapshotLoss, detail: object = None) -> None:
+    replica.note(SnapshotGivenUp(role.download.snapshot if role.download else None, loss, detail))
     replica.snapshots.abandon()
     role.download = None
     replica.requests.back_off(replica.leader_id, replica.now_ms)

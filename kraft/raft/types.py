@@ -10,9 +10,6 @@ NOBODY: Final = -1
 
 UNKNOWN_OFFSET: Final = -1
 
-NEVER_MS: Final = 1 << 62
-"""Deadline that never comes."""
-
 
 class OffsetAndEpoch(NamedTuple):
     """End offset (exclusive) and the epoch of the record before it. Also the id of a snapshot."""

@@ -8,6 +8,7 @@ themselves. The ids stay, so any majority before and any after it have a voter i
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft import membership
 from kraft.raft.errors import UpgradeRefusedError
+from kraft.raft.events import VersionRaised
 from kraft.raft.messages import ChangeVotersResponse, UpdateVoterRequest
 from kraft.raft.records import KRaftVersion, Voters
 from kraft.raft.replica import Replica
@@ -63,7 +64,7 @@ def upgrade(replica: Replica, leader: Leader, level: int) -> int:
         progress = leader.progress.pop(voter.key, None)
         if progress is not None:
             leader.progress[ready[voter.key.node_id].key] = progress
-    replica.note("upgrades", kraft=level)
+    replica.note(VersionRaised(level))
     after = membership.founding(replica, VoterSet.of(*(ready[node_id] for node_id in before.ids)))
     replica.append_control([KRaftVersion(level), Voters(after)])
     return replica.log.end.offset

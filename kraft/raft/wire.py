@@ -43,6 +43,7 @@ from kraft.raft.messages import (
 )
 from kraft.raft.types import NOBODY, UNKNOWN_OFFSET, Endpoint, Endpoints, OffsetAndEpoch, ReplicaKey
 from kraft_native.base.errors import ProtocolError
+from kraft_native.batch.batch import LENGTH_AT, OVERHEAD_BYTES
 
 TOPIC: Final = "__cluster_metadata"
 TOPIC_ID: Final = UUID(int=1)
@@ -53,8 +54,6 @@ FIRST_FETCH_WITH_NODE_ENDPOINTS: Final = 16
 FIRST_WITH_CANDIDATE_KEYS: Final = 1
 WAIT_MS_MAX: Final = 30_000
 """Longest time that a Fetch waits for news, whatever it requests: the answer to it is kept in memory."""
-BATCH_HEAD: Final = 12
-"""Size of offset and length, with which every batch begins; the length counts what follows."""
 
 Records = TypeVar("Records", bytes, memoryview)
 
@@ -69,7 +68,6 @@ class WrongPartitionError(ProtocolError):
 class Codec:
     """Codec of one kind of request. `refuse(code)` creates an answer to a request that cannot be processed."""
 
-    key: int
     request: type[Request]
     answer: type[Message]
     encode_request: Callable[[Any, int], Message]
@@ -77,6 +75,11 @@ class Codec:
     encode_response: Callable[[Any, int], Message]
     decode_response: Callable[[Any], Response]
     refuse: Callable[[ErrorCode], Message]
+
+    @property
+    def key(self) -> int:
+        """API key of the request and its answer."""
+        return self.answer.API_KEY
 
 
 # --- shared helpers ---------------------------------------------------------------------------------------------------
@@ -337,11 +340,11 @@ def whole_batches(records: Records | None) -> Records | None:
     """Return the batches of an answer without the last one if that was truncated, which a sender may do; None for
     none."""
     end, size = 0, len(records or b"")
-    while records and end + BATCH_HEAD <= size:
-        length = int.from_bytes(records[end + 8:end + BATCH_HEAD], "big", signed=True)
-        if length < 0 or end + BATCH_HEAD + length > size:
+    while records and end + OVERHEAD_BYTES <= size:
+        length = int.from_bytes(records[end + LENGTH_AT:end + OVERHEAD_BYTES], "big", signed=True)
+        if length < 0 or end + OVERHEAD_BYTES + length > size:
             break
-        end += BATCH_HEAD + length
+        end += OVERHEAD_BYTES + length
     return records[:end] if records and end else None
 
 
@@ -396,20 +399,20 @@ def _snapshot_answer_of(message: fetch_snapshot_response.FetchSnapshotResponse) 
 
 
 FETCH_CODEC: Final = Codec(
-    1, FetchRequest, fetch_response.FetchResponse, _fetch_request, _fetch_of, _fetch_response, _fetch_answer_of,
+    FetchRequest, fetch_response.FetchResponse, _fetch_request, _fetch_of, _fetch_response, _fetch_answer_of,
     lambda code: fetch_response.FetchResponse(error_code=code))
 
 REPLICA_CODECS: Final = (
     FETCH_CODEC,
-    Codec(52, VoteRequest, vote_response.VoteResponse, _vote_request, _vote_of, _vote_response, _vote_answer_of,
+    Codec(VoteRequest, vote_response.VoteResponse, _vote_request, _vote_of, _vote_response, _vote_answer_of,
           lambda code: vote_response.VoteResponse(error_code=code)),
-    Codec(53, BeginQuorumEpochRequest, begin_quorum_epoch_response.BeginQuorumEpochResponse, _begin_request, _begin_of,
+    Codec(BeginQuorumEpochRequest, begin_quorum_epoch_response.BeginQuorumEpochResponse, _begin_request, _begin_of,
           _begin_response, _begin_answer_of,
           lambda code: begin_quorum_epoch_response.BeginQuorumEpochResponse(error_code=code)),
-    Codec(54, EndQuorumEpochRequest, end_quorum_epoch_response.EndQuorumEpochResponse, _end_request, _end_of,
+    Codec(EndQuorumEpochRequest, end_quorum_epoch_response.EndQuorumEpochResponse, _end_request, _end_of,
           _end_response, _end_answer_of,
           lambda code: end_quorum_epoch_response.EndQuorumEpochResponse(error_code=code)),
-    Codec(59, FetchSnapshotRequest, fetch_snapshot_response.FetchSnapshotResponse, _snapshot_request, _snapshot_of,
+    Codec(FetchSnapshotRequest, fetch_snapshot_response.FetchSnapshotResponse, _snapshot_request, _snapshot_of,
           _snapshot_response, _snapshot_answer_of,
           lambda code: fetch_snapshot_response.FetchSnapshotResponse(error_code=code)),
 )

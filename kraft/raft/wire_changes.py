@@ -178,7 +178,7 @@ def _reassign_answer_of(
 
 
 REASSIGN_CODEC: Final = Codec(
-    45, ReassignVotersRequest, alter_partition_reassignments_response.AlterPartitionReassignmentsResponse,
+    ReassignVotersRequest, alter_partition_reassignments_response.AlterPartitionReassignmentsResponse,
     _reassign_request, _reassign_of, _reassign_response, _reassign_answer_of,
     lambda code: _reassigned(code, f"{TOPIC}-{PARTITION} is reassigned alone"))
 """Not among `CODECS`: the core handles only those requests of this API for which `names_metadata` is true."""
@@ -186,13 +186,13 @@ REASSIGN_CODEC: Final = Codec(
 CODECS: Final[Mapping[type[Request], Codec]] = {codec.request: codec for codec in (
     *REPLICA_CODECS,
     DISCOVER_CODEC,
-    Codec(80, AddVoterRequest, add_raft_voter_response.AddRaftVoterResponse, _add_request, _add_of, _add_response,
+    Codec(AddVoterRequest, add_raft_voter_response.AddRaftVoterResponse, _add_request, _add_of, _add_response,
           _add_answer_of, lambda code: add_raft_voter_response.AddRaftVoterResponse(
               error_code=code, error_message=code.message)),
-    Codec(81, RemoveVoterRequest, remove_raft_voter_response.RemoveRaftVoterResponse, _remove_request, _remove_of,
+    Codec(RemoveVoterRequest, remove_raft_voter_response.RemoveRaftVoterResponse, _remove_request, _remove_of,
           _remove_response, _remove_answer_of, lambda code: remove_raft_voter_response.RemoveRaftVoterResponse(
               error_code=code, error_message=code.message)),
-    Codec(82, UpdateVoterRequest, update_raft_voter_response.UpdateRaftVoterResponse, _update_request, _update_of,
+    Codec(UpdateVoterRequest, update_raft_voter_response.UpdateRaftVoterResponse, _update_request, _update_of,
           _update_response, _update_answer_of,
           lambda code: update_raft_voter_response.UpdateRaftVoterResponse(error_code=code)),
 )}

@@ -60,6 +60,6 @@ def _keys(voters: Sequence[discover_brokers_response.Voter]) -> tuple[ReplicaKey
 
 
 DISCOVER_CODEC: Final = Codec(
-    1000, DiscoverRequest, discover_brokers_response.DiscoverBrokersResponse, _discover_request, _discover_of,
+    DiscoverRequest, discover_brokers_response.DiscoverBrokersResponse, _discover_request, _discover_of,
     _discover_response, _discover_answer_of, lambda code: discover_brokers_response.DiscoverBrokersResponse(
         error_code=code))

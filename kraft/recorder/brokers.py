@@ -5,13 +5,14 @@ from typing import Any
 
 from kraft.recorder.entry import Entry
 from kraft.recorder.why import Situation
+from kraft.recorder.words import FENCES
 
 
 def fencings(entries: Iterable[Entry]) -> dict[tuple[int, int], str]:
     """Return why brokers were fenced without a request of theirs, by broker and the time of the record that fenced
     them."""
     return {(int(entry.values["broker"]), int(entry.time_ms)): str(entry.values["because"]) for entry in entries
-            if entry.what == "fences"}
+            if entry.what == FENCES}
 
 
 def speaking_brokers(situation: Situation) -> dict[int, Mapping[str, Any]]:

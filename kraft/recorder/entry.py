@@ -13,8 +13,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from kraft.raft.ports import Event
 from kraft.raft.voters import VoterSet
+from kraft.recorder.words import Particulars
 from kraft_native.base.errors import MalformedMessageError
 
 STATE: Final = "state"
@@ -68,10 +68,10 @@ def _object(value: Any) -> dict[str, Any]:
     return value
 
 
-def values_of(event: Event) -> dict[str, Any]:
+def values_of(particulars: Particulars) -> dict[str, Any]:
     """Return an event's particulars as plain values. Voters become two lists."""
     values: dict[str, Any] = {}
-    for name, value in event.values:
+    for name, value in particulars:
         if isinstance(value, VoterSet):
             values |= voter_values(value)
         else:

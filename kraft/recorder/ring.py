@@ -8,8 +8,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
-from kraft.raft.ports import Event
+from kraft.raft.events import Event
 from kraft.recorder.entry import Entry, values_of
+from kraft.recorder.words import COMMITS, FENCES, described
 
 CAPACITY: Final = 4096
 RESEND_MS: Final = 1000
@@ -65,12 +66,17 @@ class Recorder(Ring):
         self._sent_ms = 0.0
         self._unsent: Entry | None = None
 
-    def record(self, event: Event, time_ms: float | None = None) -> None:
-        """Record an event, at the core's time or at another one."""
-        now_ms = event.now_ms if time_ms is None else time_ms
-        is_commit = event.what == "commits"     # by far the most frequent
-        values = dict(event.values) if is_commit else values_of(event)
-        entry = self.note(now_ms, event.what, values, takes_over=is_commit)
+    def record(self, now_ms: float, event: Event) -> None:
+        """Record an event of the core."""
+        what, particulars = described(event)
+        self._add(now_ms, what, dict(particulars) if what == COMMITS else values_of(particulars))
+
+    def record_fencing(self, now_ms: float, broker_id: int, because: str) -> None:
+        """Record that the controller beside the core fenced a broker without its request."""
+        self._add(now_ms, FENCES, {"broker": broker_id, "because": because})
+
+    def _add(self, now_ms: float, what: str, values: dict[str, Any]) -> None:
+        entry = self.note(now_ms, what, values, takes_over=what == COMMITS)
         if entry.times == 1:
             self.flush()
             self._send(entry, now_ms)

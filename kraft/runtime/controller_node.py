@@ -14,8 +14,7 @@ from kraft.config.node_config import NodeConfig
 from kraft.config.quorum_config import check_quorum
 from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
 from kraft.metadata.versions import SUPPORTED
-from kraft.protocol.api import API_VERSIONS_KEY
-from kraft.protocol.apis import API_BY_NAME
+from kraft.protocol.api_keys import ApiKey
 from kraft.runtime.any_node import AnyNode
 from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.base.logger_levels import LoggerLevels
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
     from kraft.runtime.metrics.scrape import Sheet
 
 DRAIN_SECONDS: Final = 0.5
-DESCRIBE_CONFIGS: Final = API_BY_NAME["DescribeConfigs"].key
-KEYS: Final = (*SERVED, DESCRIBE_CONFIGS)
+KEYS: Final = (*SERVED, ApiKey.DESCRIBE_CONFIGS)
 
 
 class ControllerConfigs:
@@ -72,7 +70,7 @@ class ControllerConfigs:
 
 def _route(controller: ControllerRouter, described: RequestRouter, reply: Reply, api_key: int, version: int,
            body: bytes) -> None:
-    router = described if api_key == DESCRIBE_CONFIGS else controller
+    router = described if api_key == ApiKey.DESCRIBE_CONFIGS else controller
     router.on_request(reply, api_key, version, body)
 
 
@@ -171,7 +169,7 @@ class ControllerNode(AnyNode):
         if self._features == features:
             return
         self._features = features
-        made = api_versions_answers([API_VERSIONS_KEY, *KEYS], SUPPORTED, features, max(metadata.image.offset, 0),
+        made = api_versions_answers([ApiKey.API_VERSIONS, *KEYS], SUPPORTED, features, max(metadata.image.offset, 0),
                                     controller=True)
         for channel in self._channels:
             channel.serve_api_versions(made.answers, made.invalid, made.unsupported)

@@ -1,23 +1,25 @@
 """Compile-time constants of Kafka's file and batch formats (`wire.md` section 2; KIP-98 for the batch)."""
 
+cdef extern from "base/batch_layout.h" nogil:
+    # Byte positions of the fields of a batch's header.
+    enum:
+        BATCH_BASE_OFFSET
+        BATCH_LENGTH
+        BATCH_LEADER_EPOCH
+        BATCH_MAGIC
+        BATCH_CRC
+        BATCH_ATTRIBUTES
+        BATCH_LAST_OFFSET_DELTA
+        BATCH_BASE_TIMESTAMP
+        BATCH_MAX_TIMESTAMP
+        BATCH_PRODUCER_ID
+        BATCH_PRODUCER_EPOCH
+        BATCH_BASE_SEQUENCE
+        BATCH_RECORD_COUNT
+        BATCH_HEADER_BYTES
+        LOG_OVERHEAD_BYTES
+
 cdef enum:
-    # Record batch, magic 2: byte positions of the header fields.
-    BATCH_BASE_OFFSET = 0
-    BATCH_LENGTH = 8
-    BATCH_LEADER_EPOCH = 12
-    BATCH_MAGIC = 16
-    BATCH_CRC = 17
-    BATCH_ATTRIBUTES = 21
-    BATCH_LAST_OFFSET_DELTA = 23
-    BATCH_BASE_TIMESTAMP = 27
-    BATCH_MAX_TIMESTAMP = 35
-    BATCH_PRODUCER_ID = 43
-    BATCH_PRODUCER_EPOCH = 51
-    BATCH_BASE_SEQUENCE = 53
-    BATCH_RECORD_COUNT = 57
-    BATCH_HEADER_BYTES = 61
-    # Base offset and length: the bytes before those that `batch_length` counts.
-    LOG_OVERHEAD_BYTES = 12
     # The smallest batch length any magic may carry (Kafka's LegacyRecord.RECORD_OVERHEAD_V0).
     BATCH_LENGTH_MIN_ANY_MAGIC = 14
     MAGIC_CURRENT = 2

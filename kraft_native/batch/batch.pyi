@@ -4,6 +4,23 @@ from typing_extensions import Buffer
 
 CODEC_NAMES: Final[tuple[str, ...]]
 
+# Byte positions of the fields of a batch's header.
+BASE_OFFSET_AT: Final[int]
+LENGTH_AT: Final[int]
+LEADER_EPOCH_AT: Final[int]
+MAGIC_AT: Final[int]
+CRC_AT: Final[int]
+ATTRIBUTES_AT: Final[int]
+LAST_OFFSET_DELTA_AT: Final[int]
+BASE_TIMESTAMP_AT: Final[int]
+MAX_TIMESTAMP_AT: Final[int]
+PRODUCER_ID_AT: Final[int]
+PRODUCER_EPOCH_AT: Final[int]
+BASE_SEQUENCE_AT: Final[int]
+RECORD_COUNT_AT: Final[int]
+HEADER_BYTES: Final[int]
+OVERHEAD_BYTES: Final[int]  # base offset and length: the bytes before those that the length counts
+
 @final
 class Batch:
     def __init__(self, *args: object, **kwargs: object) -> None: ...

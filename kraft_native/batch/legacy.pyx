@@ -22,8 +22,8 @@ from libc.string cimport memcpy
 
 from kraft_native.base.bytes_be cimport load_i32, load_i64, load_u32
 from kraft_native.base.limits cimport (
-    ATTR_CODEC_MASK, ATTR_LOG_APPEND_TIME, CODEC_LZ4, CODEC_NONE, CODEC_ZSTD, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES,
-    NO_TIMESTAMP, VARINT_BYTES_MAX, VARLONG_BYTES_MAX,
+    ATTR_CODEC_MASK, ATTR_LOG_APPEND_TIME, BATCH_LENGTH, CODEC_LZ4, CODEC_NONE, CODEC_ZSTD, INT32_MAX_VALUE,
+    LOG_OVERHEAD_BYTES, NO_TIMESTAMP, VARINT_BYTES_MAX, VARLONG_BYTES_MAX,
 )
 from kraft_native.base.span cimport Span, span_i32, span_i64, span_left, span_of, span_skip
 from kraft_native.base.varint cimport put_varlong, varlong_bytes
@@ -101,7 +101,7 @@ cdef int legacy_message(const uint8_t* p, Py_ssize_t left, LegacyMessage* m) noe
     if left < LEGACY_MESSAGE_BYTES_MIN:
         return 0
     m.offset = load_i64(p)
-    m.length = load_i32(p + 8)
+    m.length = load_i32(p + BATCH_LENGTH)
     m.crc = load_u32(p + LEGACY_CRC)
     m.magic = <int8_t>p[LEGACY_MAGIC]
     m.attributes = <int8_t>(p[LEGACY_ATTRIBUTES] & (ATTR_CODEC_MASK | (ATTR_LOG_APPEND_TIME if m.magic == 1 else 0)))
@@ -282,7 +282,7 @@ cdef int legacy_records(const uint8_t* p, int64_t base_offset, int64_t base_time
     cdef LegacyMessage m
     cdef Scratch plain
     out.size = 0
-    if legacy_message(p, <Py_ssize_t>LOG_OVERHEAD_BYTES + load_i32(p + 8), &m) != 1:
+    if legacy_message(p, <Py_ssize_t>LOG_OVERHEAD_BYTES + load_i32(p + BATCH_LENGTH), &m) != 1:
         raise CorruptRecordError(f"message at offset {base_offset} is malformed")
     if (m.attributes & ATTR_CODEC_MASK) == CODEC_NONE:
         return put_record(out, &m, 0, 0)

@@ -9,10 +9,9 @@ from kraft_native.request.client_quotas cimport ClientQuotas
 from kraft_native.request.endpoint cimport Endpoint
 from kraft_native.request.reply cimport Reply, RequestHandler
 from kraft_native.request.slices cimport SliceQueue
-from kraft_native.request.times cimport RequestTimes
+from kraft_native.request.times cimport API_KEYS, RequestTimes
 
 cdef enum:
-    API_KEYS = 1024
     API_VERSIONS_KEY = 18
 
 
@@ -32,7 +31,7 @@ cdef class RequestChannel:
     cdef readonly RequestTimes times
     cdef readonly SliceQueue slices
     cdef Outgoing outgoing
-    cdef Api apis[1024]
+    cdef Api apis[API_KEYS]
     cdef list handlers             # by api key: RequestHandler or None
     cdef object on_request
     cdef object on_failure

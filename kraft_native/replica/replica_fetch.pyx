@@ -31,7 +31,7 @@ from kraft_native.base.bytes_be cimport load_i32
 from kraft_native.base.clock cimport monotonic_ms
 from kraft_native.base.errors cimport (
     ERROR_FETCH_SESSION_ID_NOT_FOUND, ERROR_FETCH_SESSION_TOPIC_ID_ERROR, ERROR_INVALID_FETCH_SESSION_EPOCH, ERROR_NONE,
-    ERROR_UNKNOWN,
+    ERROR_UNKNOWN_SERVER_ERROR,
 )
 from kraft_native.base.limits cimport BATCH_HEADER_BYTES, BATCH_LEADER_EPOCH, BATCH_MAGIC, MAGIC_CURRENT
 from kraft_native.base.mutants cimport (
@@ -345,7 +345,7 @@ cdef class ReplicaFetcher:
             self.transport.abort()
             self.transport = None
         self.received.size = 0
-        self.on_error(None, ERROR_UNKNOWN, KraftError(f"the leader's answer cannot be used: {why}"))
+        self.on_error(None, ERROR_UNKNOWN_SERVER_ERROR, KraftError(f"the leader's answer cannot be used: {why}"))
         return 0
 
     cdef int take_frames(self) except -1:

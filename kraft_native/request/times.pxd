@@ -23,6 +23,10 @@ cdef struct TimeHistogram:
     int64_t[28] counts
 
 
+cdef enum:
+    API_KEYS = 1024                # keys that a listener may serve: 0 to 1023
+
+
 cdef struct ApiTimes:
     TimeHistogram[6] stages
 
@@ -38,7 +42,7 @@ cdef struct Moments:
 
 cdef class RequestTimes:
     """Histograms of one channel. Loop thread only."""
-    cdef ApiTimes* apis[1024]      # by api key; NULL until one was answered
+    cdef ApiTimes* apis[API_KEYS]      # by api key; NULL until one was answered
     cdef int64_t now_ns            # last reading of the clock
 
     cdef int64_t read_clock(self) noexcept

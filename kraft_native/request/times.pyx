@@ -33,7 +33,7 @@ cdef class RequestTimes:
     """Histograms of one channel."""
 
     def __dealloc__(self):
-        for api_key in range(1024):
+        for api_key in range(API_KEYS):
             free(self.apis[api_key])
 
     cdef int64_t read_clock(self) noexcept:
@@ -64,7 +64,7 @@ cdef class RequestTimes:
         cdef TimeHistogram* histogram
         cdef int api_key, stage, bucket
         found = {}
-        for api_key in range(1024):
+        for api_key in range(API_KEYS):
             if self.apis[api_key] == NULL:
                 continue
             stages = []

@@ -1,9 +1,9 @@
 """Settings of one log.
 
-One line per setting in `FIELDS`: name, unit, default, allowed values, effect. Names are Kafka's topic settings with `_`
-for `.`; settings without a Kafka name are the engine's own. Defaults and ranges of Kafka's settings are read from
-`log_settings.json`, which the node and its controller read too: a value that one of them accepts, all accept. The
-documentation and the checks both come from this table.
+One entry per setting in `FIELDS`: name, unit, default, allowed values, effect. Names are Kafka's topic settings with
+`_` for `.`; settings without a Kafka name are the engine's own. All of it is read from `log_settings.json`, which the
+node and its controller read too: a value that one of them accepts, all accept. The documentation and the checks both
+come from this table, and `log_fields` is made from it.
 """
 
 import json
@@ -20,8 +20,6 @@ from kraft_native.batch.codecs cimport CODEC_LEVEL_DEFAULT
 
 from kraft_native.base.errors import InvalidArgumentError
 
-cdef int64_t INT64_MAX_VALUE = 0x7FFFFFFFFFFFFFFF
-cdef int64_t SEGMENT_BYTES_MIN = 14
 # Room for two entries of the time index, the last of which stays free: a segment holds one indexed batch at least.
 cdef int64_t INDEX_BYTES_MIN = 24
 
@@ -42,78 +40,44 @@ class Field(NamedTuple):
     lowest: int | float | None = None
 
 
-cdef dict read_facts():
-    """Read Kafka's facts about the settings of logs, by name."""
-    with open(os.path.join(os.path.dirname(__file__), "log_settings.json"), "rb") as file:
-        sections = json.load(file)
-    return {fact["name"]: fact for section in sections.values() for fact in section}
-
-
-cdef dict FACTS = read_facts()
-
-
-def _kafka(name, unit, doc, smallest=None, largest=None) -> Field:
-    """Define a Kafka setting. `smallest` and `largest`: where the engine's range is wider than Kafka's."""
-    fact = FACTS[name.replace("_", ".")]
+cdef object kafka_field(dict entry, dict fact):
+    """Build the field of a Kafka setting. `smallest` and `largest` in the entry: where the engine's range is wider than
+    Kafka's."""
+    name, unit = entry["name"].replace(".", "_"), entry.get("unit", "")
     default, text = fact["default"], fact.get("range", "")
     if fact["type"] == "list":
         words = text.strip("[]").split(", ")
         allowed = tuple(",".join(each) for count in range(len(words)) for each in permutations(words, count + 1))
-        return Field(name, fact["name"], unit, ",".join(default), allowed, doc)
+        return Field(name, fact["name"], unit, ",".join(default), allowed, entry["effect"])
     if fact["type"] == "string":
-        return Field(name, fact["name"], unit, default, tuple(text.strip("[]").split(", ")), doc)
+        return Field(name, fact["name"], unit, default, tuple(text.strip("[]").split(", ")), entry["effect"])
     low, high = NUMBERS[fact["type"]]
     lowest = None
     if found := BOUNDS.fullmatch(text):
-        low = int(found[1]) if smallest is None else smallest
+        low = entry.get("smallest", int(found[1]))
         high = high if found[2] is None else int(found[2])
         if found[3] is not None:
             low, lowest = int(found[3]), low
-    high = high if largest is None else largest
+    high = entry.get("largest", high)
     if isinstance(default, float):
         low, high = float(low), float(high)
-    return Field(name, fact["name"], unit, default, (low, high), doc, lowest)
+    return Field(name, fact["name"], unit, default, (low, high), entry["effect"], lowest)
 
 
-def _own(name, unit, default, allowed, doc) -> Field:
-    return Field(name, None, unit, default, allowed, doc)
+cdef object own_field(dict entry):
+    return Field(entry["name"], None, entry.get("unit", ""), entry["default"], tuple(entry["allowed"]), entry["effect"])
 
 
-FIELDS: tuple[Field, ...] = (
-    _kafka("segment_bytes", "bytes", "size at which a new segment is begun", smallest=SEGMENT_BYTES_MIN),
-    _kafka("segment_ms", "ms", "record time after which a new segment is begun"),
-    _kafka("segment_jitter_ms", "ms", "largest random reduction of segment.ms"),
-    _kafka("segment_index_bytes", "bytes", "size of an index that begins a new segment; below 24: as 24"),
-    _kafka("index_interval_bytes", "bytes", "bytes of batches between two index entries"),
-    _kafka("retention_bytes", "bytes", "size of the log to keep; below 0: no limit"),
-    _kafka("retention_ms", "ms", "age of segments to keep; -1: no limit"),
-    _kafka("max_message_bytes", "bytes", "largest batch that a leader accepts"),
-    _kafka("message_timestamp_before_max_ms", "ms", "how far before the clock a record's time may lie"),
-    _kafka("message_timestamp_after_max_ms", "ms", "how far after the clock a record's time may lie"),
-    _kafka("message_timestamp_type", "", "whose clock records carry"),
-    _kafka("cleanup_policy", "", "how old data goes: whole segments, or superseded records of a key"),
-    _kafka("compression_type", "", "codec that batches are stored with; producer: as they come"),
-    _kafka("compression_gzip_level", "", "gzip level, 1 to 9; -1: the library's default"),
-    _kafka("compression_lz4_level", "", "lz4 level"),
-    _kafka("compression_zstd_level", "", "zstd level"),
-    _kafka("delete_retention_ms", "ms", "how long a cleaner keeps tombstones"),
-    _kafka("min_compaction_lag_ms", "ms", "age that a record has before it is compacted"),
-    _kafka("max_compaction_lag_ms", "ms", "age after which a record must be compacted"),
-    _kafka("min_cleanable_dirty_ratio", "", "share of uncompacted bytes that starts a compaction"),
-    _own("durability", "", "page-cache", ("page-cache", "group-commit", "per-append"),
-         "when an append counts as durable: at once, after a shared flush, after a flush of its own"),
-    _own("crash_damage", "", "keep", ("keep", "cut"),
-         "damage before sound batches after a crash that was not known to be durable: kept and refused, or the end"),
-    _own("flush_bytes", "bytes", 1 << 20, (1, INT64_MAX_VALUE), "group commit: unflushed bytes that start a flush"),
-    _own("flush_interval_us", "us", 1000, (0, 60_000_000), "group commit: age of unflushed bytes that starts a flush"),
-    _own("high_watermark", "", "auto", ("auto", "manual"),
-         "auto: follows what is durable; manual: set by the program that replicates the log"),
-    _own("decompressed_bytes_max", "bytes", 128 << 20, (1, 1 << 40), "largest decompressed size of one batch"),
-    _own("decompress_ratio_max", "", 10_000, (1, INT64_MAX_VALUE),
-         "largest decompressed over compressed size, where that is more than 1 MiB"),
-    _kafka("producer_id_expiration_ms", "ms", "idle time after which an idempotent producer is forgotten",
-           largest=INT64_MAX_VALUE),
-)
+cdef tuple read_fields():
+    """Read the settings that the engine uses, Kafka's and its own."""
+    with open(os.path.join(os.path.dirname(__file__), "log_settings.json"), "rb") as file:
+        sections = json.load(file)
+    facts = {fact["name"]: fact for name in ("topic", "broker") for fact in sections[name]}
+    return tuple([kafka_field(entry, facts[entry["name"]]) if entry["name"] in facts else own_field(entry)
+                  for entry in sections["engine"]])
+
+
+FIELDS: tuple[Field, ...] = read_fields()
 
 cdef dict BY_NAME = {field.name: field for field in FIELDS}
 cdef dict BY_KAFKA_NAME = {field.kafka_name: field for field in FIELDS if field.kafka_name}
@@ -143,7 +107,7 @@ cdef object checked(object field, object value):
 
 
 @cython.final
-cdef class LogConfig:
+cdef class LogConfig(LogFields):
     """Settings of one log: `LogConfig(segment_bytes=1 << 20)`. See `FIELDS` for names, units, defaults and ranges.
 
     Immutable. Raises `InvalidArgumentError` for an unknown name or a value outside its range.
@@ -154,34 +118,7 @@ cdef class LogConfig:
         if unknown:
             raise InvalidArgumentError(f"unknown setting {unknown[0]!r}; known: {', '.join(BY_NAME)}")
         value = {name: checked(field, settings.get(name, field.default)) for name, field in BY_NAME.items()}
-        self.segment_bytes = value["segment_bytes"]
-        self.segment_ms = value["segment_ms"]
-        self.segment_jitter_ms = value["segment_jitter_ms"]
-        self.segment_index_bytes = value["segment_index_bytes"]
-        self.index_interval_bytes = value["index_interval_bytes"]
-        self.retention_bytes = value["retention_bytes"]
-        self.retention_ms = value["retention_ms"]
-        self.max_message_bytes = value["max_message_bytes"]
-        self.message_timestamp_before_max_ms = value["message_timestamp_before_max_ms"]
-        self.message_timestamp_after_max_ms = value["message_timestamp_after_max_ms"]
-        self.message_timestamp_type = value["message_timestamp_type"]
-        self.cleanup_policy = value["cleanup_policy"]
-        self.compression_type = value["compression_type"]
-        self.compression_gzip_level = value["compression_gzip_level"]
-        self.compression_lz4_level = value["compression_lz4_level"]
-        self.compression_zstd_level = value["compression_zstd_level"]
-        self.delete_retention_ms = value["delete_retention_ms"]
-        self.min_compaction_lag_ms = value["min_compaction_lag_ms"]
-        self.max_compaction_lag_ms = value["max_compaction_lag_ms"]
-        self.min_cleanable_dirty_ratio = value["min_cleanable_dirty_ratio"]
-        self.durability = value["durability"]
-        self.crash_damage = value["crash_damage"]
-        self.flush_bytes = value["flush_bytes"]
-        self.flush_interval_us = value["flush_interval_us"]
-        self.high_watermark = value["high_watermark"]
-        self.decompressed_bytes_max = value["decompressed_bytes_max"]
-        self.decompress_ratio_max = value["decompress_ratio_max"]
-        self.producer_id_expiration_ms = value["producer_id_expiration_ms"]
+        self.fill(value)
         self.derive()
 
     cdef int derive(self) except -1:

@@ -38,8 +38,8 @@ from kraft_native.base.bytes_be cimport load_i16, load_i32, load_i64
 from kraft_native.base.clock cimport clock_ms, monotonic_ms, monotonic_ns
 from kraft_native.base.errors cimport (
     ERROR_CORRUPT_MESSAGE, ERROR_INVALID_RECORD, ERROR_INVALID_REQUIRED_ACKS, ERROR_INVALID_TIMESTAMP,
-    ERROR_INVALID_TOPIC, ERROR_INVALID_TXN_STATE, ERROR_KAFKA_STORAGE_ERROR, ERROR_MESSAGE_TOO_LARGE, ERROR_NONE,
-    ERROR_NOT_ENOUGH_REPLICAS, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ERROR_INVALID_TOPIC_EXCEPTION, ERROR_INVALID_TXN_STATE, ERROR_KAFKA_STORAGE_ERROR, ERROR_MESSAGE_TOO_LARGE,
+    ERROR_NONE, ERROR_NOT_ENOUGH_REPLICAS, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ERROR_TRANSACTION_ABORTABLE, ERROR_UNSUPPORTED_COMPRESSION_TYPE,
 )
 from kraft_native.base.limits cimport (
@@ -480,7 +480,7 @@ cdef int16_t forbidden(const PartitionData* part, Partition partition, Reply rep
     if attributes & ATTR_CODEC_MASK == CODEC_ZSTD and reply.api_version < 7:
         return ERROR_UNSUPPORTED_COMPRESSION_TYPE
     if partition.internal and reply.client_id != ADMIN_CLIENT_ID:
-        return ERROR_INVALID_TOPIC
+        return ERROR_INVALID_TOPIC_EXCEPTION
     if not partition.is_leader:
         return ERROR_NOT_LEADER_OR_FOLLOWER
     if acks == -1 and partition.progress.in_sync_count < partition.minimum_in_sync():

@@ -6,6 +6,7 @@ from typing import Final
 
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft_native.base.crc import checksum
+from kraft_native.batch.batch import ATTRIBUTES_AT, CRC_AT, HEADER_BYTES, MAGIC_AT, RECORD_COUNT_AT
 from kraft_native.batch.records import BatchBuilder
 from tests.attack.requests import TOPIC, Hostile
 
@@ -19,7 +20,6 @@ BATCH_BYTES: Final = 900_000
 """Size of a batch, below max.message.bytes so that its records are validated."""
 RECORD_BYTES: Final = 7
 FUTURE_MS: Final = 4_000_000_000_000
-CRC_AT, CHECKED_FROM, COUNT_AT, RECORDS_FROM = 17, 21, 57, 61
 
 
 def batch(codec: str = "none", size: int = BATCH_BYTES, **settings: int) -> bytes:
@@ -34,7 +34,7 @@ def changed(found: bytes, at: int, value: bytes) -> bytes:
     """Return the batch with the bytes at `at` replaced and its checksum corrected."""
     made = bytearray(found)
     made[at:at + len(value)] = value
-    made[CRC_AT:CHECKED_FROM] = checksum(made[CHECKED_FROM:]).to_bytes(4, "big")
+    made[CRC_AT:ATTRIBUTES_AT] = checksum(made[ATTRIBUTES_AT:]).to_bytes(4, "big")
     return bytes(made)
 
 
@@ -65,9 +65,9 @@ WAYS: Final[tuple[tuple[str, str, int, Callable[[int], list[bytes]]], ...]] = (
     ("from the future, small batches", TIMED, 1, partial(repeated, partial(batch, size=RECORD_BYTES))),
     ("one large batch", TOPIC, 1, lambda size: [batch(size=size)]),
     ("wrong checksum", TOPIC, 1, partial(repeated, lambda: batch()[:-1] + b"\x01")),
-    ("wrong count", TOPIC, 1, partial(repeated, lambda: changed(batch(), COUNT_AT, b"\0\0\0\x01"))),
-    ("wrong length of a record", TOPIC, 1, partial(repeated, lambda: changed(batch(), RECORDS_FROM, b"\x7e"))),
-    ("unknown format", TOPIC, 1, partial(repeated, lambda: changed(batch(), 16, b"\x09"))),
+    ("wrong count", TOPIC, 1, partial(repeated, lambda: changed(batch(), RECORD_COUNT_AT, b"\0\0\0\x01"))),
+    ("wrong length of a record", TOPIC, 1, partial(repeated, lambda: changed(batch(), HEADER_BYTES, b"\x7e"))),
+    ("unknown format", TOPIC, 1, partial(repeated, lambda: changed(batch(), MAGIC_AT, b"\x09"))),
     ("transactional", TOPIC, 1, partial(repeated, partial(batch, producer_id=1, producer_epoch=0, base_sequence=0))),
     ("unknown topic", "nowhere", 1, partial(repeated, batch)),
     ("unknown topic, small batches", "nowhere", 1, partial(repeated, partial(batch, size=RECORD_BYTES))),

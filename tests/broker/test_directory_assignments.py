@@ -2,7 +2,8 @@
 
 from uuid import UUID
 
-from kraft.broker.directory_assignments import NEVER_MS, RETRY_MS, DirectoryAssignments
+from kraft.broker.directory_assignments import RETRY_MS, DirectoryAssignments
+from kraft.deadlines import NEVER_MS
 from kraft.metadata.image import UNASSIGNED_DIRECTORY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
@@ -31,7 +32,7 @@ class Controller:
     def note(self, index: int, directory: UUID, assigned: UUID = UNASSIGNED_DIRECTORY) -> bool:
         return self.assignments.note((TOPIC, index), directory, assigned)
 
-    def answer(self, codes: dict[int, int], error: int = 0) -> None:
+    def answer(self, codes: dict[int, ErrorCode], error: ErrorCode = ErrorCode.NONE) -> None:
         parts = [PartitionData(partition_index=index, error_code=code) for index, code in codes.items()]
         self.assignments.answered(AssignReplicasToDirsResponse(error_code=error, directories=[
             DirectoryData(id=ONE, topics=[TopicData(topic_id=TOPIC, partitions=parts)])]), 1_000)
@@ -47,7 +48,7 @@ def test_one_request_at_a_time_for_all_that_came_up() -> None:
     assert controller.note(3, ONE) and controller.note(2, ONE), "it moved meanwhile"
     controller.assignments.send_due(5)
     assert len(controller.requested) == 1
-    controller.answer({1: 0, 2: 0})
+    controller.answer({1: ErrorCode.NONE, 2: ErrorCode.NONE})
     assert controller.assignments.deadline_ms == NEVER_MS
     controller.assignments.send_due(5)
     assert controller.requested[1] == {(TOPIC, 3): ONE, (TOPIC, 2): ONE}
@@ -58,7 +59,7 @@ def test_rejected_assignments_are_sent_again_unless_superseded() -> None:
     for index in range(3):
         controller.note(index, ONE)
     controller.assignments.send_due(5)
-    controller.answer({0: 0, 1: ErrorCode.UNKNOWN_TOPIC_ID, 2: ErrorCode.UNKNOWN_SERVER_ERROR})
+    controller.answer({0: ErrorCode.NONE, 1: ErrorCode.UNKNOWN_TOPIC_ID, 2: ErrorCode.UNKNOWN_SERVER_ERROR})
     assert controller.assignments.deadline_ms == 1_000 + RETRY_MS
     controller.assignments.send_due(5)
     assert controller.requested[1] == {(TOPIC, 2): ONE}

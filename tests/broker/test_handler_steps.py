@@ -190,7 +190,7 @@ def test_all_users_are_sorted_in_steps() -> None:
     assert len(found) == COUNT
     assert found["u0007"] == [(2, 8192)]
     assert found["u0008"] == [(1, 4096), (2, 8192)]
-    assert {each.error_code for each in served.answer.results} == {0}
+    assert {each.error_code for each in served.answer.results} == {ErrorCode.NONE}
 
 
 def test_finding_leaders_gives_way() -> None:
@@ -251,5 +251,5 @@ def test_entities_of_quotas_are_not_compared_with_each_other() -> None:
         for number in range(COUNT)])
     Name.compared = 0
     decision = alter_client_quotas(cast("Context", SimpleNamespace(image=EMPTY)), request)
-    assert [each.error_code for each in decision.response.entries] == [0] * COUNT
+    assert [each.error_code for each in decision.response.entries] == [ErrorCode.NONE] * COUNT
     assert Name.compared <= COMPARED_MAX

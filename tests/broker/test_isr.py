@@ -4,11 +4,13 @@ from uuid import UUID
 
 import pytest
 
-from kraft.broker.isr import CHECKED_STEP, NEVER_MS, PROPOSALS_MAX, IsrKeeper, Key
+from kraft.broker.isr import CHECKED_STEP, PROPOSALS_MAX, IsrKeeper, Key
+from kraft.deadlines import NEVER_MS
 from kraft.metadata.image import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
 from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse, PartitionData, TopicData
+from kraft.recorder.isr_words import described
 
 TOPIC = UUID(int=77)
 KEY: Key = (TOPIC, 0)
@@ -40,7 +42,7 @@ class Bench:
         self.active = dict(EPOCHS)
         self.recorded: list[tuple[str, dict[str, object]]] = []
         self.keeper = IsrKeeper(1, self.requested.append, self.active.get,
-                                lambda what, _key, values: self.recorded.append((what, dict(values))))
+                                lambda _key, event: self.recorded.append(described(event)))
         self.led = Led()
         self.keeper.lead(KEY, self.led, registration(isr))
 

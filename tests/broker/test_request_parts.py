@@ -7,12 +7,13 @@ import pytest
 
 from kraft.broker.api import Steps
 from kraft.broker.request_parts import CHANGES_MAX, ENTRIES_MAX, PLANS, STEP, Level, Plan, _leaves, serve_in_parts
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages import (
     assign_replicas_to_dirs_request,
     assign_replicas_to_dirs_response,
-    create_topics_request,
     create_topics_response,
     delete_topics_request,
     delete_topics_response,
@@ -90,9 +91,9 @@ def test_small_requests_go_as_they_are_and_large_ones_in_parts(later: bool) -> N
     large = Server(created, later=later)
     answer = large.serve(topics(*names))
     assert [each.name for each in answer.topics] == names
-    assert len(large.parts) == -(-1000 // PLANS[CreateTopicsRequest].size)
+    assert len(large.parts) == -(-1000 // PLANS[ApiKey.CREATE_TOPICS].size)
     assert all(part.timeout_ms == 5 and part.validate_only for part in large.parts)
-    assert answer.throttle_time_ms == PLANS[CreateTopicsRequest].size        # the longest
+    assert answer.throttle_time_ms == PLANS[ApiKey.CREATE_TOPICS].size        # the longest
 
 
 def test_what_names_the_same_thing_stays_together() -> None:
@@ -137,7 +138,8 @@ def test_an_element_with_too_many_settings_is_refused_alone() -> None:
         m.AlterConfigsResource(resource_name=name, configs=[m.AlterableConfig(name=f"c{number}")
                                                             for number in range(count)])
         for name, count in (("a", 1), ("b", ENTRIES_MAX + 1), ("c", ENTRIES_MAX))]))
-    assert [(each.resource_name, each.error_code) for each in answer.responses] == [("a", 0), ("b", 44), ("c", 0)]
+    assert [(each.resource_name, each.error_code) for each in answer.responses] == [
+        ("a", ErrorCode.NONE), ("b", ErrorCode.POLICY_VIOLATION), ("c", ErrorCode.NONE)]
     assert [part.resources[0].resource_name for part in server.parts] == ["a", "c"]
 
 
@@ -212,14 +214,11 @@ def test_a_long_value_weighs_as_many_settings() -> None:
 
 
 def test_every_plan_names_what_its_messages_have() -> None:
-    modules = {kind.__module__.removesuffix("_request"): kind for kind in PLANS}
-    for module, kind in modules.items():
-        response: Any = __import__(f"{module}_response", fromlist=[""])
-        for path in PLANS[kind].paths:
-            assert path[0].request in kind.__slots__
-            whole = getattr(response, kind.__name__.replace("Request", "Response"))
-            assert path[0].response in whole.__slots__
-    assert create_topics_request.CreateTopicsRequest in PLANS
+    for key, plan in PLANS.items():
+        for path in plan.paths:
+            assert path[0].request in API_BY_KEY[key].request.__slots__
+            assert path[0].response in API_BY_KEY[key].response.__slots__
+    assert ApiKey.CREATE_TOPICS in PLANS
 
 
 class Key:

@@ -32,8 +32,9 @@ class Brokers:
 
     def topic(self, _name: str) -> Any:
         self.queries += 1
-        return SimpleNamespace(partitions=[SimpleNamespace(partition_index=index, leader_id=leader, error_code=0)
-                                           for index, leader in self.leaders.items()])
+        return SimpleNamespace(partitions=[
+            SimpleNamespace(partition_index=index, leader_id=leader, error_code=ErrorCode.NONE)
+            for index, leader in self.leaders.items()])
 
     def node(self, _node_id: int) -> "Brokers":
         return self

@@ -153,7 +153,7 @@ class Comparison:
             {"partition_index": each["partition_index"], "timestamp": -1} for each in topic["partitions"]]}
             for topic in description["topics"] if topic["partitions"]]
         question = Question("ListOffsets", 7, {"replica_id": -1, "topics": topics})
-        return all(partition["error_code"] == 0 for node in (self.ours, self.theirs)
+        return all(partition["error_code"] == ErrorCode.NONE for node in (self.ours, self.theirs)
                    for topic in node.call(question)["topics"] for partition in topic["partitions"])
 
 

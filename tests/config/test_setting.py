@@ -4,6 +4,7 @@ import pytest
 
 from kraft.config import tables
 from kraft.config.errors import InvalidConfigError
+from kraft.protocol.error_codes import ErrorCode
 
 
 def topic(name):
@@ -59,7 +60,7 @@ def test_what_is_refused_names_setting_value_and_range(name, text, says):
     message = str(refused.value)
     assert message.startswith(f"{name}: ")
     assert says in message
-    assert refused.value.code == 40
+    assert refused.value.code == ErrorCode.INVALID_CONFIG
 
 
 def test_a_secret_is_not_repeated():

@@ -147,7 +147,7 @@ def test_the_same_incarnation_keeps_its_epoch() -> None:
     assert (world.image.brokers[2].rack, world.image.brokers[2].fenced) == ("r", False)
     assert registration(world).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     world.now_ms += 9_000
-    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == 0
+    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == ErrorCode.NONE
     assert world.image.brokers[2].epoch > epoch
     assert world.image.brokers[2].fenced
 
@@ -183,7 +183,7 @@ def test_a_fenced_broker_that_speaks_keeps_its_id() -> None:
     world.now_ms += 8_999
     assert registration(world, log_dirs=[UUID(int=9002)]).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     world.now_ms += 1
-    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == 0
+    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize("serves", [False, True])
@@ -192,7 +192,7 @@ def test_a_broker_that_was_let_go_leaves_its_id(serves: bool) -> None:
     world.register(2)
     world.beat(2, want_fence=not serves)
     assert world.beat(2, want_shut_down=True).should_shut_down
-    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == 0
+    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == ErrorCode.NONE
 
 
 def test_a_fenced_broker_whose_connection_closed_leaves_its_id() -> None:
@@ -203,7 +203,7 @@ def test_a_fenced_broker_whose_connection_closed_leaves_its_id() -> None:
     world.now_ms += 199
     assert registration(world, log_dirs=[UUID(int=9002)]).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     world.now_ms += 1
-    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == 0
+    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == ErrorCode.NONE
 
 
 def test_a_paused_controller_renews_no_session_that_was_over() -> None:
@@ -218,7 +218,7 @@ def test_a_paused_controller_renews_no_session_that_was_over() -> None:
     assert world.image.brokers[2].fenced
     world.now_ms += 60_000
     world.controller.tick(world.now_ms)
-    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == 0
+    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == ErrorCode.NONE
 
 
 # --- heartbeats -----------------------------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ def test_unregistering() -> None:
     world.join(1, 2)
     with_topic(world, replicas=2)
     assert world.send(UnregisterBrokerRequest(broker_id=9)).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
-    assert world.send(UnregisterBrokerRequest(broker_id=2)).error_code == 0
+    assert world.send(UnregisterBrokerRequest(broker_id=2)).error_code == ErrorCode.NONE
     assert list(world.image.brokers) == [1]
     assert (world.partition("a").leader, world.partition("a").isr) == (1, (1,))
     assert sorted(world.partition("a").replicas) == [1, 2]
@@ -343,7 +343,7 @@ def test_unregistering() -> None:
 def test_controllers_register() -> None:
     world = single()
     answer: Any = world.send(ControllerRegistrationRequest(controller_id=1, incarnation_id=UUID(int=5)))
-    assert (answer.error_code, world.image.controllers[1].incarnation_id) == (0, UUID(int=5))
+    assert (answer.error_code, world.image.controllers[1].incarnation_id) == (ErrorCode.NONE, UUID(int=5))
     old = World(metadata_level=14)
     answer = old.send(ControllerRegistrationRequest(controller_id=1))
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION

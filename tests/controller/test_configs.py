@@ -77,13 +77,13 @@ def refusal_of(world: World, resource: Resource, values: dict[str, str]) -> str 
 
 def test_set_delete_append_subtract(world: World) -> None:
     """Hazard 3."""
-    assert alter(world, TOPIC, ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact")) == 0
+    assert alter(world, TOPIC, ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact")) == ErrorCode.NONE
     assert world.image.config(TOPIC) == {"retention.ms": "5", "cleanup.policy": "delete,compact"}
-    assert alter(world, TOPIC, ("cleanup.policy", SUBTRACT, "delete"), ("retention.ms", DELETE, None)) == 0
+    assert alter(world, TOPIC, ("cleanup.policy", SUBTRACT, "delete"), ("retention.ms", DELETE, None)) == ErrorCode.NONE
     assert world.image.config(TOPIC) == {"cleanup.policy": "compact"}
-    assert alter(world, TOPIC, ("cleanup.policy", APPEND, "compact,delete")) == 0
+    assert alter(world, TOPIC, ("cleanup.policy", APPEND, "compact,delete")) == ErrorCode.NONE
     assert world.image.config(TOPIC) == {"cleanup.policy": "compact,delete"}
-    assert alter(world, TOPIC, ("cleanup.policy", DELETE, "")) == 0
+    assert alter(world, TOPIC, ("cleanup.policy", DELETE, "")) == ErrorCode.NONE
     assert TOPIC not in world.image.configs
 
 
@@ -108,7 +108,7 @@ def test_what_is_refused_changes_nothing(world: World, operations: list[Any], co
 def test_what_a_topic_cannot_have_is_refused(world: World, name: str, value: str) -> None:
     assert alter(world, TOPIC, (name, SET, value)) == ErrorCode.INVALID_CONFIG
     assert replace(world, TOPIC, **{name.replace(".", "_"): value}) == ErrorCode.INVALID_CONFIG
-    assert alter(world, TOPIC, (name, SET, "false")) == 0
+    assert alter(world, TOPIC, (name, SET, "false")) == ErrorCode.NONE
     answer: Any = world.send(CreateTopicsRequest(topics=[CreatableTopic(
         name="b", num_partitions=1, replication_factor=1, configs=[CreatableTopicConfig(name=name, value=value)])]))
     assert answer.topics[0].error_code == ErrorCode.INVALID_CONFIG
@@ -134,7 +134,9 @@ def test_what_a_broker_cannot_have_is_refused(world: World, name: str, value: st
 
 
 @pytest.mark.parametrize(("name", "code"), [
-    ("0001", 0), ("2", 102), (str(1 << 31), 102), ("9" * 5_000, 102), ("-1", 42), ("1_0", 42), ("\u0661", 42)])
+    ("0001", ErrorCode.NONE), ("2", ErrorCode.BROKER_ID_NOT_REGISTERED),
+    (str(1 << 31), ErrorCode.BROKER_ID_NOT_REGISTERED), ("9" * 5_000, ErrorCode.BROKER_ID_NOT_REGISTERED),
+    ("-1", ErrorCode.INVALID_REQUEST), ("1_0", ErrorCode.INVALID_REQUEST), ("\u0661", ErrorCode.INVALID_REQUEST)])
 def test_names_of_brokers_are_their_ids(world: World, name: str, code: int) -> None:
     """5,000 digits are more than Python converts to a number."""
     assert alter(world, Resource(BROKER_RESOURCE, name), ("log.retention.ms", SET, "1000")) == code
@@ -159,7 +161,7 @@ def test_client_metrics_are_refused_with_kafkas_codes(world: World, name: str, v
     ("sasl.enabled.mechanisms", "PLAIN")])
 def test_broker_settings_that_nobody_here_uses_are_stored(world: World, name: str, value: str) -> None:
     broker = Resource(BROKER_RESOURCE, "1")
-    assert alter(world, broker, (name, SET, value)) == 0
+    assert alter(world, broker, (name, SET, value)) == ErrorCode.NONE
     assert world.image.config(broker) == {name: value}
     assert replace(world, broker, **{name.replace(".", "_"): value}) == 0
 
@@ -177,7 +179,7 @@ def test_directories_are_cordoned_through_the_broker_that_has_them(world: World)
     broker, name = Resource(BROKER_RESOURCE, "1"), "cordoned.log.dirs"
     for operation, value in ((SET, "/a"), (SET, "*"), (APPEND, "/a")):
         assert directly(world, broker, name, operation, value) == ErrorCode.INVALID_CONFIG
-    assert alter(world, broker, (name, SET, "/a,/b")) == 0
+    assert alter(world, broker, (name, SET, "/a,/b")) == ErrorCode.NONE
     assert directly(world, broker, name, SET, "/a,/c") == ErrorCode.INVALID_CONFIG
     assert directly(world, broker, name, SET, "/b,/a") == 0
     assert directly(world, broker, name, SUBTRACT, "/a") == 0
@@ -196,7 +198,7 @@ def test_directories_are_cordoned_from_a_metadata_version_on() -> None:
     assert replace(world, broker, cordoned_log_dirs="/a") == ErrorCode.INVALID_CONFIG
     world.send(UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(
         feature="metadata.version", max_version_level=30, upgrade_type=1)]))
-    assert alter(world, broker, ("cordoned.log.dirs", SET, "/a")) == 0
+    assert alter(world, broker, ("cordoned.log.dirs", SET, "/a")) == ErrorCode.NONE
 
 
 @pytest.mark.parametrize(("resource", "text"), [
@@ -234,38 +236,42 @@ def test_long_names_and_values_are_refused_in_short(world: World) -> None:
 
 
 def test_resources_that_are_not_there(world: World) -> None:
-    assert alter(world, Resource(TOPIC_RESOURCE, "b"), ("retention.ms", SET, "5")) == 3
-    assert alter(world, Resource(BROKER_RESOURCE, "7"), ("log.cleaner.threads", SET, "2")) == 102
-    assert alter(world, Resource(BROKER_RESOURCE, "x"), ("log.cleaner.threads", SET, "2")) == 42
-    assert alter(world, Resource(GROUP_RESOURCE, ""), ("consumer.session.timeout.ms", SET, "50000")) == 42
-    assert alter(world, Resource(8, "1"), ("logger", SET, "INFO")) == 42
-    assert alter(world, Resource(GROUP_RESOURCE, "g"), ("consumer.session.timeout.ms", SET, "50000")) == 0
+    unknown = alter(world, Resource(TOPIC_RESOURCE, "b"), ("retention.ms", SET, "5"))
+    assert unknown == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    unknown = alter(world, Resource(BROKER_RESOURCE, "7"), ("log.cleaner.threads", SET, "2"))
+    assert unknown == ErrorCode.BROKER_ID_NOT_REGISTERED
+    assert alter(world, Resource(BROKER_RESOURCE, "x"), ("log.cleaner.threads", SET, "2")) == ErrorCode.INVALID_REQUEST
+    nameless = alter(world, Resource(GROUP_RESOURCE, ""), ("consumer.session.timeout.ms", SET, "50000"))
+    assert nameless == ErrorCode.INVALID_REQUEST
+    assert alter(world, Resource(8, "1"), ("logger", SET, "INFO")) == ErrorCode.INVALID_REQUEST
+    assert alter(world, Resource(GROUP_RESOURCE, "g"), ("consumer.session.timeout.ms", SET, "50000")) == ErrorCode.NONE
     for name, value in (("consumer.session.timeout.ms", "44999"), ("consumer.session.timeout.ms", "60001"),
                         ("streams.num.standby.replicas", "3"), ("share.delivery.count.limit", "11")):
-        assert alter(world, Resource(GROUP_RESOURCE, "g"), (name, SET, value)) == 40, "the node's bounds"
-    assert alter(world, Resource(GROUP_RESOURCE, "g"), ("streams.num.standby.replicas", SET, "2")) == 0
-    assert alter(world, Resource(BROKER_RESOURCE, "1"), ("log.cleaner.threads", SET, "2")) == 0
+        refused = alter(world, Resource(GROUP_RESOURCE, "g"), (name, SET, value))
+        assert refused == ErrorCode.INVALID_CONFIG, "the node's bounds"
+    assert alter(world, Resource(GROUP_RESOURCE, "g"), ("streams.num.standby.replicas", SET, "2")) == ErrorCode.NONE
+    assert alter(world, Resource(BROKER_RESOURCE, "1"), ("log.cleaner.threads", SET, "2")) == ErrorCode.NONE
 
 
 def test_settings_of_one_listener(world: World) -> None:
     """Kafka's three settings that do not concern security; of one broker and of all."""
     for resource in (Resource(BROKER_RESOURCE, "1"), CLUSTER_DEFAULT):
         for name in ("max.connections", "max.connection.creation.rate", "num.network.threads"):
-            assert alter(world, resource, (f"listener.name.outside.{name}", SET, "5")) == 0
+            assert alter(world, resource, (f"listener.name.outside.{name}", SET, "5")) == ErrorCode.NONE
             assert world.image.config(resource)[f"listener.name.outside.{name}"] == "5"
-        assert alter(world, resource, ("listener.name.outside.max.connections", DELETE, None)) == 0
+        assert alter(world, resource, ("listener.name.outside.max.connections", DELETE, None)) == ErrorCode.NONE
         assert "listener.name.outside.max.connections" not in world.image.config(resource)
 
 
 def test_broker_settings(world: World) -> None:
-    assert alter(world, CLUSTER_DEFAULT, ("message.max.bytes", SET, "1048000")) == 0
+    assert alter(world, CLUSTER_DEFAULT, ("message.max.bytes", SET, "1048000")) == ErrorCode.NONE
     assert alter(world, CLUSTER_DEFAULT, ("node.id", SET, "4")) == ErrorCode.INVALID_REQUEST
     before = world.log.end_offset
-    assert alter(world, CLUSTER_DEFAULT, ("message.max.bytes", SET, "1048000")) == 0
+    assert alter(world, CLUSTER_DEFAULT, ("message.max.bytes", SET, "1048000")) == ErrorCode.NONE
     assert world.log.end_offset == before + 1  # written again: brokers read again what it names
-    assert alter(world, TOPIC, ("retention.ms", SET, "5")) == 0
+    assert alter(world, TOPIC, ("retention.ms", SET, "5")) == ErrorCode.NONE
     before = world.log.end_offset
-    assert alter(world, TOPIC, ("retention.ms", SET, "5")) == 0
+    assert alter(world, TOPIC, ("retention.ms", SET, "5")) == ErrorCode.NONE
     assert world.log.end_offset == before
 
 
@@ -282,7 +288,7 @@ def test_alter_configs_replaces_all(world: World) -> None:
 
 def test_validate_only_and_repeated_resources(world: World) -> None:
     before = world.log.end_offset
-    assert alter(world, TOPIC, ("retention.ms", SET, "5"), validate_only=True) == 0
+    assert alter(world, TOPIC, ("retention.ms", SET, "5"), validate_only=True) == ErrorCode.NONE
     resource = incremental.AlterConfigsResource(resource_type=2, resource_name="a")
     answer: Any = world.send(incremental.IncrementalAlterConfigsRequest(resources=[resource, resource]))
     assert [result.error_code for result in answer.responses] == [ErrorCode.INVALID_REQUEST]
@@ -291,9 +297,9 @@ def test_validate_only_and_repeated_resources(world: World) -> None:
 
 def test_min_insync_replicas_with_eligible_leader_replicas(world: World) -> None:
     """A change of the limit clears the eligible leader replicas, and the cluster always has one limit."""
-    assert alter(world, TOPIC, ("min.insync.replicas", SET, "2")) == 0
+    assert alter(world, TOPIC, ("min.insync.replicas", SET, "2")) == ErrorCode.NONE
     assert world.log.messages()[-1] == ClearElrRecord(topic_name="a")
-    assert alter(world, CLUSTER_DEFAULT, ("min.insync.replicas", SET, "2")) == 0
+    assert alter(world, CLUSTER_DEFAULT, ("min.insync.replicas", SET, "2")) == ErrorCode.NONE
     assert world.log.messages()[-1] == ClearElrRecord(topic_name="")
     assert alter(world, CLUSTER_DEFAULT, ("min.insync.replicas", DELETE, None)) == ErrorCode.INVALID_CONFIG
     assert alter(world, Resource(BROKER_RESOURCE, "1"), ("min.insync.replicas", SET, "2")) == ErrorCode.INVALID_CONFIG

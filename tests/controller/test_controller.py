@@ -11,11 +11,13 @@ import pytest
 
 from kraft.controller import controller, elections, leaderships
 from kraft.controller.decision import RECORDS_PER_BATCH_MAX, STEP, Decision
-from kraft.controller.sessions import NEVER_MS, Found
+from kraft.controller.sessions import Found
+from kraft.deadlines import NEVER_MS
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.replay import Replayer
 from kraft.metadata.snapshot import Record, encode_snapshot, image_records
 from kraft.metadata.versions import SUPPORTED
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages import alter_partition_request as isr
@@ -73,7 +75,8 @@ def test_answers_come_in_order_and_only_when_committed() -> None:
     assert list(world.image.topic_ids) == ["a"]
     world.controller.committed(end, world.now_ms)
     # The refusal says that "a" exists, which holds only after the first commit: it waited too.
-    assert [answer.topics[0].error_code for answer in answers] == [0, 0, ErrorCode.TOPIC_ALREADY_EXISTS]
+    assert [answer.topics[0].error_code for answer in answers] == [
+        ErrorCode.NONE, ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]
 
 
 def test_listeners_get_every_change_once() -> None:
@@ -154,7 +157,7 @@ def test_elections() -> None:
 
     assert elect(0, ("a", 0)) == [0, ErrorCode.ELECTION_NOT_NEEDED]
     assert elect(0) == [0]
-    assert elect(0, ("a", 1), ("b", 0)) == [0, 3, 3]
+    assert elect(0, ("a", 1), ("b", 0)) == [ErrorCode.NONE, *[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2]
     assert elect(5) == [ErrorCode.INVALID_REQUEST]
     world.beat(preferred, want_fence=True)
     assert elect(0, ("a", 0)) == [0, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE]
@@ -277,7 +280,7 @@ def test_many_partitions_are_decided_in_steps_and_appended_in_one_batch() -> Non
     assert log.batches[before:] == [3_001]
     assert made.world.image.topic("large") is None and made.answers == []
     made.world.commit()
-    assert made.answers[0].topics[0].error_code == 0
+    assert made.answers[0].topics[0].error_code == ErrorCode.NONE
     topic = made.world.image.topic("large")
     assert topic is not None and len(topic.partitions) == 3_000
 
@@ -287,7 +290,7 @@ def test_what_is_short_needs_no_steps() -> None:
     made.create("small", STEP // 2)
     assert made.work == []
     made.world.commit()
-    assert made.answers[0].topics[0].error_code == 0
+    assert made.answers[0].topics[0].error_code == ErrorCode.NONE
 
 
 def test_what_would_append_waits_for_a_decision_in_steps() -> None:
@@ -318,7 +321,7 @@ def test_a_commit_may_come_before_the_last_step() -> None:
     made.world.commit()
     assert made.answers == [] and made.world.image.topic("large") is None
     made.finish()
-    assert made.answers[0].topics[0].error_code == 0 and made.world.image.topic("large") is not None
+    assert made.answers[0].topics[0].error_code == ErrorCode.NONE and made.world.image.topic("large") is not None
 
 
 @pytest.mark.parametrize("appended", [False, True])
@@ -331,7 +334,7 @@ def test_a_leader_that_resigns_between_two_steps_answers_once(appended: bool) ->
         made.step()
     made.world.controller.resigned(made.world.now_ms)
     made.finish()
-    assert [answer.topics[0].error_code for answer in made.answers] == [41, 41]
+    assert [answer.topics[0].error_code for answer in made.answers] == [ErrorCode.NOT_CONTROLLER] * 2
     assert made.world.image.topic("large") is None
 
 
@@ -430,7 +433,7 @@ def test_a_broker_of_many_partitions_leaves_in_bounded_steps(
     pace.run(made)
     assert world.log.batches[before:before + 2] == [RECORDS_PER_BATCH_MAX] * 2 and len(world.log.batches) == before + 3
     world.commit()
-    assert [answer.error_code for answer in made.answers] == [0]
+    assert [answer.error_code for answer in made.answers] == [ErrorCode.NONE]
     topic = world.image.topic("large")
     assert topic is not None and all(1 not in (each.leader, *each.isr) for each in topic.partitions.values())
 
@@ -505,7 +508,7 @@ def test_a_leader_that_resigns_while_it_fences_appends_no_more() -> None:
     world.controller.resigned(world.now_ms)
     made.finish()
     assert len(world.log.batches) == before + 1
-    assert [answer.error_code for answer in made.answers] == [41]
+    assert [answer.error_code for answer in made.answers] == [ErrorCode.NOT_CONTROLLER]
 
 
 # --- long lists of one element, and faults of our own
@@ -589,10 +592,9 @@ def test_a_request_that_fails_keeps_the_controller_from_nothing(
     world.join(1)
     notices: list[str] = []
     world.controller.on_notice = notices.append
-    handler = controller.HANDLERS[UnregisterBrokerRequest]
-    monkeypatch.setitem(controller.HANDLERS, UnregisterBrokerRequest, handler._replace(decide=decide))
+    handler = controller.HANDLERS[ApiKey.UNREGISTER_BROKER]
+    monkeypatch.setitem(controller.HANDLERS, ApiKey.UNREGISTER_BROKER, handler._replace(decide=decide))
     before = world.log.end_offset
-    assert world.send(UnregisterBrokerRequest(broker_id=1)).error_code == code
-    assert world.log.end_offset == before
+    assert (world.send(UnregisterBrokerRequest(broker_id=1)).error_code, world.log.end_offset) == (code, before)
     assert bool(notices) == (decide is fails)
-    assert world.send(topic("t")).topics[0].error_code == 0
+    assert world.send(topic("t")).topics[0].error_code == ErrorCode.NONE

@@ -19,12 +19,12 @@ def update(world: World, *updates: tuple[str, int, int], version: int = 2, **fie
 
 
 @pytest.mark.parametrize(("name", "level", "kind", "code"), [
-    ("metadata.version", 30, UPGRADE, 0),
+    ("metadata.version", 30, UPGRADE, ErrorCode.NONE),
     ("metadata.version", 99, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
     ("metadata.version", 29, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
     ("metadata.version", 29, SAFE_DOWNGRADE, ErrorCode.INVALID_UPDATE_VERSION),
     ("metadata.version", 29, UNSAFE_DOWNGRADE, ErrorCode.INVALID_UPDATE_VERSION),
-    ("group.version", 0, SAFE_DOWNGRADE, 0),
+    ("group.version", 0, SAFE_DOWNGRADE, ErrorCode.NONE),
     ("group.version", 0, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
     ("group.version", 2, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
     ("group.version", 1, 9, ErrorCode.INVALID_UPDATE_VERSION),
@@ -46,7 +46,7 @@ def test_the_level_in_the_quorums_own_records_may_be_requested_again() -> None:
     world = World()
     world.join(1)
     before = world.log.end_offset
-    assert update(world, ("kraft.version", 1, UPGRADE), ("metadata.version", 30, UPGRADE)).error_code == 0
+    assert update(world, ("kraft.version", 1, UPGRADE), ("metadata.version", 30, UPGRADE)).error_code == ErrorCode.NONE
     assert [getattr(message, "name", "") for message in world.log.messages(before)] == ["metadata.version"]
 
 
@@ -57,7 +57,7 @@ def test_the_quorums_own_level_goes_up_when_its_voters_are_ready() -> None:
     before = world.log.end_offset
     answer = update(world, ("kraft.version", 1, UPGRADE), ("group.version", 0, SAFE_DOWNGRADE))
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_UPDATE_VERSION, "voters have not reported")
-    assert update(world, ("kraft.version", 1, UPGRADE), validate_only=True).error_code == 0
+    assert update(world, ("kraft.version", 1, UPGRADE), validate_only=True).error_code == ErrorCode.NONE
     assert (world.log.kraft_version, world.log.end_offset) == (0, before)
     world.log.voters_are_ready = True
     answers: list[Any] = []
@@ -66,26 +66,28 @@ def test_the_quorums_own_level_goes_up_when_its_voters_are_ready() -> None:
     world.controller.committed(world.log.end_offset - 1, 0)
     assert (world.log.kraft_version, answers) == (1, []), "answered when it is committed"
     world.commit()
-    assert answers[0].error_code == 0
+    assert answers[0].error_code == ErrorCode.NONE
 
 
 def test_all_or_none() -> None:
     world = World()
     world.join(1)
     before = world.log.end_offset
-    assert update(world, ("group.version", 0, SAFE_DOWNGRADE), ("share.version", 7, UPGRADE)).error_code == 95
-    assert update(world, ("group.version", 0, SAFE_DOWNGRADE), validate_only=True).error_code == 0
+    answer = update(world, ("group.version", 0, SAFE_DOWNGRADE), ("share.version", 7, UPGRADE))
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert update(world, ("group.version", 0, SAFE_DOWNGRADE), validate_only=True).error_code == ErrorCode.NONE
     assert world.log.end_offset == before
     answer = update(world, ("group.version", 0, SAFE_DOWNGRADE), version=1)
-    assert [(result.feature, result.error_code) for result in answer.results] == [("group.version", 0)]
+    assert [(result.feature, result.error_code) for result in answer.results] == [("group.version", ErrorCode.NONE)]
 
 
 def test_upgrades_and_downgrades_of_the_metadata_version() -> None:
     world = World(metadata_level=25)
     world.join(1)
-    assert update(world, ("metadata.version", 24, SAFE_DOWNGRADE)).error_code == 0
-    assert update(world, ("metadata.version", 22, SAFE_DOWNGRADE)).error_code == 95  # 4.0-IV1 brought ELR
-    assert update(world, ("metadata.version", 30, UPGRADE)).error_code == 0
+    assert update(world, ("metadata.version", 24, SAFE_DOWNGRADE)).error_code == ErrorCode.NONE
+    answer = update(world, ("metadata.version", 22, SAFE_DOWNGRADE))     # 4.0-IV1 brought ELR
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert update(world, ("metadata.version", 30, UPGRADE)).error_code == ErrorCode.NONE
     assert world.image.metadata_version.name == "4.3-IV0"
 
 
@@ -94,19 +96,19 @@ def test_eligible_leader_replicas_on_and_off() -> None:
     world.join(1)
     name = "eligible.leader.replicas.version"
     assert not world.image.elr_enabled
-    assert update(world, (name, 1, UPGRADE)).error_code == 0
+    assert update(world, (name, 1, UPGRADE)).error_code == ErrorCode.NONE
     assert world.image.configs[next(iter(world.image.configs))] == {"min.insync.replicas": "1"}
-    assert update(world, (name, 0, SAFE_DOWNGRADE)).error_code == 0
+    assert update(world, (name, 0, SAFE_DOWNGRADE)).error_code == ErrorCode.NONE
     assert world.log.messages()[-1] == ClearElrRecord(topic_name="")
     old = World(metadata_level=22)
-    assert update(old, (name, 1, UPGRADE)).error_code == 95
+    assert update(old, (name, 1, UPGRADE)).error_code == ErrorCode.INVALID_UPDATE_VERSION
 
 
 def test_every_broker_must_support_the_level() -> None:
     world = World(metadata_level=22)
     world.register(1, features=[each for each in broker_features(world) if each.name != "transaction.version"])
     answer = update(world, ("transaction.version", 1, UPGRADE))
-    assert answer.error_code == 95
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert "Broker 1 does not support" in answer.error_message
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from kraft.controller.local_broker import RETRY_MS, LocalBroker, State, UnreportedDirectoryError
-from kraft.controller.sessions import NEVER_MS
+from kraft.deadlines import NEVER_MS
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.ids import id_text
 from kraft.protocol.message import Message

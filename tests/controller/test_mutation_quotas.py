@@ -44,7 +44,7 @@ def world() -> World:
     answer = world.send(AlterClientQuotasRequest(entries=[EntryData(
         entity=[EntityData(entity_type="client-id", entity_name="app")],
         ops=[OpData(key="controller_mutation_rate", value=RATE)])]))
-    assert answer.entries[0].error_code == 0
+    assert answer.entries[0].error_code == ErrorCode.NONE
     return world
 
 
@@ -66,7 +66,7 @@ def test_a_burst_is_carried_out_whole_and_paid_for_afterwards(world: World) -> N
 def test_each_topic_has_its_own_result(world: World) -> None:
     topics = [CreatableTopic(name=name, num_partitions=BURST + 2, replication_factor=1) for name in "ab"]
     answer = send(world, CreateTopicsRequest(topics=topics))
-    assert [each.error_code for each in answer.topics] == [0, ErrorCode.THROTTLING_QUOTA_EXCEEDED]
+    assert [each.error_code for each in answer.topics] == [ErrorCode.NONE, ErrorCode.THROTTLING_QUOTA_EXCEEDED]
     assert answer.throttle_time_ms == 1000
     more = send(world, CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="a", count=99, assignments=None)]))
     assert more.results[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED and more.throttle_time_ms == 1000
@@ -76,7 +76,7 @@ def test_each_topic_has_its_own_result(world: World) -> None:
     world.now_ms += 1000
     topic = DeleteTopicState(name=None, topic_id=world.image.topic_ids["a"])
     deleted = send(world, DeleteTopicsRequest(topics=[topic]), version=6)
-    assert (deleted.responses[0].error_code, deleted.throttle_time_ms) == (0, 0)
+    assert (deleted.responses[0].error_code, deleted.throttle_time_ms) == (ErrorCode.NONE, 0)
     deleted = send(world, DeleteTopicsRequest(topic_names=["a"]))
     assert deleted.responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "it costs nothing"
 
@@ -93,12 +93,12 @@ def test_earlier_versions_are_carried_out_and_slowed_down(world: World, kind: ty
     }[kind]
     answer = send(world, request, version=STRICT[kind] - 1)
     [result] = getattr(answer, {CreateTopicsRequest: "topics", DeleteTopicsRequest: "responses"}.get(kind, "results"))
-    assert (result.error_code, answer.throttle_time_ms) == (0, 5000)
+    assert (result.error_code, answer.throttle_time_ms) == (ErrorCode.NONE, 5000)
 
 
 def test_requests_that_only_read_count_as_in_kafka(world: World) -> None:
     topic = CreatableTopic(name="a", num_partitions=BURST + 2, replication_factor=1)
-    assert send(world, CreateTopicsRequest(topics=[topic], validate_only=True)).topics[0].error_code == 0
+    assert send(world, CreateTopicsRequest(topics=[topic], validate_only=True)).topics[0].error_code == ErrorCode.NONE
     assert create(world, "a", 1) == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, 1000)
 
 

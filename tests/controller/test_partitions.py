@@ -32,12 +32,12 @@ def wanted(count: int, *brokers: list[int], name: str = "a") -> CreatePartitions
 def test_partitions_are_added() -> None:
     """Hazard 6: the answer names the topics."""
     world = made()
-    assert more(world, wanted(5)) == [("a", 0)]
+    assert more(world, wanted(5)) == [("a", ErrorCode.NONE)]
     topic = world.image.topic("a")
     assert topic is not None
     assert list(topic.partitions) == [0, 1, 2, 3, 4]
     assert all(len(partition.replicas) == 2 for partition in topic.partitions.values())
-    assert more(world, wanted(7, [3, 1], [2, 3])) == [("a", 0)]
+    assert more(world, wanted(7, [3, 1], [2, 3])) == [("a", ErrorCode.NONE)]
     assert [world.partition("a", index).replicas for index in (5, 6)] == [(3, 1), (2, 3)]
 
 
@@ -52,7 +52,7 @@ def test_what_is_refused() -> None:
     assert more(world, wanted(3, [1])) == [("a", ErrorCode.INVALID_REPLICA_ASSIGNMENT)]
     assert more(world, wanted(3, [1, 9])) == [("a", ErrorCode.INVALID_REPLICA_ASSIGNMENT)]
     assert more(world, wanted(20_000)) == [("a", ErrorCode.POLICY_VIOLATION)]
-    assert more(world, wanted(3), validate_only=True) == [("a", 0)]
+    assert more(world, wanted(3), validate_only=True) == [("a", ErrorCode.NONE)]
     assert world.log.end_offset == before
 
 
@@ -73,5 +73,5 @@ def test_brokers_whose_directories_are_cordoned_get_nothing() -> None:
     answer: Any = world.send(CreateTopicsRequest(topics=[
         CreatableTopic(name="a", num_partitions=4, replication_factor=1),
         CreatableTopic(name="b", num_partitions=4, replication_factor=2)]))
-    assert [result.error_code for result in answer.topics] == [0, ErrorCode.INVALID_REPLICATION_FACTOR]
+    assert [result.error_code for result in answer.topics] == [ErrorCode.NONE, ErrorCode.INVALID_REPLICATION_FACTOR]
     assert {partition.replicas for _, _, partition in world.image.partitions()} == {(2,)}

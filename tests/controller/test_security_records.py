@@ -99,13 +99,15 @@ def test_what_changes_nothing_makes_no_record() -> None:
 ])
 def test_limits_that_cannot_be(entity: dict[str, str | None], key: str, value: float) -> None:
     world = World()
-    assert limits(world, (entity, {key: value}), ({"user": "fine"}, {"request_percentage": 1.0})) == [42, 0]
+    codes = limits(world, (entity, {key: value}), ({"user": "fine"}, {"request_percentage": 1.0}))
+    assert codes == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
     assert quotas(world.image) == [({"user": "fine"}, {"request_percentage": 1.0})]
 
 
 def test_an_entity_twice_is_refused() -> None:
     world = World()
-    assert limits(world, (USER_A, {"producer_byte_rate": 1.0}), (USER_A, {"consumer_byte_rate": 1.0})) == [42, 42]
+    codes = limits(world, (USER_A, {"producer_byte_rate": 1.0}), (USER_A, {"consumer_byte_rate": 1.0}))
+    assert codes == [ErrorCode.INVALID_REQUEST] * 2
     assert quotas(world.image) == []
 
 
@@ -147,7 +149,7 @@ def test_credentials_are_kept_as_the_two_keys() -> None:
 ])
 def test_credentials_that_cannot_be(upsertion: ScramCredentialUpsertion, code: int) -> None:
     world = World()
-    assert scram(world, upsertion, put("fine")) == {upsertion.name: code, "fine": 0}
+    assert scram(world, upsertion, put("fine")) == {upsertion.name: code, "fine": ErrorCode.NONE}
 
 
 def test_deletions_and_doubles() -> None:
@@ -190,14 +192,14 @@ def test_directories_of_replicas() -> None:
     assert assign(topic.topic_id, 0, broker_epoch=99).error_code == ErrorCode.STALE_BROKER_EPOCH
     answer = assign(topic.topic_id, 0, 7)
     assert [part.error_code for part in answer.directories[0].topics[0].partitions] == [
-        0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert world.partition("a", 0).directories == (directory,)
     answer = assign(UUID(int=5000), 0)
     assert answer.directories[0].topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
 @pytest.mark.parametrize(("name", "index", "replicas", "code"), [
-    ("a", 0, [1], 0),
+    ("a", 0, [1], ErrorCode.NONE),
     ("a", 0, None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),
     ("a", 0, [], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     ("a", 0, [1, 1], ErrorCode.INVALID_REPLICA_ASSIGNMENT),

@@ -92,16 +92,16 @@ def test_topic_names(world: World, name: str, allowed: bool) -> None:
 
 def test_names_that_collide_in_metrics(world: World) -> None:
     """wire.md 2.6: a name is refused beside an existing topic, not within one request."""
-    assert create(world, topic("a.b"))["a.b"].error_code == 0
+    assert create(world, topic("a.b"))["a.b"].error_code == ErrorCode.NONE
     assert create(world, topic("a_b"))["a_b"].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert create(world, topic("a.b"))["a.b"].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
-    assert create(world, topic("a-b"))["a-b"].error_code == 0
+    assert create(world, topic("a-b"))["a-b"].error_code == ErrorCode.NONE
     answers = create(world, topic("c.d.e"), topic("c_d.e"))
-    assert [answer.error_code for answer in answers.values()] == [0, 0]
+    assert [answer.error_code for answer in answers.values()] == [ErrorCode.NONE, ErrorCode.NONE]
     world.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="c.d.e")]))
     assert create(world, topic("c.d_e"))["c.d_e"].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     world.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="c_d.e")]))
-    assert create(world, topic("c.d_e"))["c.d_e"].error_code == 0
+    assert create(world, topic("c.d_e"))["c.d_e"].error_code == ErrorCode.NONE
 
 
 def test_internal_settings_are_listed_where_they_are_set(world: World) -> None:
@@ -115,14 +115,14 @@ def test_internal_settings_are_listed_where_they_are_set(world: World) -> None:
 def test_validate_only_makes_nothing(world: World) -> None:
     before = world.log.end_offset
     answers = create(world, topic("a", 2), topic("b", 0), validate_only=True)
-    assert [answers["a"].error_code, answers["b"].error_code] == [0, ErrorCode.INVALID_PARTITIONS]
+    assert [answers["a"].error_code, answers["b"].error_code] == [ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS]
     assert answers["a"].num_partitions == 2
     assert world.log.end_offset == before
     assert not world.image.topic_ids
 
 
 def test_manual_assignments(world: World) -> None:
-    assert create(world, assigned("a", [3, 1], [1, 2]))["a"].error_code == 0
+    assert create(world, assigned("a", [3, 1], [1, 2]))["a"].error_code == ErrorCode.NONE
     assert [world.partition("a", index).replicas for index in (0, 1)] == [(3, 1), (1, 2)]
     assert world.partition("a").leader == 3
     refused = {
@@ -138,10 +138,10 @@ def test_manual_assignments(world: World) -> None:
 
 def test_brokers_that_take_no_part_do_not_lead(world: World) -> None:
     world.beat(2, want_fence=True)
-    assert create(world, assigned("a", [2, 3]))["a"].error_code == 0
+    assert create(world, assigned("a", [2, 3]))["a"].error_code == ErrorCode.NONE
     assert (world.partition("a").leader, world.partition("a").isr) == (3, (3,))
     assert create(world, assigned("b", [2]))["b"].error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    assert create(world, topic("c", 6, 3))["c"].error_code == 0
+    assert create(world, topic("c", 6, 3))["c"].error_code == ErrorCode.NONE
     assert all(partition.isr == tuple(broker for broker in partition.replicas if broker != 2) and partition.leader != 2
                for name, _, partition in world.image.partitions() if name.name == "c")
     world.beat(1, want_fence=True)
@@ -154,7 +154,8 @@ def test_too_many_partitions_at_once(world: World) -> None:
     assert {(answer.error_code, answer.error_message) for answer in answers.values()} == {
         (ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")}
     assert not world.image.topic_ids
-    assert create(world, *(topic(f"t{index}", 3_000) for index in range(3)), topic("u", 900))["u"].error_code == 0
+    created = create(world, *(topic(f"t{index}", 3_000) for index in range(3)), topic("u", 900))
+    assert created["u"].error_code == ErrorCode.NONE
 
 
 def test_too_many_records_at_once(world: World) -> None:

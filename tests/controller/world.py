@@ -111,7 +111,7 @@ class World:
             "features": [Feature(name=name, min_supported_version=low, max_supported_version=high)
                          for name, (low, high) in SUPPORTED.items()],
             "log_dirs": [UUID(int=9000 + broker_id)], **fields}))
-        assert answer.error_code == 0, answer
+        assert answer.error_code == ErrorCode.NONE, answer
         epoch: int = answer.broker_epoch
         return epoch
 

@@ -5,6 +5,21 @@ from pathlib import Path
 from random import Random
 
 from kraft_native.base.errors import CorruptLogError, KraftError
+from kraft_native.batch.batch import (
+    ATTRIBUTES_AT,
+    BASE_SEQUENCE_AT,
+    BASE_TIMESTAMP_AT,
+    HEADER_BYTES,
+    LAST_OFFSET_DELTA_AT,
+    LEADER_EPOCH_AT,
+    LENGTH_AT,
+    MAGIC_AT,
+    MAX_TIMESTAMP_AT,
+    OVERHEAD_BYTES,
+    PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT,
+    RECORD_COUNT_AT,
+)
 from kraft_native.facade.log import Log
 from kraft_native.facade.reader import LogReader
 from kraft_native.log.flusher import Flusher
@@ -32,15 +47,15 @@ class Header:
     def __init__(self, batch: Batch):
         data = batch.data
         self.base, self.last = batch.base, batch.last
-        self.leader_epoch = signed(data[12:16])
-        attributes = signed(data[21:23])
+        self.leader_epoch = signed(data[LEADER_EPOCH_AT:MAGIC_AT])
+        attributes = signed(data[ATTRIBUTES_AT:LAST_OFFSET_DELTA_AT])
         self.transactional = bool(attributes & TRANSACTIONAL)
         self.control = bool(attributes & CONTROL)
-        self.max_timestamp = signed(data[35:43])
-        self.producer_id = signed(data[43:51])
-        self.base_sequence = signed(data[53:57])
+        self.max_timestamp = signed(data[MAX_TIMESTAMP_AT:PRODUCER_ID_AT])
+        self.producer_id = signed(data[PRODUCER_ID_AT:PRODUCER_EPOCH_AT])
+        self.base_sequence = signed(data[BASE_SEQUENCE_AT:RECORD_COUNT_AT])
         # The key of a marker's one record ends with the type: 0 abort, 1 commit.
-        self.aborts = self.control and data[61 + 5 + 3] == 0
+        self.aborts = self.control and data[HEADER_BYTES + 5 + 3] == 0
 
 
 def observe(log: Log | LogReader, isolation: str, policy: str) -> Observed:
@@ -107,11 +122,13 @@ class EngineSession:
 
     def stored(self, batch: bytes, offset: int) -> bytes:
         epoch = max(0, self.log.epochs.latest_epoch)
-        return offset.to_bytes(8, "big") + batch[8:12] + epoch.to_bytes(4, "big") + batch[16:]
+        head = offset.to_bytes(8, "big") + batch[LENGTH_AT:LEADER_EPOCH_AT] + epoch.to_bytes(4, "big")
+        return head + batch[MAGIC_AT:]
 
     def append(self, batch: bytes) -> tuple[int, bytes]:
         stored = self.stored(batch, self.log.log_end_offset)
-        info = self.log.append(batch, origin="coordinator" if signed(batch[21:23]) & CONTROL else "client")
+        is_control = signed(batch[ATTRIBUTES_AT:LAST_OFFSET_DELTA_AT]) & CONTROL
+        info = self.log.append(batch, origin="coordinator" if is_control else "client")
         if info.duplicate:
             raise AssertionError("a first append was taken for a repeat")
         if self.durability == "group-commit" and batch[20] % FLUSHED_EVERY == 0:
@@ -251,7 +268,7 @@ class EngineSession:
         broken = []
         for batch in newest.values():
             try:
-                info = self.log.append(bytes(8) + batch.data[8:])
+                info = self.log.append(bytes(8) + batch.data[LENGTH_AT:])
             except KraftError as error:
                 broken.append(f"batch {batch.base} sent again is refused: {error}")
                 continue
@@ -265,10 +282,10 @@ def split(data: bytes) -> list[Batch]:
     batches = []
     at = 0
     while at < len(data):
-        size = 12 + signed(data[at + 8:at + 12])
+        size = OVERHEAD_BYTES + signed(data[at + LENGTH_AT:at + LEADER_EPOCH_AT])
         batch = data[at:at + size]
-        base = signed(batch[:8])
-        batches.append(Batch(base, base + signed(batch[23:27]), batch))
+        base = signed(batch[:LENGTH_AT])
+        batches.append(Batch(base, base + signed(batch[LAST_OFFSET_DELTA_AT:BASE_TIMESTAMP_AT]), batch))
         at += size
     return batches
 

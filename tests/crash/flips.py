@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kraft_native.base.errors import KraftError
+from kraft_native.batch.batch import LENGTH_AT
 from kraft_native.file.file_io import open_descriptors
 
 from .disk import Content, State, trimmed
@@ -188,7 +189,7 @@ class DamageRun:
         at = changed[0]
         before = wanted[at - 1].last + 1 if at else self.wanted.start
         behind = wanted[at + 1].base if at + 1 < len(wanted) else self.wanted.end
-        return (seen.batches[at].data[8:] == wanted[at].data[8:] and behind <= self.gaps_end
+        return (seen.batches[at].data[LENGTH_AT:] == wanted[at].data[LENGTH_AT:] and behind <= self.gaps_end
                 and before <= seen.batches[at].base and seen.batches[at].last < behind)
 
     def covered(self, batch: Batch) -> bytes:

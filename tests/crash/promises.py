@@ -8,6 +8,7 @@ is acknowledged. `floors` are the promises of durability given until then.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kraft_native.batch.batch import LEADER_EPOCH_AT, MAGIC_AT, PRODUCER_ID_AT, RECORD_COUNT_AT
 from kraft_native.batch.records import records
 
 NEVER = 1 << 62
@@ -223,7 +224,7 @@ def is_rewritten(history: History, batch: Batch) -> bool:
 
 def identity(batch: Batch) -> tuple[bytes, bytes]:
     """Return leader epoch, producer id, producer epoch and base sequence."""
-    return batch.data[12:16], batch.data[43:57]
+    return batch.data[LEADER_EPOCH_AT:MAGIC_AT], batch.data[PRODUCER_ID_AT:RECORD_COUNT_AT]
 
 
 def judge_order(seen: Observed, *, gaps_allowed: bool) -> list[str]:

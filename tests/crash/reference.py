@@ -10,6 +10,16 @@ from pathlib import Path
 
 from kraft_native.base.crc import checksum
 from kraft_native.base.errors import StorageError
+from kraft_native.batch.batch import (
+    ATTRIBUTES_AT,
+    BASE_TIMESTAMP_AT,
+    CRC_AT,
+    HEADER_BYTES,
+    LAST_OFFSET_DELTA_AT,
+    LEADER_EPOCH_AT,
+    LENGTH_AT,
+    OVERHEAD_BYTES,
+)
 from kraft_native.file import file_io
 
 from .disk import State
@@ -96,20 +106,21 @@ class ReferenceSession:
         at, self.batches[base] = 0, []
         self.end = max(base, self.start) if not self.batches else base
         while at < len(data):
-            size = 12 + int.from_bytes(data[at + 8:at + 12], "big")
+            size = OVERHEAD_BYTES + int.from_bytes(data[at + LENGTH_AT:at + LEADER_EPOCH_AT], "big")
             batch = data[at:at + size]
-            sound = len(batch) == size and size >= 61 and batch[17:21] == checksum(batch[21:]).to_bytes(4, "big")
-            if not sound and "trusts the tail" in self.flaws and size >= 61:
+            sound = len(batch) == size and size >= HEADER_BYTES and (
+                batch[CRC_AT:ATTRIBUTES_AT] == checksum(batch[ATTRIBUTES_AT:]).to_bytes(4, "big"))
+            if not sound and "trusts the tail" in self.flaws and size >= HEADER_BYTES:
                 sound = True
-            if not sound and "skips damage" in self.flaws and len(batch) == size >= 61:
+            if not sound and "skips damage" in self.flaws and len(batch) == size >= HEADER_BYTES:
                 at += size
                 continue
-            if not sound or (int.from_bytes(batch[:8], "big") != self.end and "skips damage" not in self.flaws):
+            if not sound or (int.from_bytes(batch[:LENGTH_AT], "big") != self.end and "skips damage" not in self.flaws):
                 if "appends behind the tear" not in self.flaws:
                     self.cut(base, at)
                 return False
-            first = int.from_bytes(batch[:8], "big")
-            self.end = first + int.from_bytes(batch[23:27], "big") + 1
+            first = int.from_bytes(batch[:LENGTH_AT], "big")
+            self.end = first + int.from_bytes(batch[LAST_OFFSET_DELTA_AT:BASE_TIMESTAMP_AT], "big") + 1
             self.batches[base].append(Batch(first, self.end - 1, batch))
             at += size
         return True
@@ -157,12 +168,12 @@ class ReferenceSession:
                 raise
 
     def stored(self, batch: bytes, offset: int) -> bytes:
-        return offset.to_bytes(8, "big") + batch[8:]
+        return offset.to_bytes(8, "big") + batch[LENGTH_AT:]
 
     def append(self, batch: bytes) -> tuple[int, bytes]:
-        stored = self.end.to_bytes(8, "big") + batch[8:]
+        stored = self.end.to_bytes(8, "big") + batch[LENGTH_AT:]
         self.guarded(lambda: self.write(stored))
-        base, self.end = self.end, self.end + int.from_bytes(stored[23:27], "big") + 1
+        base, self.end = self.end, self.end + int.from_bytes(stored[LAST_OFFSET_DELTA_AT:BASE_TIMESTAMP_AT], "big") + 1
         self.batches[max(self.batches)].append(Batch(base, self.end - 1, stored))
         if self.durability == "per-append":
             self.durable = self.end

@@ -7,6 +7,7 @@ from random import Random
 from typing import TypeVar
 
 from kraft_native.base.errors import KraftError
+from kraft_native.batch.batch import BASE_TIMESTAMP_AT, LAST_OFFSET_DELTA_AT
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.file.faults import Event, Trace
 
@@ -151,7 +152,7 @@ class Workload:
         batch = self.source.next()
         end = self.history.ends[-1]
         stored = self.session.stored(batch, end)
-        last = end + int.from_bytes(stored[23:27], "big")
+        last = end + int.from_bytes(stored[LAST_OFFSET_DELTA_AT:BASE_TIMESTAMP_AT], "big")
 
         def note(result: tuple[int, bytes] | None) -> None:
             if result is not None and result != (end, stored):

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable
 
 from kraft_native.base.crc import checksum
+from kraft_native.batch.batch import LENGTH_AT
 
 NUMBERS = (0, 1, -1, 2, 48, 49, 60, 61, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, -2**31, 2**32 - 1, 2**62,
            2**63 - 1)
@@ -75,7 +76,7 @@ def correct_messages(data: bytes) -> bytes:
     corrected = bytearray(data)
     at = 0
     while len(corrected) - at >= 26:
-        length, = struct.unpack_from(">i", corrected, at + 8)
+        length, = struct.unpack_from(">i", corrected, at + LENGTH_AT)
         if not 14 <= length <= len(corrected) - at - 12:
             length = len(corrected) - at - 12
             struct.pack_into(">i", corrected, at + 8, length)
@@ -90,7 +91,7 @@ def correct_batches(data: bytes) -> bytes:
     corrected = bytearray(data)
     at = 0
     while len(corrected) - at >= 61:
-        length, = struct.unpack_from(">i", corrected, at + 8)
+        length, = struct.unpack_from(">i", corrected, at + LENGTH_AT)
         if not 49 <= length <= len(corrected) - at - 12:
             length = len(corrected) - at - 12
             struct.pack_into(">i", corrected, at + 8, length)

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from kraft.protocol.api_keys import ApiKey
 from tests.fuzz_wire.frames import TURN_FRAMES, Corpus, Frame, framed
 from tests.fuzz_wire.run import Feeder, Report, fuzz
 
@@ -48,7 +49,7 @@ def test_a_version_without_an_answer_is_seen(tmp_path: Path, monkeypatch: pytest
     feed = run.Feeder._feed
 
     def deaf(feeder: Feeder, frame: Frame) -> tuple[str, str]:
-        return ("closed", "") if (frame.api_key, frame.version) == (3, 9) else feed(feeder, frame)
+        return ("closed", "") if (frame.api_key, frame.version) == (ApiKey.METADATA, 9) else feed(feeder, frame)
 
     monkeypatch.setattr(run.Feeder, "_feed", deaf)
     report = fuzz(tmp_path / "data", 1, seconds=60, frames_max=FRAMES)
@@ -60,8 +61,8 @@ def test_a_version_without_an_answer_is_seen(tmp_path: Path, monkeypatch: pytest
     (b"\0\0\0\7", "cannot be read"), (b"\0\0\0\x08" + bytes(30), "correlation id 8"), (b"", "cannot be read")])
 def test_a_wrong_answer_is_seen(reply: bytes, what: str) -> None:
     feeder = Feeder.__new__(Feeder)
-    assert what in feeder._examine(Frame(framed(b""), 3, 4, 7, intact=True), reply)
-    assert feeder._examine(Frame(framed(b""), 3, 4, 7, intact=False), reply) == ""
+    assert what in feeder._examine(Frame(framed(b""), ApiKey.METADATA, 4, 7, intact=True), reply)
+    assert feeder._examine(Frame(framed(b""), ApiKey.METADATA, 4, 7, intact=False), reply) == ""
 
 
 def test_a_dead_node_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, ConfigSource
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -46,7 +47,7 @@ def alter_every_broker(node: NodeProcess, name: str, value: str) -> None:
     resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[config])
     with connect(node) as connection:
         answer = connection.send(IncrementalAlterConfigsRequest(resources=[resource]), IncrementalAlterConfigsResponse)
-    assert [each.error_code for each in answer.responses] == [0]
+    assert [each.error_code for each in answer.responses] == [ErrorCode.NONE]
 
 
 def test_max_message_bytes_at_once(node: NodeProcess, name: str) -> None:

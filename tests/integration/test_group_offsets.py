@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_delete_request import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -89,7 +90,7 @@ def test_offsets_are_altered_and_deleted(node: NodeProcess, name: str) -> None:
         OffsetDeleteRequestTopic(name=name, partitions=[OffsetDeleteRequestPartition(partition_index=0)])])
     with connect(node) as connection:
         answer = connection.send(request, OffsetDeleteResponse)
-    assert (answer.error_code, answer.topics[0].partitions[0].error_code) == (0, 0)
+    assert (answer.error_code, answer.topics[0].partitions[0].error_code) == (ErrorCode.NONE, ErrorCode.NONE)
     assert committed(node, name) == {(name, 1): (6, None)}
 
 

@@ -19,6 +19,7 @@ from kraft.client.fetcher import Limits, fetch_request
 from kraft.client.producer import produce_request
 from kraft.client.topics import create_topic
 from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.produce_request import ProduceRequest
@@ -55,7 +56,7 @@ def victim_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodePro
         with Cluster(node.address) as cluster:
             create_topic(cluster, "events", partitions=1)
             answer = cluster.leader("events", 0).send(one_record("events", MIB // 2), ProduceResponse, version=9)
-            assert answer.responses[0].partition_responses[0].error_code == 0
+            assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
             cluster.coordinator("group")  # creates the offsets topic, whose files stay open from now on
         with Peer(node) as peer:
             peer.send(request("Fetch", 11, fetch_body(max_wait_ms=0)))
@@ -71,7 +72,7 @@ def victim(victim_process: NodeProcess) -> Iterator[NodeProcess]:
     yield victim_process
     assert victim_process.running, victim_process.log()
     with Cluster(victim_process.address) as cluster:
-        assert cluster.topic("events").error_code == 0
+        assert cluster.topic("events").error_code == ErrorCode.NONE
     assert victim_process.alarms() == []
     assert victim_process.resident_bytes() - before < 40 * MIB
     for _ in range(500):
@@ -407,7 +408,7 @@ def test_few_descriptors_are_not_used_up_by_connections(tmp_path: Path) -> None:
         with Cluster(node.address) as cluster:
             create_topic(cluster, "events", partitions=1)
             answer = cluster.leader("events", 0).send(one_record("events"), ProduceResponse, version=9)
-        assert answer.responses[0].partition_responses[0].error_code == 0
+        assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
         assert sum(map(is_served, crowd[2:])) == FEW_DESCRIPTORS * 3 // 4 - 2
     node.stop()
     assert node.alarms() == []

@@ -12,8 +12,20 @@ import zstandard
 from kraft.client import Cluster
 from kraft.client.partitions import offset_of
 from kraft.client.producer import produce_request
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
+from kraft_native.batch.batch import (
+    ATTRIBUTES_AT,
+    BASE_OFFSET_AT,
+    CRC_AT,
+    HEADER_BYTES,
+    LAST_OFFSET_DELTA_AT,
+    LENGTH_AT,
+    MAGIC_AT,
+    OVERHEAD_BYTES,
+    RECORD_COUNT_AT,
+)
 from kraft_native.batch.records import BatchBuilder
 from tests.integration.admin import create
 from tests.integration.hostile import Peer, peak_bytes, request
@@ -42,7 +54,7 @@ def patched(data: bytes, position: int, form: str, value: int, *, fix_crc: bool 
     changed = bytearray(data)
     struct.pack_into(form, changed, position, value)
     if fix_crc:
-        struct.pack_into(">I", changed, 17, oracle.crc32c(bytes(changed[21:])))
+        struct.pack_into(">I", changed, CRC_AT, oracle.crc32c(bytes(changed[ATTRIBUTES_AT:])))
     return bytes(changed)
 
 
@@ -95,7 +107,7 @@ def refused(served: tuple[NodeProcess, Cluster], records: bytes, code: int, wron
     assert all(each.batch_index_error_message for each in answer.record_errors)
     assert offset_of(cluster, topic, 0, LATEST) == end
     good = produce(cluster, batch(count=1), topic)
-    assert (good.error_code, good.base_offset) == (0, end)
+    assert (good.error_code, good.base_offset) == (ErrorCode.NONE, end)
     assert node.running
     return answer
 
@@ -111,14 +123,14 @@ def test_wrong_checksum(served: Served, codec: str) -> None:
 
 @pytest.mark.parametrize("length", [-(2**31), -1, 0, 13, 14, 48])
 def test_smaller_than_its_header(served: Served, length: int) -> None:
-    refused(served, patched(batch()[:max(61, 12 + length)], 8, ">i", length), CORRUPT)
+    refused(served, patched(batch()[:max(HEADER_BYTES, OVERHEAD_BYTES + length)], LENGTH_AT, ">i", length), CORRUPT)
 
 
 @pytest.mark.parametrize(("magic", "code"), [(3, CORRUPT), (-1, CORRUPT), (127, CORRUPT),
                                              (0, INVALID_RECORD), (1, INVALID_RECORD)])
 def test_other_formats(served: Served, magic: int, code: int) -> None:
     """Clients may not send the old formats; newer formats are unknown."""
-    refused(served, patched(batch(), 16, ">b", magic), code)
+    refused(served, patched(batch(), MAGIC_AT, ">b", magic), code)
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", batch()[:60], batch()[:-1]], ids=len)
@@ -133,14 +145,15 @@ def test_several_batches(served: Served, codec: str) -> None:
 
 @pytest.mark.parametrize("offset", [1, -1, 2**62])
 def test_base_offset(served: Served, offset: int) -> None:
-    refused(served, patched(batch(), 0, ">q", offset), INVALID_RECORD)
+    refused(served, patched(batch(), BASE_OFFSET_AT, ">q", offset), INVALID_RECORD)
 
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize(("count", "last_delta"), [(0, 2), (-1, 2), (2, 2), (4, 2), (3, 1), (3, -1), (2**31 - 1, 2),
                                                    (2**31 - 1, 2**31 - 2)])
 def test_count_that_the_offsets_contradict(served: Served, codec: str, count: int, last_delta: int) -> None:
-    refused(served, patched(patched(batch(codec), 57, ">i", count), 23, ">i", last_delta), INVALID_RECORD)
+    wrong = patched(batch(codec), RECORD_COUNT_AT, ">i", count)
+    refused(served, patched(wrong, LAST_OFFSET_DELTA_AT, ">i", last_delta), INVALID_RECORD)
 
 
 def test_control_batch(served: Served) -> None:
@@ -154,7 +167,7 @@ def test_negative_sequence_of_an_idempotent_producer(served: Served, sequence: i
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
 def test_unknown_codec(served: Served, codec: int) -> None:
-    refused(served, patched(batch(), 21, ">h", codec), CORRUPT)
+    refused(served, patched(batch(), ATTRIBUTES_AT, ">h", codec), CORRUPT)
 
 
 @pytest.mark.parametrize("codec", COMPRESSED)
@@ -221,7 +234,7 @@ def test_decompression_bomb(served: Served, codec: str, make: Callable[[], bytes
     assert produce(cluster, data).error_code == TOO_LARGE
     assert time.monotonic() - began < 10
     assert peak_bytes(node) - before < 160 * MIB
-    assert produce(cluster, batch()).error_code == 0
+    assert produce(cluster, batch()).error_code == ErrorCode.NONE
 
 
 def test_topic_name_that_is_no_text(served: Served) -> None:
@@ -242,4 +255,4 @@ def test_several_refusals_in_one_request(served: Served) -> None:
     parts = {("events", 0): builder.build(), ("state", 0): batch(key=None), ("nowhere", 0): batch()}
     answer = cluster.leader("events", 0).send(produce_request(parts, -1, 5000), ProduceResponse, version=9)
     codes = {each.name: each.partition_responses[0].error_code for each in answer.responses}
-    assert codes == {"events": 0, "state": INVALID_RECORD, "nowhere": 3}
+    assert codes == {"events": ErrorCode.NONE, "state": INVALID_RECORD, "nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}

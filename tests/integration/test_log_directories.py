@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 from kraft.client import Cluster
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
 from tests.integration.admin import admin, wait_until
@@ -55,7 +56,7 @@ def test_a_directory_fails_and_the_other_one_serves(new_quorum: MakeQuorum) -> N
     wait_until(lambda: all(partitions(nodes[1])[index] == (partitions(nodes[1])[index][0], others)
                            and partitions(nodes[1])[index][0] in others for index in lost),
                "replicas in the failed directory take no part")
-    assert directories(victim) == {first: (0, kept), second: (56, [])}
+    assert directories(victim) == {first: (ErrorCode.NONE, kept), second: (ErrorCode.KAFKA_STORAGE_ERROR, [])}
     for index in range(PARTITIONS):
         librdkafka_produce(nodes[1], TOPIC, plain(10, 10 + index), partition=index, acks="all")
     assert all(2 in partitions(nodes[1])[index][1] for index in kept)
@@ -82,7 +83,7 @@ def test_a_node_starts_without_a_directory_that_cannot_be_opened(new_quorum: Mak
     victim.start()
     wait_until(lambda: all((2 in partitions(nodes[1])[index][1]) == (index in kept) for index in range(PARTITIONS)),
                "what lies in the other directory is in sync")
-    assert directories(victim) == {first: (0, kept), second: (56, [])}
+    assert directories(victim) == {first: (ErrorCode.NONE, kept), second: (ErrorCode.KAFKA_STORAGE_ERROR, [])}
     for index in range(PARTITIONS):
         librdkafka_produce(nodes[1], TOPIC, plain(10, 10 + index), partition=index, acks="all")
     assert not any(2 in partitions(nodes[1])[index][1] for index in lost)

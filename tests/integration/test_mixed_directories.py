@@ -17,6 +17,7 @@ from kraft.client.topics import create_topic
 from kraft.local.cluster import LocalCluster
 from kraft.local.errors import LocalNodeError
 from kraft.local.local_node import LocalNode
+from kraft.protocol.error_codes import ErrorCode
 from kraft.testing.pytest_plugin import NewCluster
 from tests.integration.admin import wait_until
 from tests.runtime.test_server_node import fetch, produce
@@ -154,7 +155,8 @@ def world(new_kraft_cluster: NewCluster, tmp_path: Path) -> World:
             for topic, count in TOPICS.items():
                 create_topic(client, topic, count, 3)
                 for partition in range(count):
-                    assert produce(client, topic, *values(topic, partition, age), partition=partition).error_code == 0
+                    answer = produce(client, topic, *values(topic, partition, age), partition=partition)
+                    assert answer.error_code == ErrorCode.NONE
         wait_until(found.whole, "all are in sync", SECONDS)
         if age == "early":
             for node in cluster.brokers.values():

@@ -185,8 +185,9 @@ def test_static_voters_become_records_of_the_log(new_quorum: MakeQuorum) -> None
             FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=1)])
         with Connection("127.0.0.1", quorum.leader.controller_port) as connection:
             answer = connection.send(update, UpdateFeaturesResponse)
-        assert answer.error_code == 0 or "have not reported their address and disk yet" in (answer.error_message or "")
-        return answer.error_code == 0
+        retried = "have not reported their address and disk yet" in (answer.error_message or "")
+        assert answer.error_code == ErrorCode.NONE or retried
+        return answer.error_code == ErrorCode.NONE
 
     assert not any(each.directory_id.int for each in quorum.describe().voters)
     wait_until(upgraded, "all voters have reported to the leader")

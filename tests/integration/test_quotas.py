@@ -60,7 +60,7 @@ def limit(limiting_process: NodeProcess) -> Iterator[Callable[[str, str, str, fl
             ops=[OpData(key=key, value=value or 0.0, remove=value is None)])])
         with Connection("127.0.0.1", limiting_process.port, timeout=SECONDS) as connection:
             answer = connection.send(change, AlterClientQuotasResponse)
-        assert answer.entries[0].error_code == 0
+        assert answer.entries[0].error_code == ErrorCode.NONE
 
     def limit(kind: str, name: str, key: str, value: float) -> None:
         alter(kind, name, key, value)
@@ -126,7 +126,7 @@ def test_changes_to_topics(limiting_process: NodeProcess, limit: Limit, name: st
               for number in range(2)]
     with Connection("127.0.0.1", node.port, timeout=SECONDS, client_id="asker") as connection:
         answer = connection.send(CreateTopicsRequest(topics=topics, timeout_ms=1000), CreateTopicsResponse, version=7)
-    assert [each.error_code for each in answer.topics] == [0, ErrorCode.THROTTLING_QUOTA_EXCEEDED]
+    assert [each.error_code for each in answer.topics] == [ErrorCode.NONE, ErrorCode.THROTTLING_QUOTA_EXCEEDED]
     assert answer.throttle_time_ms > 0
 
 

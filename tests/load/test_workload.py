@@ -7,7 +7,9 @@ import pytest
 from kraft.load import workload as parts
 from kraft.load.errors import InvalidWorkloadError
 from kraft.load.workload import Workload
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import encode_request_header, encode_response_header
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.messages.produce_request import ProduceRequest
@@ -74,9 +76,9 @@ def test_batches_are_made_with_every_codec(codec):
 @pytest.mark.parametrize("version", range(3, 13))
 def test_the_error_code_of_a_produce_is_found_in_every_version(version):
     spec = parts.produce_spec(Workload("produce", topic="a-topic"), FakeConnection(version), 5)
-    part = PartitionProduceResponse(index=5, error_code=7, base_offset=1 << 40)
+    part = PartitionProduceResponse(index=5, error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=1 << 40)
     answer = ProduceResponse(responses=[TopicProduceResponse(name="a-topic", partition_responses=[part])])
-    reply = encode_response_header(API_BY_KEY[0], version, 0) + answer.encode(version)
+    reply = encode_response_header(API_BY_KEY[ApiKey.PRODUCE], version, 0) + answer.encode(version)
     assert struct.unpack_from(">h", reply, spec.error_position) == (7,)
 
 
@@ -84,9 +86,10 @@ def test_the_error_code_of_a_produce_is_found_in_every_version(version):
 def test_what_a_fetch_needs_is_found_in_every_version(version):
     spec = parts.fetch_spec(Workload("fetch", topic="a-topic"), FakeConnection(version), 2, 77)
     assert struct.unpack_from(">q", spec.frame, 4 + spec.fetch_offset_position) == (0,)
-    part = PartitionData(partition_index=2, error_code=3, aborted_transactions=None, records=b"abcdefgh")
+    part = PartitionData(partition_index=2, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                         aborted_transactions=None, records=b"abcdefgh")
     answer = FetchResponse(responses=[FetchableTopicResponse(topic="a-topic", partitions=[part])])
-    reply = encode_response_header(API_BY_KEY[1], version, 0) + answer.encode(version)
+    reply = encode_response_header(API_BY_KEY[ApiKey.FETCH], version, 0) + answer.encode(version)
     assert struct.unpack_from(">h", reply, spec.error_position) == (3,)
     assert reply[spec.records_position:] == b"\0\0\0\x08abcdefgh"
 
@@ -99,7 +102,7 @@ def test_a_stamp_lies_inside_the_first_value():
     assert batch == workload.batch()
     first = next(iter(records(first_batch(batch))))
     assert batch[spec.stamp_position:].startswith(first.value)
-    body = spec.frame[4 + len(encode_request_header(API_BY_KEY[0], 9, 0, "test")):]
+    body = spec.frame[4 + len(encode_request_header(API_BY_KEY[ApiKey.PRODUCE], 9, 0, "test")):]
     assert ProduceRequest.decode(body, 9).acks == 1
 
 

@@ -4,13 +4,14 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kraft.protocol.api_keys import ApiKey
 from kraft_native.net.channel import RequestChannel
 from kraft_native.net.connection import Connection
 from kraft_native.net.frames import RequestMemory
 from kraft_native.request.reply import Reply
 from kraft_native.request.slices import SliceQueue
 
-METADATA, API_VERSIONS, PIPELINED = 3, 18, 20
+METADATA, API_VERSIONS, PIPELINED = ApiKey.METADATA, ApiKey.API_VERSIONS, ApiKey.DELETE_TOPICS
 FLEXIBLE_FROM = 9
 BODIES = {version: b"versions %d" % version for version in range(5)}
 INVALID = {version: b"invalid %d" % version for version in range(5)}

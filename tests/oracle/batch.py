@@ -9,6 +9,8 @@ import gzip
 import struct
 from dataclasses import dataclass, field
 
+from kraft.protocol.error_codes import ErrorCode
+
 HEADER = struct.Struct(">qiibIhiqqqhii")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -310,11 +312,11 @@ def next_size(data: bytes) -> int:
         return 0
     length = int.from_bytes(data[8:12], "big", signed=True)
     if length < 14:
-        raise Refused(2)
+        raise Refused(ErrorCode.CORRUPT_MESSAGE)
     if len(data) < 17:
         return 0
     if data[16] > 2:
-        raise Refused(2)
+        raise Refused(ErrorCode.CORRUPT_MESSAGE)
     return length + 12 if len(data) >= length + 12 else 0
 
 
@@ -323,23 +325,23 @@ def validate(data: bytes, topic: Topic) -> tuple[bytes, list[OracleRecord]]:
     Refused."""
     size = next_size(data)
     if size == 0 or data[16] != 2 or next_size(data[size:]) != 0:
-        raise Refused(87)
+        raise Refused(ErrorCode.INVALID_RECORD)
     if size < HEADER.size:
-        raise Refused(2)
+        raise Refused(ErrorCode.CORRUPT_MESSAGE)
     data = data[:size]
     (base_offset, _, _, _, crc, attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id,
      producer_epoch, base_sequence, count) = HEADER.unpack_from(data)
     attributes &= 0xFFFF
     if base_offset != 0:
-        raise Refused(87)
+        raise Refused(ErrorCode.INVALID_RECORD)
     if size > topic.bytes_max:
-        raise Refused(10)
+        raise Refused(ErrorCode.MESSAGE_TOO_LARGE)
     if crc32c(data[21:]) != crc or attributes & 7 > 4:
-        raise Refused(2)
+        raise Refused(ErrorCode.CORRUPT_MESSAGE)
     if count < 1 or count != last_offset_delta + 1 or attributes & CONTROL:
-        raise Refused(87)
+        raise Refused(ErrorCode.INVALID_RECORD)
     if producer_id >= 0 and base_sequence < 0:
-        raise Refused(87)
+        raise Refused(ErrorCode.INVALID_RECORD)
     source = CODECS[attributes & 7]
     records = read_all(source, data[HEADER.size:], count, base_timestamp)
     claimed = bool(attributes & LOG_APPEND_TIME)
@@ -357,7 +359,7 @@ def validate(data: bytes, topic: Topic) -> tuple[bytes, list[OracleRecord]]:
         again = encode(records, target, attributes=attributes & TRANSACTIONAL, producer_id=producer_id,
                        producer_epoch=producer_epoch, base_sequence=base_sequence, max_timestamp=highest, **late)
         if len(again) > topic.bytes_max:
-            raise Refused(10)
+            raise Refused(ErrorCode.MESSAGE_TOO_LARGE)
         return again, records
     if claimed != topic.late or max_timestamp != (topic.now if topic.late else highest):
         attributes = attributes & ~LOG_APPEND_TIME | (LOG_APPEND_TIME if topic.late else 0)
@@ -373,29 +375,29 @@ def read_all(codec: str, body: bytes, count: int, base_timestamp: int) -> list[O
     try:
         plain = decompress(codec, body)
     except Exception as error:
-        raise Refused(2) from error
+        raise Refused(ErrorCode.CORRUPT_MESSAGE) from error
     reader = Reader(plain)
     try:
         records = [decode_record(reader, base_timestamp) for _ in range(count)]
     except Malformed:
-        raise Refused(87) from None
+        raise Refused(ErrorCode.INVALID_RECORD) from None
     if reader.at != len(plain):
-        raise Refused(87)
+        raise Refused(ErrorCode.INVALID_RECORD)
     return records
 
 
 def check_records(records: list[OracleRecord], claimed: bool, topic: Topic) -> None:
     wrong: list[int] = []
-    code = 87
+    code = ErrorCode.INVALID_RECORD
     for index, record in enumerate(records):
         if topic.compacted and record.key is None:
             wrong.append(index)
         elif not topic.late and record.timestamp_ms != -1:
             if not topic.now - topic.before <= record.timestamp_ms <= topic.now + topic.after:
                 wrong.append(index)
-                code = 32
+                code = ErrorCode.INVALID_TIMESTAMP
         elif claimed:
             wrong.append(index)
-            code = 32
+            code = ErrorCode.INVALID_TIMESTAMP
     if wrong:
         raise Refused(code, wrong)

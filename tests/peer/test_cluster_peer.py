@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from kraft.client import Cluster
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -140,7 +141,7 @@ def move(cluster: MixedCluster) -> None:
         answer = client.send(AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=MOVED, partitions=[
             ReassignablePartition(partition_index=index, replicas=replicas) for index, replicas in wanted.items()])]),
             AlterPartitionReassignmentsResponse)
-    assert [part.error_code for part in answer.responses[0].partitions] == [0, 0]
+    assert [part.error_code for part in answer.responses[0].partitions] == [ErrorCode.NONE, ErrorCode.NONE]
     for index, replicas in wanted.items():
         wait_until(lambda index=index, replicas=replicas: cluster.replicas(MOVED, index) == (
             replicas[0], replicas, replicas), f"{MOVED}-{index} is on {replicas}", SECONDS)

@@ -22,6 +22,7 @@ from kraft.pipeline.workers import Threads
 from kraft.spark.errors import DataLossError
 from kraft_native.base.crc import checksum
 from kraft_native.base.errors import InvalidRecordError
+from kraft_native.batch.batch import ATTRIBUTES_AT, CRC_AT
 from kraft_native.batch.records import BatchBuilder
 from tests.golden import golden, needs_golden, partitions
 from tests.pipeline.replicas import START_MS, batches, write
@@ -108,7 +109,7 @@ def at_time(time_ms: int) -> bytes:
     builder.append(b"value", timestamp_ms=0)
     batch = bytearray(builder.build())
     struct.pack_into(">qq", batch, 27, time_ms, time_ms)
-    struct.pack_into(">I", batch, 17, checksum(bytes(batch[21:])))
+    struct.pack_into(">I", batch, CRC_AT, checksum(bytes(batch[ATTRIBUTES_AT:])))
     return bytes(batch)
 
 

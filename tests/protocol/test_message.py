@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import NEVER, ZERO_UUID
 from kraft.protocol.messages.consumer_group_member_metadata_value import (
     ClassicMemberMetadata,
@@ -62,14 +64,15 @@ def test_comparison_copies_and_text() -> None:
 
 
 def test_versions() -> None:
-    assert (1, range(4, 19), 12) == (FetchRequest.API_KEY, FetchRequest.VERSIONS, FetchRequest.FLEXIBLE_FROM)
+    assert (ApiKey.FETCH, range(4, 19), 12) == (FetchRequest.API_KEY, FetchRequest.VERSIONS, FetchRequest.FLEXIBLE_FROM)
     assert SaslHandshakeRequest.FLEXIBLE_FROM == NEVER
     for version in (-1, 3, 19, 32767):
         with pytest.raises(UnsupportedVersionError, match="4 to 18"):
             FetchRequest().encode(version)
         with pytest.raises(UnsupportedVersionError, match="4 to 18"):
             FetchRequest.decode(bytes(100), version)
-    assert (UnsupportedVersionError.code, MalformedMessageError.code) == (35, 42)
+    assert UnsupportedVersionError.code == ErrorCode.UNSUPPORTED_VERSION
+    assert MalformedMessageError.code == ErrorCode.INVALID_REQUEST
     assert issubclass(MalformedMessageError, ProtocolError)
 
 

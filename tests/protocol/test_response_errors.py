@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraft.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kraft.protocol.messages.list_offsets_response import (
@@ -20,7 +21,9 @@ def counted(response):
 
 
 def test_of_the_response_and_of_what_is_in_it():
-    assert counted(FindCoordinatorResponse(error_code=15, coordinators=[Coordinator(error_code=15), Coordinator()])) \
+    assert counted(FindCoordinatorResponse(
+        error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        coordinators=[Coordinator(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE), Coordinator()])) \
         == {15: 2}
 
 

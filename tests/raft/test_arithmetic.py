@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraft.deadlines import NEVER_MS
 from kraft.raft.config import RaftConfig
 from kraft.raft.messages import VersionsRequest
 from kraft.raft.progress import Progress
 from kraft.raft.requests import Requests
 from kraft.raft.tally import Tally
-from kraft.raft.types import NEVER_MS, OffsetAndEpoch
+from kraft.raft.types import OffsetAndEpoch
 from kraft.raft.voters import VoterSet
 from kraft_native.base.errors import InvalidArgumentError
 from tests.raft.world import key, voter

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from kraft.deadlines import NEVER_MS
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.address_book import Known
 from kraft.raft.config import RaftConfig
@@ -28,7 +29,7 @@ from kraft.raft.replica import Ports
 from kraft.raft.roles import Follower, Leader
 from kraft.raft.tally import Tally
 from kraft.raft.transitions import Role
-from kraft.raft.types import NEVER_MS, Endpoint, OffsetAndEpoch, ReplicaKey
+from kraft.raft.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import VoterSet
 from kraft.testing.memory_log import formatted
 from tests.raft.world import CLUSTER, NoChance, Packet, World, address, answered, key, voter
@@ -39,7 +40,7 @@ THREE = VoterSet.of(voter(1), voter(2), voter(3))
 def core(node_id: int = 1, hard_state: HardState | None = None, voters: VoterSet = THREE, **settings: object) -> Raft:
     log, snapshots = formatted(voters)
     given = {"key": key(node_id), "cluster_id": CLUSTER, "endpoints": address(node_id), **settings}
-    ports = Ports(log, snapshots, NoChance(0), lambda event: None)
+    ports = Ports(log, snapshots, NoChance(0), lambda _now_ms, _event: None)
     return Raft(RaftConfig(**given), hard_state or HardState(), ports, now_ms=0)
 
 

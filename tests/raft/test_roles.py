@@ -65,7 +65,7 @@ class Core:
         log, snapshots = formatted(VoterSet.of(*map(voter, (ME, OTHER, THIRD))))
         config = RaftConfig(key=key(ME), cluster_id=CLUSTER, endpoints=address(ME))
         hard_state = HardState(EPOCH, None, OTHER if letter == "F" else NOBODY)
-        self.raft = Raft(config, hard_state, Ports(log, snapshots, NoChance(100), lambda _event: None), 0)
+        self.raft = Raft(config, hard_state, Ports(log, snapshots, NoChance(100), lambda *_event: None), 0)
         self.settle()
         if letter in "PCLR":
             self.time_out()

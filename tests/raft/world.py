@@ -12,8 +12,8 @@ from uuid import UUID
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.config import RaftConfig
+from kraft.raft.events import Event
 from kraft.raft.messages import DiscoverRequest, FetchResponse, Loss, Lost, Message, Request, Response
-from kraft.raft.ports import Event
 from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, HardState, Leadership, OutgoingRequest
 from kraft.raft.replica import Ports
@@ -21,6 +21,7 @@ from kraft.raft.roles import Leader
 from kraft.raft.transitions import Role
 from kraft.raft.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import Voter, VoterSet
+from kraft.recorder.words import text_of
 from kraft.testing.memory_log import Batch, MemoryLog, MemorySnapshots, formatted
 
 CLUSTER = "test"
@@ -85,12 +86,14 @@ class Node:
 
 
 class World:
-    """Nodes by id. `trace(node id, text)` receives the lines of the cores, `record(node id, event)` their events. With
+    """Nodes by id. `trace(node id, text)` receives the lines of the cores, `record(node id, time, event)` their
+    events. With
     `queries_servers` the first voters have bootstrap servers too; other nodes always do."""
 
     def __init__(self, voters: tuple[int, ...] = (1, 2, 3), observers: tuple[int, ...] = (), *, kraft_version: int = 1,
                  trace: Callable[[int, str], None] | None = None,
-                 record: Callable[[int, Event], None] = lambda _node_id, _event: None, queries_servers: bool = False,
+                 record: Callable[[int, int, Event], None] = lambda _node_id, _now_ms, _event: None,
+                 queries_servers: bool = False,
                  **settings: int) -> None:
         self.now_ms = 0
         self.queries_servers = queries_servers
@@ -132,10 +135,10 @@ class World:
     def start(self, node_id: int) -> None:
         node = self.nodes[node_id]
 
-        def trace(event: Event) -> None:
-            self.events.append(f"{node_id} {event}")
-            self.trace(node_id, str(event))
-            self.record(node_id, event)
+        def trace(now_ms: int, event: Event) -> None:
+            self.events.append(f"{node_id} {text_of(event)}")
+            self.trace(node_id, text_of(event))
+            self.record(node_id, now_ms, event)
 
         ports = Ports(node.log, node.snapshots, NoChance(100 * node_id), trace)
         node.high_watermark, node.leadership, node.flushes = 0, None, []

@@ -22,7 +22,7 @@ def entry(time_ms: float, node_id: int, number: int, what: str, **values: object
 def election() -> tuple[World, list[Entry]]:
     """Record that node 1 is elected and dies, and that node 3 is next."""
     recorders = {node_id: Recorder(node_id) for node_id in (1, 2, 3, 4)}
-    world = World((1, 2, 3), (4,), record=lambda node_id, event: recorders[node_id].record(event))
+    world = World((1, 2, 3), (4,), record=lambda node_id, now_ms, event: recorders[node_id].record(now_ms, event))
     world.elect(1)
     world.propose(1, "a")
     world.pass_time(1000)

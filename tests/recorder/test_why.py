@@ -19,8 +19,9 @@ class Scene:
 
     def __init__(self, voters: tuple[int, ...] = (1, 2, 3), observers: tuple[int, ...] = (), **settings: int) -> None:
         self.recorders = {node_id: Recorder(node_id) for node_id in IDS}
-        self.world = World(voters, observers, record=lambda node_id, event: self.recorders[node_id].record(event),
-                           **settings)
+        self.world = World(
+            voters, observers,
+            record=lambda node_id, now_ms, event: self.recorders[node_id].record(now_ms, event), **settings)
 
     def situation(self) -> Situation:
         """Return the situation that the running nodes report."""

@@ -12,6 +12,7 @@ import pytest
 
 from kraft.broker.api import RequestContext
 from kraft.broker.apis.list_offsets import MAX_TIMESTAMP, list_offsets
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
 from kraft.steps import finish
@@ -186,6 +187,6 @@ def test_list_offsets_answers_when_all_pages_are_in_memory(tmp_path: Path) -> No
         settle(cold, lambda: answers)
         [answer] = answers
         assert [(each.error_code, each.offset) for topic in answer.topics for each in topic.partitions] == [
-            (0, 15), (0, BATCHES - 1), (0, 5)]
+            (ErrorCode.NONE, 15), (ErrorCode.NONE, BATCHES - 1), (ErrorCode.NONE, 5)]
         finish(list_offsets(broker, ListOffsetsRequest(topics=is_needed), context, answers.append))
         assert len(answers) == 2               # both are answered at once

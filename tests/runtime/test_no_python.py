@@ -23,7 +23,9 @@ import uvloop
 
 from kraft.client import Cluster
 from kraft.client.topics import create_topic
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse
@@ -239,12 +241,12 @@ def test_produce(version: int, tmp_path: Path) -> None:
             for index in range(3):
                 node.partition("t", index).append(batch())     # the first record of an epoch has the epoch written
             found = await frames_of(node.port, exchange_of(frames, answers))
-            assert node.channel.requests() == {0: REQUESTS, API_VERSIONS: 2}
+            assert node.channel.requests() == {ApiKey.PRODUCE: REQUESTS, API_VERSIONS: 2}
             assert node.batch_checks.total == 0
         return found
 
     assert uvloop.run(main()) == []
-    assert codes(answers, version).keys() == {0}
+    assert codes(answers, version).keys() == {ErrorCode.NONE}
     assert len(answers) == sum(acks != 0 for acks, _ in frames)
 
 
@@ -264,7 +266,7 @@ def test_produce_of_costly_batches(tmp_path: Path) -> None:
         return found
 
     assert uvloop.run(main()) == []
-    assert codes(answers, version).keys() == {0}
+    assert codes(answers, version).keys() == {ErrorCode.NONE}
 
 
 def test_produce_that_waits_for_a_flush(tmp_path: Path) -> None:
@@ -291,7 +293,7 @@ def test_produce_that_waits_for_a_flush(tmp_path: Path) -> None:
         return found
 
     assert uvloop.run(main()) == []
-    assert codes(answers, version) == {0: REQUESTS}
+    assert codes(answers, version) == {ErrorCode.NONE: REQUESTS}
 
 
 # --- Fetch
@@ -335,7 +337,7 @@ class Reader:
         for answer in self.answers:
             response = FetchResponse.decode(body(answer, 1, self.version), self.version)
             [part] = response.responses[0].partitions
-            assert (response.error_code, part.error_code) == (0, 0)
+            assert (response.error_code, part.error_code) == (ErrorCode.NONE, ErrorCode.NONE)
             assert part.records
 
 

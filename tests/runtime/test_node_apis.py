@@ -1,6 +1,7 @@
 """APIs that a node serves, compared with those that Kafka announces; and those about limits, credentials and
 registration."""
 
+import inspect
 import time
 from pathlib import Path
 
@@ -8,7 +9,6 @@ import confluent_kafka.admin as librdkafka
 import pytest
 
 from kraft.broker import apis
-from kraft.broker.api import HANDLERS
 from kraft.broker.apis import FILES, SERVED, handler_of
 from kraft.client import Cluster
 from kraft.client.connection import Connection
@@ -58,10 +58,14 @@ def test_what_kafka_announces_is_served_or_of_a_later_part():
 
 
 def test_each_file_of_apis_serves_what_it_is_listed_with():
-    made = {name: handler_of(API_BY_NAME[name].key).__module__.rpartition(".")[2] for each in FILES.values()
-            for name in each}
-    assert made == {name: file for file, each in FILES.items() for name in each}
-    assert set(HANDLERS) == set(SERVED)
+    for file, keys in FILES.items():
+        for key in keys:
+            handler = handler_of(key)
+            assert handler.__module__ == f"kraft.broker.apis.{file}"
+            assert handler.__name__ in (key.name.lower(), "serve")
+            names = [name.removeprefix("_") for name in inspect.signature(handler).parameters]
+            assert names == ["broker", "request", "context", "answer"]
+    assert len(SERVED) == len(set(SERVED)), "an API has one handler"
     here = Path(apis.__file__).parent
     assert {path.stem for path in here.glob("*.py")} == {"__init__", *FILES}
 
@@ -72,7 +76,7 @@ def test_telemetry_is_answered_and_not_announced(tmp_path):
         assert not {GetTelemetrySubscriptionsRequest.API_KEY, PushTelemetryRequest.API_KEY} & connection.versions.keys()
         subscription = connection.send(GetTelemetrySubscriptionsRequest(), GetTelemetrySubscriptionsResponse, version=0)
         assert (subscription.error_code, subscription.accepted_compression_types,
-                subscription.push_interval_ms) == (0, [4, 3, 1, 2], 300_000)
+                subscription.push_interval_ms) == (ErrorCode.NONE, [4, 3, 1, 2], 300_000)
         assert (subscription.telemetry_max_bytes, subscription.delta_temporality,
                 subscription.requested_metrics) == (4, True, [])
 
@@ -172,7 +176,7 @@ def test_a_node_that_was_unregistered_comes_back(tmp_path):
         before = broker.epoch
         answer = cluster.send(UnregisterBrokerRequest(broker_id=node.config.node_id),
                                            UnregisterBrokerResponse)
-        assert answer.error_code == 0
+        assert answer.error_code == ErrorCode.NONE
         deadline = time.monotonic() + 20
         while broker.epoch == before or broker.image.brokers[node.config.node_id].fenced:
             assert time.monotonic() < deadline
@@ -180,7 +184,7 @@ def test_a_node_that_was_unregistered_comes_back(tmp_path):
         assert broker.epoch > before
         made = cluster.send(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1),
                                   InitProducerIdResponse)
-        assert made.error_code == 0
+        assert made.error_code == ErrorCode.NONE
 
     with_node(config(tmp_path / "data", broker_heartbeat_interval_ms="50"), work)
 
@@ -231,14 +235,14 @@ def test_client_quotas_are_kept(tmp_path):
         operation = alter.OpData(key=key, value=value or 0.0, remove=value is None)
         answer = cluster.send(alter.AlterClientQuotasRequest(
             entries=[alter.EntryData(entity=entity, ops=[operation])]), AlterClientQuotasResponse)
-        assert answer.entries[0].error_code == 0
+        assert answer.entries[0].error_code == ErrorCode.NONE
 
     def produce(cluster):
         records = BatchBuilder()
         records.append(b"x" * 110_000)
         request = produce_request({("t", 0): records.build()}, 1, 1000)
         answer = cluster.any().send(request, ProduceResponse, version=9)
-        assert answer.responses[0].partition_responses[0].error_code == 0
+        assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
         return answer.throttle_time_ms
 
     def fetch(cluster):

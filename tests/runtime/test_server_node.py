@@ -84,7 +84,7 @@ def fetch(cluster, topic, offset=0, partition=0):
     answer = cluster.leader(topic, partition).send(
         fetch_request(topic, partition, offset, AT_ONCE), FetchResponse, version=11)
     found = answer.responses[0].partitions[0]
-    assert found.error_code == 0
+    assert found.error_code == ErrorCode.NONE
     return [record.value for batch in walk(found.records or b"") for record in records(batch)]
 
 
@@ -98,7 +98,7 @@ def test_records_and_topics_outlive_a_restart(tmp_path):
         assert produce(cluster, "kept", b"c").base_offset == 2
         answer = cluster.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="gone")], timeout_ms=1000),
                               DeleteTopicsResponse)
-        assert answer.responses[0].error_code == 0
+        assert answer.responses[0].error_code == ErrorCode.NONE
         return node.cluster_id, cluster.topic("kept").topic_id
 
     def second(cluster, node):
@@ -117,7 +117,7 @@ def test_a_requested_topic_is_created_automatically(tmp_path):
     def work(cluster, _node):
         assert cluster.metadata(["fresh"]).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         made = cluster.metadata(["fresh"], create=True).topics[0]
-        assert (made.error_code, len(made.partitions), made.partitions[0].leader_id) == (0, 4, 1)
+        assert (made.error_code, len(made.partitions), made.partitions[0].leader_id) == (ErrorCode.NONE, 4, 1)
         bad = cluster.metadata(["no/name"], create=True).topics[0]
         assert bad.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
@@ -130,7 +130,7 @@ def test_partitions_can_be_added_and_records_deleted(tmp_path):
         grown = cluster.send(CreatePartitionsRequest(topics=[
             CreatePartitionsTopic(name="t", count=3, assignments=None)], timeout_ms=1000),
                              CreatePartitionsResponse)
-        assert [(each.name, each.error_code) for each in grown.results] == [("t", 0)]
+        assert [(each.name, each.error_code) for each in grown.results] == [("t", ErrorCode.NONE)]
         assert len(cluster.topic("t").partitions) == 3
         produce(cluster, "t", b"1", b"2", b"3", partition=2)
         part = DeleteRecordsPartition(partition_index=2, offset=2)
@@ -159,7 +159,7 @@ def test_settings_take_effect_while_running(tmp_path):
         resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=[setting])
         found = cluster.send(DescribeConfigsRequest(resources=[resource], include_synonyms=True,
                                                     include_documentation=True), DescribeConfigsResponse)
-        assert found.results[0].error_code == 0
+        assert found.results[0].error_code == ErrorCode.NONE
         config_found = found.results[0].configs[0]
         assert config_found.documentation
         return config_found.value, config_found.config_source
@@ -188,7 +188,7 @@ def test_a_topic_changes_its_durability_while_it_runs(tmp_path, setting):
         change = AlterableConfig(name=setting[0], config_operation=0, value=setting[1])
         request = IncrementalAlterConfigsRequest(
             resources=[AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[change])])
-        assert cluster.send(request, IncrementalAlterConfigsResponse).responses[0].error_code == 0
+        assert cluster.send(request, IncrementalAlterConfigsResponse).responses[0].error_code == ErrorCode.NONE
         assert produce(cluster, "t", b"flushed").base_offset == 1
         log = node.parts.path.table.get("t", 0).log
         assert log.config.durability == ("per-append" if setting[0] == "flush.messages" else "group-commit")
@@ -209,7 +209,7 @@ def test_which_directories_can_be_cordoned(tmp_path):
             AlterConfigsResource(resource_type=BROKER, resource_name="", configs=[other])]),
             IncrementalAlterConfigsResponse)
         codes = {each.resource_name: each.error_code for each in answer.responses}
-        assert codes.pop("") == 0
+        assert codes.pop("") == ErrorCode.NONE
         return codes["1"]
 
     def move(cluster, path):
@@ -248,7 +248,7 @@ def test_cordoned_directories_get_no_replicas(tmp_path):
         change = AlterableConfig(name="cordoned.log.dirs", config_operation=0, value="")
         request = IncrementalAlterConfigsRequest(
             resources=[AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=[change])])
-        assert cluster.send(request, IncrementalAlterConfigsResponse).responses[0].error_code == 0
+        assert cluster.send(request, IncrementalAlterConfigsResponse).responses[0].error_code == ErrorCode.NONE
         assert any(create(cluster, "a") == ErrorCode.NONE for _ in range(1000)), "the next heartbeat says so"
         assert node.parts.core.broker.image.brokers[1].cordoned_log_dirs == ()
 
@@ -308,7 +308,7 @@ def test_producer_ids_are_never_given_twice(tmp_path):
         for _ in range(5):
             answer = cluster.send(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1),
                                   InitProducerIdResponse)
-            assert (answer.error_code, answer.producer_epoch) == (0, 0)
+            assert (answer.error_code, answer.producer_epoch) == (ErrorCode.NONE, 0)
             ids.append(answer.producer_id)
         refused = cluster.send(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1),
                                InitProducerIdResponse)

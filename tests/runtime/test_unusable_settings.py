@@ -13,6 +13,7 @@ from kraft.cli.cluster import status
 from kraft.client.cluster import Cluster
 from kraft.client.configs import Change, Operation, alter_configs
 from kraft.controller.config_rules import TableRules
+from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.replicas.manager import ReplicaManager
 from kraft.runtime.server_node import ServerNode
 from kraft.runtime.stages.commits import Commits
@@ -67,7 +68,7 @@ def log_config_of(node: ServerNode) -> LogConfig:
 
 
 def serves(cluster: Cluster, value: bytes) -> bool:
-    return produce(cluster, "t", value).error_code == 0 and fetch(cluster, "t")[-1] == value
+    return produce(cluster, "t", value).error_code == ErrorCode.NONE and fetch(cluster, "t")[-1] == value
 
 
 def metric(node: ServerNode) -> float:
@@ -106,7 +107,7 @@ def test_a_node_serves_on_and_reports_what_it_cannot_use(tmp_path: Path, caplog:
         assert log_config_of(node).retention_ms == -1, "nothing goes that a right value may keep"
         _reported(cluster, node)
         create_topic(cluster, "u", 1)
-        assert produce(cluster, "u", b"x").error_code == 0, "also a topic that is new"
+        assert produce(cluster, "u", b"x").error_code == ErrorCode.NONE, "also a topic that is new"
         for kind, values in HOSTILE.items():
             for name in {"topic": ("t",), "broker": ("1", "")}.get(kind, ("x",)):
                 delete_all(cluster, kind, name, values)

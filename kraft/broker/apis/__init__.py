@@ -1,65 +1,70 @@
-"""Handlers, one file per API or per family of APIs with one answer.
+"""Handlers of the APIs that Python serves: one file per API, or per family of APIs.
+
+Only `FILES` binds an API to its handler. That is the function with the API's name in the file, or the function `serve`
+of a file whose APIs have one answer. Versions, listeners and messages of an API are in its `kraft.protocol.api.Api`.
+`kraft.broker.api` describes handlers. Compiled code serves Produce and Fetch.
 
 A file is imported at the first request for one of its APIs, or soon after the start. With their messages these are some
 fifty modules, which a start need not read. But a process must not read them late: its package may have been replaced.
 """
 
 from collections.abc import Generator
+from functools import cache
 from importlib import import_module
 from typing import Final
 
-from kraft.broker.api import HANDLERS, Handler
-from kraft.protocol.apis import API_BY_NAME
+from kraft.broker.api import Handler
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.record_types import METADATA_RECORDS
 from kraft.protocol.registry import message_class
 
-FILES: Final[dict[str, tuple[str, ...]]] = {
-    "alter_configs": ("AlterConfigs",),
-    "alter_replica_log_dirs": ("AlterReplicaLogDirs",),
-    "client_quotas": ("DescribeClientQuotas",),
-    "client_telemetry": ("GetTelemetrySubscriptions", "PushTelemetry"),
+FILES: Final[dict[str, tuple[ApiKey, ...]]] = {
+    "alter_configs": (ApiKey.ALTER_CONFIGS,),
+    "alter_replica_log_dirs": (ApiKey.ALTER_REPLICA_LOG_DIRS,),
+    "client_quotas": (ApiKey.DESCRIBE_CLIENT_QUOTAS,),
+    "client_telemetry": (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY),
     "controller_requests": (
-        "CreateTopics", "DeleteTopics", "CreatePartitions", "ElectLeaders",
-        "AlterPartitionReassignments", "ListPartitionReassignments", "AlterClientQuotas",
-        "AlterUserScramCredentials", "UpdateFeatures", "DescribeQuorum", "UnregisterBroker", "AssignReplicasToDirs",
-        "AddRaftVoter", "RemoveRaftVoter"),
-    "delete_records": ("DeleteRecords",),
-    "describe_cluster": ("DescribeCluster",),
-    "describe_configs": ("DescribeConfigs",),
-    "describe_log_dirs": ("DescribeLogDirs",),
-    "describe_producers": ("DescribeProducers",),
-    "describe_recorder": ("DescribeRecorder",),
-    "describe_topic_partitions": ("DescribeTopicPartitions",),
-    "discover_brokers": ("DiscoverBrokers",),
-    "find_coordinator": ("FindCoordinator",),
+        ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS, ApiKey.UPDATE_FEATURES, ApiKey.DESCRIBE_QUORUM, ApiKey.UNREGISTER_BROKER,
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER),
+    "delete_records": (ApiKey.DELETE_RECORDS,),
+    "describe_cluster": (ApiKey.DESCRIBE_CLUSTER,),
+    "describe_configs": (ApiKey.DESCRIBE_CONFIGS,),
+    "describe_log_dirs": (ApiKey.DESCRIBE_LOG_DIRS,),
+    "describe_producers": (ApiKey.DESCRIBE_PRODUCERS,),
+    "describe_recorder": (ApiKey.DESCRIBE_RECORDER,),
+    "describe_topic_partitions": (ApiKey.DESCRIBE_TOPIC_PARTITIONS,),
+    "discover_brokers": (ApiKey.DISCOVER_BROKERS,),
+    "find_coordinator": (ApiKey.FIND_COORDINATOR,),
     "group_requests": (
-        "JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "OffsetCommit",
-        "OffsetFetch", "DeleteGroups", "OffsetDelete"),
-    "incremental_alter_configs": ("IncrementalAlterConfigs",),
-    "init_producer_id": ("InitProducerId",),
-    "list_config_resources": ("ListConfigResources",),
-    "list_offsets": ("ListOffsets",),
-    "metadata": ("Metadata",),
-    "offset_for_leader_epoch": ("OffsetForLeaderEpoch",),
+        ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.SYNC_GROUP, ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_GROUPS, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.DELETE_GROUPS, ApiKey.OFFSET_DELETE),
+    "incremental_alter_configs": (ApiKey.INCREMENTAL_ALTER_CONFIGS,),
+    "init_producer_id": (ApiKey.INIT_PRODUCER_ID,),
+    "list_config_resources": (ApiKey.LIST_CONFIG_RESOURCES,),
+    "list_offsets": (ApiKey.LIST_OFFSETS,),
+    "metadata": (ApiKey.METADATA,),
+    "offset_for_leader_epoch": (ApiKey.OFFSET_FOR_LEADER_EPOCH,),
     "security_off": (
-        "DescribeAcls", "CreateAcls", "DeleteAcls", "SaslHandshake", "SaslAuthenticate", "CreateDelegationToken",
-        "RenewDelegationToken", "ExpireDelegationToken", "DescribeDelegationToken"),
-    "transactions": ("ListTransactions", "DescribeTransactions"),
-    "user_scram": ("DescribeUserScramCredentials",),
+        ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE,
+        ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN),
+    "transactions": (ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_TRANSACTIONS),
+    "user_scram": (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,),
 }
-"""APIs of each file, by Kafka's names."""
 
-_FILE_OF: Final = {API_BY_NAME[name].key: file for file, names in FILES.items() for name in names}
-SERVED: Final = tuple(_FILE_OF)
+_FILE_OF: Final[dict[int, str]] = {key: file for file, keys in FILES.items() for key in keys}
+SERVED: Final = tuple(key for keys in FILES.values() for key in keys)
 """Keys of all served APIs."""
 
 
+@cache
 def handler_of(api_key: int) -> Handler:
     """Return the handler of an API. Raise `KeyError` for an API that is not served here."""
-    if (found := HANDLERS.get(api_key)) is None:
-        import_module(f"{__name__}.{_FILE_OF[api_key]}")
-        found = HANDLERS[api_key]
-    return found
+    file = import_module(f"{__name__}.{_FILE_OF[api_key]}")
+    handler: Handler = getattr(file, ApiKey(api_key).name.lower(), None) or file.serve
+    return handler
 
 
 def import_steps() -> Generator[None, None, None]:

@@ -3,7 +3,7 @@
 This broker refuses what only it can judge: changes to the settings of another broker, and directories in
 `cordoned.log.dirs` that it does not have."""
 
-from kraft.broker.api import Answer, RequestContext, Steps, serves
+from kraft.broker.api import Answer, RequestContext, Steps
 from kraft.broker.broker import Broker
 from kraft.broker.cordons import broker_refusal
 from kraft.protocol.error_codes import ErrorCode
@@ -12,7 +12,6 @@ from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
 from kraft.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
 
 
-@serves("AlterConfigs")
 def alter_configs(broker: Broker, request: AlterConfigsRequest, context: RequestContext, answer: Answer) -> Steps:
     """Change each resource on its own; the results of those that this broker refuses come first."""
     refused, rest = [], []

@@ -9,7 +9,7 @@ created in that directory when it arrives. A cordoned directory accepts none (IN
 
 from collections import defaultdict
 
-from kraft.broker.api import Answer, RequestContext, Steps, serves
+from kraft.broker.api import Answer, RequestContext, Steps
 from kraft.broker.broker import Broker
 from kraft.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 from kraft.protocol.messages.alter_replica_log_dirs_response import (
@@ -19,7 +19,6 @@ from kraft.protocol.messages.alter_replica_log_dirs_response import (
 )
 
 
-@serves("AlterReplicaLogDirs")
 def alter_replica_log_dirs(broker: Broker, request: AlterReplicaLogDirsRequest, _context: RequestContext,
                            answer: Answer) -> Steps:
     """Move each replica on its own."""

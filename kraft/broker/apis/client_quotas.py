@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from kraft.broker.api import Answer, RequestContext, Steps, serves
+from kraft.broker.api import Answer, RequestContext, Steps
 from kraft.broker.broker import Broker
 from kraft.metadata.image import QuotaEntity
 from kraft.protocol.error_codes import ErrorCode
@@ -25,7 +25,6 @@ class _Refused(NamedTuple):
     message: str
 
 
-@serves("DescribeClientQuotas")
 def describe_client_quotas(broker: Broker, request: DescribeClientQuotasRequest, _context: RequestContext,
                            answer: Answer) -> Steps:
     """Answer with the matching entities. `strict` excludes entities that have types outside the filter."""

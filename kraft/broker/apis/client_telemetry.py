@@ -1,6 +1,6 @@
 """GetTelemetrySubscriptions (key 71) and PushTelemetry (72). ApiVersions does not list them: there is no receiver."""
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext
 from kraft.broker.broker import Broker
 from kraft.broker.client_telemetry import COMPRESSION_TYPES, PUSH_INTERVAL_MS, subscription_id
 from kraft.protocol.error_codes import ErrorCode
@@ -11,7 +11,6 @@ from kraft.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from kraft.protocol.messages.push_telemetry_response import PushTelemetryResponse
 
 
-@serves("GetTelemetrySubscriptions")
 def get_telemetry_subscriptions(broker: Broker, request: GetTelemetrySubscriptionsRequest, context: RequestContext,
                                 answer: Answer) -> None:
     """Answer with a subscription to no metrics. A client without an id gets one."""
@@ -28,7 +27,6 @@ def get_telemetry_subscriptions(broker: Broker, request: GetTelemetrySubscriptio
         telemetry_max_bytes=broker.integer("telemetry.max.bytes"), delta_temporality=True))
 
 
-@serves("PushTelemetry")
 def push_telemetry(broker: Broker, request: PushTelemetryRequest, context: RequestContext, answer: Answer) -> None:
     """Accept by Kafka's rules and discard."""
     answer(PushTelemetryResponse(error_code=broker.telemetry.push(

@@ -7,14 +7,11 @@
 - UnregisterBroker (64), AssignReplicasToDirs (73, on a controller's listener only).
 """
 
-from kraft.broker.api import Answer, RequestContext, Steps, serves
+from kraft.broker.api import Answer, RequestContext, Steps
 from kraft.broker.broker import Broker
 from kraft.protocol.message import Message
 
 
-@serves("CreateTopics", "DeleteTopics", "CreatePartitions", "ElectLeaders", "AlterPartitionReassignments",
-        "ListPartitionReassignments", "AlterClientQuotas", "AlterUserScramCredentials", "UpdateFeatures",
-        "DescribeQuorum", "UnregisterBroker", "AssignReplicasToDirs", "AddRaftVoter", "RemoveRaftVoter")
-def pass_on(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> Steps:
+def serve(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> Steps:
     """Answer with the controller's response."""
     return broker.submit_steps(request, context, answer)

@@ -7,7 +7,7 @@ leader returns the records again. A deletion that does not complete within the r
 from functools import partial
 from typing import NamedTuple
 
-from kraft.broker.api import Answer, RequestContext, Steps, serves
+from kraft.broker.api import Answer, RequestContext, Steps
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import is_internal
 from kraft.protocol.error_codes import ErrorCode
@@ -32,7 +32,6 @@ class _Deletion(NamedTuple):
     result: DeleteRecordsPartitionResult
 
 
-@serves("DeleteRecords")
 def delete_records(broker: Broker, request: DeleteRecordsRequest, _context: RequestContext, answer: Answer) -> Steps:
     """Delete per partition, each with its own error: a log that is only compacted refuses with POLICY_VIOLATION."""
     due: list[_Deletion] = []

@@ -1,6 +1,6 @@
 """DescribeCluster (key 60), versions 0 to 2, on a listener of brokers. Endpoint type 1 is brokers, 2 controllers."""
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext
 from kraft.broker.broker import Broker
 from kraft.broker.cluster_description import BROKERS, describe_nodes
 from kraft.broker.topic_views import controller_of, listed_brokers
@@ -8,7 +8,6 @@ from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequ
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker
 
 
-@serves("DescribeCluster")
 def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: RequestContext, answer: Answer) -> None:
     """Answer with the brokers. Add how long ago this broker's lease ended, if it has, and the faults on its disks."""
     live = [each.broker_id for each in listed_brokers(broker, context.listener)]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, serves
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps
 from kraft.broker.broker import Broker
 from kraft.config import tables
 from kraft.config.effective import (
@@ -59,7 +59,6 @@ class _RefusedError(Exception):
         self.code = code
 
 
-@serves("DescribeConfigs")
 def describe_configs(broker: Broker, request: DescribeConfigsRequest, _context: RequestContext,
                      answer: Answer) -> Steps:
     """Answer each resource with its own result and error. A resource that is named twice has one result, with the

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Generator, Mapping
 from typing import Final
 
-from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, serves, sorted_steps
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, sorted_steps
 from kraft.broker.broker import Broker
 from kraft.broker.ports import LogDirUsage
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
@@ -21,7 +21,6 @@ NONE: Final = {-1: None}
 """Partitions of a topic that the request does not name."""
 
 
-@serves("DescribeLogDirs")
 def describe_log_dirs(broker: Broker, request: DescribeLogDirsRequest, _context: RequestContext,
                       answer: Answer) -> Steps:
     """Answer with all logs when no topics are given; a topic without partitions means all of its partitions here."""

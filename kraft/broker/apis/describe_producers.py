@@ -3,7 +3,7 @@ partition knows, whether it leads or follows."""
 
 from functools import partial
 
-from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, each_step, serves
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, each_step
 from kraft.broker.broker import Broker
 from kraft.log_dir import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -18,7 +18,6 @@ from kraft.protocol.messages.describe_producers_response import (
 from kraft_native.base.errors import InvalidArgumentError
 
 
-@serves("DescribeProducers")
 def describe_producers(broker: Broker, request: DescribeProducersRequest, _context: RequestContext,
                        answer: Answer) -> Steps:
     """Answer with one result and error per partition; one that is named twice is described once."""

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Generator
 from typing import NamedTuple
 
-from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, each_step, serves, sorted_steps
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, each_step, sorted_steps
 from kraft.broker.authorized import TOPIC_OPERATIONS
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import is_internal
@@ -27,7 +27,6 @@ class _Page(NamedTuple):
     cursor: Cursor | None = None
 
 
-@serves("DescribeTopicPartitions")
 def describe_topic_partitions(broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext,
                               answer: Answer) -> Steps:
     """Answer with at most as many partitions as client and broker allow. The cursor names the start of the next page: a

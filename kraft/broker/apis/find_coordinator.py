@@ -10,7 +10,7 @@ groups are answered with INVALID_REQUEST, as by a broker without share groups.
 
 from typing import Final, NamedTuple
 
-from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves
+from kraft.broker.api import Answer, RequestContext, Steps, each_step
 from kraft.broker.broker import Broker
 from kraft.broker.coordinator.hashing import partition_of
 from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC, offsets_topic
@@ -35,7 +35,6 @@ class _Found(NamedTuple):
     port: int = -1
 
 
-@serves("FindCoordinator")
 def find_coordinator(broker: Broker, request: FindCoordinatorRequest, context: RequestContext, answer: Answer) -> Steps:
     """Answer with one coordinator per key; a key that is named twice is answered twice, as in Kafka. A coordinator
     whose process has ended is not available (`kraft.broker.leader_checks`)."""

@@ -5,16 +5,14 @@
 - OffsetCommit (8), OffsetFetch (9), OffsetDelete (47).
 """
 
-from kraft.broker.api import Answer, RequestContext, Steps, serves
+from kraft.broker.api import Answer, RequestContext, Steps
 from kraft.broker.broker import Broker
 from kraft.broker.coordinator.answer import RequestContext as CoordinatorContext
 from kraft.broker.request_parts import serve_in_parts
 from kraft.protocol.message import Message
 
 
-@serves("JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "OffsetCommit",
-        "OffsetFetch", "DeleteGroups", "OffsetDelete")
-def group_request(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> Steps:
+def serve(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> Steps:
     """Pass the request to the coordinator, which answers now or when its records are committed. The host gets a slash
     in front, as in Kafka."""
     coordinator_context = CoordinatorContext(context.version, context.client_id, f"/{context.client_host}")

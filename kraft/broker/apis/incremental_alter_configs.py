@@ -4,7 +4,7 @@ It refuses a change to the settings of another broker, and one that cordons a di
 Everything else is passed on to the active controller.
 """
 
-from kraft.broker.api import Answer, RequestContext, Steps, serves
+from kraft.broker.api import Answer, RequestContext, Steps
 from kraft.broker.broker import Broker
 from kraft.broker.cordons import broker_refusal
 from kraft.broker.logger_changes import alter_loggers
@@ -20,7 +20,6 @@ from kraft.protocol.messages.incremental_alter_configs_response import (
 )
 
 
-@serves("IncrementalAlterConfigs")
 def incremental_alter_configs(broker: Broker, request: IncrementalAlterConfigsRequest, context: RequestContext,
                               answer: Answer) -> Steps:
     """Answer with the results of this broker first, then with those of the controller."""

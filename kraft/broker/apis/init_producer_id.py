@@ -5,7 +5,7 @@ Kafka would refuse about the request itself. Then it answers with TRANSACTIONAL_
 client treats as final. After UNSUPPORTED_VERSION librdkafka would repeat the request without end.
 """
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext
 from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
@@ -14,7 +14,6 @@ from kraft.protocol.messages.init_producer_id_response import InitProducerIdResp
 NO_EPOCH = -1
 
 
-@serves("InitProducerId")
 def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: RequestContext, answer: Answer) -> None:
     """Answer with epoch 0 of a new id. Without a free id the answer waits for the controller."""
     def taken(producer_id: int | None) -> None:

@@ -5,7 +5,7 @@ Version 0 lists client-metrics subscriptions only.
 
 from collections.abc import Collection, Generator
 
-from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, serves, sorted_steps
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, sorted_steps
 from kraft.broker.broker import Broker
 from kraft.metadata.image import (
     BROKER_LOGGER_RESOURCE,
@@ -22,7 +22,6 @@ from kraft.protocol.messages.list_config_resources_response import ConfigResourc
 TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
 
 
-@serves("ListConfigResources")
 def list_config_resources(broker: Broker, request: ListConfigResourcesRequest, context: RequestContext,
                           answer: Answer) -> Steps:
     """Answer with all types when the request names none; UNSUPPORTED_VERSION for an unknown type. A type that is named

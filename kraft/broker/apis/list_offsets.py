@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Literal
 
-from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, each_step, serves
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, each_step
 from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
@@ -44,7 +44,6 @@ READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
 
 
-@serves("ListOffsets")
 def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestContext, answer: Answer) -> Steps:
     """Answer each partition with its own error. A partition that is named twice in one request is refused with
     INVALID_REQUEST."""

@@ -12,7 +12,7 @@ from collections.abc import Generator
 from functools import partial
 from uuid import UUID
 
-from kraft.broker.api import STEP, Answer, RequestContext, Steps, each_step, serves, sorted_steps
+from kraft.broker.api import STEP, Answer, RequestContext, Steps, each_step, sorted_steps
 from kraft.broker.authorized import CLUSTER_OPERATIONS, NOT_REQUESTED, TOPIC_OPERATIONS
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import OFFSETS_TOPIC, is_internal, offsets_topic
@@ -40,7 +40,6 @@ DEFAULT_OF_CONTROLLER = -1
 INVALID = ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-@serves("Metadata")
 def metadata(broker: Broker, request: MetadataRequest, context: RequestContext, answer: Answer) -> Steps:
     """Answer at once, or after the creation of missing topics. A topic that is named twice is described once."""
     if context.version < FIRST_VERSION_BY_ID:

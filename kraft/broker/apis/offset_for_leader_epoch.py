@@ -5,7 +5,7 @@ An epoch that is -1 or unknown to the log is answered with (-1, -1) and no error
 
 from functools import partial
 
-from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves
+from kraft.broker.api import Answer, RequestContext, Steps, each_step
 from kraft.broker.broker import Broker
 from kraft.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
@@ -19,7 +19,6 @@ from kraft.protocol.messages.offset_for_leader_epoch_response import (
 from kraft_native.base.errors import KraftError
 
 
-@serves("OffsetForLeaderEpoch")
 def offset_for_leader_epoch(broker: Broker, request: OffsetForLeaderEpochRequest, _context: RequestContext,
                             answer: Answer) -> Steps:
     """Answer each partition with its own error."""

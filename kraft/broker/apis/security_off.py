@@ -5,7 +5,7 @@
 - Delegation tokens (38 to 41): DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as on any plain listener.
 """
 
-from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves
+from kraft.broker.api import Answer, RequestContext, Steps, each_step
 from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
@@ -25,13 +25,11 @@ NO_AUTHORIZER = "no authorizer is configured"
 FIRST_VERSION_WITH_REQUESTER = 3
 
 
-@serves("DescribeAcls")
 def describe_acls(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
     """Refuse: without an authorizer there are no ACLs."""
     answer(DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER))
 
 
-@serves("CreateAcls")
 def create_acls(_broker: Broker, request: CreateAclsRequest, _context: RequestContext, answer: Answer) -> Steps:
     """Refuse each creation."""
     results = yield from each_step(
@@ -40,7 +38,6 @@ def create_acls(_broker: Broker, request: CreateAclsRequest, _context: RequestCo
     answer(CreateAclsResponse(results=results))
 
 
-@serves("DeleteAcls")
 def delete_acls(_broker: Broker, request: DeleteAclsRequest, _context: RequestContext, answer: Answer) -> Steps:
     """Refuse each filter."""
     results = yield from each_step(
@@ -49,20 +46,17 @@ def delete_acls(_broker: Broker, request: DeleteAclsRequest, _context: RequestCo
     answer(DeleteAclsResponse(filter_results=results))
 
 
-@serves("SaslHandshake")
 def sasl_handshake(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
     """Refuse: the listener does not use SASL."""
     answer(SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE))
 
 
-@serves("SaslAuthenticate")
 def sasl_authenticate(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
     """Refuse: the listener does not use SASL."""
     answer(SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE,
                                     error_message="SaslAuthenticate came after the connection was open for requests"))
 
 
-@serves("CreateDelegationToken")
 def create_delegation_token(_broker: Broker, _request: Message, context: RequestContext, answer: Answer) -> None:
     """Refuse on a plain listener."""
     named = context.version >= FIRST_VERSION_WITH_REQUESTER
@@ -73,21 +67,18 @@ def create_delegation_token(_broker: Broker, _request: Message, context: Request
         issue_timestamp_ms=-1, expiry_timestamp_ms=-1, max_timestamp_ms=-1))
 
 
-@serves("RenewDelegationToken")
 def renew_delegation_token(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
     """Refuse on a plain listener."""
     answer(RenewDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
                                         expiry_timestamp_ms=-1))
 
 
-@serves("ExpireDelegationToken")
 def expire_delegation_token(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
     """Refuse on a plain listener."""
     answer(ExpireDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
                                          expiry_timestamp_ms=-1))
 
 
-@serves("DescribeDelegationToken")
 def describe_delegation_token(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
     """Refuse on a plain listener."""
     answer(DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED))

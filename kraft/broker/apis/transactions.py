@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves
+from kraft.broker.api import Answer, RequestContext, Steps, each_step
 from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
@@ -14,7 +14,6 @@ STATES: Final = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteC
                  "PrepareEpochFence")
 
 
-@serves("ListTransactions")
 def list_transactions(_broker: Broker, request: ListTransactionsRequest, _context: RequestContext,
                       answer: Answer) -> None:
     """Answer with no transactions, and name the unknown states of the filter."""
@@ -22,7 +21,6 @@ def list_transactions(_broker: Broker, request: ListTransactionsRequest, _contex
         unknown_state_filters=[state for state in request.state_filters if state not in STATES]))
 
 
-@serves("DescribeTransactions")
 def describe_transactions(_broker: Broker, request: DescribeTransactionsRequest, _context: RequestContext,
                           answer: Answer) -> Steps:
     """Answer TRANSACTIONAL_ID_NOT_FOUND for each."""

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, serves, sorted_steps
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, sorted_steps
 from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import bounded
@@ -17,7 +17,6 @@ MECHANISMS: Final = (1, 2)
 """Kafka's ids of SCRAM-SHA-256 and SCRAM-SHA-512."""
 
 
-@serves("DescribeUserScramCredentials")
 def describe_user_scram_credentials(broker: Broker, request: DescribeUserScramCredentialsRequest,
                                     _context: RequestContext, answer: Answer) -> Steps:
     """Answer with all users when the request names none."""

@@ -50,7 +50,7 @@ def describe(state: GroupShard, group_id: str, api_version: int) -> DescribedGro
                               group_state=GroupState.DEAD.value, protocol_type="", protocol_data="", members=[])
     stable = group.state is GroupState.STABLE
     return DescribedGroup(
-        error_code=0,
+        error_code=ErrorCode.NONE,
         group_id=group_id,
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",

@@ -175,7 +175,7 @@ def list_groups(shards: Shards[S], request: ListGroupsRequest, context: RequestC
         answer: Answer[ListGroupsResponse] = Answer(
             context, gather.part(index), lambda error, _: ListGroupsResponse(error_code=error, groups=[]))
         _in_shard(shards, partition, answer, now_ms, lambda state: ListGroupsResponse(
-            error_code=0, groups=admin.list_groups(state, request.states_filter, request.types_filter)))
+            error_code=ErrorCode.NONE, groups=admin.list_groups(state, request.states_filter, request.types_filter)))
 
 
 # -------------------------------------------------------------------- DescribeGroups, DeleteGroups

@@ -121,9 +121,9 @@ def fetch(state: GroupShard, request: OffsetFetchRequestGroup, require_stable: b
             else:
                 partitions.append(OffsetFetchResponsePartitions(
                     partition_index=index, committed_offset=offset.offset, committed_leader_epoch=offset.leader_epoch,
-                    metadata=offset.metadata, error_code=0))
+                    metadata=offset.metadata, error_code=ErrorCode.NONE))
         topics.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-    return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics, error_code=0)
+    return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics, error_code=ErrorCode.NONE)
 
 
 def _nothing(index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
@@ -166,4 +166,4 @@ def delete(state: GroupShard, request: OffsetDeleteRequest, answer: Answer[Offse
                 records.append(offset_record(request.group_id, topic.name, index, None, state.now_ms))
         topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
     state.shard.write(records)
-    state.shard.reply(answer, OffsetDeleteResponse(error_code=0, topics=topics))
+    state.shard.reply(answer, OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from kraft.raft.types import NEVER_MS
+from kraft.deadlines import NEVER_MS
 
 
 class Alarm:

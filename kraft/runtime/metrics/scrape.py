@@ -29,12 +29,13 @@ from kraft.broker.coordinator.shards import Phase
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.config.node_config import NodeConfig
 from kraft.metadata.image import NO_LEADER, MetadataImage
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.base.time_slices import TimeSlice
 from kraft.runtime.metrics.names import METRICS
 from kraft.runtime.net.server import Server
-from kraft.runtime.quorum.metadata_machine import VOTE_ANSWERS, QuorumMetadata
+from kraft.runtime.quorum.metadata_machine import VOTE_KINDS, QuorumMetadata
 from kraft.runtime.quorum.quorum_replica import QuorumReplica
 from kraft_native.base.errors import OperationError
 from kraft_native.log.flusher import Flusher
@@ -214,7 +215,8 @@ def _read_failures(parts: "NodeParts", sheet: Sheet) -> None:
     for router in parts.serving.routers:
         sheet.put("kraft_request_failures_total", router.failures, router.listener)
     path = parts.path
-    errors: dict[int, Counter[int]] = {0: Counter(path.produce.error_counts()), 1: Counter(path.fetch.error_counts())}
+    errors: dict[int, Counter[int]] = {
+        ApiKey.PRODUCE: Counter(path.produce.error_counts()), ApiKey.FETCH: Counter(path.fetch.error_counts())}
     for router in parts.serving.routers:
         for key, counted in router.errors.items():
             errors[key] = errors.get(key, Counter()) + counted
@@ -313,8 +315,8 @@ def _read_raft(log: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:
     lag = max(0, quorum.high_watermark - log.snapshot_end) if log.snapshot_end else 0
     sheet.put("kraft_metadata_snapshot_lag", lag)
     sheet.put("kraft_metadata_lag", _metadata_lag(log, log.image), "controller")
-    for event, kind in VOTE_ANSWERS.items():
-        sheet.put("kraft_raft_vote_requests_total", log.vote_answers[event], kind)
+    for kind in VOTE_KINDS:
+        sheet.put("kraft_raft_vote_requests_total", log.vote_answers[kind], kind)
 
 
 async def _read_cluster(image: MetadataImage, sheet: Sheet) -> None:

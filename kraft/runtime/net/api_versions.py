@@ -6,7 +6,7 @@ Up to version 3, features whose lowest level is 0 are hidden, because clients of
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from kraft.protocol.api import API_VERSIONS_KEY
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.api_versions_response import (
@@ -59,10 +59,10 @@ def api_versions_answers(keys: Iterable[int], supported: Mapping[str, tuple[int,
             finalized_features_epoch=-1 if refused else epoch,
             finalized_features=[] if refused else finalized_keys).encode(version)
 
-    own = API_BY_KEY[API_VERSIONS_KEY]
+    own = API_BY_KEY[ApiKey.API_VERSIONS]
     unsupported = ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,
-        api_keys=[ApiVersion(api_key=API_VERSIONS_KEY, min_version=own.versions.start, max_version=own.latest_stable)])
+        api_keys=[ApiVersion(api_key=own.key, min_version=own.versions.start, max_version=own.latest_stable)])
     return ApiVersionsAnswers(
         {version: answer(version, ErrorCode.NONE) for version in own.versions},
         {version: answer(version, ErrorCode.INVALID_REQUEST) for version in own.versions},

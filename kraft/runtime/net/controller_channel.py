@@ -256,4 +256,4 @@ def refusal(request: Message, code: ErrorCode, message: str | None = None) -> Me
         return codec.refuse(code)
     if isinstance(request, DescribeQuorumRequest):
         return describe_quorum_refused(request, code, message)
-    return HANDLERS[type(request)].refuse(request, code, message)
+    return HANDLERS[request.API_KEY].refuse(request, code, message)

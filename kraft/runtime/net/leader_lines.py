@@ -15,7 +15,7 @@ from kraft._version import __version__
 from kraft.broker.leader_checks import Checked, LeaderChecks
 from kraft.controller.sessions import Found
 from kraft.metadata.image import BrokerRegistration
-from kraft.protocol.apis import API_BY_NAME
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.raft.types import Endpoint
 from kraft.runtime.base.alarm import Alarm
@@ -31,7 +31,6 @@ CHECK_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.002
 """Pause before the next connection to an address that accepts and closes: a process that ends closes its listener after
 its connections."""
-API_VERSIONS: Final = API_BY_NAME["ApiVersions"]
 
 
 class LeaderLines:
@@ -104,7 +103,7 @@ class LeaderLines:
                 opened = await line.to(Endpoint(endpoint.name, endpoint.host, endpoint.port))
                 await opened.request(
                     ApiVersionsRequest(client_software_name="kraft", client_software_version=__version__),
-                    opened.versions.best(API_VERSIONS.key), CHECK_SECONDS)
+                    opened.versions.best(ApiKey.API_VERSIONS), CHECK_SECONDS)
             except ConnectionRefusedError:
                 return Checked.REFUSED
             except OSError as error:

@@ -16,6 +16,7 @@ from typing import Final, cast
 
 from kraft._version import __version__
 from kraft.immutable import immutable
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_response_header, encode_request_header
@@ -52,7 +53,6 @@ from kraft_native.replica.template import Template
 
 log = logging.getLogger(__name__)
 
-API_VERSIONS: Final = 18
 NO_TAGS: Final = 0
 INT32: Final = Struct(">i")
 CORRELATION_AT: Final = 4
@@ -130,7 +130,7 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
             self._transport.abort()
         else:
             self._socket = duplicate_socket(transport)
-            self._request_versions(API_BY_KEY[API_VERSIONS].latest_stable)
+            self._request_versions(API_BY_KEY[ApiKey.API_VERSIONS].latest_stable)
 
     def abandon(self) -> None:
         """Close the connection; no callback is called from here on."""

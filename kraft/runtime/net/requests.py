@@ -18,8 +18,9 @@ from kraft.protocol.message import BYTES_MAX, Message, MessageSizeError
 from kraft.protocol.response_errors import count_errors
 from kraft_native.base.errors import KraftError, ProtocolError
 from kraft_native.base.wire_steps import free_steps
+from kraft_native.net.channel import RequestChannel
 from kraft_native.request.client_quotas import ClientQuotas
-from kraft_native.request.reply import Reply
+from kraft_native.request.reply import Reply, RequestHandler
 from kraft_native.request.slices import SliceQueue
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,12 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def serve_api(channel: RequestChannel, api: Api, versions: range, handler: RequestHandler | None = None) -> None:
+    """Serve the stable ones of these versions on a listener; None: by the channel's `on_request`."""
+    channel.serve(api.key, versions.start, min(versions.stop - 1, api.latest_stable),
+                  min(api.flexible_from, NEVER_FLEXIBLE), handler)
+
+
 def decoded(api: Api, version: int, body: bytes, *, in_steps: bool = False) -> Generator[None, None, Message]:
     """Decode the request in `body`, in steps when it is large. Raises `ProtocolError` for a malformed one.
 
@@ -48,7 +55,7 @@ def decoded(api: Api, version: int, body: bytes, *, in_steps: bool = False) -> G
     if len(body) <= SMALL_BYTES:
         return kind.decode(body, version)
     return (yield from kind.decode_steps(
-        body, version, ELEMENTS_MAX if in_steps or kind in PLANS else ELEMENTS_AT_ONCE_MAX))
+        body, version, ELEMENTS_MAX if in_steps or api.key in PLANS else ELEMENTS_AT_ONCE_MAX))
 
 
 class RequestWork:

@@ -1,15 +1,12 @@
 """Registration of a node's broker with the controller."""
 
 import uuid
-from typing import Final
 from uuid import UUID
 
-from kraft.config.node_config import Endpoint, NodeConfig
+from kraft.config.node_config import PLAINTEXT, Endpoint, NodeConfig
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraft_native.base.errors import OperationError
-
-PLAINTEXT: Final = 0
 
 
 class RegistrationError(OperationError):

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
+from kraft.config.node_config import PLAINTEXT
 from kraft.config.node_config import Endpoint as ConfigEndpoint
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
@@ -25,7 +26,6 @@ from kraft.runtime.quorum.quorum_replica import QuorumReplica
 
 log = logging.getLogger(__name__)
 
-PLAINTEXT: Final = 0
 VERSION: Final = 0
 CLIENT_ID: Final = "kraft-controller-{}"
 REGISTER_SECONDS: Final = 30.0

@@ -18,7 +18,8 @@ from kraft.broker.request_parts import serve_in_parts
 from kraft.controller.controller import HANDLERS
 from kraft.metadata.image import BROKER_LOGGER_RESOURCE
 from kraft.protocol.api import Api
-from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, encode_response_header
 from kraft.protocol.message import Message, MessageSizeError
@@ -30,7 +31,6 @@ from kraft.protocol.messages.broker_registration_request import BrokerRegistrati
 from kraft.protocol.messages.controller_heartbeat_request import ControllerHeartbeatRequest
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker
-from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
 from kraft.protocol.messages.describe_recorder_request import DescribeRecorderRequest
 from kraft.protocol.messages.describe_recorder_response import DescribeRecorderResponse
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
@@ -46,7 +46,7 @@ from kraft.raft.wire_changes import CODEC_BY_KEY, codec_of, split_reassignment
 from kraft.raft.wire_templates import FetchTemplates
 from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.net.broker_connections import BrokerConnections
-from kraft.runtime.net.requests import NEVER_FLEXIBLE, SMALL_BYTES, RequestWork, decoded
+from kraft.runtime.net.requests import SMALL_BYTES, RequestWork, decoded, serve_api
 from kraft.runtime.net.server import Server
 from kraft.runtime.quorum.quorum_replica import QuorumReplica
 from kraft_native.base.errors import KraftError, ProtocolError
@@ -56,15 +56,12 @@ from kraft_native.request.reply import Reply
 
 log = logging.getLogger(__name__)
 
-ENVELOPE: Final = API_BY_NAME["Envelope"].key
-DESCRIBE_CLUSTER: Final = API_BY_NAME["DescribeCluster"].key
 SOURCES_KEPT: Final = 1024
 DECIDED: Final = tuple(sorted(
-    key for key in (DescribeQuorumRequest.API_KEY, *(message.API_KEY for message in HANDLERS))
-    if API_BY_KEY[key].controller_versions is not None))
+    key for key in (ApiKey.DESCRIBE_QUORUM, *HANDLERS) if API_BY_KEY[key].controller_versions is not None))
 """Requests that the controller decides."""
 
-SERVED: Final = (DESCRIBE_CLUSTER, ENVELOPE, DescribeRecorderRequest.API_KEY, ControllerHeartbeatRequest.API_KEY,
+SERVED: Final = (ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE, ApiKey.DESCRIBE_RECORDER, ApiKey.CONTROLLER_HEARTBEAT,
                  *DECIDED, *CODEC_BY_KEY)
 
 OF_BROKERS: Final = (BrokerHeartbeatRequest.API_KEY, BrokerRegistrationRequest.API_KEY, AlterPartitionRequest.API_KEY)
@@ -77,9 +74,7 @@ def serve_apis(channel: RequestChannel, keys: Iterable[int] = SERVED) -> None:
     """Serve these APIs on a listener, in the versions of controllers."""
     for key in keys:
         api = API_BY_KEY[key]
-        versions = api.controller_versions or api.versions
-        channel.serve(key, versions.start, min(versions.stop - 1, api.latest_stable),
-                      min(api.flexible_from, NEVER_FLEXIBLE))
+        serve_api(channel, api, api.controller_versions or api.versions)
 
 
 class ControllerRouter:
@@ -277,7 +272,7 @@ def _guarded(reply: Reply, steps: Steps) -> Steps:
 
 def refuse_too_many(request: Message, why: str) -> Message:
     """Return POLICY_VIOLATION for every element of a request that has too many."""
-    return HANDLERS[type(request)].refuse(request, ErrorCode.POLICY_VIOLATION, why)
+    return HANDLERS[request.API_KEY].refuse(request, ErrorCode.POLICY_VIOLATION, why)
 
 
 def submit_to_core(quorum: QuorumReplica, codec: Codec, request: Message, version: int, source: int,

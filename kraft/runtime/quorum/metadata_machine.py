@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Final
 from uuid import UUID
 
+from kraft.config.node_config import PLAINTEXT
 from kraft.controller.commit import QuorumState, ReplicaProgress
 from kraft.controller.decision import ConfigRules, ControllerSettings, RefusedError
 from kraft.controller.machine import CommittedRecord, MetadataMachine
@@ -30,10 +31,9 @@ from kraft_native.batch.records import records
 
 log = logging.getLogger(__name__)
 
-PLAINTEXT: Final = 0
 LATENCIES_KEPT: Final = 128
-VOTE_ANSWERS: Final = {"answers vote": "vote", "answers pre-vote": "pre-vote"}
-"""Names of the core's events for answered requests, with the kind of each."""
+VOTE_KINDS: Final = ("vote", "pre-vote")
+"""Kinds of vote requests, by `VoteAnswered.pre_vote`."""
 
 
 class QuorumMetadata(MetadataMachine):

@@ -34,8 +34,8 @@ from kraft.metadata.image import MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.raft.config import RaftConfig
+from kraft.raft.events import Event, VoteAnswered
 from kraft.raft.messages import Request, Response
-from kraft.raft.ports import Event
 from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, HardState
 from kraft.raft.replica import Ports
@@ -45,12 +45,13 @@ from kraft.raft.wire import Codec
 from kraft.recorder.entry import STATE, Entry
 from kraft.recorder.ring import Recorder
 from kraft.recorder.state import state_values
+from kraft.recorder.words import text_of
 from kraft.runtime.base.time_slices import WorkQueue
 from kraft.runtime.net.broker_connections import Probes
 from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.net.peers import Peers
 from kraft.runtime.quorum.cluster_id import ClusterId
-from kraft.runtime.quorum.metadata_machine import VOTE_ANSWERS, QuorumMetadata
+from kraft.runtime.quorum.metadata_machine import VOTE_KINDS, QuorumMetadata
 from kraft.runtime.quorum.raft_driver import RaftDriver, SteadyClock
 from kraft.runtime.quorum.raft_log import RaftLog
 from kraft.runtime.quorum.raft_snapshots import RaftSnapshots
@@ -292,15 +293,15 @@ class QuorumReplica:
         if self._mark is not None:
             self._mark.note(records=True)
 
-    def _trace(self, event: Event) -> None:
-        self.recorder.record(event)
-        if event.what in VOTE_ANSWERS:
-            self.metadata.vote_answers[event.what] += 1
+    def _trace(self, now_ms: int, event: Event) -> None:
+        self.recorder.record(now_ms, event)
+        if isinstance(event, VoteAnswered):
+            self.metadata.vote_answers[VOTE_KINDS[event.pre_vote]] += 1
         if log.isEnabledFor(logging.DEBUG):
-            log.debug("raft: %s", event)
+            log.debug("raft: %s", text_of(event))
 
     def _fenced(self, fencing: Fencing, now_ms: int) -> None:
-        self._trace(Event(now_ms, "fences", (("broker", fencing.broker_id), ("because", fencing.because))))
+        self.recorder.record_fencing(now_ms, fencing.broker_id, fencing.because)
 
     def recorded_state(self) -> Entry:
         """State of this replica now, as an entry of the flight recorder."""

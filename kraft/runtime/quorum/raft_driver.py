@@ -24,11 +24,12 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+from kraft.deadlines import NEVER_MS
 from kraft.raft.messages import Message, Request
 from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, FollowLease, HardState, Leadership, Outcome, OutgoingRequest, Ready
 from kraft.raft.transitions import Role
-from kraft.raft.types import NEVER_MS, UNKNOWN_OFFSET, OffsetAndEpoch
+from kraft.raft.types import UNKNOWN_OFFSET, OffsetAndEpoch
 from kraft_native.replica.leased_follower import LeasedFollower
 
 TIMER_SECONDS_MAX: Final = 60.0

@@ -32,13 +32,13 @@ from kraft.runtime.storage.formatting import KEEP_DATA, META_PROPERTIES, describ
 from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME, START_MARK, VOTER_MARK
 from kraft.runtime.storage.snapshot_files import list_snapshots
 from kraft_native.base.errors import CorruptFileError, StorageError
+from kraft_native.batch.batch import LENGTH_AT, OVERHEAD_BYTES
 from kraft_native.file import file_io
 from kraft_native.segment import checkpoints
 
 log = logging.getLogger(__name__)
 
 NO_EPOCH: Final = -1
-BATCH_HEAD_BYTES: Final = 12
 EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 WAYS_OUT: Final = ("Ways out: restore the directory as it was; where other controllers have the log, remove this one "
                    "from the quorum (kraft quorum remove), delete meta.properties and "
@@ -204,8 +204,8 @@ def _begins_with_a_batch(segment: Path) -> bool:
     """Return whether a segment holds data. A new one is empty, or holds preallocated zeros; a batch begins with its
     offset and its size."""
     with segment.open("rb") as file:
-        head = file.read(BATCH_HEAD_BYTES)
-    return len(head) == BATCH_HEAD_BYTES and any(head[8:])
+        head = file.read(OVERHEAD_BYTES)
+    return len(head) == OVERHEAD_BYTES and any(head[LENGTH_AT:])
 
 
 def _alone(directory: Path) -> str:

@@ -7,7 +7,8 @@ from typing import Final
 from uuid import UUID
 
 from kraft.broker.broker import Broker
-from kraft.broker.directory_assignments import NEVER_MS, DirectoryAssignments
+from kraft.broker.directory_assignments import DirectoryAssignments
+from kraft.deadlines import NEVER_MS
 from kraft.log_dir import LogDir
 from kraft.metadata.image import LOST_DIRECTORY, PartitionRegistration
 from kraft.protocol.message import Message

@@ -8,12 +8,13 @@ connections, the timers and the rare cases.
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, cast
 
 from kraft.broker.broker import Broker
 from kraft.broker.isr import IsrKeeper, Key
+from kraft.broker.isr_events import IsrEvent
 from kraft.broker.replica_roles import key_of
 from kraft.config.effective import Source, broker_value
 from kraft.protocol.error_codes import ErrorCode
@@ -22,6 +23,7 @@ from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
 from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse
 from kraft.raft.types import Endpoint
+from kraft.recorder.isr_words import described
 from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.base.time_slices import WorkQueue
 from kraft.runtime.net.dialer import Backoff, Dialer
@@ -362,8 +364,9 @@ class Replication:
 
     # --- the flight recorder
 
-    def _trace(self, what: str, key: Key, values: Mapping[str, object]) -> None:
+    def _trace(self, key: Key, event: IsrEvent) -> None:
         topic = self.broker.image.topics.get(key[0])
+        what, values = described(event)
         self.recorder.partition(what, "" if topic is None else topic.name, key[1], **values)
 
     def _cut(self, partition: Partition, before: int, because: str) -> None:

@@ -5,16 +5,17 @@ from collections.abc import Iterable
 from kraft.broker.apis import SERVED as BROKER_SERVED
 from kraft.config.node_config import NodeConfig
 from kraft.metadata.versions import SUPPORTED
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.runtime.net.api_versions import api_versions_answers
-from kraft.runtime.net.requests import NEVER_FLEXIBLE, RequestRouter
+from kraft.runtime.net.requests import RequestRouter, serve_api
 from kraft.runtime.quorum.control_plane import ControlPlane
 from kraft.runtime.quorum.controller_requests import SERVED, ControllerRouter, serve_apis
 from kraft.runtime.stages.broker_core import BrokerCore
 from kraft.runtime.stages.data_path import DataPath
 from kraft.runtime.stages.listeners import Listeners
 from kraft_native.net.channel import RequestChannel
-from kraft_native.request.reply import Reply
+from kraft_native.request.reply import Reply, RequestHandler
 
 
 class Serving:
@@ -27,6 +28,7 @@ class Serving:
         self._path = path
         self._control = control
         self._core = core
+        self._compiled: dict[int, RequestHandler] = {ApiKey.PRODUCE: path.produce, ApiKey.FETCH: path.fetch}
         self._channels: dict[str, RequestChannel] = {}
         self.routers: list[RequestRouter] = []
 
@@ -45,8 +47,8 @@ class Serving:
         """Install the answers to ApiVersions on every listener."""
         image, features = self._core.broker.image, self._control.metadata.finalized_features
         for name, channel in self._channels.items():
-            made = api_versions_answers([18, *self._keys(name)], SUPPORTED, features, max(image.offset, 0),
-                                        controller=name in self._config.controller_listener_names)
+            made = api_versions_answers([ApiKey.API_VERSIONS, *self._keys(name)], SUPPORTED, features,
+                                        max(image.offset, 0), controller=name in self._config.controller_listener_names)
             channel.serve_api_versions(made.answers, made.invalid, made.unsupported)
 
     def _channel(self, listener: str) -> RequestChannel:
@@ -60,10 +62,7 @@ class Serving:
         channel = server.channel(listener, router.on_request)
         channel.limit_clients(quotas)
         for key in self._keys(listener):
-            api = API_BY_KEY[key]
-            handler = {0: self._path.produce, 1: self._path.fetch}.get(key)
-            channel.serve(key, api.versions.start, min(api.versions.stop - 1, api.latest_stable),
-                          min(api.flexible_from, NEVER_FLEXIBLE), handler)
+            serve_api(channel, API_BY_KEY[key], API_BY_KEY[key].versions, self._compiled.get(key))
         return channel
 
     def _controller_channel(self, listener: str, broker: RequestRouter) -> RequestChannel:
@@ -86,4 +85,4 @@ class Serving:
         if listener in self._config.controller_listener_names:
             also_served = [key for key in BROKER_SERVED if API_BY_KEY[key].controller_versions is not None]
             return sorted({*SERVED, *also_served})
-        return sorted([0, 1, *(key for key in BROKER_SERVED if API_BY_KEY[key].broker_versions is not None)])
+        return sorted(key for key in (*self._compiled, *BROKER_SERVED) if API_BY_KEY[key].broker_versions is not None)

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from kraft.config.node_config import NodeConfig
+from kraft.config.node_config import PLAINTEXT, NodeConfig
 from kraft.config.quorum_config import check_quorum, is_sole_controller, static_voters
 from kraft.log_dir import new_cluster_id
 from kraft.metadata.image import Endpoint
 from kraft.runtime.net.requests import now_ms
-from kraft.runtime.quorum.broker_registration import PLAINTEXT
 from kraft.runtime.storage.formatting import (
     FormatRequest,
     check_directories,

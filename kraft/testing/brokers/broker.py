@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from kraft.broker import replica_plan
-from kraft.broker.directory_assignments import NEVER_MS, DirectoryAssignments
+from kraft.broker.directory_assignments import DirectoryAssignments
 from kraft.broker.isr import IsrKeeper, Key
 from kraft.broker.replica_plan import Action, Step
 from kraft.broker.replica_roles import ReplicaRoles, key_of
 from kraft.controller.decision import MIN_INSYNC_REPLICAS
 from kraft.controller.local_broker import LocalBroker, State
+from kraft.deadlines import NEVER_MS
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import CLUSTER_DEFAULT, MetadataImage, PartitionRegistration
 from kraft.metadata.versions import SUPPORTED

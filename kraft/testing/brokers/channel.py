@@ -113,7 +113,7 @@ class Channel:
         else:
             assert response is None or isinstance(response, (Message, NotController))
             is_late = self._node.now_ms > waiting.expires_ms
-            answer = (HANDLERS[type(waiting.request)].refuse(waiting.request, ErrorCode.REQUEST_TIMED_OUT, None)
+            answer = (HANDLERS[waiting.request.API_KEY].refuse(waiting.request, ErrorCode.REQUEST_TIMED_OUT, None)
                       if is_late else None)
         if answer is None:
             self._node.later(PAUSE_MS, self._again, number)

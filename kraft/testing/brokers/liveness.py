@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from kraft.broker.isr import NEVER_MS, Key
+from kraft.broker.isr import Key
+from kraft.deadlines import NEVER_MS
 from kraft.metadata.image import NO_LEADER, RECOVERED, PartitionRegistration
 from kraft.testing.brokers.consumers import Consumer
 from kraft.testing.brokers.metadata import MetadataTruth

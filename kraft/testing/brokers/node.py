@@ -10,7 +10,8 @@ from uuid import UUID
 
 from kraft.controller.config_rules import TableRules
 from kraft.controller.decision import STEP, ControllerSettings, Fencing, Steps
-from kraft.controller.sessions import NEVER_MS, Doubt, Found
+from kraft.controller.sessions import Doubt, Found
+from kraft.deadlines import NEVER_MS
 from kraft.metadata.image import BrokerRegistration, MetadataImage
 from kraft.metadata.snapshot import Record
 from kraft.metadata.versions import ELR_VERSION, LATEST, SUPPORTED, default_features

@@ -10,7 +10,7 @@ from kraft.broker.isr import Key
 from kraft.metadata.delta import PartitionChange
 from kraft.metadata.image import MetadataImage, PartitionRegistration
 from kraft.raft.config import RaftConfig
-from kraft.raft.ports import Event
+from kraft.raft.events import Event
 from kraft.testing.brokers import liveness
 from kraft.testing.brokers.admin import Admin
 from kraft.testing.brokers.clients import Around

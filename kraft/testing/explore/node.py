@@ -12,8 +12,8 @@ from types import SimpleNamespace
 from typing import Any, Final, NamedTuple, cast
 
 from kraft.raft.config import RaftConfig
+from kraft.raft.events import Committed, Event, RoleChanged
 from kraft.raft.messages import EndQuorumEpochRequest, FetchRequest, Loss, Lost, Request, Response
-from kraft.raft.ports import Event
 from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, HardState, Leadership, OutgoingRequest, Ready
 from kraft.raft.replica import Ports, Replica
@@ -377,12 +377,11 @@ class Node:
     def _appended(self, batch: Batch) -> None:
         invariants.appended(self, batch, self.recorder)
 
-    def _traced(self, event: Event) -> None:
+    def _traced(self, _now_ms: int, event: Event) -> None:
         self.notes.append(event)
-        values = dict(event.values)
-        if event.what == "becomes" and values["role"] is Role.LEADER:
+        if isinstance(event, RoleChanged) and event.role is Role.LEADER:
             self.judged.append("elected")
-        elif event.what == "commits" and isinstance(self.raft.replica.role, Leader):
+        elif isinstance(event, Committed) and isinstance(self.raft.replica.role, Leader):
             self.judged.append("committed")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kraft.raft.messages import AddVoterRequest, RemoveVoterRequest
+from kraft.recorder.words import text_of
 from kraft.testing.explore.messages import describe
 from kraft.testing.explore.space import Event, FoundError, Space, State
 from kraft.testing.sim.violation import ViolationError
@@ -54,7 +55,7 @@ def _follow(space: Space, state: State, event: Event, trace: Trace) -> None:
         return
     node = space.thawed(state[0][event.place])
     space.act(node, event)
-    trace.lines += [f"{INDENT}{node.id} {note}" for note in node.notes]
+    trace.lines += [f"{INDENT}{node.id} {text_of(note)}" for note in node.notes]
     for message in node.sent:
         receiver = message.target if message.requester == node.id else message.requester
         trace.lines.append(f"{INDENT}{node.id} sends to {receiver} {describe(message.payload)}")

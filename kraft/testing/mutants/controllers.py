@@ -11,9 +11,9 @@ from kraft.controller.controller import HANDLERS, Handler
 from kraft.controller.partition_change import Assignment, Change
 from kraft.controller.sessions import BrokerSessions, Doubt, Found
 from kraft.metadata.image import BrokerRegistration
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_request import BrokerState
-from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.runtime.quorum.raft_driver import RaftDriver
 from kraft.testing.brokers.channel import Channel
 from kraft.testing.mutants.patches import Collection, Patches
@@ -205,8 +205,8 @@ def shutdown_offset_moves(patches: Patches) -> None:
             session.shutdown_offset = context.next_offset
         return decision
 
-    handler = HANDLERS[BrokerHeartbeatRequest]
-    patches.entry(HANDLERS, BrokerHeartbeatRequest, Handler(heartbeat, handler.refuse))
+    handler = HANDLERS[ApiKey.BROKER_HEARTBEAT]
+    patches.entry(HANDLERS, ApiKey.BROKER_HEARTBEAT, Handler(heartbeat, handler.refuse))
 
 
 @CONTROLLERS.add(0, "KIP-966, last known leader")

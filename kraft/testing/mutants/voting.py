@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+from kraft.deadlines import NEVER_MS
 from kraft.raft import elections, following, leading, raft, searching
+from kraft.raft.events import Voted
 from kraft.raft.messages import VoteRequest
 from kraft.raft.replica import Replica
 from kraft.raft.requests import Requests
 from kraft.raft.roles import Candidate, Follower, Leader, Prospective, RoleState, Unattached
 from kraft.raft.transitions import Cause
-from kraft.raft.types import NEVER_MS, NOBODY, OffsetAndEpoch
+from kraft.raft.types import NOBODY, OffsetAndEpoch
 from kraft.testing.mutants.patches import Collection, Patches
 
 VOTING = Collection()
@@ -152,7 +154,7 @@ def votes_twice(patches: Patches) -> None:
     """A voter may vote for several candidates in the same epoch."""
     def become_voted(replica: Replica, candidate: Any) -> None:
         replica.voted = candidate
-        replica.note("votes", candidate=candidate, epoch=replica.epoch)
+        replica.note(Voted(candidate, replica.epoch, replica.log.end))
 
     def around(original: Granted) -> Granted:
         def is_granted(replica: Replica, request: VoteRequest) -> bool:

@@ -14,8 +14,8 @@ from random import Random
 from typing import Any, Final, Protocol
 
 from kraft.raft.config import RaftConfig
+from kraft.raft.events import Event
 from kraft.raft.messages import Message, Request, Response
-from kraft.raft.ports import Event
 from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, HardState, Leadership, OutgoingRequest
 from kraft.raft.records import ControlRecord, KRaftVersion, Voters
@@ -210,7 +210,7 @@ class Node:
                             lambda: clock.now_ms)
         flusher = Flusher(log, self, lambda: self._send_request(sender.leave()))
         process = self._process = _Process(log, snapshots, loop, sender, flusher, {})
-        ports = Ports(log, snapshots, self._random, lambda event: watcher.traced(self, event))
+        ports = Ports(log, snapshots, self._random, lambda _now_ms, event: watcher.traced(self, event))
         process.raft = Raft(self.config, self.saved, ports, clock.now_ms)
         process.driver = RaftDriver(
             process.raft, flusher, self, write_hard_state=self._save, sender=sender, answer=self._answer,

@@ -16,7 +16,7 @@ from enum import StrEnum
 from random import Random
 from typing import Final, TextIO
 
-from kraft.raft.ports import Event
+from kraft.raft.events import Event
 from kraft.raft.types import NOBODY, Endpoint
 from kraft.testing.sim.clock import Clock
 from kraft.testing.sim.cluster import endpoint, named

@@ -8,7 +8,7 @@ from time import process_time
 from traceback import extract_tb
 from typing import Final, TextIO
 
-from kraft.raft.ports import Event
+from kraft.raft.events import Event
 from kraft.testing.brokers.options import draw as draw_with_brokers
 from kraft.testing.brokers.world import BrokerWorld
 from kraft.testing.sim.options import SECOND, Options, draw

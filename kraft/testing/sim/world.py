@@ -6,11 +6,12 @@ from hashlib import blake2b
 from struct import Struct
 from typing import Final, TextIO
 
+from kraft.raft.events import Committed, Event, RoleChanged, Started, Voted
 from kraft.raft.messages import Message, Request, Response
-from kraft.raft.ports import Event
 from kraft.raft.roles import Follower, Leader
 from kraft.raft.transitions import Cause, Role
 from kraft.raft.types import NOBODY
+from kraft.recorder.words import described, joined
 from kraft.testing.sim import invariants, liveness
 from kraft.testing.sim.batches import Batch
 from kraft.testing.sim.clients import Clients
@@ -247,22 +248,22 @@ class World:
         invariants.receives(node, question, envelope.message, source, self.memory(node))
 
     def traced(self, node: Node, event: Event) -> None:
-        self._add_to_trace(f"{node} {event}")
+        what, particulars = described(event)
+        self._add_to_trace(f"{node} {joined(what, particulars)}")
         if self._listen is not None:
             self._listen(node.id, self.loop.now_us / MILLISECOND, event)
-        what = event.what
-        if what in ("becomes", "started"):
-            values = dict(event.values)
-            role = str(values["role"])
-            if what == "becomes":
-                self.transitions[self._roles[node.id], str(values["because"]), role] += 1
+        match event:
+            case Started():
+                self._roles[node.id] = str(event.role)
+            case RoleChanged():
+                self.transitions[self._roles[node.id], event.cause.value, str(event.role)] += 1
                 if isinstance(node.raft.replica.role, Leader):
                     self.counts["elections"] += 1
                     invariants.elected(node, self.ledger)
-            self._roles[node.id] = role
-        elif what == "votes":
-            role = self._roles[node.id]
-            self.transitions[role, Cause.VOTED.value, role] += 1
-        elif what == "commits" and isinstance(node.raft.replica.role, Leader):
-            invariants.committed(node, node.raft.replica.high_watermark, self.cluster.held)
+                self._roles[node.id] = str(event.role)
+            case Voted():
+                role = self._roles[node.id]
+                self.transitions[role, Cause.VOTED.value, role] += 1
+            case Committed() if isinstance(node.raft.replica.role, Leader):
+                invariants.committed(node, node.raft.replica.high_watermark, self.cluster.held)
         self.counts[f"core {what}"] += 1

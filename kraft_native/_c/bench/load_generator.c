@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "bench/load_generator.h"
 
+#include "base/batch_layout.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -21,13 +23,6 @@ enum {
     LARGE_BATCH_BYTES = 8 << 10,
     WAKE_BYTES = 256 << 10,         /* bytes of a large reply that may gather before they are processed */
     EVENTS_MAX = 256,
-    BATCH_HEADER_BYTES = 61,
-    BATCH_LENGTH = 8,
-    LENGTH_OF_BATCH_END = 12,       /* part of a batch that its length does not include */
-    BATCH_CRC = 17,
-    BATCH_CRC_BEGIN = 21,
-    BATCH_LAST_OFFSET_DELTA = 23,
-    BATCH_RECORD_COUNT = 57,
 };
 
 typedef struct connection_state {
@@ -105,8 +100,8 @@ static void prepare(load_run *run, kf_load_connection *connection, int64_t due) 
     if (shape->stamp >= 0 && shape->batch >= 0) {
         uint8_t *batch = body + shape->batch;
         store_be64(batch + shape->stamp, (uint64_t)due);
-        size_t checked = (size_t)shape->batch_bytes - BATCH_CRC_BEGIN;
-        store_be32(batch + BATCH_CRC, run->crc(0, batch + BATCH_CRC_BEGIN, checked));
+        size_t checked = (size_t)shape->batch_bytes - BATCH_ATTRIBUTES;
+        store_be32(batch + BATCH_CRC, run->crc(0, batch + BATCH_ATTRIBUTES, checked));
     }
 }
 
@@ -193,7 +188,7 @@ static int pump(load_run *run, kf_load_connection *connection, int64_t now) {
 static size_t take_batch_header(load_run *run, connection_state *state, const uint8_t *batch) {
     state->next_offset = (int64_t)load_be64(batch) + (int32_t)load_be32(batch + BATCH_LAST_OFFSET_DELTA) + 1;
     run->result->records += load_be32(batch + BATCH_RECORD_COUNT);
-    return LENGTH_OF_BATCH_END + (size_t)load_be32(batch + BATCH_LENGTH);
+    return LOG_OVERHEAD_BYTES + (size_t)load_be32(batch + BATCH_LENGTH);
 }
 
 /* Begins with the records of a reply of `size` bytes, which has arrived at least up to the records. */
@@ -222,7 +217,7 @@ static int take_records(load_run *run, kf_load_connection *connection, const uin
     int status = begin_records(run, connection, reply, size, &left);
     const uint8_t *batch = reply + shape->records + 4;
     while (status == 0 && left >= BATCH_HEADER_BYTES) {
-        if (LENGTH_OF_BATCH_END + (size_t)load_be32(batch + BATCH_LENGTH) > left) {
+        if (LOG_OVERHEAD_BYTES + (size_t)load_be32(batch + BATCH_LENGTH) > left) {
             break;  /* a batch that was cut at the reply's limit */
         }
         size_t batch_bytes = take_batch_header(run, connection->state, batch);
@@ -375,7 +370,7 @@ static int scan_replies(load_run *run, kf_load_connection *connection) {
             if (have < BATCH_HEADER_BYTES) {
                 break;
             }
-            size_t batch_bytes = LENGTH_OF_BATCH_END + (size_t)load_be32(at + BATCH_LENGTH);
+            size_t batch_bytes = LOG_OVERHEAD_BYTES + (size_t)load_be32(at + BATCH_LENGTH);
             bool whole = batch_bytes <= state->records_left;     /* the last may be cut at the reply's limit */
             state->drop = whole ? take_batch_header(run, state, at) : state->records_left;
             state->records_left -= state->drop;

@@ -3,6 +3,7 @@
 import struct
 from typing import Any
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
 from kraft.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kraft.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
@@ -43,7 +44,7 @@ def join(node: Node, group: str = "g", member: str = "", *, instance: str | None
 def join_new(node: Node, group: str = "g", **options: Any) -> Pending:
     """Join as a new member, which takes two requests; return the second one with its response."""
     first = join(node, group, **options)
-    assert first.response.error_code == 79
+    assert first.response.error_code == ErrorCode.MEMBER_ID_REQUIRED
     return join(node, group, first.response.member_id, **options)
 
 
@@ -97,7 +98,7 @@ def fetch(node: Node, group: str = "g", keys: list[tuple[str, int]] | None = Non
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=topics)],
                                  require_stable=stable)
     (answer,) = node.call(request, version).groups
-    assert answer.error_code == 0, answer
+    assert answer.error_code == ErrorCode.NONE, answer
     return {(topic.name, partition.partition_index): partition.committed_offset
             for topic in answer.topics for partition in topic.partitions}
 
@@ -114,5 +115,5 @@ def form_group(node: Node, size: int, group: str = "g", **options: Any) -> list[
     synced = [sync(node, response, group, assignments=assignments if response.members else None)
               for response in joined[1:] + joined[:1]]
     for one in synced:
-        assert one.response.error_code == 0
+        assert one.response.error_code == ErrorCode.NONE
     return joined

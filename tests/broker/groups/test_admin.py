@@ -30,7 +30,7 @@ WEEK_MS = 7 * DAY_MS
 
 def listed(node: Node, states: list[str] | None = None, types: list[str] | None = None) -> dict[str, tuple[str, ...]]:
     response = node.call(ListGroupsRequest(states_filter=states or [], types_filter=types or []))
-    assert response.error_code == 0
+    assert response.error_code == ErrorCode.NONE
     return {group.group_id: (group.protocol_type, group.group_state, group.group_type) for group in response.groups}
 
 
@@ -58,7 +58,7 @@ def test_listing_while_it_loads_or_without_a_topic() -> None:
     node.coordinator.shards.start_load(1, 1)
     assert node.call(ListGroupsRequest()).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     node.coordinator.shards.fail_load(1)
-    assert node.call(ListGroupsRequest()).error_code == 0
+    assert node.call(ListGroupsRequest()).error_code == ErrorCode.NONE
     node.coordinator.partition_count = None
     assert node.call(ListGroupsRequest()) == ListGroupsResponse(groups=[])
 
@@ -80,7 +80,8 @@ def test_describing(version: int) -> None:
     assert described.member_assignment == f"to {member.member_id}".encode()
     assert (other.group_state, other.protocol_data) == ("CompletingRebalance", "")
     assert [(m.member_id, m.member_metadata) for m in other.members] == [(joining.member_id, b"")]
-    assert (nothing.group_state, nothing.error_code) == ("Dead", 69 if version == 6 else 0)
+    assert nothing.group_state == "Dead"
+    assert nothing.error_code == (ErrorCode.GROUP_ID_NOT_FOUND if version == 6 else ErrorCode.NONE)
     assert nothing.error_message == ("Group nothing not found." if version == 6 else None)
     assert stable.authorized_operations == (3400 if version >= 3 else -2**31)
 
@@ -106,7 +107,8 @@ def test_deleting() -> None:
     (member,) = form_group(node, 1, "used")
     commit(node, {("orders", 0): 1, ("orders", 1): 2}, group="simple")
     commit(node, {("orders", 0): 1}, group="kept")
-    assert deleted(node, "used", "simple", "nothing", "simple") == {"used": 68, "simple": 0, "nothing": 69}
+    assert deleted(node, "used", "simple", "nothing", "simple") == {
+        "used": ErrorCode.NON_EMPTY_GROUP, "simple": ErrorCode.NONE, "nothing": ErrorCode.GROUP_ID_NOT_FOUND}
     assert listed(node).keys() == {"used", "kept"}
     leave(node, member.member_id, group="used")
     assert deleted(node, "used") == {"used": 0}
@@ -166,7 +168,7 @@ def test_a_large_group_is_deleted_in_slices_and_no_client_sees_a_part_of_it() ->
     node.commit()
     assert results_of(deletion) == {"many": 0, "nothing": ErrorCode.GROUP_ID_NOT_FOUND}
     node.lag = False
-    assert errors_of(commit(node, {("orders", 5): 7}, group="third")) == [0]
+    assert errors_of(commit(node, {("orders", 5): 7}, group="third")) == [ErrorCode.NONE]
     node.kill()
     assert listed(node).keys() == {"other", "third"}
     assert len(form_group(node, 1, "many")) == 1
@@ -432,7 +434,7 @@ def test_a_group_of_the_new_protocol_is_kept_out_of_the_way() -> None:
     assert errors_of(commit(node, {("orders", 0): 1})) == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert deleted(node, "g") == {"g": ErrorCode.NON_EMPTY_GROUP}
     (group,) = node.call(DescribeGroupsRequest(groups=["g"])).groups
-    assert (group.error_code, group.error_message) == (69, "Group g is not a classic group.")
+    assert (group.error_code, group.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, "Group g is not a classic group.")
     (answer,) = node.call(OffsetFetchRequest(groups=[
         OffsetFetchRequestGroup(group_id="g", member_id="m", member_epoch=1, topics=None)])).groups
     assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID

@@ -13,6 +13,7 @@ from kraft.broker.coordinator.shard import StoredRecord
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.foreign import ForeignGroup
 from kraft.broker.groups.group_records import GroupReplay, OffsetReplay, decode, group_record, offset_record
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, decode_response_header
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.join_group_request import JoinGroupRequest
@@ -145,7 +146,7 @@ def test_a_group_of_another_protocol_is_deleted_record_by_record() -> None:
     assert keys
     assert offsets == 5
     (result,) = node.call(DeleteGroupsRequest(groups_names=["consumer-g"])).results
-    assert result.error_code == 0
+    assert result.error_code == ErrorCode.NONE
     written = [record for log in node.logs.records for record in log]
     assert {record.key for record in written[offsets:]} == keys
     assert all(record.value is None for record in written)
@@ -196,15 +197,15 @@ def talk(node: Node, number: int, frames: list[dict[str, Any]], member_id: str) 
         found = [frame for frame in frames if frame["name"] == name]
         for frame in found:
             repeat(node, frame)
-        if name == "JoinGroup" and found[-1]["response"]["errorCode"] == 79:
+        if name == "JoinGroup" and found[-1]["response"]["errorCode"] == ErrorCode.MEMBER_ID_REQUIRED:
             _, header, body = decode_request(bytes.fromhex(found[-1]["request_hex"]))
             request = JoinGroupRequest.decode(body, header.request_api_version).replace(member_id=member_id)
-            assert node.call(request, header.request_api_version, CLIENT).error_code == 0
+            assert node.call(request, header.request_api_version, CLIENT).error_code == ErrorCode.NONE
         elif name == "SyncGroup" and not found:
             assignment = SyncGroupRequestAssignment(member_id=member_id, assignment=ASSIGNMENT)
             request = SyncGroupRequest(group_id=group_id, generation_id=1, member_id=member_id,
                                        assignments=[assignment])
-            assert node.call(request, 3, CLIENT).error_code == 0
+            assert node.call(request, 3, CLIENT).error_code == ErrorCode.NONE
         elif name == "OffsetCommit" and not found:
             assert errors_of(commit(node, {("wc", 0): number}, group_id, member=member_id, generation=1,
                                     metadata=f"v{number}")) == [0]

@@ -61,21 +61,22 @@ def test_members_commit_in_their_generation() -> None:
     leader, follower = form_group(node, 2)
     member = {"member": follower.member_id, "generation": 2}
     offsets = {("orders", 0): 1}
-    assert errors_of(commit(node, offsets, **member)) == [0]
+    assert errors_of(commit(node, offsets, **member)) == [ErrorCode.NONE]
     assert errors_of(commit(node, offsets)) == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert errors_of(commit(node, offsets, member="nobody", generation=2)) == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert errors_of(commit(node, offsets, member=follower.member_id, generation=1)) == [ErrorCode.ILLEGAL_GENERATION]
     assert errors_of(commit(node, offsets, member=follower.member_id)) == [ErrorCode.ILLEGAL_GENERATION]
     assert errors_of(commit(node, offsets, **member, instance="red")) == [ErrorCode.UNKNOWN_MEMBER_ID]
     newcomer = join_new(node)
-    assert errors_of(commit(node, offsets, **member)) == [0]        # the last chance before it joins again
+    assert errors_of(commit(node, offsets, **member)) == [ErrorCode.NONE]        # the last chance before it joins again
     joined = [join(node, member=m.member_id) for m in (leader, follower)]
     refused = commit(node, offsets, member=follower.member_id, generation=3)
     assert errors_of(refused) == [ErrorCode.REBALANCE_IN_PROGRESS]
     assert newcomer.response.generation_id == joined[0].response.generation_id == 3
 
 
-@pytest.mark.parametrize(("version", "error"), [(8, 22), (9, 69), (10, 69)])
+@pytest.mark.parametrize(("version", "error"), [
+    (8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND), (10, ErrorCode.GROUP_ID_NOT_FOUND)])
 def test_a_commit_of_a_member_to_a_group_that_does_not_exist(version: int, error: int) -> None:
     node = Node()
     assert errors_of(commit(node, {("orders", 0): 1}, member="m", generation=1, version=version)) == [error]
@@ -91,7 +92,9 @@ def test_topics_that_do_not_exist() -> None:
             OffsetCommitRequestPartition(partition_index=8, committed_offset=4)]),
     ]), 9)
     found = {(topic.name, p.partition_index): p.error_code for topic in done.topics for p in topic.partitions}
-    assert found == {("nothing", 0): 3, ("orders", 8): 3, ("orders", 0): 0}
+    assert found == {
+        ("nothing", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ("orders", 8): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("orders", 0): ErrorCode.NONE}
     assert len(done.topics) == 2
     by_id = node.call(OffsetCommitRequest(group_id="other", topics=[
         OffsetCommitRequestTopic(topic_id=UUID(int=5), partitions=[OffsetCommitRequestPartition(partition_index=0)])]))
@@ -101,10 +104,11 @@ def test_topics_that_do_not_exist() -> None:
 
 def test_metadata_is_limited_in_the_units_of_java() -> None:
     node = Node(offset_metadata_max_bytes=4)
-    assert errors_of(commit(node, {("orders", 0): 1}, metadata="abcd")) == [0]
+    assert errors_of(commit(node, {("orders", 0): 1}, metadata="abcd")) == [ErrorCode.NONE]
     assert errors_of(commit(node, {("orders", 0): 2}, metadata="abcde")) == [ErrorCode.OFFSET_METADATA_TOO_LARGE]
-    assert errors_of(commit(node, {("orders", 0): 3}, metadata="\U0001f600\U0001f600")) == [0]
-    assert errors_of(commit(node, {("orders", 0): 4}, metadata="\U0001f600\U0001f600a")) == [12]
+    assert errors_of(commit(node, {("orders", 0): 3}, metadata="\U0001f600\U0001f600")) == [ErrorCode.NONE]
+    too_long = commit(node, {("orders", 0): 4}, metadata="\U0001f600\U0001f600a")
+    assert errors_of(too_long) == [ErrorCode.OFFSET_METADATA_TOO_LARGE]
     assert fetch(node) == {("orders", 0): 3}
 
 
@@ -146,8 +150,10 @@ def test_fetching_from_one_group(version: int) -> None:
     answer = node.call(request, version)
     found = {(topic.name, p.partition_index): (p.committed_offset, p.metadata, p.error_code)
              for topic in answer.topics for p in topic.partitions}
-    assert found == {("orders", 0): (-1, "", 0), ("orders", 1): (7, "m", 0), ("nothing", 5): (-1, "", 0)}
-    assert answer.error_code == 0
+    assert found == {
+        ("orders", 0): (-1, "", ErrorCode.NONE), ("orders", 1): (7, "m", ErrorCode.NONE),
+        ("nothing", 5): (-1, "", ErrorCode.NONE)}
+    assert answer.error_code == ErrorCode.NONE
     if version >= 2:
         everything = node.call(OffsetFetchRequest(group_id="g", topics=None), version)
         assert [(topic.name, len(topic.partitions)) for topic in everything.topics] == [("orders", 1)]
@@ -221,7 +227,8 @@ def test_offsets_of_open_transactions_are_hidden_and_unstable() -> None:
     request = OffsetFetchRequest(require_stable=True, groups=[OffsetFetchRequestGroup(group_id="g", topics=[
         OffsetFetchRequestTopics(name="orders", partition_indexes=[0, 1, 2])])])
     returned = node.call(request, 9).groups[0].topics[0].partitions
-    assert [(p.committed_offset, p.error_code) for p in returned] == [(-1, 88), (-1, 88), (-1, 0)]
+    assert [(p.committed_offset, p.error_code) for p in returned] == [
+        (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT), (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT), (-1, ErrorCode.NONE)]
     state = node.state_of("g")
     state.replay_marker(11, committed=True)
     state.replay_marker(12, committed=False)
@@ -254,8 +261,10 @@ def test_deleting_offsets() -> None:
     commit(node, {("orders", 0): 1, ("orders", 1): 2})
     written = sum(map(len, node.logs.records))
     response = delete(node, [("orders", 0), ("nothing", 3), ("clicks", 1), ("clicks", 9)])
-    assert response.error_code == 0
-    assert results(response) == {("orders", 0): 0, ("nothing", 3): 3, ("clicks", 1): 0, ("clicks", 9): 3}
+    assert response.error_code == ErrorCode.NONE
+    assert results(response) == {
+        ("orders", 0): ErrorCode.NONE, ("nothing", 3): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("clicks", 1): ErrorCode.NONE, ("clicks", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert sum(map(len, node.logs.records)) == written + 1      # one tombstone
     assert fetch(node) == {("orders", 1): 2}
     node.kill()
@@ -299,7 +308,7 @@ def test_hostile_subscriptions(metadata: bytes) -> None:
     (member,) = form_group(node, 1, protocols={"own": metadata})
     assert node.group("g").state is GroupState.STABLE
     assert node.group("g").subscribed_topics is None
-    assert member.error_code == 0
+    assert member.error_code == ErrorCode.NONE
 
 
 def test_all_members_subscriptions_count() -> None:

@@ -4,10 +4,13 @@ import copy
 import errno
 import inspect
 import pickle
+import re
 
 import pytest
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft_native.base import errors
+from tools.tree import ROOT
 
 MADE = {
     errors.StorageError: lambda: errors.StorageError("/log/x", errno.ENOSPC, "writing"),
@@ -41,3 +44,10 @@ def test_the_copy_is_the_same_error(kind: type[errors.KraftError], way: str) -> 
 
 def test_every_class_with_fields_of_its_own_is_tried() -> None:
     assert {kind for kind in CLASSES if "__init__" in vars(kind)} == set(MADE)
+
+
+def test_the_codes_of_the_compiled_core_are_kafkas() -> None:
+    text = (ROOT / "kraft_native" / "base" / "errors.pxd").read_text()
+    found = {name: int(number) for name, number in re.findall(r"^    ERROR_(\w+) = (-?\d+)$", text, re.MULTILINE)}
+    assert len(found) > 25
+    assert found == {name: ErrorCode[name] for name in found}

@@ -6,8 +6,19 @@ import struct
 
 import pytest
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft_native.base.errors import CorruptRecordError
-from kraft_native.batch.batch import Batch, count_batches, first_batch, follow_batches, plain_end, walk
+from kraft_native.batch import batch as layout
+from kraft_native.batch.batch import (
+    ATTRIBUTES_AT,
+    CRC_AT,
+    Batch,
+    count_batches,
+    first_batch,
+    follow_batches,
+    plain_end,
+    walk,
+)
 from kraft_native.batch.control import control_batch
 from tests.oracle import batch as oracle
 
@@ -21,8 +32,17 @@ def patched(data, position, fmt, value, *, fix_crc=True):
     data = bytearray(data)
     struct.pack_into(fmt, data, position, value)
     if fix_crc:
-        struct.pack_into(">I", data, 17, oracle.crc32c(bytes(data[21:])))
+        struct.pack_into(">I", data, CRC_AT, oracle.crc32c(bytes(data[ATTRIBUTES_AT:])))
     return bytes(data)
+
+
+def test_the_layout_is_that_of_the_reference_implementation():
+    names = ("BASE_OFFSET", "LENGTH", "LEADER_EPOCH", "MAGIC", "CRC", "ATTRIBUTES", "LAST_OFFSET_DELTA",
+             "BASE_TIMESTAMP", "MAX_TIMESTAMP", "PRODUCER_ID", "PRODUCER_EPOCH", "BASE_SEQUENCE", "RECORD_COUNT")
+    kinds = oracle.HEADER.format.removeprefix(">")
+    starts = [struct.calcsize(f">{kinds[:number]}") for number in range(len(kinds))]
+    assert [getattr(layout, f"{name}_AT") for name in names] == starts
+    assert (oracle.HEADER.size, starts[2]) == (layout.HEADER_BYTES, layout.OVERHEAD_BYTES)
 
 
 def test_view_gives_every_header_field():
@@ -94,7 +114,7 @@ def test_wrong_header_fields_are_corrupt(position, fmt, value, text):
     data = patched(one(), position, fmt, value, fix_crc=position != 17)
     with pytest.raises(CorruptRecordError, match=f"at byte 0: .*{text}") as caught:
         list(walk(data))
-    assert caught.value.code == 2
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
     assert count_batches(data, check_crc=True) == (0, 0)
 
 

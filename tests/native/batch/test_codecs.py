@@ -18,6 +18,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft_native.base.errors import CorruptRecordError, InvalidArgumentError, MessageTooLargeError
 from kraft_native.batch.batch import first_batch
 from kraft_native.batch.codecs import CODECS, LEVELS, compress, decompress
@@ -80,7 +81,7 @@ def test_every_truncation_is_corrupt(codec):
                 if decompress(codec, data[:size]) != sample and codec == "snappy":
                     # A stream of blocks has no end mark: cut between two blocks it is another, shorter stream.
                     raise CorruptRecordError("shorter")
-            assert caught.value.code == 2
+            assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
 
 
 @pytest.mark.parametrize("codec", COMPRESSED)
@@ -333,7 +334,7 @@ def test_a_bomb_is_refused_in_bounded_memory(codec):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(MessageTooLargeError, match="more than 8388608") as caught:
         decompress(codec, data, max_bytes=8 << 20)
-    assert caught.value.code == 10
+    assert caught.value.code == ErrorCode.MESSAGE_TOO_LARGE
     grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown_kib < 40 << 10
 

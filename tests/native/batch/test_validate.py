@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft_native.base.errors import (
     CorruptRecordError,
     InvalidArgumentError,
@@ -17,7 +18,20 @@ from kraft_native.base.errors import (
     KraftError,
     MessageTooLargeError,
 )
-from kraft_native.batch.batch import first_batch
+from kraft_native.batch.batch import (
+    ATTRIBUTES_AT,
+    BASE_OFFSET_AT,
+    BASE_TIMESTAMP_AT,
+    CRC_AT,
+    HEADER_BYTES,
+    LAST_OFFSET_DELTA_AT,
+    LENGTH_AT,
+    MAGIC_AT,
+    MAX_TIMESTAMP_AT,
+    OVERHEAD_BYTES,
+    RECORD_COUNT_AT,
+    first_batch,
+)
 from kraft_native.batch.records import BatchBuilder, records
 from kraft_native.batch.validate import ValidatedBatch, validate
 from tests.oracle import batch as oracle
@@ -37,7 +51,7 @@ def patched(data, position, fmt, value, *, fix_crc=True):
     data = bytearray(data)
     struct.pack_into(fmt, data, position, value)
     if fix_crc:
-        struct.pack_into(">I", data, 17, oracle.crc32c(bytes(data[21:])))
+        struct.pack_into(">I", data, CRC_AT, oracle.crc32c(bytes(data[ATTRIBUTES_AT:])))
     return bytes(data)
 
 
@@ -62,27 +76,30 @@ def test_a_good_batch_is_kept_byte_for_byte(codec):
 
 def test_length_below_the_smallest():
     for length in (13, 0, -1):
-        refusal(patched(batch(), 8, ">i", length), CorruptRecordError, 2, "batch length")
+        refusal(patched(batch(), LENGTH_AT, ">i", length), CorruptRecordError, ErrorCode.CORRUPT_MESSAGE,
+                "batch length")
 
 
 @pytest.mark.parametrize(("magic", "error", "code"), [
-    (3, CorruptRecordError, 2), (-1, CorruptRecordError, 2), (127, CorruptRecordError, 2),
-    (0, InvalidRecordError, 87), (1, InvalidRecordError, 87),
+    (3, CorruptRecordError, ErrorCode.CORRUPT_MESSAGE), (-1, CorruptRecordError, ErrorCode.CORRUPT_MESSAGE),
+    (127, CorruptRecordError, ErrorCode.CORRUPT_MESSAGE),
+    (0, InvalidRecordError, ErrorCode.INVALID_RECORD), (1, InvalidRecordError, ErrorCode.INVALID_RECORD),
 ])
 def test_magic(magic, error, code):
-    refusal(patched(batch(), 16, ">b", magic), error, code, f"magic {magic if magic >= 0 else ''}")
+    refusal(patched(batch(), MAGIC_AT, ">b", magic), error, code, f"magic {magic if magic >= 0 else ''}")
 
 
 def test_cut_off_or_nothing_at_all():
     data = batch()
     for size in range(len(data)):
-        refusal(data[:size], InvalidRecordError, 87, "no whole batch")
+        refusal(data[:size], InvalidRecordError, ErrorCode.INVALID_RECORD, "no whole batch")
 
 
 def test_more_than_one_batch():
-    refusal(batch() + batch(), InvalidRecordError, 87, "a second batch")
-    refusal(batch() + patched(batch(), 8, ">i", 5), CorruptRecordError, 2, "batch length 5")
-    refusal(batch() + patched(batch(), 16, ">b", 9), CorruptRecordError, 2, "magic 9")
+    refusal(batch() + batch(), InvalidRecordError, ErrorCode.INVALID_RECORD, "a second batch")
+    refusal(batch() + patched(batch(), LENGTH_AT, ">i", 5), CorruptRecordError, ErrorCode.CORRUPT_MESSAGE,
+            "batch length 5")
+    refusal(batch() + patched(batch(), MAGIC_AT, ">b", 9), CorruptRecordError, ErrorCode.CORRUPT_MESSAGE, "magic 9")
 
 
 def test_bytes_after_the_batch_that_are_no_batch_are_dropped():
@@ -93,33 +110,38 @@ def test_bytes_after_the_batch_that_are_no_batch_are_dropped():
 
 def test_shorter_than_a_header():
     for length in (14, 48):
-        refusal(patched(batch()[:12 + length], 8, ">i", length), CorruptRecordError, 2, "shorter than its header")
+        refusal(patched(batch()[:OVERHEAD_BYTES + length], LENGTH_AT, ">i", length), CorruptRecordError,
+                ErrorCode.CORRUPT_MESSAGE,
+                "shorter than its header")
 
 
 def test_base_offset_not_zero():
     for offset in (1, -1):
-        refusal(patched(batch(), 0, ">q", offset), InvalidRecordError, 87, f"base offset {offset}")
-    assert validate(patched(batch(), 0, ">q", 7), now_ms=NOW, origin="coordinator").data
+        refusal(patched(batch(), BASE_OFFSET_AT, ">q", offset), InvalidRecordError, ErrorCode.INVALID_RECORD,
+                f"base offset {offset}")
+    assert validate(patched(batch(), BASE_OFFSET_AT, ">q", 7), now_ms=NOW, origin="coordinator").data
 
 
 def test_larger_than_allowed():
     data = batch()
     assert validate(data, now_ms=NOW, batch_bytes_max=len(data)).data == data
-    refusal(data, MessageTooLargeError, 10, "max.message.bytes", batch_bytes_max=len(data) - 1)
+    refusal(data, MessageTooLargeError, ErrorCode.MESSAGE_TOO_LARGE, "max.message.bytes", batch_bytes_max=len(data) - 1)
     # Kafka checks the size before the CRC.
-    refusal(data[:-1] + b"\xff", MessageTooLargeError, 10, batch_bytes_max=len(data) - 1)
+    refusal(data[:-1] + b"\xff", MessageTooLargeError, ErrorCode.MESSAGE_TOO_LARGE, batch_bytes_max=len(data) - 1)
 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_flipped_bit_of_what_the_crc_covers(codec):
     data = batch(codec, times=(NOW,))
     for position in range(17, len(data)):
-        refusal(data[:position] + bytes([data[position] ^ 0x10]) + data[position + 1:], CorruptRecordError, 2, "crc")
+        refusal(data[:position] + bytes([data[position] ^ 0x10]) + data[position + 1:], CorruptRecordError,
+                ErrorCode.CORRUPT_MESSAGE, "crc")
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
 def test_unknown_codec(codec):
-    refusal(patched(batch(), 21, ">h", codec), CorruptRecordError, 2, f"codec {codec}")
+    refusal(patched(batch(), ATTRIBUTES_AT, ">h", codec), CorruptRecordError, ErrorCode.CORRUPT_MESSAGE,
+            f"codec {codec}")
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -127,37 +149,39 @@ def test_unknown_codec(codec):
 def test_record_count_and_last_offset_delta(codec, origin):
     data = batch(codec)
     for count, delta in ((0, 2), (-1, 2), (2, 2), (4, 2), (3, 1), (3, 3), (3, -1), (0, -1), (2**31 - 1, -2**31)):
-        wrong = patched(patched(data, 57, ">i", count), 23, ">i", delta)
-        refusal(wrong, InvalidRecordError, 87, f"{count} records with last offset delta {delta}", origin=origin)
+        wrong = patched(patched(data, RECORD_COUNT_AT, ">i", count), LAST_OFFSET_DELTA_AT, ">i", delta)
+        refusal(wrong, InvalidRecordError, ErrorCode.INVALID_RECORD, f"{count} records with last offset delta {delta}",
+                origin=origin)
     for count in (2, 4):
-        wrong = patched(patched(data, 57, ">i", count), 23, ">i", count - 1)
-        refusal(wrong, InvalidRecordError, 87, "malformed|bytes after the last", origin=origin)
+        wrong = patched(patched(data, RECORD_COUNT_AT, ">i", count), LAST_OFFSET_DELTA_AT, ">i", count - 1)
+        refusal(wrong, InvalidRecordError, ErrorCode.INVALID_RECORD, "malformed|bytes after the last", origin=origin)
 
 
 def test_control_batch():
     data = batch(attributes=oracle.CONTROL)
-    refusal(data, InvalidRecordError, 87, "control")
+    refusal(data, InvalidRecordError, ErrorCode.INVALID_RECORD, "control")
     assert validate(data, now_ms=NOW, origin="coordinator").data == data
 
 
 def test_producer_id_without_sequence():
     data = batch(producer_id=0, producer_epoch=0)
-    refusal(data, InvalidRecordError, 87, "base sequence -1 with producer id 0")
+    refusal(data, InvalidRecordError, ErrorCode.INVALID_RECORD, "base sequence -1 with producer id 0")
     assert validate(data, now_ms=NOW, origin="coordinator").data == data
     assert validate(batch(producer_id=-1, base_sequence=-1), now_ms=NOW).data
 
 
 @pytest.mark.parametrize("codec", COMPRESSED)
 def test_undecodable_payload(codec):
-    refusal(batch(codec, compressed=b"\x01rubbish that is no stream"), CorruptRecordError, 2, codec)
-    refusal(batch(codec, compressed=b""), CorruptRecordError, 2, codec)
+    refusal(batch(codec, compressed=b"\x01rubbish that is no stream"), CorruptRecordError, ErrorCode.CORRUPT_MESSAGE,
+            codec)
+    refusal(batch(codec, compressed=b""), CorruptRecordError, ErrorCode.CORRUPT_MESSAGE, codec)
 
 
 @pytest.mark.parametrize("codec", COMPRESSED)
 def test_a_bomb(codec):
     data = batch(codec, compressed=oracle.compress(codec, bytes(4 << 20)))
-    refusal(data, MessageTooLargeError, 10, "decompress to more", max_bytes=2 << 20)
-    refusal(data, MessageTooLargeError, 10, "decompress to more", max_ratio=3)
+    refusal(data, MessageTooLargeError, ErrorCode.MESSAGE_TOO_LARGE, "decompress to more", max_bytes=2 << 20)
+    refusal(data, MessageTooLargeError, ErrorCode.MESSAGE_TOO_LARGE, "decompress to more", max_ratio=3)
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -165,9 +189,9 @@ def test_malformed_records_and_bytes_after_them(codec):
     good = oracle.encode_record(oracle.OracleRecord(b"v"), 0, 0)
     for body in (b"", good[:-1], b"\x01" + good, bytes([good[0] + 2]) + good[1:] + b"x", b"\x02" + good[1:]):
         data = oracle.assemble(oracle.compress(codec, body), CODECS.index(codec), 0, 0, 0, 1)
-        refusal(data, InvalidRecordError, 87, "record 0 of 1 is malformed|bytes after the last")
+        refusal(data, InvalidRecordError, ErrorCode.INVALID_RECORD, "record 0 of 1 is malformed|bytes after the last")
     data = oracle.assemble(oracle.compress(codec, good + b"\0"), CODECS.index(codec), 0, 0, 0, 1)
-    refusal(data, InvalidRecordError, 87, "1 bytes after the last of 1 records")
+    refusal(data, InvalidRecordError, ErrorCode.INVALID_RECORD, "1 bytes after the last of 1 records")
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -175,7 +199,8 @@ def test_missing_keys(codec):
     items = [oracle.OracleRecord(b"", key, NOW) for key in (b"", None, b"k", None)]
     data = oracle.encode(items, codec)
     assert validate(data, now_ms=NOW).data == data
-    error = refusal(data, InvalidRecordError, 87, "2 of 4 records .* record 1: .*key", key_required=True)
+    error = refusal(data, InvalidRecordError, ErrorCode.INVALID_RECORD, "2 of 4 records .* record 1: .*key",
+                    key_required=True)
     assert [index for index, _ in error.record_errors] == [1, 3]
     assert validate(batch(codec), now_ms=NOW, key_required=True).data
 
@@ -184,9 +209,10 @@ def test_missing_keys(codec):
 def test_times_out_of_range(codec):
     edge = {"timestamp_before_max_ms": 1000, "timestamp_after_max_ms": 50}
     assert validate(batch(codec, (NOW - 1000, NOW + 50, -1)), now_ms=NOW, **edge).data
-    error = refusal(batch(codec, (NOW - 1001, NOW, NOW + 51)), InvalidTimestampError, 32, "record 0: timestamp", **edge)
+    error = refusal(batch(codec, (NOW - 1001, NOW, NOW + 51)), InvalidTimestampError, ErrorCode.INVALID_TIMESTAMP,
+                    "record 0: timestamp", **edge)
     assert [index for index, _ in error.record_errors] == [0, 2]
-    refusal(batch(codec, (NOW + HOUR + 1,)), InvalidTimestampError, 32)
+    refusal(batch(codec, (NOW + HOUR + 1,)), InvalidTimestampError, ErrorCode.INVALID_TIMESTAMP)
     assert validate(batch(codec, (0, NOW + HOUR)), now_ms=NOW).data
     assert validate(batch(codec, (-1, -1)), now_ms=NOW, timestamp_before_max_ms=0).data
 
@@ -194,34 +220,36 @@ def test_times_out_of_range(codec):
 def test_times_at_the_ends_of_the_range():
     assert validate(batch(times=(2**63 - 1,)), now_ms=NOW, timestamp_after_max_ms=2**63 - 1).data
     assert validate(batch(times=(-5,)), now_ms=NOW).data
-    refusal(batch(times=(-2**63,)), InvalidTimestampError, 32)
+    refusal(batch(times=(-2**63,)), InvalidTimestampError, ErrorCode.INVALID_TIMESTAMP)
     assert validate(batch(times=(NOW + 10**9,)), now_ms=NOW, timestamp_type="LogAppendTime").data
 
 
 def test_a_missing_key_hides_a_wrong_time():
     items = [oracle.OracleRecord(b"", None, NOW + 2 * HOUR), oracle.OracleRecord(b"", None, NOW)]
-    error = refusal(oracle.encode(items), InvalidRecordError, 87, key_required=True)
+    error = refusal(oracle.encode(items), InvalidRecordError, ErrorCode.INVALID_RECORD, key_required=True)
     assert len(error.record_errors) == 2
     items.append(oracle.OracleRecord(b"", b"k", NOW + 2 * HOUR))
-    error = refusal(oracle.encode(items), InvalidTimestampError, 32, key_required=True)
+    error = refusal(oracle.encode(items), InvalidTimestampError, ErrorCode.INVALID_TIMESTAMP, key_required=True)
     assert len(error.record_errors) == 3
 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_claimed_log_append_time(codec):
     data = batch(codec, log_append_time=NOW - 3)
-    error = refusal(data, InvalidTimestampError, 32, "must not claim", timestamp_type="LogAppendTime")
+    error = refusal(data, InvalidTimestampError, ErrorCode.INVALID_TIMESTAMP, "must not claim",
+                    timestamp_type="LogAppendTime")
     assert [index for index, _ in error.record_errors] == [0, 1, 2]
     # On a CreateTime topic the bit is cleared, and the claimed time stays the maximum.
     kept = first_batch(validate(data, now_ms=NOW).data)
     assert (kept.timestamp_type, kept.max_timestamp_ms, kept.valid) == ("CreateTime", NOW - 3, True)
-    refusal(batch(codec, log_append_time=NOW + HOUR + 1), InvalidTimestampError, 32)
-    refusal(batch(codec, log_append_time=-1), InvalidTimestampError, 32, "must not claim")
+    refusal(batch(codec, log_append_time=NOW + HOUR + 1), InvalidTimestampError, ErrorCode.INVALID_TIMESTAMP)
+    refusal(batch(codec, log_append_time=-1), InvalidTimestampError, ErrorCode.INVALID_TIMESTAMP, "must not claim")
 
 
 def test_larger_after_it_was_encoded_again():
     data = oracle.encode([oracle.OracleRecord(bytes(5000), timestamp_ms=NOW)], "zstd")
-    refusal(data, MessageTooLargeError, 10, "once it is encoded again", compression_type="none", batch_bytes_max=4000)
+    refusal(data, MessageTooLargeError, ErrorCode.MESSAGE_TOO_LARGE, "once it is encoded again",
+            compression_type="none", batch_bytes_max=4000)
 
 
 # --- repairs
@@ -231,7 +259,7 @@ def test_larger_after_it_was_encoded_again():
 def test_maximum_timestamp_is_set_right(codec):
     data = batch(codec, attributes=oracle.DELETE_HORIZON | 0x80)
     for claimed in (0, NOW + 10**15, -1):
-        result = validate(patched(data, 35, ">q", claimed), now_ms=NOW)
+        result = validate(patched(data, MAX_TIMESTAMP_AT, ">q", claimed), now_ms=NOW)
         assert result.data == data and not result.rewritten and result.max_timestamp_delta == 1
 
 
@@ -244,7 +272,7 @@ def test_log_append_time_is_set(codec, size):
     stored = first_batch(result.data)
     assert stored.valid and (stored.timestamp_type, stored.max_timestamp_ms) == ("LogAppendTime", NOW)
     assert stored.base_timestamp_ms == 5 and result.max_timestamp_delta == 0 and not result.rewritten
-    assert result.data[61:] == data[61:]
+    assert result.data[HEADER_BYTES:] == data[HEADER_BYTES:]
     assert {record.timestamp_ms for record in records(result.data)} == {NOW}
 
 
@@ -264,7 +292,7 @@ def test_recompressed_for_the_topic(source, target):
 @pytest.mark.parametrize("target", ["producer", *CODECS])
 def test_times_below_minus_one_are_never_the_largest(target):
     """This holds both for a batch that is encoded again and for one that is not."""
-    data = patched(oracle.encode([oracle.OracleRecord(b"v", timestamp_ms=NOW)]), 27, ">q", -2)
+    data = patched(oracle.encode([oracle.OracleRecord(b"v", timestamp_ms=NOW)]), BASE_TIMESTAMP_AT, ">q", -2)
     result = validate(data, now_ms=NOW, compression_type=target)
     stored, kept = oracle.validate(data, oracle.Topic(NOW, codec=target))
     assert first_batch(result.data).max_timestamp_ms == first_batch(stored).max_timestamp_ms == -1
@@ -284,7 +312,7 @@ def test_recompressed_at_a_level():
 def test_compressed_batches_are_numbered_again(codec):
     items = [oracle.OracleRecord(b"v%d" % i, timestamp_ms=NOW + i, offset_delta=delta)
              for i, delta in enumerate((1, 5, 2))]
-    data = patched(oracle.encode(items, codec, attributes=oracle.DELETE_HORIZON), 23, ">i", 2)
+    data = patched(oracle.encode(items, codec, attributes=oracle.DELETE_HORIZON), LAST_OFFSET_DELTA_AT, ">i", 2)
     result = validate(data, now_ms=NOW)
     stored = oracle.decode(result.data)
     assert result.rewritten and [record.offset_delta for record in stored.records] == [0, 1, 2]
@@ -294,7 +322,7 @@ def test_compressed_batches_are_numbered_again(codec):
 
 def test_uncompressed_inner_deltas_are_left_alone():
     items = [oracle.OracleRecord(b"v", timestamp_ms=NOW, offset_delta=delta) for delta in (4, 9)]
-    data = patched(oracle.encode(items), 23, ">i", 1)
+    data = patched(oracle.encode(items), LAST_OFFSET_DELTA_AT, ">i", 1)
     assert validate(data, now_ms=NOW).data == data
 
 
@@ -304,11 +332,12 @@ def test_control_batches_keep_their_codec():
 
 
 def test_rafts_own_batches_are_kept_as_they_are():
-    data = patched(batch("none", (NOW + 10**12, -1), key=None, base_offset=77, leader_epoch=5), 35, ">q", 3)
+    data = patched(batch("none", (NOW + 10**12, -1), key=None, base_offset=77, leader_epoch=5), MAX_TIMESTAMP_AT, ">q",
+                   3)
     result = validate(data, now_ms=NOW, origin="raft-leader", key_required=True, timestamp_type="LogAppendTime",
                       compression_type="zstd")
     assert result.data == data
-    refusal(data[:-1] + b"\xff", CorruptRecordError, 2, origin="raft-leader")
+    refusal(data[:-1] + b"\xff", CorruptRecordError, ErrorCode.CORRUPT_MESSAGE, origin="raft-leader")
 
 
 @pytest.mark.parametrize("wrong", [
@@ -371,7 +400,7 @@ def test_against_the_oracle(drawn, codec, topic, data):
     if got.rewritten:
         # The libraries' bytes differ in framing only; their content must be equal.
         assert oracle.decode(got.data).records == oracle.decode(stored).records
-        assert got.data[21:61] == stored[21:61]
+        assert got.data[ATTRIBUTES_AT:HEADER_BYTES] == stored[ATTRIBUTES_AT:HEADER_BYTES]
         highest = [record.timestamp_ms for record in kept]
         if not topic.late and max(highest) > -1:
             assert got.max_timestamp_delta == highest.index(max(highest))

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft_native.base.errors import CorruptRecordError, InvalidArgumentError, MessageTooLargeError
-from kraft_native.batch.batch import walk
+from kraft_native.batch.batch import (
+    BASE_TIMESTAMP_AT,
+    CRC_AT,
+    HEADER_BYTES,
+    LAST_OFFSET_DELTA_AT,
+    MAGIC_AT,
+    RECORD_COUNT_AT,
+    walk,
+)
 from kraft_native.batch.control import marker
 from kraft_native.batch.records import BatchBuilder, records
 from kraft_native.columns.reader import COLUMNS, ColumnReader, read_columns
@@ -229,7 +237,7 @@ def test_damage_is_raised_by_the_read_that_meets_it_first():
     assert len(reader.read(good + good[:70])) == 5
     assert len(reader.read(good[:70])) == 0
     with pytest.raises(CorruptRecordError, match="magic"):
-        reader.read(good[:16] + b"\1" + good[17:])
+        reader.read(good[:MAGIC_AT] + b"\1" + good[CRC_AT:])
 
 
 def test_malformed_records_leave_the_columns_whole():
@@ -261,7 +269,7 @@ def test_limits_of_decompression():
 
 def test_hostile_counts_do_not_allocate():
     batch = bytearray(numbered(0, 1))
-    batch[23:27] = batch[57:61] = (2**31 - 2).to_bytes(4, "big")
+    batch[LAST_OFFSET_DELTA_AT:BASE_TIMESTAMP_AT] = batch[RECORD_COUNT_AT:HEADER_BYTES] = (2**31 - 2).to_bytes(4, "big")
     with pytest.raises(CorruptRecordError, match="too few bytes"):
         read_columns(batch, check_crc=False)
 

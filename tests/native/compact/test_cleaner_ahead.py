@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kraft_native.base.errors import CorruptLogError, StorageError
+from kraft_native.batch.batch import LEADER_EPOCH_AT, LENGTH_AT, OVERHEAD_BYTES
 from kraft_native.batch.records import records as records_of
 from kraft_native.facade.log import Log
 from kraft_native.file import faults
@@ -115,8 +116,9 @@ def test_damage_ends_it(directory, share):
         data = bytearray(path.read_bytes())
         at = int(log.segments[0].size * share)
         position = 0
-        while position + 12 + int.from_bytes(data[position + 8:position + 12], "big") <= at:
-            position += 12 + int.from_bytes(data[position + 8:position + 12], "big")
+        while (end := position + OVERHEAD_BYTES + int.from_bytes(
+                data[position + LENGTH_AT:position + LEADER_EPOCH_AT], "big")) <= at:
+            position = end
         data[at] ^= 1
         path.write_bytes(data)
         with pytest.raises(CorruptLogError) as raised:

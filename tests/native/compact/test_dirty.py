@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraft_native.batch.batch import LEADER_EPOCH_AT, LENGTH_AT, MAGIC_AT
 from kraft_native.facade.log import Log
 from kraft_native.segment.checkpoints import write_offsets
 from tests.native.compact.test_cleaner import START_MS, batch, config
@@ -49,7 +50,7 @@ def test_neighbours_that_fit_into_one_segment_become_one(tmp_path_factory: pytes
             for turn in range(batches):
                 offset = log.log_end_offset + (gap if turn == 0 else 0)
                 data = bytearray(batch([(b"%d-%d" % (number, turn), bytes(value_bytes))]))
-                data[:8], data[12:16] = offset.to_bytes(8, "big"), bytes(4)
+                data[:LENGTH_AT], data[LEADER_EPOCH_AT:MAGIC_AT] = offset.to_bytes(8, "big"), bytes(4)
                 log.append_as_follower(data)
         log.roll()
         wanted = grouped(log)

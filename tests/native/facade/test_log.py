@@ -25,7 +25,7 @@ from kraft_native.base.errors import (
     StorageError,
     WrongThreadError,
 )
-from kraft_native.batch.batch import walk
+from kraft_native.batch.batch import MAGIC_AT, walk
 from kraft_native.batch.control import control_batch, marker
 from kraft_native.batch.records import records
 from kraft_native.facade.log import Log
@@ -89,7 +89,7 @@ def test_the_leader_assigns_offset_and_epoch_and_leaves_the_callers_bytes_alone(
         stored = list(walk(read_all(log)))
         assert [(seen.base_offset, seen.last_offset, seen.leader_epoch) for seen in stored] == [
             (0, 2, 4), (3, 4, 4), (5, 7, 4), (8, 9, 4)]
-        assert [bytes(seen)[16:] for seen in stored] == [bytes(seen)[16:] for seen in walk(data)] * 2
+        assert [bytes(seen)[MAGIC_AT:] for seen in stored] == [bytes(seen)[MAGIC_AT:] for seen in walk(data)] * 2
         with pytest.raises(FencedLeaderEpochError):
             log.append(data, leader_epoch=3)
     assert data == before

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft_native.batch.batch import walk
 from kraft_native.segment.config import LogConfig
@@ -61,7 +62,7 @@ def test_it_is_another_thread_that_checks(node: Node, helper: Helper, codec: str
     assert not reply.answered and partition.log.log_end_offset == 0
     helper.step()
     answer = produced(reply)
-    assert (answer.error_code, answer.base_offset, partition.log.log_end_offset) == (0, 0, 400)
+    assert (answer.error_code, answer.base_offset, partition.log.log_end_offset) == (ErrorCode.NONE, 0, 400)
     assert helper.threads != [threading.get_ident()]
     [stored] = walk(read_all(partition.log))
     assert (stored.codec, stored.record_count) == (codec, 400)
@@ -70,7 +71,7 @@ def test_it_is_another_thread_that_checks(node: Node, helper: Helper, codec: str
 @pytest.mark.parametrize("codec", ["none", *CODECS])
 def test_what_is_cheap_stays(node: Node, helper: Helper, codec: str) -> None:
     node.partition()
-    assert produced(node.produce(batch(20, value=bytes(1000), codec=codec))).error_code == 0
+    assert produced(node.produce(batch(20, value=bytes(1000), codec=codec))).error_code == ErrorCode.NONE
     assert produced(node.produce(batch(400, value=bytes(1000)))).base_offset == 20
     assert helper.queue == []
 
@@ -81,7 +82,7 @@ def test_a_small_batch_that_becomes_large_is_costly(node: Node, helper: Helper) 
     reply = node.produce(BOMB)
     assert not reply.answered
     helper.step()
-    assert produced(reply).error_code == 0
+    assert produced(reply).error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
@@ -100,10 +101,10 @@ def test_refusals_are_the_same(node: Node, helper: Helper) -> None:
     broken = bytearray(COSTLY["zstd"])
     broken[-1] ^= 1
     corrupt, untimely = node.produce(bytes(broken)), node.produce(COSTLY["gzip"])
-    assert produced(corrupt).error_code == 2     # checksums are cheap: checked at once
+    assert produced(corrupt).error_code == ErrorCode.CORRUPT_MESSAGE     # checksums are cheap: checked at once
     helper.step()
     answer = produced(untimely)
-    assert (answer.error_code, len(answer.record_errors)) == (32, 100)       # the first of 400
+    assert (answer.error_code, len(answer.record_errors)) == (ErrorCode.INVALID_TIMESTAMP, 100)       # the first of 400
     assert partition.log.log_end_offset == 0 and partition.refused_produces == 2
 
 
@@ -125,7 +126,7 @@ def test_partitions_of_a_request_keep_their_outcomes(node: Node, helper: Helper)
     os.eventfd_read(node.flusher.eventfd)
     node.purgatory.flush_done()
     unknown, known = produce_response(reply).responses
-    assert unknown.partition_responses[0].error_code == 3
+    assert unknown.partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert [(each.index, each.error_code, each.base_offset) for each in known.partition_responses] == [
         (index, 0, 0) for index in range(4)]
 
@@ -137,7 +138,7 @@ def test_settings_that_changed_meanwhile_count(node: Node, helper: Helper) -> No
     helper.step()
     assert not reply.answered                    # checked again, by the new settings
     helper.step()
-    assert produced(reply).error_code == 0
+    assert produced(reply).error_code == ErrorCode.NONE
     assert [each.codec for each in walk(read_all(partition.log))] == ["lz4"]
 
 
@@ -146,12 +147,12 @@ def test_leaders_and_topics_that_went_meanwhile_are_noticed(node: Node, helper: 
     moved = node.produce(COSTLY["zstd"])
     partition.become_follower(1, 7)
     helper.step()
-    assert produced(moved).error_code == 6
+    assert produced(moved).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     partition.become_leader(2, node_id=1)
     deleted = node.produce(COSTLY["zstd"])
     node.table.remove("t", 0)
     helper.step()
-    assert produced(deleted).error_code == 3
+    assert produced(deleted).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     partition.log.close()
 
 

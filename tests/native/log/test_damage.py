@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft_native.batch.batch import walk
+from kraft_native.batch.batch import LEADER_EPOCH_AT, MAGIC_AT, walk
 from kraft_native.facade.log import Log
 from tests.native.logs import batch
 from tests.native.recovery_logs import answers, as_served, config, original, right_answers, segments, template
@@ -41,7 +41,7 @@ def damages(draw):
 
 def without_epoch(data: bytes) -> bytes:
     """Return the bytes without the leader epoch, which lies outside the CRC."""
-    return data[:12] + data[16:]
+    return data[:LEADER_EPOCH_AT] + data[MAGIC_AT:]
 
 
 def survivors(directory: Path) -> tuple[list[Found], list[Found]]:

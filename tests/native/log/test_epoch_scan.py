@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraft_native.batch.batch import LEADER_EPOCH_AT
 from kraft_native.facade.log import Log
 from tests.native.logs import batch, small
 from tests.native.recovery_logs import segments
 
-EPOCH_AT = 12
 LIVES = st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 3]), st.sampled_from([False, False, True])), min_size=1,
                  max_size=40)
 """Rise of the epoch before each batch, and whether a segment begins with it."""
@@ -65,7 +65,7 @@ def test_one_changed_epoch_among_others_is_none(tmp_path_factory: pytest.TempPat
     wrong = data.draw(st.one_of(st.sampled_from(range(max(epochs) + 2)), st.integers(-2**31, 2**31 - 1)))
     path = max(path for path in segments(directory) if int(path.stem) <= changed)
     content = bytearray(path.read_bytes())
-    position = (changed - int(path.stem)) * len(batch()) + EPOCH_AT
+    position = (changed - int(path.stem)) * len(batch()) + LEADER_EPOCH_AT
     content[position:position + 4] = wrong.to_bytes(4, "big", signed=True)
     path.write_bytes(content)
     with Log(directory, small()) as log:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kraft_native.base.errors import CorruptLogError
+from kraft_native.batch.batch import LEADER_EPOCH_AT
 from kraft_native.facade.log import Log
 from kraft_native.segment.checkpoints import read_leader_epochs, read_log_state, write_log_state, write_offsets
 from kraft_native.segment.producer_snapshots import list_snapshots
@@ -381,7 +382,7 @@ def test_the_last_base_offset_that_changed_when_nobody_knows_the_end(tmp_path, p
 
 def test_a_leader_epoch_that_changed_does_not_become_an_epoch(directory):
     found = original()[4]
-    flip(segments(directory)[0], found.position + 12, 0x40)
+    flip(segments(directory)[0], found.position + LEADER_EPOCH_AT, 0x40)
     (directory / "leader-epoch-checkpoint").unlink()
     with Log(directory, config()) as log:
         assert log.epochs.entries() == read_leader_epochs(template() / "leader-epoch-checkpoint")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kraft_native.batch.batch import LENGTH_AT
 from kraft_native.facade.log import Log
 from tests.golden import needs_golden
 from tests.native.logs import batch
@@ -165,7 +166,7 @@ def test_producers(case, directory):
         if serve(log).refused or case.transactional:
             pytest.skip("the newest batches are not readable, or of producer epochs that ended")
         for found in newest.values():
-            info = log.append(bytes(8) + found.data[8:])
+            info = log.append(bytes(8) + found.data[LENGTH_AT:])
             assert info.duplicate
             assert info.first_offset == found.base_offset
 

@@ -12,6 +12,8 @@ from typing import Any, cast
 
 import pytest
 
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest, ReplicaState
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.messages.request_header import RequestHeader
@@ -69,7 +71,7 @@ class Line:
     def next_request(self) -> FetchRequest:
         """Decode the next pending request; it stays pending."""
         header, body = parted(self.requests[0])
-        assert (header.request_api_key, header.request_api_version, header.client_id) == (1, 17, "follower")
+        assert (header.request_api_key, header.request_api_version, header.client_id) == (ApiKey.FETCH, 17, "follower")
         request = FetchRequest.decode(body, 17)
         assert request.encode(17) != b"" and request.replica_state.replica_epoch == 7
         return request
@@ -371,7 +373,7 @@ def test_an_error_ends_the_following_of_one_partition(line: Line, epoch: int) ->
         line.fetcher.follow(following)
     for _ in range(len(line.requests)):
         line.round()
-    assert line.errors == [(following, 74 if epoch == 0 else 75)]
+    assert line.errors == [(following, ErrorCode.FENCED_LEADER_EPOCH if epoch == 0 else ErrorCode.UNKNOWN_LEADER_EPOCH)]
     assert line.fetcher.partitions() == [other]
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -79,7 +81,7 @@ def test_produce_reports_the_throttle_time(node: Node, limits: Limits, version: 
     reply = node.produce(batch(2), version=version, client_id=b"slow")
     response = produce_response(reply)
     assert response.throttle_time_ms == reply.throttle_ms > 0
-    assert response.responses[0].partition_responses[0].error_code == 0
+    assert response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
     assert produce_response(node.produce(batch(2), version=version, client_id=b"quick")).throttle_time_ms == 0
     assert produce_response(node.produce(batch(2), version=version, client_id=b"quick")).throttle_time_ms == 0
     assert limits.looked_up == [b"slow", b"quick"], "once for each"
@@ -102,7 +104,8 @@ def test_fetch_reports_it_too_and_returns_no_more_than_one_burst(node: Node, lim
     throttle_ms, size = fetch(b"slow")
     assert throttle_ms > 0 and size == one, "the first batch comes whole"
     found = fetch_response(node.fetch(("t", 0, 0), client_id=b"slow"))
-    assert found.throttle_time_ms > 0 and found.responses == [] and found.error_code == 0, "nothing more comes"
+    assert found.throttle_time_ms > 0
+    assert (found.responses, found.error_code) == ([], ErrorCode.NONE), "nothing more comes"
     assert limits.fetching.bytes_total == one, "and it does not count"
     limits.set_rate(1 << 40)
     assert fetch(b"slow") == (0, whole)
@@ -123,7 +126,7 @@ def test_a_throttled_fetch_neither_begins_a_session_nor_goes_on_with_it(node: No
     moved = FetchPartition(partition=0, fetch_offset=2, partition_max_bytes=1 << 20)
     limits.set_rate(0)
     empty = fetch_response(node.fetch(("t", moved), session_epoch=1, **session))
-    assert (empty.session_id, empty.error_code, empty.responses) == (begun.session_id, 0, [])
+    assert (empty.session_id, empty.error_code, empty.responses) == (begun.session_id, ErrorCode.NONE, [])
     assert empty.throttle_time_ms > 0
     limits.set_rate(1 << 60)
     after = fetch_response(node.fetch(session_epoch=2, **session))
@@ -142,7 +145,7 @@ def test_a_connection_is_left_alone_for_that_time(tmp_path: Path) -> None:
     limits = Limits(0)
     with serving(tmp_path) as node:
         node.partition()
-        bench.channel.serve(0, 3, 13, 9, ProduceHandler(node.table, None, limits.quotas))
+        bench.channel.serve(ApiKey.PRODUCE, 3, 13, 9, ProduceHandler(node.table, None, limits.quotas))
         body = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(
             name="t", partition_data=[PartitionProduceData(index=0, records=batch(1))])]).encode(12)
         wire = bench.connect()
@@ -166,8 +169,8 @@ def test_the_time_of_requests_is_limited(tmp_path: Path) -> None:
     limits.limit_time(0)
     with serving(tmp_path) as node:
         node.partition()
-        bench.channel.serve(0, 3, 13, 9, ProduceHandler(node.table, None, limits.quotas))
-        bench.channel.serve(1, 4, 18, 12, FetchHandler(node.table, node.sessions, quotas=limits.quotas))
+        bench.channel.serve(ApiKey.PRODUCE, 3, 13, 9, ProduceHandler(node.table, None, limits.quotas))
+        bench.channel.serve(ApiKey.FETCH, 4, 18, 12, FetchHandler(node.table, node.sessions, quotas=limits.quotas))
         bench.channel.limit_clients(limits.quotas)
 
         def send(api_key: int, version: int, body: bytes, client: bytes = b"slow") -> tuple[bytes, int]:

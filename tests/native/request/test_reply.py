@@ -2,6 +2,7 @@
 
 import pytest
 
+from kraft.protocol.api_keys import ApiKey
 from kraft_native.request.reply import Reply, ReplySink, RequestHandler, reply_header
 
 
@@ -20,12 +21,13 @@ def sink() -> Collector:
 
 
 def a_reply(sink: Collector) -> Reply:
-    return Reply(sink, 1, 12, -7, b"client")
+    return Reply(sink, ApiKey.FETCH, 12, -7, b"client")
 
 
 def test_a_new_reply_says_whose_it_is(sink: Collector) -> None:
     reply = a_reply(sink)
-    assert (reply.api_key, reply.api_version, reply.correlation_id, reply.client_id) == (1, 12, -7, b"client")
+    assert (reply.api_key, reply.api_version) == (ApiKey.FETCH, 12)
+    assert (reply.correlation_id, reply.client_id) == (-7, b"client")
     assert not (reply.answered or reply.skipped or reply.refused or reply.abandoned)
     assert reply.parts is None and reply.reason is None
 
@@ -80,9 +82,9 @@ def test_bad_arguments_leave_the_reply_open(sink: Collector) -> None:
 
 def test_abstract_classes_say_what_is_missing() -> None:
     with pytest.raises(AssertionError, match="ReplySink does not say what happens to replies"):
-        ReplySink().reply_finished(Reply(ReplySink(), 0, 0, 0))
+        ReplySink().reply_finished(Reply(ReplySink(), ApiKey.PRODUCE, 0, 0))
     with pytest.raises(AssertionError, match="RequestHandler does not say how"):
-        RequestHandler().handle_bytes(Reply(ReplySink(), 0, 0, 0), b"")
+        RequestHandler().handle_bytes(Reply(ReplySink(), ApiKey.PRODUCE, 0, 0), b"")
 
 
 def test_replies_are_created_again(sink: Collector) -> None:
@@ -92,5 +94,5 @@ def test_replies_are_created_again(sink: Collector) -> None:
         reply.refuse("version")
         sink.replies.clear()
         del reply
-        fresh = Reply(sink, 0, 0, 0)
+        fresh = Reply(sink, ApiKey.PRODUCE, 0, 0)
         assert fresh.client_id is None and fresh.reason is None and not fresh.refused

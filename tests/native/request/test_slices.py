@@ -6,12 +6,13 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
+from kraft.protocol.api_keys import ApiKey
 from kraft_native.base.errors import InvalidArgumentError
 from kraft_native.request.reply import Reply, ReplySink
 from kraft_native.request.slices import SliceQueue
 from tests.native.wires import METADATA, PIPELINED, Bench, replies, request
 
-DESCRIBE = 32
+DESCRIBE = ApiKey.DESCRIBE_CONFIGS
 
 
 class Sink(ReplySink):

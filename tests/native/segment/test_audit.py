@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft_native.base.errors import InvalidArgumentError, StorageError
-from kraft_native.batch.batch import walk
+from kraft_native.batch.batch import LEADER_EPOCH_AT, LENGTH_AT, OVERHEAD_BYTES, walk
 from kraft_native.batch.control import marker
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.segment.audit import SegmentAudit
@@ -76,7 +76,7 @@ def test_a_length_that_claims_the_rest_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     rest = b"".join(batch(2 * number) for number in range(1, 100))
     broken = bytearray(batch(0))
-    broken[8:12] = (len(broken) + len(rest) - 12).to_bytes(4, "big")
+    broken[LENGTH_AT:LEADER_EPOCH_AT] = (len(broken) + len(rest) - OVERHEAD_BYTES).to_bytes(4, "big")
     path.write_bytes(broken + rest)
     audit, data = examine(path)
     assert data == rest

@@ -19,7 +19,7 @@ from kraft_native.base.errors import (
     OutOfOrderSequenceError,
     TransactionCoordinatorFencedError,
 )
-from kraft_native.batch.batch import walk
+from kraft_native.batch.batch import HEADER_BYTES, RECORD_COUNT_AT, walk
 from kraft_native.batch.records import records
 from kraft_native.segment.producer_snapshots import (
     ProducerState,
@@ -180,7 +180,7 @@ def test_marker_that_compaction_emptied_changes_nothing():
     append(states, data(0, transactional=True))
     before = states.describe()
     header = bytearray(marker(1).header())
-    header[57:61] = bytes(4)
+    header[RECORD_COUNT_AT:HEADER_BYTES] = bytes(4)
     assert states.update_header(header) is None
     assert states.describe() == before
     assert states.map_end_offset == 2
@@ -577,7 +577,7 @@ def test_replaying_the_log_gives_kafkas_snapshots_and_aborted_transactions(parti
                 record = next(iter(records(batch, control=True)))
                 control_type = int.from_bytes(record.key[2:4], "big")
                 coordinator_epoch = int.from_bytes(record.value[2:6], "big")
-            done = states.update_header(bytes(batch)[:61], control_type=control_type,
+            done = states.update_header(bytes(batch)[:HEADER_BYTES], control_type=control_type,
                                         coordinator_epoch=coordinator_epoch)
             if done is not None and done[0]:
                 aborted.append(done[1:])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kraft_native.base.errors import CorruptLogError, StorageError
+from kraft_native.batch.batch import ATTRIBUTES_AT, LENGTH_AT
 from kraft_native.facade.log import Log
 from kraft_native.file import buffer
 from kraft_native.file.faults import count_operations, fail_at
@@ -157,8 +158,8 @@ def test_a_growing_segment_is_mapped_in_steps_and_old_slices_stay(tmp_path):
             pieces.append((log.read(offset), large[12:]))
         for offset, (piece, body) in enumerate(pieces):
             stored = bytes(piece)
-            assert int.from_bytes(stored[:8], "big") == offset
-            assert stored[21:] == body[9:]
+            assert int.from_bytes(stored[:LENGTH_AT], "big") == offset
+            assert stored[ATTRIBUTES_AT:] == body[9:]
         assert buffer.counters()["mappings"] <= 5
         del pieces, piece
         read_all(log)

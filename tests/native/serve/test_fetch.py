@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft_native.batch import control
@@ -53,11 +55,12 @@ def test_every_version_reads(node: Node, version: int, isolation: int) -> None:
     [topic] = response.responses
     assert (topic.topic, topic.topic_id) == (("t", UUID(int=0)) if version < 13 else ("", UUID(bytes=topic_id_of("t"))))
     [part] = topic.partitions
-    assert (part.partition_index, part.error_code, part.high_watermark, part.last_stable_offset) == (0, 0, 3, 3)
+    assert (part.partition_index, part.error_code) == (0, ErrorCode.NONE)
+    assert (part.high_watermark, part.last_stable_offset) == (3, 3)
     assert part.log_start_offset == (0 if version >= 5 else -1)
     assert part.aborted_transactions == ([] if isolation else None)
     assert part.records == read_all(partition.log)[ONE:]
-    assert (response.error_code, response.session_id, response.throttle_time_ms) == (0, 0, 0)
+    assert (response.error_code, response.session_id, response.throttle_time_ms) == (ErrorCode.NONE, 0, 0)
 
 
 def test_records_are_slices_of_the_log_and_not_copies(node: Node) -> None:
@@ -104,7 +107,7 @@ def test_transactions(node: Node) -> None:
     [part] = fetched(node.fetch(("t", 0, 0), isolation_level=1))
     assert (part.high_watermark, part.last_stable_offset, len(part.records or b"")) == (4, 1, ONE)
     [part] = fetched(node.fetch(("t", 0, 1), isolation_level=1))
-    assert (part.error_code, part.records, part.aborted_transactions) == (0, b"", [])
+    assert (part.error_code, part.records, part.aborted_transactions) == (ErrorCode.NONE, b"", [])
     [part] = fetched(node.fetch(("t", 0, 0), isolation_level=0))
     assert len(part.records or b"") == partition.log.size_bytes and part.aborted_transactions is None
     partition.append(control.marker(commit=False, producer_id=5, producer_epoch=0, coordinator_epoch=0,
@@ -135,7 +138,8 @@ def test_errors_of_one_partition(node: Node, version: int) -> None:
     fill(partition, 4)
     partition.delete_records(2)
     none = (-1, -1, -1, b"", None)
-    for offset, code in ((1, 1), (5, 1), (-1, 1), (4, 0), (2, 0)):
+    for offset in (1, 5, -1, 4, 2):
+        code = ErrorCode.NONE if offset in (4, 2) else ErrorCode.OFFSET_OUT_OF_RANGE
         found = only(node, version, fetch_offset=offset)
         assert found[0] == code
         assert found[1:] == none if code else found[1:4] == (4, 4, 2 if version >= 5 else -1)
@@ -144,7 +148,7 @@ def test_errors_of_one_partition(node: Node, version: int) -> None:
         assert only(node, version, fetch_offset=2, current_leader_epoch=6) == (75, *none)
         assert only(node, version, fetch_offset=2, current_leader_epoch=5)[0] == 0
     [part] = fetched(node.fetch(("t", 3, 0), version=version))
-    assert (part.partition_index, part.error_code) == (3, 3)
+    assert (part.partition_index, part.error_code) == (3, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     [part] = fetched(node.fetch(("nobody", 0, 0), version=version))
     assert part.error_code == (100 if version >= 13 else 3)
 
@@ -156,7 +160,7 @@ def test_replicas_that_are_none(node: Node, version: int) -> None:
     if version >= 15:
         replica = {"replica_state": ReplicaState(replica_id=9, replica_epoch=4)}  # type: ignore[dict-item]
     [part] = fetched(node.fetch(("t", 0, 0), version=version, **replica))  # type: ignore[arg-type]
-    assert part.error_code == 6
+    assert part.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     leader_id = part.current_leader.leader_id
     assert leader_id == (NODE_ID if version >= 16 else -1)
 
@@ -187,7 +191,8 @@ def test_diverging_epochs(node: Node) -> None:
     def diverging(epoch: int, offset: int) -> tuple[int, int, int]:
         [part] = fetched(node.fetch(("t", FetchPartition(partition=0, fetch_offset=offset, last_fetched_epoch=epoch,
                                                          partition_max_bytes=1 << 20))))
-        assert (part.records == b"") == (part.error_code != 0 or part.diverging_epoch.epoch >= 0 or offset == 6)
+        refused = part.error_code != ErrorCode.NONE
+        assert (part.records == b"") == (refused or part.diverging_epoch.epoch >= 0 or offset == 6)
         return part.error_code, part.diverging_epoch.epoch, part.diverging_epoch.end_offset
 
     assert diverging(0, 3) == (0, -1, -1)
@@ -213,9 +218,9 @@ def test_damage_is_an_error_and_not_served(node: Node, tmp_path: Path) -> None:
     with serving(tmp_path / "2") as other:
         other.partition(segment_bytes=1000)
         [part] = fetched(other.fetch(("t", 0, 0)))
-        assert (part.error_code, len(part.records or b"")) == (0, 2 * ONE)
+        assert (part.error_code, len(part.records or b"")) == (ErrorCode.NONE, 2 * ONE)
         [part] = fetched(other.fetch(("t", 0, 2)))
-        assert (part.error_code, part.high_watermark, part.records) == (56, -1, b"")
+        assert (part.error_code, part.high_watermark, part.records) == (ErrorCode.KAFKA_STORAGE_ERROR, -1, b"")
 
 
 # --- long poll
@@ -278,20 +283,20 @@ def test_changes_of_a_partition_wake_waiting_fetches(node: Node) -> None:
     partition.log.truncate_to(3)
     partition.log_changed()
     node.purgatory.drain()
-    assert fetched(reply)[0].error_code == 1  # type: ignore[arg-type]
+    assert fetched(reply)[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE  # type: ignore[arg-type]
     # Another broker leads: version 10 may not read from a follower.
     fill(partition, 2)
     reply = waiting(version=10)
     partition.become_follower(1, 7)
     node.purgatory.drain()
-    assert fetched(reply)[0].error_code == 6  # type: ignore[arg-type]
+    assert fetched(reply)[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER  # type: ignore[arg-type]
     partition.become_leader(2, node_id=NODE_ID)
     # The partition is removed from the node.
     reply = waiting()
     node.table.remove("t", 0)
     node.purgatory.drain()
     [part] = fetched(reply)  # type: ignore[arg-type]
-    assert (part.error_code, part.aborted_transactions) == (100, [])
+    assert (part.error_code, part.aborted_transactions) == (ErrorCode.UNKNOWN_TOPIC_ID, [])
     partition.log.close()
 
 
@@ -355,7 +360,7 @@ def test_a_waiting_fetch_ends_with_its_connection(tmp_path: Path) -> None:
     with serving(tmp_path, waiting_entries_max=1) as node:
         node.partition("a")
         bench = Bench()
-        bench.channel.serve(1, 4, 18, 12, node.fetch_handler)
+        bench.channel.serve(ApiKey.FETCH, 4, 18, 12, node.fetch_handler)
         wire = bench.connect()
         wire.feed(request(1, 11, 1, requested.encode(11)))
         assert node.purgatory.parked_count == 1
@@ -399,10 +404,11 @@ def prepare(node: Node, body: bytes, version: int, answer: FetchResponse) -> boo
     request = FetchRequest.decode(body, version)
     for requested, topic in zip(request.topics, answer.responses, strict=True):
         for wanted, part in zip(requested.partitions, topic.partitions, strict=True):
-            start = wanted.fetch_offset + 10 if part.error_code == 1 else max(part.log_start_offset, 0)
+            out_of_range = part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+            start = wanted.fetch_offset + 10 if out_of_range else max(part.log_start_offset, 0)
             partition = node.partition(topic.topic or "t", part.partition_index, topic_id=topic.topic_id.bytes,
                                        log_start=start)
-            if part.error_code == 6:
+            if part.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 partition.become_follower(0, 2)
             if part.records:
                 partition.log.append_as_follower(part.records)

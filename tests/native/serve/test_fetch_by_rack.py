@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition
 from kraft_native.partition.partition import Partition
 from kraft_native.request.reply import Reply
@@ -40,7 +41,7 @@ def follow(node: Node, node_id: int, end: int, *, start: int = 0, **fields: int)
 def sent_to(node: Node, rack: str, offset: int = 0, version: int = 16) -> int:
     """Return the replica to which a consumer in that rack is directed; -1 when the leader serves it, or would."""
     [part] = fetched(node.fetch(("t", 0, offset), rack_id=rack, version=version))
-    assert part.error_code == 0
+    assert part.error_code == ErrorCode.NONE
     if part.preferred_read_replica >= 0:
         assert part.records == b"" and part.high_watermark >= 0
     return part.preferred_read_replica
@@ -120,5 +121,5 @@ def test_a_consumer_at_a_follower_gets_what_is_known_to_be_committed(node: Node)
     led.become_follower(1, 2)
     assert len(fetched(node.fetch(("t", 0, 0), rack_id="b"))[0].records or b"") == 4 * len(batch())
     assert fetched(node.fetch(("t", 0, 5), rack_id="b"))[0].records == b"", "past what is known to be committed"
-    assert fetched(node.fetch(("t", 0, 11), rack_id="b"))[0].error_code == 1
-    assert fetched(node.fetch(("t", 0, 0), version=10))[0].error_code == 6
+    assert fetched(node.fetch(("t", 0, 11), rack_id="b"))[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert fetched(node.fetch(("t", 0, 0), version=10))[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft_native.base.errors import StorageError
 from kraft_native.partition.cold_read import ColdReader
 from tests.native.logs import batch, read_all
@@ -153,7 +154,7 @@ def test_a_cold_reader_that_is_full_is_not_waited_for(tmp_path: Path) -> None:
             if cold.ranges_total == 0:
                 pytest.skip("the system keeps the data in memory")
             [part] = fetched(node.fetch(("t", 1, 0)))
-            assert (part.error_code, part.high_watermark, part.records) == (0, 20, b"")
+            assert (part.error_code, part.high_watermark, part.records) == (ErrorCode.NONE, 20, b"")
             # Closing drops pending reads; their requests are not answered.
             cold.close()
             assert cold.pending_count == 0 and not waiting.answered

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tests.native.serve.test_produce_connection import PRODUCE, base_offset, produce
 from tests.native.serving import NODE_ID, Node, serving
 from tests.native.wires import Bench, replies, request
 
-FETCH, VERSION = 1, 11
+FETCH, VERSION = ApiKey.FETCH, 11
 
 
 @pytest.fixture

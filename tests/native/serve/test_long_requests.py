@@ -7,6 +7,8 @@ from uuid import UUID
 
 import pytest
 
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
@@ -33,6 +35,8 @@ from tests.native.wires import Bench, replies, request
 
 LED_ELSEWHERE, NOT_THERE, FAILED = 7, 8, 9
 
+FOUR_RESULTS = [ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                ErrorCode.KAFKA_STORAGE_ERROR]
 
 Absent = tuple[int, str, Mapping[int, "Led"], Container[tuple[str, int]], int]
 
@@ -93,13 +97,13 @@ def test_very_many_batches_are_appended_in_slices(node: Node) -> None:
              for index in (0, LED_ELSEWHERE, NOT_THERE, FAILED)] * 500
     reply = made.produce(parts)
     assert not reply.answered and 0 < partition.log.log_end_offset < 500
-    assert produced(node.produce(batch())).error_code == 0     # from another connection
+    assert produced(node.produce(batch())).error_code == ErrorCode.NONE     # from another connection
     assert made.settle() > 2_000 // 64
     found = produce_response(reply).responses[0].partition_responses
-    assert [part.error_code for part in found] == [0, 6, 3, 56] * 500
+    assert [part.error_code for part in found] == FOUR_RESULTS * 500
     assert [part.current_leader.leader_id for part in found[:4]] == [-1, 4, -1, -1]
     assert partition.log.log_end_offset == 501
-    assert made.slices.used_up == {0: 1}
+    assert made.slices.used_up == {ApiKey.PRODUCE: 1}
     assert len(made.lookups) <= 2_000 // 16   # once per slice
 
 
@@ -119,7 +123,7 @@ def test_answers_to_very_many_refused_batches_are_bounded(node: Node) -> None:
     reply = made.produce([PartitionProduceData(index=0, records=builder.build())] * 3_000)
     made.settle()
     found = produce_response(reply).responses[0].partition_responses
-    assert {part.error_code for part in found} == {87}
+    assert {part.error_code for part in found} == {ErrorCode.INVALID_RECORD}
     assert sum(part.error_message is not None for part in found) == 1_000
     assert sum(len(part.record_errors) for part in found) == 1_000
 
@@ -130,7 +134,7 @@ def test_a_large_request_stays_in_the_memory_that_it_was_read_to(node: Node) -> 
     partition = node.partition()
     made = Sliced(node)
     bench = Bench()
-    bench.channel.serve(0, 3, 13, 9, made.node.produce_handler)
+    bench.channel.serve(ApiKey.PRODUCE, 3, 13, 9, made.node.produce_handler)
     parts = [PartitionProduceData(index=0, records=batch(1, value=bytes(20_000)))] * 300
     body = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(
         name="t", partition_data=parts)]).encode(12)
@@ -143,7 +147,7 @@ def test_a_large_request_stays_in_the_memory_that_it_was_read_to(node: Node) -> 
     bench.settle()
     [(_, answer)] = replies(wire.received)
     [topic] = ProduceResponse.decode(answer[1:], 12).responses
-    assert [part.error_code for part in topic.partition_responses] == [0] * 300
+    assert [part.error_code for part in topic.partition_responses] == [ErrorCode.NONE] * 300
     assert partition.log.log_end_offset == 300
     assert bench.memory.used_bytes == 0
     bench.end()
@@ -161,9 +165,9 @@ def test_very_many_partitions_are_read_in_slices(node: Node) -> None:
     assert fetched(node.fetch(("t", 0, 0)))[0].records         # from another connection
     assert made.settle() >= 4_000 // 128
     found = fetched(reply)
-    assert [part.error_code for part in found] == [0, 6, 3, 56] * 1_000
+    assert [part.error_code for part in found] == FOUR_RESULTS * 1_000
     assert [bool(part.records) for part in found] == [True, False, False, False] * 1_000
-    assert made.slices.used_up == {1: 1}
+    assert made.slices.used_up == {ApiKey.FETCH: 1}
     assert len(made.lookups) <= 4_000 // 128 + 2
 
 
@@ -309,7 +313,7 @@ def test_a_session_that_ends_while_a_long_request_changes_it(node: Node) -> None
     node.fetch(session_id=session_id, session_epoch=-1)        # another connection ends it
     assert len(node.sessions) == 0
     made.settle()
-    assert fetch_response(changed).error_code == 70
+    assert fetch_response(changed).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert node.sessions.partition_count == 0
 
 
@@ -343,7 +347,7 @@ def test_a_long_fetch_of_a_client_that_has_disconnected_ends(node: Node, replica
     """The client leaves while its request is decoded, read, or begins a session. The session may outlive it."""
     made = Sliced(node)
     bench = Bench()
-    bench.channel.serve(1, 4, 18, 12, made.node.fetch_handler)
+    bench.channel.serve(ApiKey.FETCH, 4, 18, 12, made.node.fetch_handler)
     body = FetchRequest(max_wait_ms=60_000, min_bytes=1, session_epoch=0, replica_id=replica_id, topics=[
         FetchTopic(topic="t", partitions=[FetchPartition(partition=index) for index in range(3_000)])]).encode(12)
     wire = bench.connect()

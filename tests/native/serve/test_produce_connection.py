@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from tests.native.logs import batch
 from tests.native.serving import Node, serving
 from tests.native.wires import API_VERSIONS, BODIES, METADATA, PIPELINED, Bench, replies, request
 
-PRODUCE, VERSION = 0, 7
+PRODUCE, VERSION = ApiKey.PRODUCE, 7
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def produce(correlation_id: int, topic: str = "t", acks: int = 1) -> bytes:
 
 def base_offset(body: bytes) -> int:
     part = ProduceResponse.decode(body, VERSION).responses[0].partition_responses[0]
-    assert part.error_code == 0
+    assert part.error_code == ErrorCode.NONE
     return part.base_offset
 
 

@@ -9,6 +9,7 @@ import pytest
 from kraft.client.cluster import Cluster
 from kraft.client.configs import Change, Operation, alter_configs, describe_configs
 from kraft.client.refusals import RefusedError
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -88,7 +89,8 @@ def test_loggers_beside_other_resources(tmp_path: Path) -> None:
                 AlterableConfig(name=NAME, config_operation=0, value="ERROR")]) for name in ("1", "2", ""))])
         answer = cluster.any().send(request, IncrementalAlterConfigsResponse)
         assert sorted((each.resource_type, each.resource_name, each.error_code) for each in answer.responses) == [
-            (4, "", 0), (8, "", 42), (8, "1", 0), (8, "2", 42)]
+            (4, "", ErrorCode.NONE), (8, "", ErrorCode.INVALID_REQUEST), (8, "1", ErrorCode.NONE),
+            (8, "2", ErrorCode.INVALID_REQUEST)]
         assert described(cluster)[NAME] == "ERROR"
         assert node.parts.core.broker.integer("log.retention.ms") == 5
         with pytest.raises(RefusedError, match="INVALID_REQUEST"):

@@ -12,6 +12,7 @@ from kraft.client.fetcher import AT_ONCE, fetch_request
 from kraft.client.producer import produce_request
 from kraft.client.topics import create_topic
 from kraft.config.errors import InvalidConfigError
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.protocol.messages.fetch_response import FetchResponse
@@ -170,7 +171,7 @@ def test_groups_and_their_offsets_are_counted(tmp_path):
         return answer, again, scrape(node)
 
     answer, again, values = with_node(config(tmp_path, kraft_metrics_listener="127.0.0.1:0"), work)
-    assert answer.topics[0].partitions[0].error_code == again.topics[0].partitions[0].error_code == 0
+    assert answer.topics[0].partitions[0].error_code == again.topics[0].partitions[0].error_code == ErrorCode.NONE
     assert values["kafka_coordinator_group_groupmetadatamanager_numgroups",] == 1
     assert values["kafka_coordinator_group_groupmetadatamanager_numgroupsempty",] == 1
     assert values["kafka_coordinator_group_groupmetadatamanager_numoffsets",] == 1

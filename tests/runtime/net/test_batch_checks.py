@@ -5,6 +5,7 @@ import threading
 
 from kraft.client.producer import produce_request
 from kraft.client.topics import create_topic
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.net.batch_checks import BatchChecks
 from kraft.runtime.net.host_shares import HostShares
@@ -24,7 +25,7 @@ def test_a_costly_batch_is_answered(tmp_path, monkeypatch):
         return [each.responses[0].partition_responses[0] for each in answers], node.parts.path.batch_checks.total
 
     answers, checked = with_node(config(tmp_path), work)
-    assert [(each.error_code, each.base_offset) for each in answers] == [(0, 0), (0, 400)]
+    assert [(each.error_code, each.base_offset) for each in answers] == [(ErrorCode.NONE, 0), (ErrorCode.NONE, 400)]
     assert checked == 2
     assert hosts == ["127.0.0.1"] * 2
 

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 import uvloop
 
+from kraft.protocol.api_keys import ApiKey
 from kraft.raft.messages import Lost
 from kraft.raft.types import Endpoint
 from kraft.raft.wire import FETCH_CODEC
 from kraft.runtime.net.dialer import Backoff, Dialer, is_address
-from kraft.runtime.net.peers import API_VERSIONS, Peers
+from kraft.runtime.net.peers import Peers
 from tests.client.secure_broker import make_certificates, needs_openssl
 from tests.runtime.net.test_peers import FETCHED, FakePeer, Receiver, fetch, lease, not_followed
 from tools.tree import ROOT, files
 
-KEYS = (API_VERSIONS, FETCH_CODEC.key)
+KEYS = (ApiKey.API_VERSIONS, FETCH_CODEC.key)
 
 
 def resolve_to(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:

@@ -11,6 +11,7 @@ import uvloop
 from kraft.broker.leader_checks import Checked
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import EMPTY, BrokerRegistration
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from kraft.protocol.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kraft.runtime.net.dialer import Dialer
@@ -48,7 +49,7 @@ class Leader(asyncio.Protocol):
             self.transport.abort()
             return
         body = data[8:12] + ApiVersionsResponse(
-            api_keys=[ApiVersion(api_key=18, min_version=0, max_version=4)]).encode(4)
+            api_keys=[ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=0, max_version=4)]).encode(4)
         self.transport.write(len(body).to_bytes(4, "big") + body)
 
 

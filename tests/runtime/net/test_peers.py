@@ -11,8 +11,7 @@ import pytest
 import uvloop
 
 from kraft.metadata.versions import SUPPORTED
-from kraft.protocol.api import API_VERSIONS_KEY
-from kraft.protocol.apis import API_BY_NAME
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, encode_response_header
 from kraft.protocol.message import Message as WireMessage
@@ -48,13 +47,12 @@ from tests.raft.world import key
 SECONDS = 10.0
 VOTE = CODECS[VoteRequest]
 FETCHED = FetchResponse(epoch=3, leader_id=2, high_watermark=5)
-ENVELOPE = API_BY_NAME["Envelope"].key
 
 
 class FakePeer:
     """Reports its versions, and answers votes while `answers` is set. `keys` are the APIs that it knows."""
 
-    def __init__(self, keys: tuple[int, ...] = (API_VERSIONS_KEY, VOTE.key),
+    def __init__(self, keys: tuple[int, ...] = (ApiKey.API_VERSIONS, VOTE.key),
                  context: ssl.SSLContext | None = None) -> None:
         self.keys = keys
         self.context = context
@@ -89,7 +87,7 @@ class FakePeer:
                 request = decode_request(frame)
                 version = request.header.request_api_version
                 self.requests.append(request.api.request.decode(bytes(request.body), version))
-                if request.api.key == API_VERSIONS_KEY:
+                if request.api.key == ApiKey.API_VERSIONS:
                     body = api_versions_answers(self.keys, SUPPORTED, {}, 0, controller=True).answers[version]
                 else:
                     self.requested.set()
@@ -200,7 +198,7 @@ def test_a_fetch_that_the_flusher_sent_is_answered_like_any_other() -> None:
     async def run() -> None:
         receiver = Receiver()
         peers = Peers("test", receiver, Dialer())
-        async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
+        async with FakePeer(keys=(ApiKey.API_VERSIONS, FETCH_CODEC.key)) as peer:
             assert not peers.follow(granted := lease(-1, 7, peer.address), not_followed()), "no connection"
             peers.end_lease = lambda: peers.unfollow(granted, granted.fetch)
             peers.send(OutgoingRequest(2, peer.address, 1, VersionsRequest()))
@@ -229,7 +227,7 @@ def test_answers_that_are_like_the_one_before_go_to_the_follower(is_sent: bool) 
             taken.append(bytes(records))  # type: ignore[call-overload]
             return 7 + len(taken)
 
-        async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
+        async with FakePeer(keys=(ApiKey.API_VERSIONS, FETCH_CODEC.key)) as peer:
             builder = BatchBuilder()
             builder.append(b"r")
             peer.fetched = replace(FETCHED, records=builder.build(6, leader_epoch=3), high_watermark=100)
@@ -265,7 +263,7 @@ def test_a_sent_fetch_whose_answer_the_follower_refuses_is_answered_like_any_oth
     async def run() -> None:
         receiver = Receiver()
         peers = Peers("test", receiver, Dialer())
-        async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
+        async with FakePeer(keys=(ApiKey.API_VERSIONS, FETCH_CODEC.key)) as peer:
             builder = BatchBuilder()
             builder.append(b"r")
             peer.fetched = replace(FETCHED, records=builder.build(6, leader_epoch=3))
@@ -296,7 +294,7 @@ def test_nothing_goes_to_the_follower_after_another_answer(like: FetchResponse |
     async def run() -> None:
         receiver = Receiver()
         peers = Peers("test", receiver, Dialer())
-        async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
+        async with FakePeer(keys=(ApiKey.API_VERSIONS, FETCH_CODEC.key)) as peer:
             peer.fetched = like or FetchResponse(epoch=3, leader_id=2, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
             granted = lease(2, 7)
             peers.end_lease = lambda: peers.unfollow(granted, granted.fetch)
@@ -334,7 +332,7 @@ def test_records_of_any_size_in_any_pieces(piece_bytes: int) -> None:
             receiver(node_id, correlation, message)
 
         peers = Peers("test", deliver, Dialer())
-        async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
+        async with FakePeer(keys=(ApiKey.API_VERSIONS, FETCH_CODEC.key)) as peer:
             peer.piece_bytes = piece_bytes
             sizes = [0, 10, 3_000, 0, 100] if piece_bytes == 1 else [10, 65_000, 300_000, 0, 3_000_000, 20, 300_000]
             for correlation, size in enumerate(sizes):
@@ -359,7 +357,7 @@ def test_a_request_after_the_fetch_that_the_flusher_sent_gets_its_own_answer() -
     async def run() -> None:
         receiver = Receiver()
         peers = Peers("test", receiver, Dialer())
-        async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key, VOTE.key)) as peer:
+        async with FakePeer(keys=(ApiKey.API_VERSIONS, FETCH_CODEC.key, VOTE.key)) as peer:
             peers.send(OutgoingRequest(2, peer.address, 1, VersionsRequest()))
             await receiver.next()
             granted = lease(2, 7)
@@ -421,7 +419,7 @@ def test_peer_that_does_not_know_the_request() -> None:
     async def run() -> None:
         receiver = Receiver()
         peers = Peers("test", receiver, Dialer())
-        async with FakePeer(keys=(API_VERSIONS_KEY,)) as peer:
+        async with FakePeer(keys=(ApiKey.API_VERSIONS,)) as peer:
             peers.send(vote(1, peer.address))
             assert await receiver.next() == (2, 1, Lost(Loss.UNSUPPORTED))
             peers.close()
@@ -472,7 +470,7 @@ def test_a_closed_controller_connection_is_reported() -> None:
     """The broker then sends its next heartbeat at once: the controller considers it dead after a short grace."""
     async def run() -> None:
         lost = asyncio.Event()
-        async with FakePeer((API_VERSIONS_KEY, CreateTopicsRequest.API_KEY, ENVELOPE)) as peer:
+        async with FakePeer((ApiKey.API_VERSIONS, CreateTopicsRequest.API_KEY, ApiKey.ENVELOPE)) as peer:
             peer.answers = False
             channel = ControllerChannel("test", Dialer(), lambda: peer.address, lambda *_: False, SECONDS, lost.set)
             channel.submit(CreateTopicsRequest(), 7, lambda _answer: None)

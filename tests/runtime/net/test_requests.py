@@ -8,7 +8,7 @@ import pytest
 
 from kraft.broker.api import Answer, RequestContext, Steps
 from kraft.broker.broker import Broker
-from kraft.protocol.apis import API_BY_NAME
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kraft.runtime.net import requests
@@ -21,7 +21,7 @@ from tests.native.wires import METADATA, Bench, request
 COUNT = 2_000
 REFERENCES = 3      # of the list, of the loop over it, and of the call that counts
 WORK = 1_000
-KEY = API_BY_NAME["FindCoordinator"].key
+KEY = ApiKey.FIND_COORDINATOR
 BODY = FindCoordinatorRequest(key_type=0, coordinator_keys=[f"g{n}" for n in range(COUNT)]).encode(6)
 
 

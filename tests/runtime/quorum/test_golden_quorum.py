@@ -68,7 +68,7 @@ def opened(kind: str, node: int, directory: Path) -> Iterator[tuple[Raft, RaftLo
             key=ReplicaKey(node) if is_static else ReplicaKey(node, properties.directory_id),
             cluster_id=properties.cluster_id, static_voters=voters_of(facts) if is_static else NO_VOTERS)
         raft = Raft(config, HardState(state.leader_epoch, voted, state.leader_id),
-                    Ports(raft_log, snapshots, random.Random(1), lambda _: None), 0)
+                    Ports(raft_log, snapshots, random.Random(1), lambda *_: None), 0)
         yield raft, raft_log, snapshots, state
 
 

@@ -45,7 +45,7 @@ def create(node: Node, *names: str, **configs: str) -> None:
         CreatableTopic(name=name, num_partitions=2, replication_factor=1, configs=[
             CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()])
         for name in names]))
-    assert [result.error_code for result in answer.topics] == [0] * len(names)
+    assert [result.error_code for result in answer.topics] == [ErrorCode.NONE] * len(names)
 
 
 def names(node: Node) -> list[str]:
@@ -248,10 +248,10 @@ def test_describe_quorum(tmp_path: Path) -> None:
                   TopicData(topic_name="other", partitions=[PartitionData(partition_index=0)])]
         answer = node.send(DescribeQuorumRequest(topics=topics), 2)
         partition = answer.topics[0].partitions[0]
-        assert (partition.leader_id, partition.leader_epoch, partition.error_code) == (1, 1, 0)
+        assert (partition.leader_id, partition.leader_epoch, partition.error_code) == (1, 1, ErrorCode.NONE)
         assert partition.high_watermark == node.log.log_end_offset
         assert [voter.replica_directory_id for voter in partition.current_voters] == [node.properties.directory_id]
-        assert answer.topics[1].partitions[0].error_code == 3
+        assert answer.topics[1].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert [(each.name, each.port) for each in answer.nodes[0].listeners] == [("CONTROLLER", 9093)]
         assert answer.encode(2)
         for version in (0, 1):
@@ -342,7 +342,8 @@ def test_only_the_active_controller_answers_heartbeats(tmp_path: Path) -> None:
     with Node(tmp_path, snapshot_bytes=1) as node:
         beat = ControllerHeartbeatRequest(controller_id=2, last_snapshot_offset=-1, cluster_id=CLUSTER)
         answer = node.quorum.keeper.heartbeat(beat)
-        assert (answer.error_code, answer.start_snapshot, answer.leader_id, answer.leader_epoch) == (0, True, 1, 1)
+        assert (answer.error_code, answer.start_snapshot) == (ErrorCode.NONE, True)
+        assert (answer.leader_id, answer.leader_epoch) == (1, 1)
         beat.last_snapshot_offset = node.log.log_end_offset
         assert not node.quorum.keeper.heartbeat(beat).start_snapshot
         beat.cluster_id = "other"

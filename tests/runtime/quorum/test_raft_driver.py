@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import uvloop
 
+from kraft.deadlines import NEVER_MS
 from kraft.raft.errors import NotLeaderError
 from kraft.raft.messages import FetchRequest, VoteResponse
 from kraft.raft.ready import Answer, FollowLease, Leadership, Outcome, OutgoingRequest, Ready
 from kraft.raft.transitions import Role
-from kraft.raft.types import NEVER_MS
 from kraft.runtime.quorum.raft_driver import RaftDriver
 from kraft.runtime.quorum.raft_log import Proposal, RaftLog
 from kraft_native.base.errors import StorageError

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.runtime.quorum import snapshot_keeper
 from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME
@@ -42,7 +43,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 
 def create(node: Node, name: str) -> None:
     answer = node.send(CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)]))
-    assert [each.error_code for each in answer.topics] == [0]
+    assert [each.error_code for each in answer.topics] == [ErrorCode.NONE]
 
 
 def test_commits_continue_while_a_snapshot_is_written(tmp_path: Path, gate: Gate) -> None:

@@ -119,7 +119,7 @@ def joined(broker: Broker) -> Pending:
 
 def offset_of(pending: Pending) -> int:
     group, = pending.response.groups
-    assert group.error_code == 0
+    assert group.error_code == ErrorCode.NONE
     return group.topics[0].partitions[0].committed_offset
 
 

@@ -15,6 +15,7 @@ from kraft.broker.replica_roles import ReplicaRoles
 from kraft.client import Cluster
 from kraft.log_dir import TopicPartition
 from kraft.metadata.image import LOST_DIRECTORY, NO_LEADER, PartitionRegistration
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.runtime.base import descriptors
@@ -73,7 +74,7 @@ def test_a_log_that_cannot_be_made_is_lost_until_there_is_room(
         serves(cluster, node)
 
     def serves(cluster: Cluster, node: ServerNode) -> None:
-        wait_until(lambda: produce(cluster, "t", b"value").error_code == 0, "it is served", SECONDS)
+        wait_until(lambda: produce(cluster, "t", b"value").error_code == ErrorCode.NONE, "it is served", SECONDS)
         assert fetch(cluster, "t")[-1] == b"value"
         assert registered(node).directory_of(1) == node.parts.storage.logs.directory_ids[0]
 
@@ -90,7 +91,7 @@ def test_logs_leave_descriptors_for_connections(tmp_path: Path, caplog: pytest.L
 
     def body(cluster: Cluster, node: ServerNode) -> None:
         create(cluster, "kept")
-        wait_until(lambda: produce(cluster, "kept", b"value").error_code == 0, "it is served", SECONDS)
+        wait_until(lambda: produce(cluster, "kept", b"value").error_code == ErrorCode.NONE, "it is served", SECONDS)
         with monkeypatch.context() as few:
             few.setattr(descriptors, "logs_max", lambda soft: 3)
             create(cluster, "t")
@@ -98,7 +99,7 @@ def test_logs_leave_descriptors_for_connections(tmp_path: Path, caplog: pytest.L
             assert on_loop(node, reported(node)) == ([("t", 0)], [("t", 0)])
             assert "opening a log with" in caplog.text and "kept for connections" in caplog.text
             with Cluster(f"127.0.0.1:{node.listeners['PLAINTEXT'].port}") as another:
-                assert produce(another, "kept", b"value").error_code == 0
+                assert produce(another, "kept", b"value").error_code == ErrorCode.NONE
         wait_until(lambda: registered(node).leader == 1, "it leads", SECONDS)
         assert not node.parts.core.replicas.failed
 
@@ -131,12 +132,12 @@ def test_a_replica_that_met_an_unexpected_error_is_tried_again(
 
     def first(cluster: Cluster, node: ServerNode) -> None:
         create(cluster, "t")
-        wait_until(lambda: produce(cluster, "t", b"value").error_code == 0, "it is served", SECONDS)
+        wait_until(lambda: produce(cluster, "t", b"value").error_code == ErrorCode.NONE, "it is served", SECONDS)
 
     def second(cluster: Cluster, node: ServerNode) -> None:
         failed = node.parts.core.replicas.failed
         wait_until(lambda: failures == 3 and registered(node).leader == 1 and not failed, "it leads", SECONDS)
-        wait_until(lambda: produce(cluster, "t", b"more").error_code == 0, "it is served", SECONDS)
+        wait_until(lambda: produce(cluster, "t", b"more").error_code == ErrorCode.NONE, "it is served", SECONDS)
         assert fetch(cluster, "t")[0] == b"value"
         assert registered(node).directory_of(1) == node.parts.storage.logs.directory_ids[0]
         assert node.failure is None
@@ -192,7 +193,8 @@ def test_of_a_log_in_two_directories_the_one_that_the_metadata_names_stays(
         names = ("other", "t") if named == "second" else ("t", "other")
         for name in names:
             create(cluster, name)
-            wait_until(lambda name=name: produce(cluster, name, b"value").error_code == 0, "it is served", SECONDS)
+            wait_until(lambda name=name: produce(cluster, name, b"value").error_code == ErrorCode.NONE,
+                       "it is served", SECONDS)
         logs = node.parts.storage.logs
         wait_until(lambda: registered(node).directory_of(1) == logs.home("t", 0), "the metadata names it", SECONDS)
 

@@ -97,7 +97,7 @@ def test_a_target_that_fails_goes_offline_and_the_replica_stays(
         if stays:
             wait_until(lambda: knows_where_it_stays(node), "the metadata has it where it stays", SECONDS)
             create_topic(cluster, "t", 1)      # waits until its leader serves
-            assert produce(cluster, "t", *more).error_code == 0
+            assert produce(cluster, "t", *more).error_code == ErrorCode.NONE
             assert fetch(cluster, "t") == [*VALUES, *more]
         assert node.failure is None
 

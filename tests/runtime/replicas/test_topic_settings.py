@@ -27,7 +27,7 @@ def create(cluster: Cluster, name: str = "t", partitions: int = 1) -> None:
     answer = cluster.controller().send(CreateTopicsRequest(
         topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)], timeout_ms=30_000),
         CreateTopicsResponse)
-    assert answer.topics[0].error_code == 0
+    assert answer.topics[0].error_code == ErrorCode.NONE
 
 
 def alter(cluster: Cluster, name: str, value: str) -> None:
@@ -85,13 +85,13 @@ def test_timestamps_change_their_meaning_and_their_limits(tmp_path: Any) -> None
         alter(cluster, "message.timestamp.before.max.ms", "1000")
         assert produce(cluster, LONG_AGO_MS).error_code == ErrorCode.INVALID_TIMESTAMP
         soon_ms = now_ms() + HOUR_MS // 2
-        assert produce(cluster, soon_ms).error_code == 0
+        assert produce(cluster, soon_ms).error_code == ErrorCode.NONE
         alter(cluster, "message.timestamp.after.max.ms", "1000")
         assert produce(cluster, soon_ms).error_code == ErrorCode.INVALID_TIMESTAMP
         alter(cluster, "message.timestamp.type", "LogAppendTime")
         before_ms = now_ms()
         answer = produce(cluster, LONG_AGO_MS)
-        assert answer.error_code == 0
+        assert answer.error_code == ErrorCode.NONE
         assert before_ms <= answer.log_append_time_ms <= now_ms()
 
     with_node(config(tmp_path / "data"), work)
@@ -101,13 +101,13 @@ def test_segments_become_smaller(tmp_path: Any) -> None:
     def work(cluster: Cluster, node: ServerNode) -> None:
         create(cluster)
         for _ in range(4):
-            assert produce(cluster, now_ms(), 600_000).error_code == 0
+            assert produce(cluster, now_ms(), 600_000).error_code == ErrorCode.NONE
         partition = node.parts.path.table.get("t", 0)
         assert partition is not None
         assert len(partition.log.segments) == 1
         alter(cluster, "segment.bytes", "1048576")
         for _ in range(4):
-            assert produce(cluster, now_ms(), 600_000).error_code == 0
+            assert produce(cluster, now_ms(), 600_000).error_code == ErrorCode.NONE
         assert [segment.base_offset for segment in partition.log.segments] == [0, 4, 5, 6, 7]
 
     with_node(config(tmp_path / "data"), work)

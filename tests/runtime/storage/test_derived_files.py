@@ -8,6 +8,7 @@ import pytest
 
 from kraft.client import Cluster
 from kraft.log_dir import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.server_node import ServerNode
 from kraft_native.segment.checkpoints import read_partition_metadata
 from tests.runtime.nodes import config, with_node
@@ -44,7 +45,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def fill(cluster: Cluster, _node: ServerNode) -> None:
         for name in DAMAGES:
             create(cluster, name)
-            assert produce(cluster, name, name.encode()).error_code == 0
+            assert produce(cluster, name, name.encode()).error_code == ErrorCode.NONE
 
     with_node(config(top / "data"), fill)
     return top / "data"
@@ -53,7 +54,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def check(cluster: Cluster, node: ServerNode) -> None:
     for name in DAMAGES:
         assert fetch(cluster, name) == [name.encode()]
-        assert produce(cluster, name, b"more").error_code == 0
+        assert produce(cluster, name, b"more").error_code == ErrorCode.NONE
     assert not node.parts.core.replicas.failed
     assert not node.parts.storage.logs.has_offline
 

@@ -64,7 +64,7 @@ def lies_in_second(cluster: Cluster, second: Path) -> None:
     create(cluster, "other")
     create(cluster, "t", retention_bytes="0", file_delete_delay_ms="0")
     wait_until((second / "t-0").is_dir, "it lies in the second one", SECONDS)
-    wait_until(lambda: produce(cluster, "t", b"value").error_code == 0, "it is served", SECONDS)
+    wait_until(lambda: produce(cluster, "t", b"value").error_code == ErrorCode.NONE, "it is served", SECONDS)
 
 
 def offline(node: ServerNode) -> list[Path]:
@@ -86,7 +86,7 @@ def test_a_directory_that_vanishes_goes_offline(
         with monkeypatch.context() as known:       # a client that has not requested the metadata since
             known.setattr(cluster, "leader", lambda _topic, _partition: leader)
             assert produce(cluster, "t", b"value").error_code == ErrorCode.KAFKA_STORAGE_ERROR
-        assert produce(cluster, "other", b"value").error_code == 0
+        assert produce(cluster, "other", b"value").error_code == ErrorCode.NONE
         assert offline(node) == [second]
         assert node.failure is None
 

@@ -17,6 +17,7 @@ from kraft.client.topics import create_topic
 from kraft.log_dir import TopicPartition, strays_in
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import EMPTY
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.protocol.messages.partition_record import PartitionRecord
@@ -47,7 +48,7 @@ def values(topic: str, partition: int) -> list[bytes]:
 def delete(cluster: Cluster, name: str) -> None:
     answer = cluster.controller().send(DeleteTopicsRequest(topic_names=[name], timeout_ms=5000), DeleteTopicsResponse,
                                        version=5)
-    assert answer.responses[0].error_code == 0
+    assert answer.responses[0].error_code == ErrorCode.NONE
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,8 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, partitions in TOPICS.items():
             create_topic(cluster, name, partitions)
             for partition in range(partitions):
-                assert produce(cluster, name, *values(name, partition), partition=partition).error_code == 0
+                answer = produce(cluster, name, *values(name, partition), partition=partition)
+                assert answer.error_code == ErrorCode.NONE
 
     with_node(settings(top / "node"), lambda _cluster, _node: None)
     shutil.copytree(top / "node" / "m", top / "early")

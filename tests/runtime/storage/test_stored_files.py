@@ -13,6 +13,7 @@ from kraft.client import Cluster
 from kraft.client.topics import create_topic
 from kraft.config.node_config import NodeConfig
 from kraft.local.cluster import FILE_NAME, earlier
+from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.records import LeaderChange
 from kraft.raft.types import ReplicaKey
 from kraft.runtime.process import make_node
@@ -22,6 +23,7 @@ from kraft.runtime.server_node import ServerNode
 from kraft.runtime.storage.formatting import formatted_identity
 from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME, START_MARK, VOTER_MARK, MetadataLogSettings
 from kraft_native.base.errors import InvalidArgumentError, KraftError
+from kraft_native.batch.batch import LENGTH_AT
 from kraft_native.facade.log import Log
 from kraft_native.segment.checkpoints import read_meta_properties
 from tests.runtime.nodes import config, with_node
@@ -62,7 +64,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def fill(cluster: Cluster, _node: ServerNode) -> None:
         create_topic(cluster, "t", 1)
-        assert produce(cluster, "t", b"kept").error_code == 0
+        assert produce(cluster, "t", b"kept").error_code == ErrorCode.NONE
 
     with_node(settings(top), fill)
     return top
@@ -143,14 +145,14 @@ def test_a_metadata_log_whose_first_batch_lies_behind_its_start_is_refused(tmp_p
         RaftLog(whole).append_control([LeaderChange(1, (ReplicaKey(1),), (ReplicaKey(1),))], 1, NOW_MS)
     segment = log / f"{0:020}.log"
     data = segment.read_bytes()
-    segment.write_bytes((1).to_bytes(8, "big") + data[8:])     # the base offset is outside the checksum
+    segment.write_bytes((1).to_bytes(8, "big") + data[LENGTH_AT:])     # the base offset is outside the checksum
     write_quorum_state(log, QuorumStateFile(leader_id=1, leader_epoch=1))
     with pytest.raises(KraftError) as raised:
         MetadataNode(tmp_path)
     assert "\n" not in str(raised.value)
     assert str(log) in str(raised.value)
     assert WAYS_OUT.search(str(raised.value).replace(str(log), ""))
-    assert segment.read_bytes()[:8] == (1).to_bytes(8, "big"), "nothing is cut"
+    assert segment.read_bytes()[:LENGTH_AT] == (1).to_bytes(8, "big"), "nothing is cut"
 
 
 @pytest.mark.parametrize("text", [

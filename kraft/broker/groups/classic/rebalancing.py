@@ -48,7 +48,7 @@ def join_response(group: ClassicGroup, member_id: str, api_version: int) -> Join
                    for member in group.members.values()]
     name = group.protocol_name
     return JoinGroupResponse(
-        error_code=0,
+        error_code=ErrorCode.NONE,
         generation_id=group.generation_id,
         protocol_type=group.protocol_type,
         protocol_name="" if name is None and api_version < 7 else name,
@@ -61,8 +61,8 @@ def join_response(group: ClassicGroup, member_id: str, api_version: int) -> Join
 
 def sync_response(group: ClassicGroup, member: Member) -> SyncGroupResponse:
     """Return the assignment of a member of a stable group."""
-    return SyncGroupResponse(error_code=0, protocol_type=group.protocol_type, protocol_name=group.protocol_name,
-                             assignment=member.assignment)
+    return SyncGroupResponse(error_code=ErrorCode.NONE, protocol_type=group.protocol_type,
+                             protocol_name=group.protocol_name, assignment=member.assignment)
 
 
 # -------------------------------------------------------------------- the steps of a rebalance

@@ -90,7 +90,7 @@ def heartbeat(state: GroupShard, request: HeartbeatRequest, answer: Answer[Heart
     restart_session(state, group, group.members[request.member_id])
     if group.state is GroupState.PREPARING_REBALANCE:
         raise RefusedError(ErrorCode.REBALANCE_IN_PROGRESS)
-    state.shard.reply(answer, HeartbeatResponse(error_code=0))
+    state.shard.reply(answer, HeartbeatResponse(error_code=ErrorCode.NONE))
 
 
 # -------------------------------------------------------------------- LeaveGroup
@@ -105,7 +105,7 @@ def leavers(request: LeaveGroupRequest, api_version: int) -> list[MemberIdentity
 def leave_response(results: list[MemberResponse], api_version: int) -> LeaveGroupResponse:
     """Return the answer. In versions that name one member, its error is the error of the whole."""
     if api_version > LAST_VERSION_OF_ONE_LEAVER:
-        return LeaveGroupResponse(error_code=0, members=results)
+        return LeaveGroupResponse(error_code=ErrorCode.NONE, members=results)
     return LeaveGroupResponse(error_code=results[0].error_code, members=[])
 
 

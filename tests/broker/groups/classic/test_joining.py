@@ -25,12 +25,13 @@ def test_a_first_member(version: int) -> None:
     node = Node()
     first = join(node, version=version)
     if version >= 4:
-        assert (first.response.error_code, first.response.generation_id, first.response.leader) == (79, -1, "")
+        assert first.response.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        assert (first.response.generation_id, first.response.leader) == (-1, "")
         assert first.response.protocol_name == ("" if version < 7 else None)
         assert first.response.member_id == "client-00000000-0000-0000-0000-000000000001"
         first = join(node, member=first.response.member_id, version=version)
     response = first.response
-    assert response.error_code == 0
+    assert response.error_code == ErrorCode.NONE
     assert response.generation_id == 1
     assert response.leader == response.member_id
     assert [member.member_id for member in response.members] == [response.member_id]
@@ -42,13 +43,13 @@ def test_a_first_member(version: int) -> None:
 
 
 @pytest.mark.parametrize(("fields", "error", "member_id"), [
-    ({"group": ""}, 24, ""),
-    ({"group": "", "member": "m"}, 24, "m"),
-    ({"session_ms": 5_999}, 26, ""),
-    ({"session_ms": 1_800_001, "member": "m"}, 26, "m"),
-    ({"member": "nobody"}, 25, "nobody"),
-    ({"protocol_type": ""}, 23, ""),
-    ({"protocols": {}}, 23, ""),
+    ({"group": ""}, ErrorCode.INVALID_GROUP_ID, ""),
+    ({"group": "", "member": "m"}, ErrorCode.INVALID_GROUP_ID, "m"),
+    ({"session_ms": 5_999}, ErrorCode.INVALID_SESSION_TIMEOUT, ""),
+    ({"session_ms": 1_800_001, "member": "m"}, ErrorCode.INVALID_SESSION_TIMEOUT, "m"),
+    ({"member": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID, "nobody"),
+    ({"protocol_type": ""}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""),
+    ({"protocols": {}}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""),
 ])
 def test_refusals(fields: dict[str, object], error: int, member_id: str) -> None:
     response = join(Node(), **fields).response      # type: ignore[arg-type]
@@ -70,10 +71,10 @@ def test_where_nobody_coordinates() -> None:
 def test_other_protocols_do_not_get_in() -> None:
     node = Node()
     (member,) = form_group(node, 1)
-    assert join(node, protocol_type="connect").response.error_code == 23
-    assert join(node, protocols={"sticky": b""}).response.error_code == 23
+    assert join(node, protocol_type="connect").response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert join(node, protocols={"sticky": b""}).response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     refused = join(node, member=member.member_id, protocols={"sticky": b""}).response
-    assert (refused.error_code, refused.member_id) == (23, member.member_id)
+    assert (refused.error_code, refused.member_id) == (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member.member_id)
     assert node.group("g").state is GroupState.STABLE
 
 
@@ -124,10 +125,10 @@ def test_the_first_rebalance_ends_with_the_rebalance_time_out() -> None:
 
 def test_a_pending_member_holds_nobody_up_for_longer_than_its_session() -> None:
     node = Node(group_initial_rebalance_delay_ms=3_000)
-    assert join(node).response.error_code == 79
+    assert join(node).response.error_code == ErrorCode.MEMBER_ID_REQUIRED
     first = join_new(node)
     node.advance(SESSION_MS + 6_000)
-    assert first.response.error_code == 0
+    assert first.response.error_code == ErrorCode.NONE
     assert not node.group("g").pending_join_members
 
 
@@ -165,7 +166,7 @@ def test_a_stable_follower_that_rejoins_gets_the_same_generation() -> None:
     node = Node()
     leader, follower = form_group(node, 2)
     again = join(node, member=follower.member_id)
-    assert (again.response.error_code, again.response.generation_id) == (0, 2)
+    assert (again.response.error_code, again.response.generation_id) == (ErrorCode.NONE, 2)
     assert not again.response.members
     assert node.group("g").state is GroupState.STABLE
     changed = join(node, member=follower.member_id, protocols={"range": subscription("clicks")})
@@ -202,7 +203,7 @@ def test_a_member_that_joins_twice_gets_two_answers() -> None:
     assert one.response.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     assert not two.answered
     join(node, member=leader.member_id)
-    assert two.response.error_code == 0
+    assert two.response.error_code == ErrorCode.NONE
 
 
 def test_a_new_member_that_vanishes_while_it_waits_is_removed() -> None:
@@ -220,10 +221,10 @@ def test_the_largest_group() -> None:
     leader, follower = form_group(node, 2)
     full = join(node).response
     assert (full.error_code, full.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
-    assert join(node, member=follower.member_id).response.error_code == 0
+    assert join(node, member=follower.member_id).response.error_code == ErrorCode.NONE
     again = join(node, member=leader.member_id)
     third = join(node)
-    assert third.response.error_code == 79     # one place is free until the follower is back
+    assert third.response.error_code == ErrorCode.MEMBER_ID_REQUIRED     # one place is free until the follower is back
     assert not again.answered
     join(node, member=follower.member_id)
     assert join(node, member=third.response.member_id).response.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -235,7 +236,7 @@ def test_the_largest_group() -> None:
 def test_a_static_member_needs_no_second_request_and_is_named_after_its_instance() -> None:
     node = Node()
     response = join(node, instance="red").response
-    assert response.error_code == 0
+    assert response.error_code == ErrorCode.NONE
     assert response.member_id.startswith("red-")
 
 
@@ -247,7 +248,7 @@ def test_a_static_member_that_comes_back_takes_over_without_a_rebalance(version:
     assert sync(node, first, assignments=assignment, group_instance_id="red", version=3,
                 protocol_type=None, protocol_name=None).response.assignment == b"mine"
     second = join(node, instance="red", version=version).response
-    assert second.error_code == 0
+    assert second.error_code == ErrorCode.NONE
     assert second.generation_id == first.generation_id == 1
     assert second.member_id != first.member_id
     if version == 9:
@@ -335,7 +336,7 @@ def test_a_group_that_cannot_be_recorded_does_not_come_to_be() -> None:
     assert join(node).response.error_code == ErrorCode.NOT_COORDINATOR
     assert node.group("g") is None
     node.logs.error = None
-    assert join(node).response.error_code == 79
+    assert join(node).response.error_code == ErrorCode.MEMBER_ID_REQUIRED
 
 
 def test_an_answer_waits_for_the_record_of_the_group() -> None:
@@ -343,7 +344,7 @@ def test_an_answer_waits_for_the_record_of_the_group() -> None:
     first = join(node)
     assert not first.answered
     node.commit()
-    assert first.response.error_code == 79
+    assert first.response.error_code == ErrorCode.MEMBER_ID_REQUIRED
 
 
 def test_after_a_kill_members_join_again_with_their_ids_and_a_lost_rebalance_is_forgotten() -> None:

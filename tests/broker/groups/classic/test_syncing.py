@@ -30,11 +30,12 @@ def test_followers_wait_for_the_leader() -> None:
     waiting = sync(node, follower)
     assert not waiting.answered
     assert heartbeat(node, follower) == 0
-    assert errors_of(commit(node, {("orders", 0): 1}, member=follower.member_id, generation=1)) == [27]
+    committed = commit(node, {("orders", 0): 1}, member=follower.member_id, generation=1)
+    assert errors_of(committed) == [ErrorCode.REBALANCE_IN_PROGRESS]
     brought = sync(node, leader, assignments={leader.member_id: b"L", "nobody": b"N"})
     assert brought.response.assignment == b"L"
     assert (brought.response.protocol_type, brought.response.protocol_name) == ("consumer", "range")
-    assert waiting.response.error_code == 0
+    assert waiting.response.error_code == ErrorCode.NONE
     assert waiting.response.assignment == b""       # the leader forgot this one
     assert node.group("g").state is GroupState.STABLE
     assert sync(node, leader).response.assignment == b"L"
@@ -67,16 +68,16 @@ def test_the_assignment_is_sent_when_its_record_is_committed() -> None:
 
 
 @pytest.mark.parametrize(("changes", "error"), [
-    ({"group_id": ""}, 24),
-    ({"protocol_type": None}, 23),
-    ({"protocol_name": None}, 23),
-    ({"protocol_type": "connect"}, 23),
-    ({"protocol_name": "sticky"}, 23),
-    ({"generation_id": 2}, 22),
-    ({"generation_id": 0}, 22),
-    ({"member_id": "nobody"}, 25),
-    ({"group_id": "nothing"}, 25),
-    ({"group_instance_id": "red"}, 25),
+    ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
+    ({"protocol_type": None}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+    ({"protocol_name": None}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+    ({"protocol_type": "connect"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+    ({"protocol_name": "sticky"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+    ({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION),
+    ({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION),
+    ({"member_id": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    ({"group_id": "nothing"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    ({"group_instance_id": "red"}, ErrorCode.UNKNOWN_MEMBER_ID),
 ])
 def test_sync_refusals(changes: dict[str, object], error: int) -> None:
     node = Node()
@@ -115,7 +116,9 @@ def test_a_second_sync_of_a_member_answers_the_first() -> None:
 
 
 @pytest.mark.parametrize(("code", "error"), [
-    (ErrorCode.NOT_ENOUGH_REPLICAS, 15), (ErrorCode.NOT_LEADER_OR_FOLLOWER, 16), (ErrorCode.MESSAGE_TOO_LARGE, -1),
+    (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+    (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
 ])
 def test_an_assignment_that_cannot_be_recorded_fails_for_all_members(code: ErrorCode, error: int) -> None:
     node = Node(group_initial_rebalance_delay_ms=1_000)
@@ -139,7 +142,7 @@ def test_a_member_that_syncs_too_late_is_removed() -> None:
     node.advance(5_000)
     leader, follower = (one.response for one in pending)
     brought = sync(node, leader, assignments={leader.member_id: b"L"})
-    assert brought.response.error_code == 0
+    assert brought.response.error_code == ErrorCode.NONE
     node.advance(REBALANCE_MS)
     assert heartbeat(node, follower) == ErrorCode.UNKNOWN_MEMBER_ID
     assert heartbeat(node, leader) == ErrorCode.REBALANCE_IN_PROGRESS
@@ -159,8 +162,9 @@ def test_if_the_leader_does_not_sync_in_time_the_others_continue() -> None:
 # -------------------------------------------------------------------- Heartbeat
 
 @pytest.mark.parametrize(("changes", "error"), [
-    ({"group_id": ""}, 24), ({"group_id": "nothing"}, 25), ({"member_id": "nobody"}, 25), ({"generation_id": 7}, 22),
-    ({"group_instance_id": "red"}, 25), ({}, 0),
+    ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID), ({"group_id": "nothing"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    ({"member_id": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID), ({"generation_id": 7}, ErrorCode.ILLEGAL_GENERATION),
+    ({"group_instance_id": "red"}, ErrorCode.UNKNOWN_MEMBER_ID), ({}, ErrorCode.NONE),
 ])
 def test_heartbeats(changes: dict[str, object], error: int) -> None:
     node = Node()
@@ -188,8 +192,9 @@ def test_a_coordinator_that_loads_does_not_frighten_members() -> None:
     node = Node(load=False)
     for partition in range(3):
         node.coordinator.shards.start_load(partition, 1)
-    assert node.call(HeartbeatRequest(group_id="g", member_id="m", generation_id=1)).error_code == 0
-    assert node.call(SyncGroupRequest(group_id="g", member_id="m", generation_id=1), 3).error_code == 14
+    assert node.call(HeartbeatRequest(group_id="g", member_id="m", generation_id=1)).error_code == ErrorCode.NONE
+    answer = node.call(SyncGroupRequest(group_id="g", member_id="m", generation_id=1), 3)
+    assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 # -------------------------------------------------------------------- LeaveGroup
@@ -200,16 +205,18 @@ def test_leaving(version: int) -> None:
     (member,) = form_group(node, 1)
     if version < 3:
         request = LeaveGroupRequest(group_id="g", member_id=member.member_id)
-        assert node.call(request, version).error_code == 0
+        assert node.call(request, version).error_code == ErrorCode.NONE
         assert node.call(request, version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
         assert node.call(request.replace(group_id="nothing"), version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
     else:
         request = LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id=member.member_id)])
-        assert [one.error_code for one in node.call(request, version).members] == [0]
+        assert [one.error_code for one in node.call(request, version).members] == [ErrorCode.NONE]
         again = node.call(request, version)
-        assert (again.error_code, [one.error_code for one in again.members]) == (0, [25])
+        assert again.error_code == ErrorCode.NONE
+        assert [one.error_code for one in again.members] == [ErrorCode.UNKNOWN_MEMBER_ID]
         unknown = node.call(request.replace(group_id="nothing"), version)
-        assert (unknown.error_code, [one.error_code for one in unknown.members]) == (0, [25])
+        assert unknown.error_code == ErrorCode.NONE
+        assert [one.error_code for one in unknown.members] == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert node.group("g").state is GroupState.EMPTY
     assert node.group("g").generation_id == 2
     assert node.call(LeaveGroupRequest(group_id=""), version).error_code == ErrorCode.INVALID_GROUP_ID
@@ -229,8 +236,9 @@ def test_leaving_together_is_one_rebalance_and_each_has_its_result() -> None:
         MemberIdentity(member_id="nobody"),
         MemberIdentity(member_id=members[2].member_id, group_instance_id="red"),
     ]))
-    assert [one.error_code for one in left.members] == [0, 0, 25, 25, 25, 25]
-    assert static.response.error_code == 0
+    assert [one.error_code for one in left.members] == [
+        *[ErrorCode.NONE] * 2, *[ErrorCode.UNKNOWN_MEMBER_ID] * 4]
+    assert static.response.error_code == ErrorCode.NONE
     assert set(node.group("g").members) == {members[0].member_id, members[2].member_id}
 
 
@@ -240,8 +248,8 @@ def test_a_pending_member_leaves() -> None:
     pending = join(node).response.member_id
     again = join(node, member=member.member_id)
     assert not again.answered
-    assert leave(node, pending).members[0].error_code == 0
-    assert again.response.error_code == 0
+    assert leave(node, pending).members[0].error_code == ErrorCode.NONE
+    assert again.response.error_code == ErrorCode.NONE
 
 
 def test_a_waiting_member_that_is_removed_gets_an_answer() -> None:
