@@ -271,7 +271,7 @@ def test_a_refusal_without_a_pre_vote_flag_is_counted() -> None:
 
 
 def test_a_refused_pre_vote_is_repeated_a_few_times_with_pauses_that_double() -> None:
-    world = World()
+    world = World(election_timeout_ms=4_000)       # long enough for a fifth request
     world.elect(1)
     world.pass_time(100)
     sent_ms: list[int] = []
@@ -284,7 +284,7 @@ def test_a_refused_pre_vote_is_repeated_a_few_times_with_pauses_that_double() ->
     world.cut += [(2, 1), (1, 2)]
     world.disconnect(2, 1)
     grace_ms = world.raft(2).replica.config.disconnect_grace_ms
-    for _ in range(900):
+    for _ in range(2_000):
         world.pass_time(1)
     pauses_ms = [later - earlier for earlier, later in pairwise(sent_ms)]
     assert len(pauses_ms) == 3
