@@ -80,7 +80,7 @@ class BrokerFaults(Faults):
         """Fail a log directory of a broker, which continues without it. Some time later the broker is stopped, cleanly
         or not. It returns with the remaining data of the disk, or with a new disk."""
         nodes = [node for node in self._cluster.up() if isinstance(node, BrokerNode) and node.broker is not None
-                 and node.broker.is_open and len(node.broker_disk.online) > 1]
+                 and node.broker.is_open and not node.is_halted and len(node.broker_disk.online) > 1]
         if not nodes:
             return
         node, replaced = self._random.choice(nodes), self._random.random() < 0.4
