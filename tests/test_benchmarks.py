@@ -18,9 +18,12 @@ MEASURED_WITH: Final = {
 }
 NOTHING_TO_TIME: Final = {
     "base.build_info": "constants",
+    "base.clock": "the system's clocks, behind one branch",
+    "base.mutants": "nothing of it is in a release build",
     "base.errors": "exceptions",
     "file.faults": "only tests use it",
     "segment.config": "read when a log is opened",
+    "segment.log_fields": "read when a log is opened",
     "file.buffer": "what others' figures consist of",
     "log.batch_check": "the work of `validate`, elsewhere",
     "log.recovery_report": "what `recovery` found, to be read",
