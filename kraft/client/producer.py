@@ -21,6 +21,7 @@ from kraft.protocol.messages.init_producer_id_response import InitProducerIdResp
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft_native.base import crc
+from kraft_native.batch.batch import ATTRIBUTES_AT, CRC_AT, PRODUCER_ID_AT, RECORD_COUNT_AT
 
 ALL: Final = -1
 UNIDENTIFIED: Final = (-1, -1)
@@ -30,15 +31,8 @@ SEQUENCES: Final = 1 << 31
 PRODUCE_VERSION_MAX: Final = 12
 TRANSACTIONAL_VERSION_MAX: Final = 11
 
-# Positions in a batch's header: the checksum, the start of the checksummed bytes, the attributes' low byte, the
-# producer's fields, the number of records.
-CRC_POSITION: Final = 17
-CHECKED_POSITION: Final = 21
-ATTRIBUTES_POSITION: Final = 22
-TRANSACTIONAL: Final = 0x10
+TRANSACTIONAL: Final = 0x10        # in the low byte of a batch's attributes
 PRODUCER: Final = struct.Struct(">qhi")
-PRODUCER_POSITION: Final = 43
-COUNT_POSITION: Final = 57
 
 
 class Producer:
@@ -167,7 +161,7 @@ def new_producer(cluster: Cluster, timeout: float) -> tuple[int, int]:
 
 def record_count(batch: bytes) -> int:
     """Return the number of records of a batch, from its header."""
-    return int.from_bytes(batch[COUNT_POSITION:COUNT_POSITION + 4], "big")
+    return int.from_bytes(batch[RECORD_COUNT_AT:RECORD_COUNT_AT + 4], "big")
 
 
 def stamped(batch: bytes, producer: tuple[int, int], sequence: int, *, transactional: bool = False) -> bytes:
@@ -175,11 +169,11 @@ def stamped(batch: bytes, producer: tuple[int, int], sequence: int, *, transacti
     `transactional` it is part of a transaction."""
     data = bytearray(batch)
     if transactional:
-        data[ATTRIBUTES_POSITION] |= TRANSACTIONAL
-    PRODUCER.pack_into(data, PRODUCER_POSITION, *producer, sequence % SEQUENCES)
+        data[ATTRIBUTES_AT + 1] |= TRANSACTIONAL
+    PRODUCER.pack_into(data, PRODUCER_ID_AT, *producer, sequence % SEQUENCES)
     with memoryview(data) as view:
-        checksum = crc.checksum(view[CHECKED_POSITION:])
-    struct.pack_into(">I", data, CRC_POSITION, checksum)
+        checksum = crc.checksum(view[ATTRIBUTES_AT:])      # of all that follows it
+    struct.pack_into(">I", data, CRC_AT, checksum)
     return bytes(data)
 
 
