@@ -41,6 +41,7 @@ TESTED_IN: Final[dict[str, tuple[str, ...]]] = {
     "request.endpoint": ("native/net/test_connection_limits", "native/request/test_slices"),
     "partition.cold_read": ("native/serve/test_fetch_cold",),
     "partition.table": ("native/partition/test_partition",),
+    "partition.verifications": ("native/partition/test_markers",),
     "serve.fetch_entry": ("native/serve/test_fetch",),
     "serve.fetch_wire": ("native/serve/test_fetch",),
     "net.channel": ("native/net/test_connection",),

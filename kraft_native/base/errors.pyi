@@ -113,6 +113,11 @@ class NotLeaderOrFollowerError(OperationError):
 
     code: int
 
+class NotEnoughReplicasError(OperationError):
+    """Fewer replicas are in sync than min.insync.replicas."""
+
+    code: int
+
 class StorageError(OperationError):
     """A file operation failed. If it was a write or a flush, the log is read-only from then on.
 

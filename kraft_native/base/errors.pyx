@@ -147,6 +147,12 @@ class NotLeaderOrFollowerError(OperationError):
     code = 6
 
 
+class NotEnoughReplicasError(OperationError):
+    """Fewer replicas are in sync than min.insync.replicas."""
+
+    code = 19
+
+
 class StorageError(OperationError):
     """A file operation failed. If it was a write or a flush, the log is read-only from then on.
 

@@ -6,17 +6,23 @@ version; it is kept as bytes here. Higher versions only add fields, so they are 
 ControlRecordType).
 """
 
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from cpython.bytes cimport PyBytes_FromStringAndSize
+
 cimport cython
 
-from kraft_native.base.bytes_be cimport load_i16, load_i32
+from kraft_native.base.bytes_be cimport load_i16, load_i32, store_i16, store_i32
 from kraft_native.base.limits cimport (
-    BATCH_HEADER_BYTES, CODEC_NONE, CONTROL_ABORT, CONTROL_COMMIT, CONTROL_KRAFT_VERSION, CONTROL_KRAFT_VOTERS,
-    CONTROL_LEADER_CHANGE, CONTROL_SNAPSHOT_FOOTER, CONTROL_SNAPSHOT_HEADER, LOG_OVERHEAD_BYTES,
+    ATTR_CONTROL, ATTR_TRANSACTIONAL, BATCH_HEADER_BYTES, CODEC_NONE, CONTROL_ABORT, CONTROL_COMMIT,
+    CONTROL_KRAFT_VERSION, CONTROL_KRAFT_VOTERS, CONTROL_LEADER_CHANGE, CONTROL_SNAPSHOT_FOOTER,
+    CONTROL_SNAPSHOT_HEADER, LOG_OVERHEAD_BYTES, NO_SEQUENCE, VARINT_BYTES_MAX,
 )
 from kraft_native.base.span cimport Span, span_of
 from kraft_native.batch.batch cimport Batch, batch_codec, batch_is_control
 from kraft_native.batch.codecs cimport DecompressLimits, decompress_limits_default
-from kraft_native.batch.records cimport Record, record_next, record_object, records_of
+from kraft_native.batch.records cimport (
+    Record, batch_seal, record_body_bytes, record_next, record_object, record_write, records_of,
+)
 from kraft_native.file.buffer cimport Scratch
 
 from kraft_native.base.errors import CorruptRecordError, InvalidArgumentError
@@ -122,17 +128,44 @@ def control_records(source, *, bint check_crc=True) -> list[ControlRecord]:
     return found
 
 
+cdef int encode_marker(Scratch out, bint commit, int64_t producer_id, int16_t producer_epoch, int32_t coordinator_epoch,
+                       int64_t timestamp_ms, int64_t base_offset, int32_t leader_epoch) except -1:
+    cdef uint8_t key[CONTROL_KEY_BYTES]
+    cdef uint8_t value[MARKER_VALUE_BYTES]
+    cdef BatchHeader h
+    cdef uint8_t* end
+    store_i16(key, 0)
+    store_i16(key + 2, CONTROL_COMMIT if commit else CONTROL_ABORT)
+    store_i16(value, 0)
+    store_i32(value + 2, coordinator_epoch)
+    out.size = 0
+    out.reserve(MARKER_BATCH_BYTES + VARINT_BYTES_MAX)
+    end = record_write(out.data + BATCH_HEADER_BYTES,
+                       record_body_bytes(0, 0, CONTROL_KEY_BYTES, MARKER_VALUE_BYTES, 0, 0), 0, 0, key,
+                       CONTROL_KEY_BYTES, value, MARKER_VALUE_BYTES, NULL, 0, 0)
+    h.base_offset = base_offset
+    h.leader_epoch = leader_epoch
+    h.attributes = ATTR_TRANSACTIONAL | ATTR_CONTROL
+    h.last_offset_delta = 0
+    h.base_timestamp = h.max_timestamp = timestamp_ms
+    h.producer_id = producer_id
+    h.producer_epoch = producer_epoch
+    h.base_sequence = NO_SEQUENCE
+    h.record_count = 1
+    batch_seal(out.data, end - out.data, &h)
+    out.size = end - out.data
+    return 0
+
+
 def marker(*, bint commit, producer_id, producer_epoch, coordinator_epoch, timestamp_ms, base_offset=0,
            leader_epoch=-1) -> bytes:
     """Build the batch that ends a transaction: one commit or abort marker, as a Kafka leader appends it."""
+    cdef Scratch out = Scratch()
     if producer_id < 0 or producer_epoch < 0 or coordinator_epoch < 0:
         raise InvalidArgumentError(f"producer_id {producer_id}, producer_epoch {producer_epoch}, coordinator_epoch "
                                    f"{coordinator_epoch}: 0 or more")
-    builder = BatchBuilder(transactional=True, control=True)
-    builder.append(int(0).to_bytes(2, "big") + coordinator_epoch.to_bytes(4, "big"),
-                   control_key(CONTROL_COMMIT if commit else CONTROL_ABORT), timestamp_ms)
-    return builder.build(base_offset, leader_epoch=leader_epoch, producer_id=producer_id,
-                         producer_epoch=producer_epoch)
+    encode_marker(out, commit, producer_id, producer_epoch, coordinator_epoch, timestamp_ms, base_offset, leader_epoch)
+    return PyBytes_FromStringAndSize(<const char*>out.data, out.size)
 
 
 def control_batch(entries, *, timestamp_ms, base_offset=0, leader_epoch=-1) -> bytes:

@@ -123,7 +123,8 @@ cdef int check_header(const uint8_t* data, const BatchHeader* h, const ValidateO
     cdef bint client = options.origin == ORIGIN_CLIENT
     if client and h.base_offset != 0:
         return fault_set(fault, ERROR_INVALID_RECORD, "base offset %lld, a producer's is 0", h.base_offset, 0)
-    if batch_bytes(h) > options.batch_bytes_max:
+    # A marker ends a transaction whatever the limit is: without it readers would wait indefinitely.
+    if batch_bytes(h) > options.batch_bytes_max and (client or not batch_is_control(h)):
         return fault_set(fault, ERROR_MESSAGE_TOO_LARGE, "a batch of %lld bytes, max.message.bytes is %lld",
                          batch_bytes(h), options.batch_bytes_max)
     if batch_crc(data, h) != h.crc:

@@ -1,6 +1,6 @@
 """Appending to a log: as leader, as follower, one record. All or nothing per call."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kraft_native.batch.batch cimport BatchHeader
 from kraft_native.batch.validate cimport AppendOrigin, PreparedBatch
@@ -15,6 +15,7 @@ cdef struct PendingBatch:
     PreparedBatch prepared
     ControlMark mark
     const uint8_t* source          # the caller's whole batch
+    int transaction_version        # of a marker
 
 
 cdef class AppendInfo:
@@ -44,6 +45,10 @@ cdef class Appender:
                             BatchCheck check, bint bounded)
     # Keeps offsets and epochs; checks structure, CRC and that offsets go up from the log end.
     cdef AppendInfo follower(self, const uint8_t* data, Py_ssize_t size)
+    # The end of a producer's transaction, written by its coordinator in that epoch of it. For `transaction_version` see
+    # `ProducerStates.verify_marker`.
+    cdef AppendInfo marker(self, bint commit, int64_t producer_id, int16_t producer_epoch, int32_t coordinator_epoch,
+                           int transaction_version, int32_t leader_epoch, int64_t now_ms)
     # One record as a batch of its own; key_bytes and value_bytes -1: null; timestamp -1: now. Returns its offset.
     cdef int64_t one(self, const uint8_t* key, Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes,
                      const uint8_t* headers, Py_ssize_t headers_bytes, int32_t header_count, int64_t timestamp_ms,

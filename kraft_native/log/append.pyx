@@ -18,7 +18,7 @@ If one fails, the earlier ones stay, and `log_end` is their end; nothing of the 
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 
 from kraft_native.base.clock cimport clock_ms
@@ -31,9 +31,11 @@ from kraft_native.batch.batch cimport (
     LOOK_OK, BatchHeader, batch_assign, batch_bytes, batch_is_control, batch_is_transactional, batch_last_offset,
     batch_last_sequence, batch_load, batch_look, sequence_add,
 )
+from kraft_native.batch.control cimport encode_marker
 from kraft_native.batch.records cimport encode_one
 from kraft_native.batch.validate cimport (
-    ORIGIN_CLIENT, ORIGIN_RAFT_LEADER, VALIDATE_COSTLY, AppendOrigin, PreparedBatch, ValidateOptions, validate_batch,
+    ORIGIN_CLIENT, ORIGIN_COORDINATOR, ORIGIN_RAFT_LEADER, VALIDATE_COSTLY, AppendOrigin, PreparedBatch,
+    ValidateOptions, validate_batch,
 )
 from kraft_native.file.buffer cimport Scratch
 from kraft_native.file.file_io cimport iovec
@@ -180,6 +182,7 @@ cdef class Appender:
             if rewrite.data != NULL and rewrite.data <= pending.prepared.body < rewrite.data + rewrite.capacity:
                 used += 1              # the next batch must not overwrite it
             pending.source = data
+            pending.transaction_version = 0
             pending.mark.kind = pending.mark.coordinator_epoch = -1
             if batch_is_control(&pending.prepared.h) and pending.prepared.h.producer_id >= 0:
                 read_control(data, &pending.prepared.h, &pending.mark)
@@ -227,7 +230,8 @@ cdef class Appender:
             while before >= 0 and self.pending[before].prepared.h.producer_id != h.producer_id:
                 before -= 1
             if batch_is_control(h):
-                self.core.producers.verify_marker(h, self.pending[i].mark.coordinator_epoch)
+                self.core.producers.verify_marker(h, self.pending[i].mark.coordinator_epoch,
+                                                  self.pending[i].transaction_version)
             elif before >= 0 and duplicates == 0:
                 # The producer state does not include the batch before it yet.
                 self.verify_sequel(&self.pending[before].prepared.h, h)
@@ -356,6 +360,16 @@ cdef class Appender:
         if gaps_end >= 0:
             self.core.note_gaps(gaps_end)
         return count
+
+    # --- one marker -------------------------------------------------------------------------------------------------
+
+    cdef AppendInfo marker(self, bint commit, int64_t producer_id, int16_t producer_epoch, int32_t coordinator_epoch,
+                           int transaction_version, int32_t leader_epoch, int64_t now_ms):
+        self.enter(leader_epoch)
+        encode_marker(self.record, commit, producer_id, producer_epoch, coordinator_epoch, now_ms, 0, leader_epoch)
+        self.prepare(self.record.data, self.record.size, ORIGIN_COORDINATOR, now_ms, True)
+        self.pending[0].transaction_version = transaction_version
+        return self.lead(1, leader_epoch, ORIGIN_COORDINATOR, now_ms)
 
     # --- one record -------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """One partition on this node: a log with a role, a leader epoch, a high watermark, and requests that wait for it."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kraft_native.batch.validate cimport AppendOrigin
 from kraft_native.facade.log cimport Log
@@ -8,6 +8,7 @@ from kraft_native.log.append cimport AppendInfo, Appender
 from kraft_native.log.batch_check cimport BatchCheck
 from kraft_native.log.core cimport LogCore
 from kraft_native.partition.purgatory cimport Parked, Purgatory, Watched
+from kraft_native.partition.verifications cimport Verification, Verifications
 from kraft_native.partition.watermark cimport ReplicaProgress
 from kraft_native.request.replication_quota cimport ReplicationQuota
 
@@ -46,10 +47,19 @@ cdef class Partition(Watched):
     cdef Appender appender
     cdef Purgatory purgatory               # None until the partition is in a table
     cdef bint flush_awaited
+    cdef Verifications verifications       # of transactions that begin here; None until the first in this leader epoch
 
     # Appends one client's batch. Raises what the engine raises; nothing has changed then. The caller has checked the
     # role. `check` and `bounded`: see `Appender.produce`.
     cdef AppendInfo produce(self, const uint8_t* data, Py_ssize_t size, int64_t now_ms, BatchCheck check, bint bounded)
+    # Whether the producer has a transaction of that epoch open in this log.
+    cdef bint in_transaction(self, int64_t producer_id, int16_t producer_epoch) noexcept
+    # Begins to verify a transaction whose first batch has that sequence, or joins a pending verification. None when the
+    # producer's epoch is older than one in the log.
+    cdef Verification verify(self, int64_t producer_id, int16_t producer_epoch, int32_t sequence, bint adds,
+                             int64_t now_ms)
+    # Kafka's error for a batch that was verified; 0 when it may be appended.
+    cdef int check_verified(self, Verification verification, int16_t producer_epoch, int32_t sequence) except -1
     # After an append: moves the high watermark, or waits for the flusher to do so; wakes pending requests.
     cdef int appended(self, int64_t bytes_count) except -1
     # The end of what this node has replicated: appended, or durable with group commit.

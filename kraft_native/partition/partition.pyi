@@ -70,6 +70,17 @@ class Partition(Watched):
     def append(
         self, data: Buffer, *, origin: Literal["client", "coordinator"] = "client", now_ms: int = -1
     ) -> AppendInfo: ...
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        commit: bool,
+        *,
+        transaction_version: int = 0,
+        now_ms: int = -1,
+    ) -> AppendInfo: ...
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool: ...
     def call_when_committed(
         self, end_offset: int, callback: Callable[[int], object], *, timeout_ms: int = 30_000
     ) -> None: ...

@@ -16,16 +16,18 @@ fewer members than the minimum nothing is committed at all (KIP-966). As in Kafk
 replicas.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 cimport cython
 
-from kraft_native.base.clock cimport monotonic_ms
+from kraft_native.base.bytes_be cimport load_i64
+from kraft_native.base.clock cimport clock_ms, monotonic_ms
 from kraft_native.base.errors cimport (
-    ERROR_FENCED_LEADER_EPOCH, ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE, ERROR_NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_REQUEST_TIMED_OUT, ERROR_UNKNOWN_LEADER_EPOCH,
-    ERROR_UNKNOWN_TOPIC_OR_PARTITION,
+    ERROR_FENCED_LEADER_EPOCH, ERROR_INVALID_TXN_STATE, ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE,
+    ERROR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_REQUEST_TIMED_OUT,
+    ERROR_UNKNOWN_LEADER_EPOCH, ERROR_UNKNOWN_TOPIC_OR_PARTITION,
 )
+from kraft_native.base.limits cimport BATCH_PRODUCER_ID
 from kraft_native.base.mutants cimport (
     EPOCH_ZERO_IS_NONE, FETCH_OF_AN_EARLIER_EPOCH_COUNTS, FOLLOWER_JOINS_BELOW_THE_EPOCH_START,
     HIGH_WATERMARK_STAYS_AFTER_ISR_SHRINK, TRUNCATES_TO_THE_HIGH_WATERMARK, mutant,
@@ -37,9 +39,11 @@ from kraft_native.partition.purgatory cimport WAKE_BYTES_ALL
 from kraft_native.partition.watermark cimport Replica
 from kraft_native.request.fields cimport UUID_BYTES
 from kraft_native.segment.config cimport DURABILITY_GROUP_COMMIT, LogConfig
+from kraft_native.segment.producer_entry cimport ProducerEntry
 
 from kraft_native.base.errors import (
-    FencedLeaderEpochError, InvalidArgumentError, NotLeaderOrFollowerError, StorageError, UnknownLeaderEpochError,
+    FencedLeaderEpochError, InvalidArgumentError, NotEnoughReplicasError, NotLeaderOrFollowerError, StorageError,
+    UnknownLeaderEpochError,
 )
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -104,6 +108,7 @@ cdef class Partition(Watched):
         if becomes_leader:
             self.log.begin_epoch(leader_epoch, at_once=False)
             self.epoch_start = self.core.log_end
+            self.verifications = None
         self.leader_epoch = leader_epoch
         self.leader_id = node_id
         self.is_leader = True
@@ -119,6 +124,7 @@ cdef class Partition(Watched):
         self.leader_epoch = leader_epoch
         self.leader_id = leader_id
         self.is_leader = False
+        self.verifications = None
         self.notify_all()
 
     def set_isr(self, isr, maximal=None) -> None:
@@ -242,6 +248,8 @@ cdef class Partition(Watched):
         if info is not None and not info.duplicate:
             self.produced_bytes += size
             self.produced_records += info.last_offset - info.first_offset + 1
+            if self.verifications is not None:
+                self.verifications.end(load_i64(data + BATCH_PRODUCER_ID))
             self.appended(size)
         return info
 
@@ -256,9 +264,53 @@ cdef class Partition(Watched):
         self.require(-1, True)
         info = self.appender.leader(held.data, held.size, self.leader_epoch, kind, now_ms, False)
         if not info.duplicate:
+            if self.verifications is not None:
+                self.verifications.end_all(held.data, held.size)
             # A marker makes more than its own bytes visible to readers of committed records.
             self.appended(WAKE_BYTES_ALL if kind == ORIGIN_COORDINATOR else held.size)
         return info
+
+    def append_marker(self, int64_t producer_id, int16_t producer_epoch, int32_t coordinator_epoch, bint commit, *,
+                      int transaction_version=0, int64_t now_ms=-1) -> AppendInfo:
+        """End the producer's transaction in this log by a marker, as the leader: for its coordinator of that epoch.
+
+        `transaction_version` is that of the transaction; see `ProducerStates.verify_marker`. Raises
+        `InvalidProducerEpochError` and `TransactionCoordinatorFencedError` for a marker that comes too late,
+        `NotEnoughReplicasError`, and what `append` raises.
+        """
+        cdef AppendInfo info
+        self.require(-1, True)
+        if producer_id < 0 or producer_epoch < 0 or coordinator_epoch < 0:
+            raise InvalidArgumentError(f"producer_id {producer_id}, producer_epoch {producer_epoch}, coordinator_epoch "
+                                       f"{coordinator_epoch}: 0 or more")
+        if self.progress.in_sync_count < self.minimum_in_sync():
+            raise NotEnoughReplicasError(f"{self!r}: {self.progress.in_sync_count} replicas are in sync, "
+                                         f"{self.minimum_in_sync()} are needed")
+        info = self.appender.marker(commit, producer_id, producer_epoch, coordinator_epoch, transaction_version,
+                                    self.leader_epoch, clock_ms() if now_ms < 0 else now_ms)
+        if self.verifications is not None:
+            self.verifications.end(producer_id)
+        self.appended(WAKE_BYTES_ALL)
+        return info
+
+    cdef bint in_transaction(self, int64_t producer_id, int16_t producer_epoch) noexcept:
+        cdef ProducerEntry* known = self.core.producers.find(producer_id)
+        return known != NULL and known.txn_first_offset >= 0 and known.producer_epoch == producer_epoch
+
+    def has_open_transaction(self, int64_t producer_id, int16_t producer_epoch) -> bool:
+        """Return whether the producer has a transaction of that epoch open in this log."""
+        return self.in_transaction(producer_id, producer_epoch)
+
+    cdef Verification verify(self, int64_t producer_id, int16_t producer_epoch, int32_t sequence, bint adds,
+                             int64_t now_ms):
+        if self.verifications is None:
+            self.verifications = Verifications()
+        return self.verifications.begin(self.core.producers, producer_id, producer_epoch, sequence, adds, now_ms)
+
+    cdef int check_verified(self, Verification verification, int16_t producer_epoch, int32_t sequence) except -1:
+        if self.verifications is None:
+            return ERROR_INVALID_TXN_STATE
+        return self.verifications.check(verification, self.core.producers, producer_epoch, sequence)
 
     cdef int appended(self, int64_t bytes_count) except -1:
         if self.core.config.durability_kind == DURABILITY_GROUP_COMMIT:

@@ -16,7 +16,12 @@ class ProducerStates:
     def open_transactions(self) -> int: ...
     def describe(self) -> list[ProducerState]: ...
     def verify_header(
-        self, header: Buffer, *, client_origin: bool = True, coordinator_epoch: int | None = None
+        self,
+        header: Buffer,
+        *,
+        client_origin: bool = True,
+        coordinator_epoch: int | None = None,
+        transaction_version: int = 0,
     ) -> tuple[int, int, int] | None: ...
     def update_header(
         self, header: Buffer, *, control_type: int = -1, coordinator_epoch: int = -1

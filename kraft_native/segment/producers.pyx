@@ -41,6 +41,7 @@ from kraft_native.segment.producer_snapshots import (
 
 cdef enum:
     SLOTS_MIN = 16
+    STRICT_MARKERS_FROM = 2        # transaction.version
 
 
 cdef int compare_ranges(const void* a, const void* b) noexcept nogil:
@@ -243,7 +244,13 @@ cdef class ProducerStates:
                 f"{e.txn_first_offset}")
         return PRODUCER_APPEND
 
-    cdef int verify_marker(self, const BatchHeader* h, int32_t coordinator_epoch) except -1:
+    cdef int verify_marker(self, const BatchHeader* h, int32_t coordinator_epoch, int transaction_version) except -1:
+        """Check a marker against the producer's last epoch (KIP-890).
+
+        Up to transaction.version 1 a marker has the epoch of its transaction, or a higher one. From version 2 on each
+        transaction ends in a higher epoch, so that a late marker cannot end a later transaction. The same epoch without
+        an open transaction is a coordinator's retry, and is accepted (KAFKA-19999).
+        """
         cdef ProducerEntry* e = self.find(h.producer_id)
         if e == NULL:
             return 0
@@ -251,6 +258,12 @@ cdef class ProducerStates:
             raise InvalidProducerEpochError(
                 f"producer {h.producer_id}: marker of epoch {h.producer_epoch} is older than the last seen epoch "
                 f"{e.producer_epoch}")
+        if (h.producer_epoch == e.producer_epoch and transaction_version >= STRICT_MARKERS_FROM
+                and e.txn_first_offset >= 0):
+            raise InvalidProducerEpochError(
+                f"producer {h.producer_id}: marker of epoch {h.producer_epoch}, in which a transaction is open since "
+                f"offset {e.txn_first_offset}; its own marker has a higher epoch (transaction.version "
+                f"{transaction_version})")
         if coordinator_epoch < e.coordinator_epoch:
             raise TransactionCoordinatorFencedError(
                 f"producer {h.producer_id}: marker of coordinator epoch {coordinator_epoch}, "
@@ -496,7 +509,8 @@ cdef class ProducerStates:
         found.sort()
         return found
 
-    def verify_header(self, const uint8_t[::1] header not None, *, bint client_origin=True, coordinator_epoch=None):
+    def verify_header(self, const uint8_t[::1] header not None, *, bint client_origin=True, coordinator_epoch=None,
+                      int transaction_version=0):
         """Result that an append of a batch with this header (its first 61 bytes) would have: None when it may be
         appended.
 
@@ -508,7 +522,7 @@ cdef class ProducerStates:
         cdef KeptBatch kept
         load_header(header, &h)
         if batch_is_control(&h):
-            self.verify_marker(&h, coordinator_epoch)
+            self.verify_marker(&h, coordinator_epoch, transaction_version)
             return None
         if self.verify(&h, client_origin, &kept) == PRODUCER_APPEND:
             return None
