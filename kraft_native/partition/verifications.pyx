@@ -1,7 +1,7 @@
 """Transactions that the coordinator confirms before their first batch is appended (KIP-890, KAFKA-14053).
 
-A transactional batch whose producer has no open transaction in the log begins one. Only the coordinator knows whether
-it may: the coordinator ends the transactions that it knows of, and no others. The leader therefore has it verified.
+A transactional batch whose producer has no open transaction in the log begins one. Only the coordinator knows
+whether it may: it ends the transactions that it knows of, and no others. The leader therefore has it verified.
 
 Meanwhile a marker may end the transaction. The batch must not be appended after it, even if the coordinator confirmed
 it before: nothing would end what it begins. So a verification is an object that a marker removes. The append compares it
