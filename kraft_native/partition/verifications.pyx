@@ -4,8 +4,8 @@ A transactional batch whose producer has no open transaction in the log begins o
 whether it may: it ends the transactions that it knows of, and no others. The leader therefore has it verified.
 
 Meanwhile a marker may end the transaction. The batch must not be appended after it, even if the coordinator confirmed
-it before: nothing would end what it begins. So a verification is an object that a marker removes. The append compares it
-with the pending one by identity; a later verification of the same producer is another object.
+it before: nothing would end what it begins. So a verification is an object that a marker removes. The append compares
+it with the pending one by identity; a later verification of the same producer is another object.
 
 Of the batches that wait for one verification, or that were refused for a reason that is retried, the one with the
 lowest sequence has to be appended first. Otherwise its retry would be out of order, and never succeed.
