@@ -164,6 +164,7 @@ PLANS: Final[dict[int, Plan]] = {
         ((Level("directories", "directories", ("id",)), _BY_ID, Level("partitions", "partitions")),), 128),
     ApiKey.OFFSET_COMMIT: Plan(((Level("topics", "topics", ("name", "topic_id")),
                                 Level("partitions", "partitions")),), 128),
+    ApiKey.TXN_OFFSET_COMMIT: Plan((_TOPIC_PARTITIONS,), 128),
     ApiKey.OFFSET_DELETE: Plan((_TOPIC_PARTITIONS,), 256),
     ApiKey.OFFSET_FETCH: Plan((
         (Level("groups", "groups", ("group_id",)), Level("topics", "topics", ("name", "topic_id")),

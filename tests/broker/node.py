@@ -6,14 +6,16 @@ type that does not fit, fails the test that meets it.
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from kraft.broker.coordinator.answer import RequestContext
-from kraft.broker.coordinator.shard import Record, StoredRecord
+from kraft.broker.coordinator.shard import Producer, Record, StateMachine, StoredRecord
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
+from kraft.broker.groups.transactional_commits import Transaction
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft_native.base.errors import OperationError
@@ -34,26 +36,78 @@ class Logs:
     def __init__(self, partition_count: int) -> None:
         self.records: list[list[Record]] = [[] for _ in range(partition_count)]
         self.batches: list[list[int]] = [[] for _ in range(partition_count)]    # end offset of each batch
+        self.producers: list[dict[int, Producer]] = [{} for _ in range(partition_count)]            # by offset
+        self.markers: list[dict[int, tuple[int, bool]]] = [{} for _ in range(partition_count)]      # by offset
         self.committed = [0] * partition_count
         self.error: ErrorCode | None = None     # the error of the next appends
 
-    def append(self, partition: int, records: Sequence[Record]) -> int:
+    def append(self, partition: int, records: Sequence[Record], producer: Producer | None = None) -> int:
         if self.error is not None:
             raise AppendFailed(self.error)
         assert records
         base_offset = len(self.records[partition])
         self.records[partition] += records
         self.batches[partition].append(len(self.records[partition]))
+        if producer is not None:
+            self.producers[partition].update(dict.fromkeys(range(base_offset, self.batches[partition][-1]), producer))
         return base_offset
+
+    def append_marker(self, partition: int, producer_id: int, committed: bool) -> int:
+        """Append the marker that ends a transaction; return the end of the log."""
+        offset = self.append(partition, [Record(b"marker", None, 0)])
+        self.markers[partition][offset] = producer_id, committed
+        return offset + 1
+
+    def watch(self, partition: int, end_offset: int) -> None:
+        assert end_offset <= len(self.records[partition])
 
     def truncate(self, partition: int, end_offset: int) -> None:
         assert end_offset >= self.committed[partition]
         del self.records[partition][end_offset:]
         self.batches[partition] = [end for end in self.batches[partition] if end <= end_offset]
+        for by_offset in (self.producers[partition], self.markers[partition]):
+            for offset in [offset for offset in by_offset if offset >= end_offset]:
+                del by_offset[offset]
 
     def stored(self, partition: int) -> list[StoredRecord]:
-        return [StoredRecord(offset, record.key, record.value)
-                for offset, record in enumerate(self.records[partition])]
+        """Return the data records."""
+        producers = self.producers[partition]
+        return [StoredRecord(offset, record.key, record.value,
+                             producers[offset].producer_id if offset in producers else -1)
+                for offset, record in enumerate(self.records[partition]) if offset not in self.markers[partition]]
+
+    def replay(self, partition: int, state: StateMachine, dropped: Collection[int] = ()) -> None:
+        """Replay the log, without the `dropped` offsets, into a state."""
+        steps: list[tuple[int, Callable[[], None]]] = [
+            (record.offset, partial(state.replay, record)) for record in self.stored(partition)]
+        steps += [(offset, partial(state.replay_marker, *marker)) for offset, marker in self.markers[partition].items()]
+        for offset, step in sorted(steps, key=lambda each: each[0]):
+            if offset not in dropped:
+                step()
+
+
+class Verifications:
+    """Transaction coordinators of the cluster. `held`: verifications wait for `finish`."""
+
+    def __init__(self) -> None:
+        self.error = ErrorCode.NONE         # of the next verifications
+        self.held = False
+        self.requested: list[tuple[int, Transaction, bool, bool]] = []
+        self.open: list[Callable[[ErrorCode, int], None]] = []
+
+    def verify(self, partition: int, transaction: Transaction, *, adds: bool, knows_abortable: bool,
+               done: Callable[[ErrorCode, int], None]) -> None:
+        self.requested.append((partition, transaction, adds, knows_abortable))
+        if self.held:
+            self.open.append(done)
+        else:
+            done(self.error, START_MS)
+
+    def finish(self, error: ErrorCode = ErrorCode.NONE, now_ms: int = START_MS) -> None:
+        """End the verifications that are held."""
+        finished, self.open = self.open, []
+        for done in finished:
+            done(error, now_ms)
 
 
 class Topics:
@@ -94,6 +148,7 @@ class Node:
         self.config = GroupCoordinatorConfig(**{"group_initial_rebalance_delay_ms": 0, **config})
         self.logs = logs or Logs(partition_count)
         self.topics = Topics(dict(TOPICS))
+        self.verifications = Verifications()
         self.lag = lag
         self.epoch = 0
         self._uuids = itertools.count(1)
@@ -103,7 +158,8 @@ class Node:
             self.load()
 
     def _new_coordinator(self) -> GroupCoordinator:
-        coordinator = GroupCoordinator(self.config, self.logs, self.topics, lambda: self.new_uuid())
+        coordinator = GroupCoordinator(self.config, self.logs, self.topics, lambda: self.new_uuid(),
+                                       self.verifications)
         coordinator.partition_count = len(self.logs.records)
         return coordinator
 
@@ -112,7 +168,7 @@ class Node:
         self.epoch += 1
         for partition in range(len(self.logs.records)):
             if self.coordinator.shards.start_load(partition, self.epoch):
-                self.coordinator.shards.load(partition, self.logs.stored(partition))
+                self.logs.replay(partition, self.coordinator.shards._loading(partition).state)
                 self.coordinator.shards.finish_load(partition, len(self.logs.records[partition]),
                                                     self.logs.committed[partition], self.now_ms)
         if not self.lag:
@@ -130,6 +186,13 @@ class Node:
             if end > self.logs.committed[index]:
                 self.logs.committed[index] = end
             self.coordinator.committed(index, self.logs.committed[index], self.now_ms)
+
+    def end_transaction(self, group_id: str, producer_id: int, committed: bool) -> None:
+        """Append the marker of a transaction to the partition that serves a group."""
+        partition = self.coordinator.shards.partition_for(group_id)
+        end_offset = self.logs.append_marker(partition, producer_id, committed)
+        self.coordinator.marker_appended(partition, producer_id, committed, end_offset, self.now_ms)
+        self._settle()
 
     def send(self, request: Message, version: int | None = None, client_id: str = "client") -> Pending:
         """Send `request`, once through its wire form."""

@@ -80,11 +80,32 @@ def test_what_is_committed_during_the_append_does_not_wait() -> None:
     world = World()
     shard = world.serve().shard
     append = world.logs.append
-    world.logs.append = lambda partition, records: (                            # type: ignore[method-assign]
-        append(partition, records), world.shards.committed(partition, 1, 0))[0]
+    world.logs.append = lambda partition, records, producer=None: (             # type: ignore[method-assign]
+        append(partition, records, producer), world.shards.committed(partition, 1, 0))[0]
     shard.write(words("a"))
     shard.reply(world.answer(), "now")
     assert world.answers == ["now"]
+
+
+def test_answers_wait_for_a_marker_that_was_appended_before_them() -> None:
+    world = World()
+    shard = world.serve().shard
+    world.logs.append_marker(0, 7, True)
+    world.shards.marker_appended(0, 7, True, 1, 0)
+    shard.reply(world.answer(), "a read")
+    assert world.answers == []
+    world.shards.committed(0, 1, 0)
+    assert world.answers == ["a read"]
+
+
+def test_markers_of_partitions_that_do_not_serve_are_ignored() -> None:
+    world = World()
+    world.shards.marker_appended(0, 7, True, 1, 0)
+    assert world.shards.start_load(0, 1)
+    world.shards.marker_appended(0, 7, True, 1, 0)      # the load reads it from the log
+    world.shards.load_marker(0, 7, True)
+    world.shards.finish_load(0, 1, 1, 0)
+    assert world.shards.serving(0, 0)[1].events == [(7, True), "loaded"]
 
 
 def test_a_failed_append_changes_nothing() -> None:

@@ -37,6 +37,13 @@ class Record(NamedTuple):
     timestamp_ms: int
 
 
+class Producer(NamedTuple):
+    """Id and epoch of a producer whose transaction a batch belongs to."""
+
+    producer_id: int
+    epoch: int
+
+
 class StoredRecord(NamedTuple):
     """A record of the partition's log for replay. `producer_id` is -1 outside transactions."""
 
@@ -49,12 +56,16 @@ class StoredRecord(NamedTuple):
 class AppendPort(Protocol):
     """Interface to the partitions' logs."""
 
-    def append(self, partition: int, records: Sequence[Record]) -> int:
-        """Append `records` as one batch to the log of `partition` and return the offset of the first.
+    def append(self, partition: int, records: Sequence[Record], producer: Producer | None = None) -> int:
+        """Append `records` as one batch to the log of `partition` and return the offset of the first. With `producer`
+        the batch belongs to the open transaction of that producer.
 
         Raises a `KraftError` with Kafka's code when nothing was appended. `committed` reports the commit later, or
         before this returns when there is nothing to wait for.
         """
+
+    def watch(self, partition: int, end_offset: int) -> None:
+        """Report with `committed`, now or later, that everything below `end_offset` is committed."""
 
 
 class StateMachine(Protocol):
@@ -104,22 +115,23 @@ class Shard:
 
     # ---------------------------------------------------------------- for handlers
 
-    def write(self, records: Sequence[Record]) -> None:
-        """Append `records` as one batch and replay them; do nothing for none.
+    def write(self, records: Sequence[Record], producer: Producer | None = None) -> None:
+        """Append `records` as one batch, in the transaction of `producer`, and replay them; do nothing for none.
 
         Raises RefusedError, with the error for the client, when the append failed; then nothing changed.
         """
         if not records:
             return
         try:
-            base_offset = self._port.append(self.partition, records)
+            base_offset = self._port.append(self.partition, records, producer)
         except KraftError as error:
             raise RefusedError(append_error(error.code), str(error)) from error
         assert base_offset >= self.end_offset, f"appended at {base_offset}, below the end {self.end_offset}"
         self.end_offset = base_offset + len(records)
         assert self._replay is not None
+        producer_id = -1 if producer is None else producer.producer_id
         for index, record in enumerate(records):
-            self._replay(StoredRecord(base_offset + index, record.key, record.value))
+            self._replay(StoredRecord(base_offset + index, record.key, record.value, producer_id))
 
     def reply(self, answer: Answer[M], response: M) -> None:
         """Send `response` as soon as everything appended until now is committed."""
@@ -144,6 +156,12 @@ class Shard:
         assert self._replay is not None
         for record in records:
             self._replay(record)
+
+    def appended(self, end_offset: int) -> None:
+        """Count what another part of the node appended up to `end_offset`: later answers wait for its commit too."""
+        assert end_offset >= self.end_offset, f"appended up to {end_offset}, below the end {self.end_offset}"
+        self.end_offset = end_offset
+        self._port.watch(self.partition, end_offset)
 
     def committed(self, offset: int) -> None:
         """Send the answers that waited for the high watermark `offset`."""

@@ -139,6 +139,15 @@ class Shards(Generic[S]):
             entry.shard.now_ms = max(entry.shard.now_ms, now_ms)
             entry.shard.committed(high_watermark)
 
+    def marker_appended(self, partition: int, producer_id: int, committed: bool, end_offset: int, now_ms: int) -> None:
+        """Apply a transaction's marker that another part of the node appended; it ends at `end_offset`. Ignored for
+        partitions that do not serve: one that loads reads the marker from the log."""
+        entry = self._entries.get(partition)
+        if entry is not None and entry.phase is Phase.ACTIVE:
+            entry.shard.now_ms = max(entry.shard.now_ms, now_ms)
+            entry.shard.appended(end_offset)
+            entry.state.replay_marker(producer_id, committed)
+
     def tick(self, now_ms: int) -> None:
         """Run what is due, at most `STEPS_PER_TICK`; the shards that have waited longest come first."""
         due = [(deadline_ms, shard.partition, shard) for shard, _ in self.active(now_ms)

@@ -14,6 +14,7 @@ passed to the `respond` of its request, during one of these calls.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -21,12 +22,20 @@ from kraft.broker.coordinator.answer import Answer, RequestContext
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.shard import AppendPort, Shard
 from kraft.broker.coordinator.shards import Shards
-from kraft.broker.groups import expiry, group_queries, offset_requests, refusals, topic_checks
+from kraft.broker.groups import (
+    expiry,
+    group_queries,
+    offset_requests,
+    refusals,
+    topic_checks,
+    transactional_commits,
+)
 from kraft.broker.groups.classic import joining, syncing
 from kraft.broker.groups.classic.group import ClassicGroup
 from kraft.broker.groups.classic.rebalancing import prepare_rebalance, restart_session
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.shard import Environment, GroupShard, TopicView
+from kraft.broker.groups.transactional_commits import TransactionPort
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
@@ -45,6 +54,8 @@ from kraft.protocol.messages.offset_delete_response import OffsetDeleteResponse
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse
+from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from kraft.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 
 M = TypeVar("M")
 Respond: TypeAlias = Callable[[Any], None]
@@ -67,13 +78,13 @@ class ServedGroups(GroupShard):
 
 
 class GroupCoordinator:
-    """Coordinator that serves JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, OffsetFetch, OffsetDelete,
-    ListGroups, DescribeGroups and DeleteGroups in the versions of their schemas.
+    """Coordinator that serves JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, TxnOffsetCommit, OffsetFetch,
+    OffsetDelete, ListGroups, DescribeGroups and DeleteGroups in the versions of their schemas.
     """
 
     def __init__(self, config: GroupCoordinatorConfig, port: AppendPort, topics: TopicView,
-                 new_uuid: Callable[[], UUID]) -> None:
-        """`new_uuid` creates the random part of member ids."""
+                 new_uuid: Callable[[], UUID], transactions: TransactionPort | None = None) -> None:
+        """`new_uuid` creates the random part of member ids. Without `transactions`, TxnOffsetCommit is not served."""
         self._environment = Environment(config, topics, new_uuid)
         self.shards: Shards[ServedGroups] = Shards(port, self._make_shard, config.offset_commit_timeout_ms)
         self._handlers: dict[type[Message], Callable[[Any, RequestContext, Respond, int], None]] = {
@@ -88,6 +99,8 @@ class GroupCoordinator:
             DescribeGroupsRequest: self._describe,
             DeleteGroupsRequest: self._delete_groups,
         }
+        if transactions is not None:
+            self._handlers[TxnOffsetCommitRequest] = partial(self._commit_in_transaction, transactions)
 
     def _make_shard(self, shard: Shard) -> ServedGroups:
         return ServedGroups(shard, self._environment)
@@ -134,6 +147,11 @@ class GroupCoordinator:
     def committed(self, partition: int, high_watermark: int, now_ms: int) -> None:
         """Advance the high watermark of a partition of `__consumer_offsets`."""
         self.shards.committed(partition, high_watermark, now_ms)
+
+    def marker_appended(self, partition: int, producer_id: int, committed: bool, end_offset: int, now_ms: int) -> None:
+        """Apply the marker of a transaction that was appended to a partition of `__consumer_offsets` and ends at
+        `end_offset`. The pending offsets of the producer become committed, or are dropped."""
+        self.shards.marker_appended(partition, producer_id, committed, end_offset, now_ms)
 
     def partitions_deleted(self, partitions: Iterable[tuple[str, int]], now_ms: int) -> None:
         """Delete the offsets that groups committed for these deleted (topic, partition) pairs, during the next ticks.
@@ -207,6 +225,21 @@ class GroupCoordinator:
             context, lambda response: respond(topic_checks.merge_commit(refused, response)),
             lambda error, _: refusals.offset_commit(known, error))
         self._in_shard(request.group_id, answer, now_ms, lambda state: offset_requests.commit(state, known, answer))
+
+    def _commit_in_transaction(self, transactions: TransactionPort, request: TxnOffsetCommitRequest,
+                               context: RequestContext, respond: Respond, now_ms: int) -> None:
+        if not request.group_id:
+            respond(transactional_commits.refusal(request, ErrorCode.INVALID_GROUP_ID, context.api_version))
+            return
+        known, refused = topic_checks.split_txn_commit(request, self._environment.topics)
+        if not known.topics:
+            respond(TxnOffsetCommitResponse(topics=refused))
+            return
+        answer: Answer[TxnOffsetCommitResponse] = Answer(
+            context, lambda response: respond(topic_checks.merge_txn_commit(refused, response)),
+            lambda error, _: transactional_commits.refusal(known, error, context.api_version))
+        self._in_shard(request.group_id, answer, now_ms, lambda state: transactional_commits.commit(
+            state, known, answer, transactions))
 
     def _delete(self, request: OffsetDeleteRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
         known, refused = topic_checks.split_delete(request, self._environment.topics)

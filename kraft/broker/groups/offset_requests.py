@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError
+from kraft.broker.coordinator.shard import Record
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.classic.rebalancing import restart_session
 from kraft.broker.groups.foreign import ForeignGroup
@@ -11,7 +14,7 @@ from kraft.broker.groups.group_records import offset_record
 from kraft.broker.groups.offsets import ZERO_UUID, CommittedOffset
 from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition
+from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
 from kraft.protocol.messages.offset_commit_response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -29,6 +32,7 @@ from kraft.protocol.messages.offset_fetch_response import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequestTopic
 
 FIRST_COMMIT_VERSION_THAT_KNOWS_GROUP_ID_NOT_FOUND = 9
 NO_OFFSET = -1
@@ -43,23 +47,33 @@ def commit(state: GroupShard, request: OffsetCommitRequest, answer: Answer[Offse
         restart_session(state, group, group.members[request.member_id])
     retention_ms = request.retention_time_ms
     expire_timestamp_ms = -1 if retention_ms == -1 else state.now_ms + retention_ms
-    records = []
-    topics = []
-    for topic in request.topics:
-        results = []
-        topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else state.environment.topics.topic_id(topic.name)
-        for partition in topic.partitions:
-            too_large = _java_length(partition.committed_metadata or "") > state.config.offset_metadata_max_bytes
-            error = ErrorCode.OFFSET_METADATA_TOO_LARGE if too_large else ErrorCode.NONE
-            results.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error))
-            if not too_large:
-                offset = _offset_of(partition, state.now_ms, expire_timestamp_ms)
-                offset = offset._replace(topic_id=topic_id or ZERO_UUID)
-                records.append(offset_record(request.group_id, topic.name, partition.partition_index, offset,
-                                             state.now_ms))
-        topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=results))
+    records, errors = commit_records(state, request.group_id, request.topics, expire_timestamp_ms)
     state.shard.write(records)
-    state.shard.reply(answer, OffsetCommitResponse(topics=topics))
+    state.shard.reply(answer, OffsetCommitResponse(topics=[
+        OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=[
+            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=next(errors))
+            for partition in topic.partitions])
+        for topic in request.topics]))
+
+
+def commit_records(state: GroupShard, group_id: str,
+                   topics: Sequence[OffsetCommitRequestTopic] | Sequence[TxnOffsetCommitRequestTopic],
+                   expire_timestamp_ms: int = -1) -> tuple[list[Record], Iterator[ErrorCode]]:
+    """Return the records of these commits, and the error of each partition in the order of the request."""
+    records = []
+    errors = []
+    for topic in topics:
+        topic_id = state.environment.topics.topic_id(topic.name) or ZERO_UUID
+        for partition in topic.partitions:
+            if _java_length(partition.committed_metadata or "") > state.config.offset_metadata_max_bytes:
+                errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                continue
+            errors.append(ErrorCode.NONE)
+            offset = CommittedOffset(
+                partition.committed_offset, max(partition.committed_leader_epoch, -1),
+                partition.committed_metadata or "", state.now_ms, expire_timestamp_ms, topic_id)
+            records.append(offset_record(group_id, topic.name, partition.partition_index, offset, state.now_ms))
+    return records, iter(errors)
 
 
 def _group_to_commit(state: GroupShard, request: OffsetCommitRequest,
@@ -80,11 +94,6 @@ def _group_to_commit(state: GroupShard, request: OffsetCommitRequest,
     elif generation_id >= 0 or not group.is_empty:
         raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
     return group
-
-
-def _offset_of(partition: OffsetCommitRequestPartition, now_ms: int, expire_timestamp_ms: int) -> CommittedOffset:
-    return CommittedOffset(partition.committed_offset, max(partition.committed_leader_epoch, -1),
-                           partition.committed_metadata or "", now_ms, expire_timestamp_ms)
 
 
 def _java_length(text: str) -> int:

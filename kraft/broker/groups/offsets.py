@@ -65,12 +65,13 @@ class _Offsets:
 class OffsetTable:
     """Committed offsets, changed by replay only."""
 
-    __slots__ = ("_committed", "_open_transactions", "_pending")
+    __slots__ = ("_committed", "_pending", "_producers")
 
     def __init__(self) -> None:
         self._committed = _Offsets()
-        self._pending: dict[int, _Offsets] = {}                     # by producer id
-        self._open_transactions: dict[str, dict[int, None]] = {}    # group -> producer ids
+        self._pending: dict[int, _Offsets] = {}     # by producer id
+        # Producers with a pending offset: group -> (topic, partition) -> producer ids.
+        self._producers: dict[str, dict[tuple[str, int], dict[int, None]]] = {}
 
     # ---------------------------------------------------------------- reading
 
@@ -89,11 +90,10 @@ class OffsetTable:
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         """Return whether an open transaction is about to commit this offset."""
-        return any(self._pending[producer_id].get(group_id, topic, partition) is not None
-                   for producer_id in self._open_transactions.get(group_id, ()))
+        return (topic, partition) in self._producers.get(group_id, ())
 
     def has_open_transactions(self, group_id: str) -> bool:
-        return group_id in self._open_transactions
+        return group_id in self._producers
 
     def keys_of_group(self, group_id: str) -> Iterator[tuple[str, int]]:
         """Yield every (topic, partition) of a group that is committed or pending, once. Offsets may change
@@ -101,19 +101,13 @@ class OffsetTable:
         for topic, partitions in list(self.of_group(group_id).items()):
             for partition in list(partitions):
                 yield topic, partition
-        yielded: dict[tuple[str, int], None] = {}
-        for producer_id in list(self._open_transactions.get(group_id, ())):
-            pending = self._pending[producer_id].groups.get(group_id, {}) if producer_id in self._pending else {}
-            for topic, partitions in list(pending.items()):
-                for partition in list(partitions):
-                    key = (topic, partition)
-                    if key not in yielded and self.get(group_id, topic, partition) is None:
-                        yielded[key] = None
-                        yield key
+        for topic, partition in list(self._producers.get(group_id, ())):
+            if self.get(group_id, topic, partition) is None:
+                yield topic, partition
 
     def groups(self) -> list[str]:
         """Return every group that has offsets, committed or pending."""
-        return list(dict.fromkeys([*self._committed.groups, *self._open_transactions]))
+        return list(dict.fromkeys([*self._committed.groups, *self._producers]))
 
     # ---------------------------------------------------------------- replay
 
@@ -122,30 +116,35 @@ class OffsetTable:
         """Apply a record: a commit, a transaction's commit (it waits for the marker), or a tombstone (None)."""
         if offset is None:
             self._committed.remove(group_id, topic, partition)
-            for open_id in self._open_transactions.get(group_id, ()):
-                self._pending[open_id].remove(group_id, topic, partition)
+            for each in list(self._producers.get(group_id, {}).get((topic, partition), ())):
+                self._pending[each].remove(group_id, topic, partition)
+                self._settle(each, group_id, topic, partition)
         elif producer_id == -1:
             self._committed.put(group_id, topic, partition, offset)
         else:
             self._pending.setdefault(producer_id, _Offsets()).put(group_id, topic, partition, offset)
-            self._open_transactions.setdefault(group_id, {})[producer_id] = None
+            self._producers.setdefault(group_id, {}).setdefault((topic, partition), {})[producer_id] = None
 
     def replay_marker(self, producer_id: int, committed: bool) -> list[str]:
         """End the transaction of a producer; return the groups that got offsets by it."""
         pending = self._pending.pop(producer_id, None)
         if pending is None:
             return []
-        for group_id in list(self._open_transactions):
-            producer_ids = self._open_transactions[group_id]
-            producer_ids.pop(producer_id, None)
-            if not producer_ids:
-                del self._open_transactions[group_id]
-        if not committed:
-            return []
         for group_id, topics in pending.groups.items():
             for topic, partitions in topics.items():
                 for partition, offset in partitions.items():
+                    self._settle(producer_id, group_id, topic, partition)
                     existing = self.get(group_id, topic, partition)
-                    if existing is None or offset.record_offset > existing.record_offset:
+                    if committed and (existing is None or offset.record_offset > existing.record_offset):
                         self._committed.put(group_id, topic, partition, offset)
-        return list(pending.groups)
+        return list(pending.groups) if committed else []
+
+    def _settle(self, producer_id: int, group_id: str, topic: str, partition: int) -> None:
+        """Remove the mark that an open transaction of the producer is about to commit this offset."""
+        keys = self._producers[group_id]
+        producer_ids = keys[topic, partition]
+        del producer_ids[producer_id]
+        if not producer_ids:
+            del keys[topic, partition]
+            if not keys:
+                del self._producers[group_id]

@@ -46,6 +46,18 @@ class Environment:
         self.new_uuid = new_uuid
 
 
+class Verification:
+    """A request that waits until its transaction is verified. `is_outdated`: a marker of its producer came meanwhile,
+    so the transaction that is confirmed may have ended."""
+
+    __slots__ = ("answer", "is_outdated", "producer_id")
+
+    def __init__(self, producer_id: int, answer: Answer[Any]) -> None:
+        self.producer_id = producer_id
+        self.answer = answer
+        self.is_outdated = False
+
+
 class GroupShard:
     """State machine of one partition. Only `replay` changes the state that survives a restart."""
 
@@ -56,6 +68,7 @@ class GroupShard:
         self.offsets = OffsetTable()
         self.deleting: dict[str, Answer[Any]] = {}
         """Groups that are being deleted, with the answers of the requests that delete them."""
+        self._verifications: dict[int, dict[Verification, None]] = {}   # by producer id
 
     @property
     def config(self) -> GroupCoordinatorConfig:
@@ -82,6 +95,8 @@ class GroupShard:
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
         """End a transaction: its offsets become committed, or are dropped."""
+        for verification in self._verifications.get(producer_id, ()):
+            verification.is_outdated = True
         for group_id in self.offsets.replay_marker(producer_id, committed):
             self._ensure_group(group_id)
 
@@ -125,6 +140,8 @@ class GroupShard:
         for answer in dict.fromkeys(self.deleting.values()):
             self.shard.refuse(answer, ErrorCode.NOT_COORDINATOR)
         self.deleting.clear()
+        for verification in [each for some in self._verifications.values() for each in some]:
+            self.shard.refuse(verification.answer, ErrorCode.NOT_COORDINATOR)
 
     # ---------------------------------------------------------------- common to the decisions
 
@@ -138,6 +155,19 @@ class GroupShard:
         offsets may be deleted already."""
         if group_id in self.deleting:
             raise RefusedError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+    def begin_verification(self, producer_id: int, answer: Answer[Any]) -> Verification:
+        """Register a request whose transaction is to be verified. Call `end_verification` when that is done."""
+        verification = Verification(producer_id, answer)
+        self._verifications.setdefault(producer_id, {})[verification] = None
+        return verification
+
+    def end_verification(self, verification: Verification) -> None:
+        """Remove the request; its answer is the caller's, unless it was given."""
+        pending = self._verifications[verification.producer_id]
+        del pending[verification]
+        if not pending:
+            del self._verifications[verification.producer_id]
 
     def refuse_parked(self, group: ClassicGroup, member: Member, error: ErrorCode,
                       member_id: str | None = None) -> None:

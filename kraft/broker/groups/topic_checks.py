@@ -5,8 +5,8 @@ Missing topics are answered here, before the group is checked; the rest goes to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar, cast
 
 from kraft.broker.groups.offsets import ZERO_UUID
 from kraft.broker.groups.shard import TopicView
@@ -33,6 +33,12 @@ from kraft.protocol.messages.offset_fetch_response import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
+from kraft.protocol.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
 FIRST_COMMIT_VERSION_BY_ID = 10
 FIRST_FETCH_VERSION_BY_ID = 10
@@ -43,6 +49,7 @@ class _HasIndex(Protocol):
 
 
 _Part = TypeVar("_Part", bound=_HasIndex)
+_Topic = TypeVar("_Topic")
 
 
 def _parted(topics: TopicView, name: str, partitions: Iterable[_Part]) -> tuple[list[_Part], list[_Part]]:
@@ -83,17 +90,43 @@ def split_commit(request: OffsetCommitRequest, api_version: int, topics: TopicVi
 
 def merge_commit(refused: list[OffsetCommitResponseTopic], response: OffsetCommitResponse) -> OffsetCommitResponse:
     """Merge both answers; each topic occurs once, with its refused partitions first."""
+    return response.replace(topics=_merged(refused, response.topics, lambda topic: (topic.name, topic.topic_id)))
+
+
+def _merged(refused: list[_Topic], served: list[_Topic], key: Callable[[_Topic], object]) -> list[_Topic]:
+    """Return the topics of both lists; each occurs once, with its refused partitions first."""
     if not refused:
-        return response
-    merged = list(refused)
-    index = {(topic.name, topic.topic_id): position for position, topic in enumerate(merged)}
-    for topic in response.topics:
-        position = index.get((topic.name, topic.topic_id))
-        if position is None:
-            merged.append(topic)
-        else:
-            merged[position] = merged[position].replace(partitions=[*merged[position].partitions, *topic.partitions])
-    return response.replace(topics=merged)
+        return served
+    merged: dict[object, Any] = {key(topic): topic for topic in refused}
+    for topic in served:
+        before, more = merged.get(key(topic)), cast("Any", topic)
+        merged[key(topic)] = more if before is None else before.replace(
+            partitions=[*before.partitions, *more.partitions])
+    return list(merged.values())
+
+
+# -------------------------------------------------------------------- TxnOffsetCommit
+
+def split_txn_commit(request: TxnOffsetCommitRequest, topics: TopicView) -> \
+        tuple[TxnOffsetCommitRequest, list[TxnOffsetCommitResponseTopic]]:
+    """Return the request with the existing partitions, and the answers for the missing ones."""
+    known = []
+    refused = []
+    for topic in request.topics:
+        present, absent = _parted(topics, topic.name, topic.partitions)
+        if absent:
+            refused.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=[
+                TxnOffsetCommitResponsePartition(partition_index=p.partition_index,
+                                                 error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for p in absent]))
+        if present:
+            known.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=present))
+    return request.replace(topics=known), refused
+
+
+def merge_txn_commit(refused: list[TxnOffsetCommitResponseTopic],
+                     response: TxnOffsetCommitResponse) -> TxnOffsetCommitResponse:
+    """Merge both answers."""
+    return response.replace(topics=_merged(refused, response.topics, lambda topic: topic.name))
 
 
 # -------------------------------------------------------------------- OffsetFetch
@@ -151,11 +184,6 @@ def split_delete(request: OffsetDeleteRequest, topics: TopicView) -> \
 
 def merge_delete(refused: list[OffsetDeleteResponseTopic], response: OffsetDeleteResponse) -> OffsetDeleteResponse:
     """Merge both answers; an error of the whole request stands alone."""
-    if response.error_code or not refused:
+    if response.error_code:
         return response
-    merged = {topic.name: topic for topic in refused}
-    for topic in response.topics:
-        before = merged.get(topic.name)
-        merged[topic.name] = topic if before is None else before.replace(
-            partitions=[*before.partitions, *topic.partitions])
-    return response.replace(topics=list(merged.values()))
+    return response.replace(topics=_merged(refused, response.topics, lambda topic: topic.name))

@@ -8,7 +8,7 @@ from typing import Final
 
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.loading import load_batches
-from kraft.broker.coordinator.shard import Record, Shard
+from kraft.broker.coordinator.shard import Producer, Record, Shard
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.protocol.error_codes import ErrorCode
@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 LOAD_BYTES: Final = 1 << 20
 WAIT_AGAIN_SECONDS: Final = 0.1
+FIRST_SEQUENCE: Final = 0          # of every batch of a coordinator, whose appends no sequence checks
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -41,19 +42,30 @@ class OffsetsAppends:
         self.coordinator: GroupCoordinator | None = None
         self._again: dict[Partition, asyncio.TimerHandle] = {}
 
-    def append(self, partition: int, records: Sequence[Record]) -> int:
+    def append(self, partition: int, records: Sequence[Record], producer: Producer | None = None) -> int:
         """See `AppendPort`."""
         target = self.table.get(OFFSETS_TOPIC, partition)
         if target is None:
             raise RefusedError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{OFFSETS_TOPIC}-{partition} is not on this node")
-        builder = BatchBuilder(self.codec)
+        builder = BatchBuilder(self.codec, transactional=producer is not None)
         for record in records:
             builder.append(record.value, record.key, record.timestamp_ms)
-        info = target.append(builder.build(), origin="coordinator", now_ms=self.clock())
-        self.watch(target, info.last_offset + 1)
+        if producer is None:
+            batch = builder.build()
+        else:
+            batch = builder.build(producer_id=producer.producer_id, producer_epoch=producer.epoch,
+                                  base_sequence=FIRST_SEQUENCE)
+        info = target.append(batch, origin="coordinator", now_ms=self.clock())
+        self._watch(target, info.last_offset + 1)
         return info.first_offset
 
-    def watch(self, partition: Partition, end_offset: int) -> None:
+    def watch(self, partition: int, end_offset: int) -> None:
+        """See `AppendPort`. A partition that this node does not have commits nothing."""
+        target = self.table.get(OFFSETS_TOPIC, partition)
+        if target is not None:
+            self._watch(target, end_offset)
+
+    def _watch(self, partition: Partition, end_offset: int) -> None:
         """Notify the coordinator when everything below `end_offset` is committed, however long that takes, also across
         newer epochs of this leader. The coordinator decides what its clients wait for."""
         partition.call_when_committed(end_offset, partial(self._committed, partition))
@@ -76,7 +88,7 @@ class OffsetsAppends:
     def _watch_again(self, partition: Partition) -> None:
         del self._again[partition]
         if self._may_continue(partition):
-            self.watch(partition, partition.log.log_end_offset)
+            self._watch(partition, partition.log.log_end_offset)
 
     @staticmethod
     def _may_continue(partition: Partition) -> bool:
@@ -128,7 +140,7 @@ class GroupDriver:
             if shards.loading(index) is shard:
                 shards.finish_load(index, offset, partition.high_watermark, self.clock())
                 if partition.high_watermark < offset:
-                    self.appends.watch(partition, offset)       # from the previous leader; followers confirm it
+                    self.appends.watch(index, offset)       # from the previous leader; followers confirm it
                 self.schedule()
         except KraftError:
             log.exception("%s-%d cannot be loaded: its groups have no coordinator here", OFFSETS_TOPIC, index)

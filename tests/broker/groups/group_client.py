@@ -3,6 +3,7 @@
 import struct
 from typing import Any
 
+from kraft.broker.coordinator.shard import Producer
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
 from kraft.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -18,10 +19,16 @@ from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from kraft.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from tests.broker.node import TOPICS, Node, Pending
 
 SESSION_MS = 10_000
 REBALANCE_MS = 30_000
+PRODUCER = Producer(11, 3)
 
 
 def subscription(*topics: str) -> bytes:
@@ -84,8 +91,21 @@ def commit(node: Node, offsets: dict[tuple[str, int], int], group: str = "g", *,
     return node.send(request, version)
 
 
+def txn_commit(node: Node, offsets: dict[tuple[str, int], int], group: str = "g", *, producer: Producer = PRODUCER,
+               member: str = "", generation: int = -1, instance: str | None = None, version: int = 5,
+               metadata: str = "") -> Pending:
+    topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+    for (topic, partition), offset in offsets.items():
+        topics.setdefault(topic, []).append(TxnOffsetCommitRequestPartition(
+            partition_index=partition, committed_offset=offset, committed_metadata=metadata))
+    return node.send(TxnOffsetCommitRequest(
+        transactional_id="t", group_id=group, producer_id=producer.producer_id, producer_epoch=producer.epoch,
+        member_id=member, generation_id=generation, group_instance_id=instance,
+        topics=[TxnOffsetCommitRequestTopic(name=name, partitions=each) for name, each in topics.items()]), version)
+
+
 def errors_of(pending: Pending) -> list[int]:
-    """The errors of all partitions in the response of an OffsetCommit."""
+    """The errors of all partitions in the response of an OffsetCommit or TxnOffsetCommit."""
     return [partition.error_code for topic in pending.response.topics for partition in topic.partitions]
 
 

@@ -8,17 +8,18 @@ import dataclasses
 import random
 from typing import Any
 
-from kraft.broker.coordinator.shard import Shard
+from kraft.broker.coordinator.shard import Producer, Shard
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.group_records import GroupReplay, decode
 from kraft.broker.groups.offsets import TopicOffsets
 from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
-from tests.broker.groups.group_client import commit, join, subscription, sync
+from tests.broker.groups.group_client import commit, join, subscription, sync, txn_commit
 from tests.broker.node import Node, Pending
 
 GROUPS = ("alpha", "beta", "gamma")
+PRODUCERS = (11, 12)
 RETRY = {14, 15, 16}
 APPEND_ERRORS = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.MESSAGE_TOO_LARGE)
 
@@ -69,7 +70,8 @@ class Model:
 
     def step(self) -> None:
         actions = [(12, self.act), (2, self.spawn), (1, self.die), (1, self.depart), (4, self.commit_log),
-                   (6, self.wait), (1, self.break_log), (1, self.repair_log), (1, self.kill), (1, self.resign)]
+                   (6, self.wait), (1, self.break_log), (1, self.repair_log), (1, self.kill), (1, self.resign),
+                   (2, self.verify), (2, self.end_transaction)]
         weights = [weight for weight, _ in actions]
         self.random.choices([action for _, action in actions], weights)[0]()
         self.receive()
@@ -80,6 +82,7 @@ class Model:
         self.repair_log()
         self.node.load()
         for _ in range(600):
+            self.verify()
             self.node.commit()
             self.receive()
             self.act()
@@ -181,6 +184,12 @@ class Model:
         key = (client.group, "orders", self.random.randrange(4))
         offset, self.next_offset = self.next_offset, self.next_offset + 1
         self.sent.setdefault(key, []).append(offset)
+        if self.random.random() < 0.3:
+            client.doing = "txn"
+            client.waiting = txn_commit(self.node, {key[1:]: offset}, client.group,
+                                        producer=Producer(self.random.choice(PRODUCERS), 0), member=client.member_id,
+                                        generation=client.generation, instance=client.instance)
+            return
         client.doing = f"commit {key[2]} {offset}"
         client.waiting = commit(self.node, {key[1:]: offset}, client.group, member=client.member_id,
                                 generation=client.generation, instance=client.instance)
@@ -254,7 +263,23 @@ class Model:
         key = (client.group, "orders", partition)
         self.acknowledged[key] = max(self.acknowledged.get(key, 0), offset)
 
+    def on_txn(self, client: Client, response: Any) -> None:
+        (error,) = [p.error_code for topic in response.topics for p in topic.partitions]
+        if error:
+            self.on_error(client, error)
+
     # ---------------------------------------------------------------- coordinator and log
+
+    def verify(self) -> None:
+        """Confirm all transactions that are being verified, and hold later ones sometimes."""
+        self.node.verifications.finish(now_ms=self.node.now_ms)
+        self.node.verifications.held = not self.quiet and self.random.random() < 0.5
+
+    def end_transaction(self) -> None:
+        """Append the marker of one producer to the partition of one group."""
+        if self.node.logs.error is None:
+            self.node.end_transaction(self.random.choice(GROUPS), self.random.choice(PRODUCERS),
+                                      committed=self.random.random() < 0.6)
 
     def commit_log(self) -> None:
         self.node.commit()
@@ -274,6 +299,7 @@ class Model:
         for partition in range(2):
             ends = [end for end in logs.batches[partition] if end > logs.committed[partition]]
             logs.truncate(partition, self.random.choice([logs.committed[partition], *ends]))
+        self.node.verifications.open.clear()
         self.node.kill()
         self.life += 1
         for client in self.clients:
@@ -326,8 +352,7 @@ class Model:
     def check_replay(self, partition: int, state: GroupShard) -> None:
         """Check that the state after a restart is exactly what the records say."""
         again = GroupShard(Shard(partition, 1, self.node.logs, 5_000), state.environment)
-        for record in self.node.logs.stored(partition):
-            again.replay(record)
+        self.node.logs.replay(partition, again)
         assert set(again.groups) == set(state.groups)
         for group_id, group in state.groups.items():
             recorded = again.groups[group_id]
@@ -343,7 +368,9 @@ class Model:
         """Last committed record of a group."""
         partition = self.partition_of(group_id)
         found = None
-        for record in self.node.logs.stored(partition)[:self.node.logs.committed[partition]]:
+        for record in self.node.logs.stored(partition):
+            if record.offset >= self.node.logs.committed[partition]:
+                break
             replayed = decode(record)
             if isinstance(replayed, GroupReplay) and replayed.group_id == group_id:
                 found = replayed.value
@@ -358,8 +385,9 @@ def persistent(group: ClassicGroup) -> Any:
               m.rebalance_timeout_ms, m.assignment) for m in group.members.values()])
 
 
-def offsets_of(state: GroupShard, group_id: str) -> TopicOffsets:
-    return state.offsets.of_group(group_id)
+def offsets_of(state: GroupShard, group_id: str) -> tuple[TopicOffsets, list[bool]]:
+    """Return the committed offsets of a group, and whether a transaction is about to change those of "orders"."""
+    return state.offsets.of_group(group_id), [state.offsets.is_pending(group_id, "orders", index) for index in range(4)]
 
 
 def leave_request(client: Client) -> Any:

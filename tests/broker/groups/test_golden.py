@@ -9,7 +9,7 @@ import pytest
 
 from kraft.broker.coordinator.hashing import java_hash, partition_of
 from kraft.broker.coordinator.loading import load_batches
-from kraft.broker.coordinator.shard import StoredRecord
+from kraft.broker.coordinator.shard import Producer, StoredRecord
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.foreign import ForeignGroup
 from kraft.broker.groups.group_records import GroupReplay, OffsetReplay, decode, group_record, offset_record
@@ -61,8 +61,8 @@ class GoldenLogs(Logs):
         super().__init__(partition_count)
         self.base = [0] * partition_count
 
-    def append(self, partition: int, records: Any) -> int:
-        offset = super().append(partition, records) + self.base[partition]
+    def append(self, partition: int, records: Any, producer: Producer | None = None) -> int:
+        offset = super().append(partition, records, producer) + self.base[partition]
         self.committed[partition] = offset + len(records)
         return offset
 

@@ -7,8 +7,7 @@ import pytest
 
 from kraft.broker.coordinator.shard import StoredRecord
 from kraft.broker.groups.classic.group import GroupState
-from kraft.broker.groups.group_records import OffsetReplay, decode, offset_record
-from kraft.broker.groups.offsets import CommittedOffset
+from kraft.broker.groups.group_records import OffsetReplay, decode
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
@@ -204,44 +203,6 @@ def test_the_offset_of_an_older_topic_of_that_name_is_not_returned_by_id() -> No
         OffsetFetchRequestTopics(topic_id=UUID(int=0xB), partition_indexes=[1])])]), 10)
     assert answer.groups[0].topics[0].partitions[0].committed_offset == -1
     assert fetch(node) == {("orders", 1): 7}
-
-
-# -------------------------------------------------------------------- transactions
-
-def transactional(node: Node, producer_id: int, offset: int, partition: int = 0) -> None:
-    """Replay a commit inside a transaction, as in a log that Kafka wrote."""
-    state = node.state_of("g")
-    record = offset_record("g", "orders", partition, CommittedOffset(offset, 0, "", node.now_ms), node.now_ms)
-    state.shard.end_offset += 1
-    state.replay(StoredRecord(state.shard.end_offset - 1, record.key, record.value, producer_id))
-    node.logs.records[state.shard.partition].append(record)
-    node.commit()
-
-
-def test_offsets_of_open_transactions_are_hidden_and_unstable() -> None:
-    node = Node()
-    commit(node, {("orders", 0): 1})
-    transactional(node, 11, 5)
-    transactional(node, 12, 6, partition=1)
-    assert fetch(node) == {("orders", 0): 1}
-    request = OffsetFetchRequest(require_stable=True, groups=[OffsetFetchRequestGroup(group_id="g", topics=[
-        OffsetFetchRequestTopics(name="orders", partition_indexes=[0, 1, 2])])])
-    returned = node.call(request, 9).groups[0].topics[0].partitions
-    assert [(p.committed_offset, p.error_code) for p in returned] == [
-        (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT), (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT), (-1, ErrorCode.NONE)]
-    state = node.state_of("g")
-    state.replay_marker(11, committed=True)
-    state.replay_marker(12, committed=False)
-    state.replay_marker(13, committed=True)
-    assert fetch(node, stable=True) == {("orders", 0): 5}
-
-
-def test_a_commit_after_the_transactional_one_wins() -> None:
-    node = Node()
-    transactional(node, 11, 5)
-    commit(node, {("orders", 0): 9})
-    node.state_of("g").replay_marker(11, committed=True)
-    assert fetch(node) == {("orders", 0): 9}
 
 
 # -------------------------------------------------------------------- OffsetDelete

@@ -115,18 +115,22 @@ class ClassicGroup:
         if member_id not in self.members:
             raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
 
-    def check_offset_commit(self, member_id: str, group_instance_id: str | None, generation_id: int) -> None:
+    def check_offset_commit(self, member_id: str, group_instance_id: str | None, generation_id: int, *,
+                            in_transaction: bool = False) -> None:
         """Refuse commits unless they come from a member of the current generation; a group without members accepts any
-        commit."""
+        commit.
+
+        A commit in a transaction (KIP-447) need not name a member: then the transaction alone fences it. A member may
+        commit so while the group completes a rebalance."""
         if generation_id < 0 and self.state is GroupState.EMPTY:
             return
         if generation_id >= 0 or member_id or group_instance_id is not None:
             self.check_member(member_id, group_instance_id)
             if generation_id != self.generation_id:
                 raise RefusedError(ErrorCode.ILLEGAL_GENERATION)
-        elif self.state is not GroupState.EMPTY:
+        elif self.state is not GroupState.EMPTY and not in_transaction:
             raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
-        if self.state is GroupState.COMPLETING_REBALANCE:
+        if self.state is GroupState.COMPLETING_REBALANCE and not in_transaction:
             raise RefusedError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     # ---------------------------------------------------------------- members

@@ -1,0 +1,123 @@
+"""Handling of TxnOffsetCommit: offsets that a transaction commits together with its records (KIP-98, KIP-447, KIP-890).
+
+Their records are appended with the producer's id and epoch. They are pending until the transaction's marker is in the
+log, and OffsetFetch shows the previous offsets until then.
+
+The first commit of a transaction in this log is verified. The transaction coordinator has to confirm that the
+transaction is open and that it contains this partition of `__consumer_offsets`; from version 5 the coordinator adds the
+partition. Other requests are served meanwhile. The transaction may end meanwhile too: a marker that arrives before the
+confirmation makes it worthless (KAFKA-14053), and the client has to retry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from kraft.broker.coordinator.answer import Answer
+from kraft.broker.coordinator.errors import RefusedError, append_error
+from kraft.broker.coordinator.shard import Producer
+from kraft.broker.groups.classic.group import ClassicGroup
+from kraft.broker.groups.offset_requests import commit_records
+from kraft.broker.groups.shard import GroupShard
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from kraft.protocol.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+FIRST_VERSION_THAT_KNOWS_LOADING = 2
+FIRST_VERSION_THAT_KNOWS_ABORTABLE = 4
+FIRST_VERSION_THAT_ADDS = 5
+
+
+class Transaction(NamedTuple):
+    """Transaction of a request, by its producer."""
+
+    transactional_id: str
+    producer: Producer
+
+
+class TransactionPort(Protocol):
+    """Interface to the transaction coordinators of the cluster."""
+
+    def verify(self, partition: int, transaction: Transaction, *, adds: bool, knows_abortable: bool,
+               done: Callable[[ErrorCode, int], None]) -> None:
+        """Find out whether the transaction is open and contains this partition of `__consumer_offsets`; with `adds`,
+        add the partition to it.
+
+        Calls `done` once, with NONE or the refusal, and the time: at once when the log has records of the open
+        transaction, otherwise within a limited time. A refusal for a client that does not know TRANSACTION_ABORTABLE
+        is INVALID_TXN_STATE.
+        """
+
+
+def commit(state: GroupShard, request: TxnOffsetCommitRequest, answer: Answer[TxnOffsetCommitResponse],
+           port: TransactionPort) -> None:
+    """Commit offsets of topics that exist as a part of the transaction."""
+    producer = Producer(request.producer_id, request.producer_epoch)
+    verification = state.begin_verification(producer.producer_id, answer)
+    version = answer.context.api_version
+
+    def verified(error: ErrorCode, now_ms: int) -> None:
+        state.end_verification(verification)
+        if answer.given:
+            return                     # this node stopped coordinating the group
+        state.shard.now_ms = max(state.shard.now_ms, now_ms)
+        if not error and verification.is_outdated:
+            error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if error:
+            state.shard.refuse(answer, append_error(error))
+            return
+        try:
+            state.check_not_deleting(request.group_id)
+            _append(state, request, producer, answer)
+        except RefusedError as refused:
+            state.shard.refuse(answer, refused.error)
+
+    port.verify(state.shard.partition, Transaction(request.transactional_id, producer),
+                adds=version >= FIRST_VERSION_THAT_ADDS,
+                knows_abortable=version >= FIRST_VERSION_THAT_KNOWS_ABORTABLE, done=verified)
+
+
+def _append(state: GroupShard, request: TxnOffsetCommitRequest, producer: Producer,
+            answer: Answer[TxnOffsetCommitResponse]) -> None:
+    """Append the offsets. Raises RefusedError for the whole request; nothing changed then."""
+    _check_group(state, request)
+    records, errors = commit_records(state, request.group_id, request.topics)
+    state.shard.write(records, producer)
+    state.shard.reply(answer, TxnOffsetCommitResponse(topics=[
+        TxnOffsetCommitResponseTopic(name=topic.name, partitions=[
+            TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=next(errors))
+            for partition in topic.partitions])
+        for topic in request.topics]))
+
+
+def _check_group(state: GroupShard, request: TxnOffsetCommitRequest) -> None:
+    """Refuse a member that is not in the group's current generation."""
+    group = state.groups.get(request.group_id)
+    names_member = request.generation_id >= 0 or request.member_id or request.group_instance_id is not None
+    if group is None:
+        if request.generation_id >= 0:
+            raise RefusedError(ErrorCode.ILLEGAL_GENERATION)
+    elif isinstance(group, ClassicGroup):
+        group.check_offset_commit(request.member_id, request.group_instance_id, request.generation_id,
+                                  in_transaction=True)
+    elif group.group_type == "share":
+        raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
+    elif names_member:
+        raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+def refusal(request: TxnOffsetCommitRequest, error: ErrorCode, api_version: int) -> TxnOffsetCommitResponse:
+    """Return the refusal of a whole request: the error of each partition. Clients of the first versions do not know
+    that a coordinator may be loading."""
+    if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and api_version < FIRST_VERSION_THAT_KNOWS_LOADING:
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return TxnOffsetCommitResponse(topics=[
+        TxnOffsetCommitResponseTopic(name=topic.name, partitions=[
+            TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
+            for partition in topic.partitions])
+        for topic in request.topics])
