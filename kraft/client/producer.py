@@ -27,9 +27,8 @@ ALL: Final = -1
 UNIDENTIFIED: Final = (-1, -1)
 SEQUENCES: Final = 1 << 31
 
-# The newest version of Produce that names topics and that does not add partitions to a transaction by itself.
-PRODUCE_VERSION_MAX: Final = 12
-TRANSACTIONAL_VERSION_MAX: Final = 11
+PRODUCE_VERSION_MAX: Final = 12         # the newest version of Produce that names topics
+EXPLICIT_VERSION_MAX: Final = 11        # the newest version that does not add partitions to a transaction by itself
 
 TRANSACTIONAL: Final = 0x10        # in the low byte of a batch's attributes
 PRODUCER: Final = struct.Struct(">qhi")
@@ -40,6 +39,8 @@ class Producer:
     thread. The caller closes `cluster`, whose security its connections have.
 
     - `producer_id` and `producer_epoch`: -1 without an id; then a batch whose answer is lost may be stored twice.
+    - `transactional_id`: of the transaction that the batches belong to; None outside transactions.
+    - `adds_implicitly`: a batch adds its partition to the transaction (KIP-890).
     - `sequences`: number of the next record in each partition, modulo 2**31. 0 unless set.
     - `acks`: -1, 1, or 0; then no answer is awaited.
     - `delivery_seconds`: limit for one `send`, and by default the cluster's time-out, which limits each request.
@@ -52,6 +53,7 @@ class Producer:
         self.acks = acks
         self.delivery_seconds = cluster.timeout if delivery_seconds is None else delivery_seconds
         self.transactional_id = transactional_id
+        self.adds_implicitly = False
         self.sequences: dict[Partition, int] = {}
         self._leaders: dict[Partition, int] = {}
 
@@ -59,6 +61,13 @@ class Producer:
         """Request a producer id for this producer alone, unless it has one. Raises what `new_producer` raises."""
         if self.producer_id < 0:
             self.producer_id, self.producer_epoch = new_producer(self.cluster, self.delivery_seconds)
+
+    def adopt(self, producer: tuple[int, int], *, adds_implicitly: bool = False) -> None:
+        """Use this id and epoch for the next batches. The sequences of another epoch begin at 0."""
+        self.adds_implicitly = adds_implicitly
+        if producer != (self.producer_id, self.producer_epoch):
+            self.producer_id, self.producer_epoch = producer
+            self.sequences.clear()
 
     def send(self, batches: Mapping[Partition, bytes]) -> dict[Partition, int]:
         """Append one batch to each of these partitions, and wait until all are acknowledged. Returns their base
@@ -116,8 +125,8 @@ class Producer:
         """Send batches to one node. Returns error code, message and base offset by partition."""
         leader = self.cluster.node(node_id)
         request = produce_request(batches, self.acks, round(self.cluster.timeout * 1000), self.transactional_id)
-        version = leader.version(request.API_KEY, PRODUCE_VERSION_MAX if self.transactional_id is None
-                                 else TRANSACTIONAL_VERSION_MAX)
+        version = leader.version(request.API_KEY, EXPLICIT_VERSION_MAX if self.transactional_id is not None
+                                 and not self.adds_implicitly else PRODUCE_VERSION_MAX)
         if self.acks == 0:
             leader.post(request, version)
             return dict.fromkeys(batches, (ErrorCode.NONE, None, -1))

@@ -106,8 +106,8 @@ class ClusterTransaction:
 
     def begin(self) -> None:
         self.transactions.begin()
-        self.producer.producer_id = self.transactions.producer_id
-        self.producer.producer_epoch = self.transactions.producer_epoch
+        self.producer.adopt((self.transactions.producer_id, self.transactions.producer_epoch),
+                            adds_implicitly=self.transactions.adds_implicitly)
 
     def committed(self) -> list[int]:
         cluster = self.producer.cluster
