@@ -25,7 +25,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 NOT_ACKNOWLEDGED: Final = -1
 SOMEWHERE: Final = -2
@@ -80,6 +80,15 @@ class Problem(NamedTuple):
 
     kind: str
     text: str
+
+
+class Finding(Protocol):
+    """A violation of any judge."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def text(self) -> str: ...
 
 
 class Reads:
@@ -206,7 +215,7 @@ def judge_commits(name: str, commits: Iterable[Commit], found: Mapping[int, int]
     return problems
 
 
-def summary(problems: Sequence[Problem]) -> str:
+def summary(problems: Sequence[Finding]) -> str:
     """Return the number of violations of each kind, and the first ones."""
     counts = Counter(each.kind for each in problems)
     lines = [f"{kind}: {count}" for kind, count in counts.items()]
