@@ -1,5 +1,6 @@
 """Offsets and points in time on the command line."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -22,6 +23,11 @@ def time_ms(option: str, text: str, otherwise: str = "an offset") -> int:
     except ValueError:
         raise InvalidConfigError(f"{option}: {text!r} is not {otherwise} or a time such as {EXAMPLE}") from None
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(milliseconds=1)
+
+
+def now_ms() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 def time_text(moment_ms: int) -> str:

@@ -26,9 +26,9 @@ from kraft_native.base.errors import KraftError
 def why_command(names: tuple[str, ...], bootstrap: str | None, timeout: float, as_json: bool) -> None:
     """Explain why there is no leader, why a voter is not caught up, why a change of the voters is pending.
 
-    With TOPIC/PARTITION: the leader and its cause, why replicas are out of sync, what a reassignment waits for. A TOPIC
-    alone means all of its partitions. In each case it also names the brokers that no controller has answered for too
-    long.
+    With TOPIC/PARTITION: the leader and its cause, why replicas are out of sync, what a reassignment waits for, and
+    which transaction holds back the readers of committed records. A TOPIC alone means all of its partitions. In each
+    case it also names the brokers that no controller has answered for too long.
 
     Queries running nodes (--bootstrap), reads files of controllers that need not run, or both. DIRECTORY is a data
     directory, or the metadata log's in it. Exit code 1 when there is a problem.
@@ -51,6 +51,7 @@ def why_command(names: tuple[str, ...], bootstrap: str | None, timeout: float, a
 def _of_partitions(names: list[str], directories: tuple[Path, ...], bootstrap: str | None,
                    timeout: float) -> list[Answer]:
     from kraft.cli.partition_why import partition_answers, stories_of_files
+    from kraft.cli.transaction_why import transaction_answers
 
     topics = list(dict.fromkeys(parse_partition(name)[0] for name in names))
     if directories and bootstrap is None:
@@ -62,7 +63,7 @@ def _of_partitions(names: list[str], directories: tuple[Path, ...], bootstrap: s
         found = find(directories, bootstrap, timeout, CAPACITY)
         situation = Situation(found.entries, found.running, found.silent)
         try:
-            return partition_answers(cluster, wanted, situation) + leases
+            return [*partition_answers(cluster, wanted, situation), *transaction_answers(cluster, wanted), *leases]
         except (RefusedError, ConnectionFailedError) as error:
             if not leases:
                 raise

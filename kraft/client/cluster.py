@@ -143,6 +143,10 @@ class Cluster:
     def coordinator(self, key: str, key_type: int = 0) -> Connection:
         """Return a connection to the coordinator of a group (`key_type` 0) or a transactional id (1). Waits until there
         is one."""
+        return self.node(self.coordinator_id(key, key_type))
+
+    def coordinator_id(self, key: str, key_type: int = 0) -> int:
+        """Return the node id of the coordinator, as `coordinator` does."""
         attempts = Attempts(self.timeout)
         while True:
             connection = self.any()
@@ -154,7 +158,7 @@ class Cluster:
                 old = connection.send(FindCoordinatorRequest(key_type=key_type, key=key), FindCoordinatorResponse)
                 code, message, node = old.error_code, old.error_message, old.node_id
             if code == ErrorCode.NONE:
-                return self.node(node)
+                return node
             attempts.again(RefusedError(f"coordinator of {key}", code, message or None))
 
     def send(self, request: Message, response: type[Response]) -> Response:

@@ -38,8 +38,8 @@ class TransactionalProducer:
     """Producer of the transactions of one transactional id, one after the other. Used by one thread; a context manager
     that aborts what is neither committed nor prepared.
 
-    All methods raise `RefusedError` or `ConnectionFailedError`; then call `abort`, or create the producer again. The
-    caller closes `cluster`.
+    All methods raise `RefusedError` or `ConnectionFailedError`; then call `abort`, or create the producer again. A
+    transaction of which a record or an offset failed can only be aborted. The caller closes `cluster`.
     """
 
     def __init__(self, cluster: Cluster, transactional_id: str, *, expiry_ms: int = EXPIRY_MS_DEFAULT,
@@ -53,7 +53,7 @@ class TransactionalProducer:
         self._producer = Producer(cluster, transactional_id=transactional_id)
         self._codec = codec
         self._added: set[Partition] = set()
-        self._is_unsure = False         # whether the last batch is stored
+        self._has_failed = False        # a batch or an offset, which may be stored nevertheless
         self._transactions.begin(keep_prepared=keep_prepared)
         self._continue()
 
@@ -79,32 +79,37 @@ class TransactionalProducer:
     def send(self, topic: str, partition: int, records: Iterable[tuple[bytes | None, bytes | None]]) -> int:
         """Append records, each a key and a value, to a partition as part of the transaction, and wait until they are
         stored. Return the offset of the first. Without records raise `InvalidArgumentError`."""
+        self._check_sound()
         place = (topic, partition)
         builder = BatchBuilder(self._codec)
         for key, value in records:
             builder.append(value, key)
         if not len(builder):
             raise InvalidArgumentError("records: none, must be at least one")
+        self._has_failed = True
         if place not in self._added:
             self._transactions.add(topic, partition)
             self._added.add(place)
-        self._is_unsure = True
         offset = self._producer.send({place: builder.build()})[place]
-        self._is_unsure = False
+        self._has_failed = False
         return offset
 
     def commit_offsets(self, member: GroupMember, offsets: Mapping[Partition, Offset]) -> None:
         """Commit offsets of a group as part of the transaction."""
+        self._check_sound()
+        self._has_failed = True
         self._transactions.commit_offsets(member, offsets)
+        self._has_failed = False
 
     def commit(self) -> None:
         """Commit the transaction. The next `send` begins another."""
+        self._check_sound()
         self._end(commit=True)
 
     def abort(self) -> None:
         """Abort the transaction."""
-        if self._is_unsure and not self._transactions.adds_implicitly:
-            # A batch may be stored without an answer. In this epoch the next batch would be taken for its repetition.
+        if self._has_failed and not self._transactions.adds_implicitly:
+            # The batch may be stored without an answer. In this epoch the next batch would be taken for its repetition.
             self._transactions.begin()
             self._continue()
         else:
@@ -112,6 +117,7 @@ class TransactionalProducer:
 
     def prepare(self) -> str:
         """Prepare the transaction and return its state; see the module."""
+        self._check_sound()
         return self._transactions.prepare()
 
     def complete(self, state: str | None) -> bool:
@@ -121,13 +127,17 @@ class TransactionalProducer:
         self._continue()
         return is_committed
 
+    def _check_sound(self) -> None:
+        if self._has_failed:
+            raise InvalidArgumentError("the transaction: a record or an offset failed, so it has to be aborted")
+
     def _end(self, *, commit: bool) -> None:
         self._transactions.end(commit=commit)
         self._continue()
 
     def _continue(self) -> None:
         """Use the producer id and epoch of the next transaction."""
-        self._is_unsure = False
+        self._has_failed = False
         self._added.clear()
         self._producer.adopt((self._transactions.producer_id, self._transactions.producer_epoch),
                              adds_implicitly=self._transactions.adds_implicitly)

@@ -110,6 +110,10 @@ class Transactions:
             raise InvalidArgumentError("keep_prepared: only a producer with two_phase may keep a prepared transaction")
         levels = persist(self._timeout, lambda: describe_features(self._cluster), self._cluster.close).features
         self.adds_implicitly = FEATURE in levels and levels[FEATURE].level >= LEVEL_WITH_IMPLICIT_PARTITIONS
+        if self.two_phase and not self.adds_implicitly:
+            # Two transactions of one epoch would have the same state, and `complete` could commit the wrong one.
+            raise UnsupportedVersionError(f"two_phase: the cluster has {FEATURE} below "
+                                          f"{LEVEL_WITH_IMPLICIT_PARTITIONS}, so a transaction has no epoch of its own")
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=self._expiry_ms,
             enable2_pc=self.two_phase, keep_prepared_txn=keep_prepared)
@@ -198,10 +202,14 @@ class Transactions:
 
     def prepare(self) -> str:
         """Prepare the open transaction, whose batches are acknowledged, and return its state: nothing can be added to
-        it any more. Store the state with the other system's prepared transaction; `complete` receives it."""
+        it any more. Store the state with the other system's transaction; `complete` receives it. A transaction without
+        batches and offsets cannot be prepared, because its end would begin no epoch."""
         if not self.two_phase:
             raise InvalidArgumentError("two_phase: a transaction without it expires, so it cannot be prepared")
         self._check_not_prepared()
+        if not self._is_open:
+            raise InvalidArgumentError(f"transaction {self.transactional_id}: has nothing to prepare, must have a "
+                                       "batch or an offset")
         self.prepared = f"{self.producer_id}:{self.producer_epoch}"
         return self.prepared
 

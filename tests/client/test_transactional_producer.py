@@ -56,6 +56,9 @@ def test_a_failed_batch_leaves_no_sequence_number_behind(level: int) -> None:
         node.errors[ProduceRequest] = [ErrorCode.MESSAGE_TOO_LARGE]
         with pytest.raises(RefusedError):
             it.send("orders", 0, [(None, b"a")])
+        for attempt in (it.commit, it.prepare, lambda: it.send("orders", 0, [(None, b"b")])):
+            with pytest.raises(InvalidArgumentError, match="has to be aborted"):
+                attempt()
         it.abort()
         it.send("orders", 0, [(None, b"b")])
         it.commit()

@@ -114,6 +114,7 @@ def test_nothing_is_added_to_a_prepared_transaction() -> None:
     node = TransactionalNode()
     it = transactions(node, two_phase=True)
     it.begin()
+    it.add("orders", 0)
     it.prepare()
     for attempt in (lambda: it.add("orders", 0), lambda: it.commit_offset("g", ("orders", 0), 5, ""), it.prepare):
         with pytest.raises(InvalidArgumentError, match="completed first"):
@@ -126,6 +127,14 @@ def test_preparing_needs_two_phase_commit() -> None:
         it.prepare()
     with pytest.raises(InvalidArgumentError, match="two_phase"):
         it.begin(keep_prepared=True)
+    empty = transactions(TransactionalNode(), two_phase=True)
+    empty.begin()
+    with pytest.raises(InvalidArgumentError, match="nothing to prepare"):
+        empty.prepare()
+    for level in (0, 1):
+        low = transactions(TransactionalNode(level), two_phase=True)
+        with pytest.raises(UnsupportedVersionError, match="no epoch of its own"):
+            low.begin()
     old = transactions(TransactionalNode(init_version=5), two_phase=True)
     with pytest.raises(UnsupportedVersionError, match="two-phase"):
         old.begin()
