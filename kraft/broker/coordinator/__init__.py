@@ -4,7 +4,7 @@ partition.
 - `shard` is the loop of one partition: it writes, replays, and holds answers until they may leave.
 - `shards` is the set of them: it loads and unloads them and finds the one that serves a key.
 - `timers` holds the deadlines.
-- `answer` is the path of one request's response.
+- `answer` is the path of one request's response; `gather` collects the parts of one that several shards answer.
 
 Group and transaction coordinators are state machines on top.
 """

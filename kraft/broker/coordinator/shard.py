@@ -107,6 +107,7 @@ class Shard:
         self._port = port
         self._commit_timeout_ms = commit_timeout_ms
         self._waiting: deque[_Waiting] = deque()
+        self._after_commit: deque[tuple[int, Action]] = deque()
         self._replay: Callable[[StoredRecord], None] | None = None
 
     def attach(self, replay: Callable[[StoredRecord], None]) -> None:
@@ -145,6 +146,14 @@ class Shard:
         """Send the response for `error` with `reply`."""
         self.reply(answer, answer.refusal(error, message))
 
+    def after_commit(self, action: Action) -> None:
+        """Run `action` as soon as everything appended until now is committed; never when this leadership ends before.
+        Unlike an answer it waits without limit."""
+        if self.end_offset <= self.committed_offset:
+            action()
+        else:
+            self._after_commit.append((self.end_offset, action))
+
     def after(self, key: Key, delay_ms: int, action: Action) -> None:
         """Run `action` in `delay_ms` from now, replacing the timer of `key`."""
         self.timers.schedule(key, self.now_ms + delay_ms, action)
@@ -169,6 +178,8 @@ class Shard:
         while self._waiting and self._waiting[0].end_offset <= self.committed_offset:
             waiting = self._waiting.popleft()
             waiting.answer.give(waiting.response)
+        while self._after_commit and self._after_commit[0][0] <= self.committed_offset:
+            self._after_commit.popleft()[1]()
 
     def tick(self, steps_max: int) -> int:
         """Refuse answers that waited too long, then run due timers until `steps_max` steps are used. Timers armed
@@ -194,6 +205,7 @@ class Shard:
     def close(self) -> None:
         """Refuse every waiting answer: this node stopped leading the partition. Later answers leave at once."""
         self.timers.clear()
+        self._after_commit.clear()
         self.committed_offset = self.end_offset
         while self._waiting:
             answer = self._waiting.popleft().answer

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
 from kraft.broker.coordinator.errors import RefusedError
+from kraft.broker.coordinator.gather import Gather
 from kraft.broker.coordinator.shards import Phase, Shards
 from kraft.broker.groups import admin, offset_requests, refusals, topic_checks
 from kraft.broker.groups.shard import GroupShard, TopicView
@@ -45,26 +46,6 @@ FIRST_FETCH_VERSION_WITH_ERROR = 2
 # Operations on a group that every client may do without authorization, as bits: READ, DELETE, DESCRIBE,
 # DESCRIBE_CONFIGS and ALTER_CONFIGS.
 ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-
-
-class _Gather(Generic[P]):
-    """Collector of parts, each in its place, which passes on all when the last has arrived."""
-
-    def __init__(self, count: int, done: Callable[[list[P]], None]) -> None:
-        self._parts: list[P | None] = [None] * count
-        self._missing = count
-        self._done = done
-        if count == 0:
-            done([])
-
-    def part(self, index: int) -> Callable[[P], None]:
-        """Return the function that receives part `index`."""
-        def take(part: P) -> None:
-            self._parts[index] = part
-            self._missing -= 1
-            if self._missing == 0:
-                self._done([part for part in self._parts if part is not None])
-        return take
 
 
 def _serve(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: int, act: Callable[[S], None]) -> None:
@@ -119,7 +100,7 @@ def fetch(shards: Shards[S], topics: TopicView, request: OffsetFetchRequest, con
         else:
             respond(OffsetFetchResponse(groups=parts))
 
-    gather: _Gather[OffsetFetchResponseGroup] = _Gather(len(groups), done)
+    gather: Gather[OffsetFetchResponseGroup] = Gather(len(groups), done)
     for index, group in enumerate(groups):
         _fetch_group(shards, topics, group, request.require_stable, context, gather.part(index), now_ms)
 
@@ -170,7 +151,7 @@ def list_groups(shards: Shards[S], request: ListGroupsRequest, context: RequestC
         groups: list[ListedGroup] = [] if error else [group for part in parts for group in part.groups]
         respond(ListGroupsResponse(error_code=error, groups=groups))
 
-    gather: _Gather[ListGroupsResponse] = _Gather(len(serving), done)
+    gather: Gather[ListGroupsResponse] = Gather(len(serving), done)
     for index, partition in enumerate(serving):
         answer: Answer[ListGroupsResponse] = Answer(
             context, gather.part(index), lambda error, _: ListGroupsResponse(error_code=error, groups=[]))
@@ -192,7 +173,7 @@ def describe(shards: Shards[S], request: DescribeGroupsRequest, context: Request
         respond(DescribeGroupsResponse(groups=groups))
 
     requested = _by_partition(shards, request.groups)
-    gather: _Gather[list[DescribedGroup]] = _Gather(len(requested), done)
+    gather: Gather[list[DescribedGroup]] = Gather(len(requested), done)
     for index, (partition, group_ids) in enumerate(requested):
         def refusal(error: ErrorCode, _: str | None, group_ids: list[str] = group_ids) -> list[DescribedGroup]:
             return [DescribedGroup(error_code=error, group_id=group_id, members=[]) for group_id in group_ids]
@@ -210,7 +191,7 @@ def delete_groups(shards: Shards[S], request: DeleteGroupsRequest, context: Requ
         respond(DeleteGroupsResponse(results=[result for part in parts for result in part]))
 
     requested = _by_partition(shards, list(dict.fromkeys(request.groups_names)))
-    gather: _Gather[list[DeletableGroupResult]] = _Gather(len(requested), done)
+    gather: Gather[list[DeletableGroupResult]] = Gather(len(requested), done)
     for index, (partition, group_ids) in enumerate(requested):
         def refusal(error: ErrorCode, _: str | None, group_ids: list[str] = group_ids) -> list[DeletableGroupResult]:
             return [DeletableGroupResult(group_id=group_id, error_code=error) for group_id in group_ids]

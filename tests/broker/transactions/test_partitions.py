@@ -1,0 +1,105 @@
+"""Partitions and groups that join a transaction."""
+
+import pytest
+
+from kraft.broker.internal_topics import OFFSETS_TOPIC
+from kraft.broker.transactions.state import Identity, Status
+from kraft.protocol.error_codes import ErrorCode
+from tests.broker.transactions.txn_node import (
+    TIMEOUT_MS,
+    TxnNode,
+    add_offsets,
+    add_one,
+    described,
+    end,
+    new_producer,
+    next_of,
+)
+
+NONE = ErrorCode.NONE
+ABORTABLE = ErrorCode.TRANSACTION_ABORTABLE
+
+
+def test_the_first_partition_opens_the_transaction() -> None:
+    node = TxnNode()
+    identity = new_producer(node)
+    node.now_ms += 5
+    assert add_one(node, identity, 2) == [NONE]
+    assert node.status() is Status.ONGOING
+    shown = described(node)
+    assert (shown.transaction_state, shown.transaction_start_time_ms) == ("Ongoing", node.now_ms)
+    start_ms = node.now_ms
+    node.now_ms += 5
+    assert add_one(node, identity, 2, 1) == [NONE, NONE]
+    assert node.transaction().partitions == (("orders", 2), ("orders", 1))
+    assert node.transaction().deadline_ms == start_ms + TIMEOUT_MS
+
+
+def test_known_partitions_write_nothing() -> None:
+    node = TxnNode()
+    identity = new_producer(node)
+    add_one(node, identity, 0, 1)
+    count = len(node.history())
+    assert add_one(node, identity, 1) == [NONE]
+    assert len(node.history()) == count
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4, 5])
+def test_other_identities_are_refused(version: int) -> None:
+    node = TxnNode()
+    identity = new_producer(node)
+    new_producer(node)
+    fenced = ErrorCode.INVALID_PRODUCER_EPOCH if version < 2 else ErrorCode.PRODUCER_FENCED
+    assert add_one(node, identity, version=version) == [fenced]
+    assert add_one(node, Identity(5, 0), version=version) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
+    assert add_one(node, identity, name="unknown", version=version) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
+    assert add_one(node, identity, name="", version=version) == [ErrorCode.INVALID_REQUEST]
+
+
+def test_an_unknown_partition_refuses_all() -> None:
+    node = TxnNode()
+    identity = new_producer(node)
+    assert add_one(node, identity, 0, 99) == [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert node.status() is Status.EMPTY
+
+
+def test_verification_finds_the_partitions_of_the_open_transaction() -> None:
+    node = TxnNode()
+    identity = new_producer(node)
+    assert add_one(node, identity, verify=True) == [ABORTABLE]
+    add_one(node, identity, 0)
+    assert add_one(node, identity, 0, 1, verify=True) == [NONE, ABORTABLE]
+    assert add_one(node, identity, 1, verify=True, version=4) == [ErrorCode.INVALID_TXN_STATE]
+    following = next_of(end(node, identity))
+    assert add_one(node, following, 0, verify=True) == [ABORTABLE]
+    assert add_one(node, identity, 0, verify=True) == [ErrorCode.PRODUCER_FENCED]
+
+
+def test_while_the_markers_are_written_every_identity_waits() -> None:
+    """KAFKA-18660: with an exhausted epoch the client has its next producer id before the last marker is written."""
+    node = TxnNode()
+    identity = new_producer(node)
+    add_one(node, identity)
+    node.answers_markers = False
+    following = next_of(end(node, identity))
+    for each in (identity, following, Identity(4711, 0)):
+        assert add_one(node, each) == [ErrorCode.CONCURRENT_TRANSACTIONS]
+        assert add_one(node, each, verify=True) == [ErrorCode.CONCURRENT_TRANSACTIONS]
+
+
+def test_a_group_adds_its_partition_of_the_offsets_topic() -> None:
+    node = TxnNode()
+    identity = new_producer(node)
+    assert add_offsets(node, identity) == NONE
+    [(topic, _)] = node.transaction().partitions
+    assert topic == OFFSETS_TOPIC
+    assert node.transaction().client_version == 0
+    assert add_offsets(node, Identity(identity.producer_id, 9)) == ErrorCode.PRODUCER_FENCED
+    assert add_offsets(node, Identity(identity.producer_id, 9), version=1) == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_without_an_offsets_topic_the_client_repeats_the_request() -> None:
+    node = TxnNode()
+    identity = new_producer(node)
+    node.cluster.leaders = {("orders", 0): 1}
+    assert add_offsets(node, identity) == ErrorCode.COORDINATOR_NOT_AVAILABLE
