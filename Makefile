@@ -15,6 +15,8 @@ RELOCATIONS     ?= 0..999
 CRASH_SEED      ?= 1
 KILLS           ?= 200
 CLUSTER_FAULTS  ?= 1000
+TRANSACTIONS    ?= 100000
+TRANSACTION_FAULTS ?= 200
 KILL_RUNS       ?= 50
 LEADER_KILLS    ?= 3
 CLUSTER_CYCLES  ?= 200
@@ -31,7 +33,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster cycles simulate simulate-brokers explore attack kip-mutants fault-mutants pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers explore attack kip-mutants fault-mutants pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -122,6 +124,11 @@ crash-quorum: build ## controllers in processes of their own: killed, paused, wi
 # A shorter one: make crash-cluster CLUSTER_FAULTS=50 CRASH_SEED=7
 crash-cluster: build ## three nodes through a thousand faults under real clients, every record and read judged; an hour or two
 	@$(BIN)/python -m tests.crash_cluster --seed $(CRASH_SEED) --faults $(CLUSTER_FAULTS)
+
+# A shorter one: make crash-transactions TRANSACTIONS=3000 TRANSACTION_FAULTS=20 CRASH_SEED=7
+# The control, one node of Apache Kafka: python -m tests.crash_transactions --kafka
+crash-transactions: build ## transactional clients on three nodes through two hundred faults, judged for the anomalies of Adya and Elle; an hour or two
+	@$(BIN)/python -m tests.crash_transactions --seed $(CRASH_SEED) --faults $(TRANSACTION_FAULTS) --transactions $(TRANSACTIONS)
 
 # Processes, ports, descriptors and files are counted before and after.
 cycles: build ## three brokers and three controllers started and stopped two hundred times, nothing left behind; ten minutes

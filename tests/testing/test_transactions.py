@@ -114,8 +114,8 @@ def test_a_transaction_that_one_reader_saw_in_part() -> None:
     history = by_hand([[(0, 0), None], [(0, 1), None]], [transaction(0, 1)])
     history.views[1] = View("watcher", 1, end=2)
     assert only(history) == (
-        "torn", "watcher, at 2, did not receive T0 (producer 0, committed)#1 at p1@0; it received "
-                "T0 (producer 0, committed)#0 at p0@0", (0,))
+        "torn", ("watcher, at 2, did not receive T0 (producer 0, committed)#1 at p1@0; it received "
+                "T0 (producer 0, committed)#0 at p0@0"), (0,))
     history.views[1].reader = "another"
     assert only(history).kind == "skipped"
     history.views[0] = View("watcher", 0, end=2)
@@ -134,8 +134,8 @@ def test_a_record_behind_the_last_stable_offset_at_the_end() -> None:
 def test_a_record_that_was_read_before_its_commit_was_requested() -> None:
     history = by_hand([[(0, 0), (0, 1), None]], [transaction(0, 0, ending=5.0)])
     history.views[0].times[0] = 4.0
-    assert only(history) == ("open-read", "watcher read T0 (producer 0, committed)#0 at p0@0 at 4.000 s; its commit "
-                                          "was requested at 5.000 s", (0,))
+    assert only(history) == ("open-read", ("watcher read T0 (producer 0, committed)#0 at p0@0 at 4.000 s; its commit "
+                                          "was requested at 5.000 s"), (0,))
     history.transactions[0].appends[1] = Append(0, -1, 4.5)
     assert kinds(history) == ["open-read", "G1b"]
 
@@ -143,8 +143,8 @@ def test_a_record_that_was_read_before_its_commit_was_requested() -> None:
 def test_an_end_between_the_records_of_a_transaction() -> None:
     history = by_hand([[(0, 0), (0, 1), None]], [transaction(0, 0)])
     history.views[0].stable_ends.append(1)
-    assert only(history) == ("G1b", "watcher had read all that was visible at p0@1, a part of "
-                                    "T0 (producer 0, committed), which continues to 1", (0,))
+    assert only(history) == ("G1b", ("watcher had read all that was visible at p0@1, a part of "
+                                    "T0 (producer 0, committed), which continues to 1"), (0,))
     history = by_hand([[(0, 0), (1, 0), (0, 1), None, None]], [transaction(0, 0), transaction(0, producer=1)],
                       exclusive=False)
     history.views[0].stable_ends.append(1)
@@ -154,8 +154,8 @@ def test_an_end_between_the_records_of_a_transaction() -> None:
 def test_a_reader_that_goes_back_or_skips() -> None:
     history = by_hand([[(0, 0), (0, 1)]], [transaction(0, 0)])
     history.views[0].see(0, code_of(0, 0), 1e6)
-    assert only(history) == ("internal", "watcher read T0 (producer 0, committed)#0 at p0@0 where 2 or a later offset "
-                                         "comes next", (0,))
+    assert only(history) == ("internal", ("watcher read T0 (producer 0, committed)#0 at p0@0 where 2 or a later offset "
+                                         "comes next"), (0,))
     history.views[0] = View("watcher", 0, committed=False, end=2)
     assert kinds(history) == ["skipped", "skipped"]
 
@@ -180,8 +180,8 @@ CROSSED = [[(0, 0), (1, 0)], [(1, 1), (0, 1)]]
 def test_a_cycle_of_writes() -> None:
     two = [transaction(0, 1), transaction(0, 1, producer=1)]
     assert only(by_hand(CROSSED, two)) == (
-        "G0", "T0 (producer 0, committed) wrote p0@0 before T1 (producer 1, committed) wrote 1; "
-              "T1 (producer 1, committed) wrote p1@0 before T0 (producer 0, committed) wrote 1", (0, 1))
+        "G0", ("T0 (producer 0, committed) wrote p0@0 before T1 (producer 1, committed) wrote 1; "
+              "T1 (producer 1, committed) wrote p1@0 before T0 (producer 0, committed) wrote 1"), (0, 1))
     verdict = judge(by_hand(CROSSED, two, exclusive=False))
     assert verdict == ([], 1), "the writers overlap"
     two[1].outcome = ABORTED
@@ -195,8 +195,8 @@ def test_a_cycle_of_reads() -> None:
     assert kinds(history) == []
     two[0].inputs.append(Input(1, 0, code_of(1, 0)))
     assert only(history) == (
-        "G1c", "T1 (producer 1, committed) consumed the record of T0 (producer 0, committed) at p0@0; "
-               "T0 (producer 0, committed) consumed the record of T1 (producer 1, committed) at p1@0", (0, 1))
+        "G1c", ("T1 (producer 1, committed) consumed the record of T0 (producer 0, committed) at p0@0; "
+               "T0 (producer 0, committed) consumed the record of T1 (producer 1, committed) at p1@0"), (0, 1))
 
 
 def test_a_cycle_of_a_write_and_a_read() -> None:
@@ -212,9 +212,9 @@ def test_a_cycle_with_time() -> None:
     two = [transaction(0, ended=2.0), transaction(1, producer=1, began=3.0, ending=4.0)]
     two[0].inputs.append(Input(1, 0, code_of(1, 0)))
     found = only(by_hand([[(0, 0)], [(1, 0)]], two))
-    assert found == ("G1c-realtime", "T0 (producer 0, committed) ended at 2.000 s, T1 (producer 1, committed) began "
+    assert found == ("G1c-realtime", ("T0 (producer 0, committed) ended at 2.000 s, T1 (producer 1, committed) began "
                                      "at 3.000 s; T0 (producer 0, committed) consumed the record of "
-                                     "T1 (producer 1, committed) at p1@0", (0, 1))
+                                     "T1 (producer 1, committed) at p1@0"), (0, 1))
 
 
 def test_a_long_cycle_is_reported_once() -> None:
@@ -264,15 +264,15 @@ def test_outputs_and_offsets_together() -> None:
     assert kinds(history) == ["offset-back", "output-without-offset"]
     history = consuming()
     history.transactions[2].inputs.clear()
-    assert only(history) == ("offset-without-output", "g: T0 (producer 0, committed)#1 at p0@1 was not processed, the "
-                                                      "final offset is 2", ())
+    assert only(history) == ("offset-without-output", ("g: T0 (producer 0, committed)#1 at p0@1 was not processed, the "
+                                                      "final offset is 2"), ())
 
 
 def test_a_record_is_processed_once() -> None:
     history = consuming()
     history.transactions[2].inputs.insert(0, Input(0, 0, code_of(0, 0)))
-    assert only(history) == ("processed-twice", "g: p0@0: by T1 (producer 1, committed) and by "
-                                                "T2 (producer 1, committed)", (1, 2))
+    assert only(history) == ("processed-twice", ("g: p0@0: by T1 (producer 1, committed) and by "
+                                                "T2 (producer 1, committed)"), (1, 2))
 
 
 def test_an_offset_goes_back() -> None:
@@ -301,8 +301,8 @@ def test_open_transactions() -> None:
     history.open_spans += [OpenSpan(0, 0, 10.0, 24.9, 10.0), OpenSpan(0, 0, 10.0, 34.0, 10.0, excused=10.0)]
     assert kinds(history) == []
     history.open_spans.append(OpenSpan(0, 0, 10.0, 25.5, 10.0))
-    assert only(history) == ("open-too-long", "T0 (producer 0, committed)#0 at p0@0 held the last stable offset for "
-                                              "15.5 s, the time-out is 10.0 s", (0,))
+    assert only(history) == ("open-too-long", ("T0 (producer 0, committed)#0 at p0@0 held the last stable offset for "
+                                              "15.5 s, the time-out is 10.0 s"), (0,))
     history = by_hand([[(0, 0), None]], [transaction(0)])
     history.logs[0].stable_end = 1
     assert only(history).kind == "open-too-long"

@@ -8,9 +8,9 @@ The graph has an edge from one committed transaction to another:
 
 Edges of time go through a chain of moments, one per end of a transaction, so their number is linear.
 
-A broker appends records as they arrive. Where the writers of a partition overlap, cycles of ww edges are no fault of a
-cluster; `Cycles.permitted` counts them apart. wr edges alone never form a cycle: a transaction whose records were
-consumed with read_committed had been decided before its consumer was.
+A broker appends records as they arrive, so the writes of overlapping transactions form cycles without a fault of
+the cluster. `Cycles.permitted` counts those apart. Edges of reads alone never form a cycle: a transaction whose
+records were consumed with read_committed had been decided before its consumer was.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def _judge_appends(index: Index, number: int) -> Iterator[Anomaly]:
         if place == MISSING:
             where = history.partitions[append.partition]
             if append.offset != UNACKNOWLEDGED:
-                yield Anomaly("lost-write", f"{name} was acknowledged at {history.place(append.partition, append.offset)} "
-                                            "and is not in the log", (number,))
+                place_text = history.place(append.partition, append.offset)
+                yield Anomaly("lost-write", f"{name} was acknowledged at {place_text} and is not in the log", (number,))
             elif transaction.outcome is Outcome.COMMITTED:
                 yield Anomaly("lost-write", f"{name} is not in the log of {where}", (number,))
             elif index.committed[number]:

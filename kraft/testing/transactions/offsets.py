@@ -28,8 +28,8 @@ def judge_offsets(index: Index) -> Iterator[Anomaly]:
     for read in history.offset_reads:
         reads.setdefault((read.group, read.partition), []).append(read)
     processed = _processed(index)
-    for place, found in processed.items():
-        yield from _judge_twice(history, place, found)
+    for place, done in processed.items():
+        yield from _judge_twice(history, place, done)
     for place, found in reads.items():
         ordered = sorted(found, key=lambda each: each.answered)
         known = commits.get(place, [])

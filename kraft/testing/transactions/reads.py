@@ -111,8 +111,7 @@ class StableEdges:
         last: dict[int, int] = {transaction_of(code): offset
                                 for offset, code in zip(self._offsets, codes, strict=True)}
         self._reaches: dict[int, tuple[int, int]] = {}
-        """For the offset of each visible record: the highest offset of the transactions up to it, and its
-        transaction."""
+        """Highest offset of the transactions up to a visible record, and its transaction, by the record's offset."""
         highest = (-1, -1)
         for offset, code in zip(self._offsets, codes, strict=True):
             highest = max(highest, (last[transaction_of(code)], transaction_of(code)))

@@ -1,0 +1,64 @@
+"""`make crash-transactions`: real transactional clients through faults that are drawn from a seed."""
+
+import argparse
+import pickle
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+from kraft.testing.history import summary
+from tests.crash_transactions.campaign import Campaign, Goal
+from tests.crash_transactions.targets import KafkaTarget, OurCluster, Target
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash_transactions", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--faults", type=int, default=200)
+    parser.add_argument("--transactions", type=int, default=100_000)
+    parser.add_argument("--seconds", type=float, default=7_200.0, help="after these no fault and no chapter begins")
+    parser.add_argument("--brokers", type=int, default=3)
+    parser.add_argument("--kafka", action="store_true", help="one node of Apache Kafka in place of the cluster")
+    parser.add_argument("--late-for-all", action="store_true",
+                        help="delay requests of clients that no broker can protect from that")
+    return parser.parse_args()
+
+
+def print_line(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')}  {text}", flush=True)
+
+
+def main() -> int:
+    """Return 1 if an anomaly was found. The directories and the history are then kept."""
+    arguments = parse()
+    directory = Path(tempfile.mkdtemp(prefix=f"kraft-transactions-{arguments.seed}-"))
+    target: Target = (KafkaTarget(directory, arguments.seed, late_for_all=arguments.late_for_all)
+                      if arguments.kafka else
+                      OurCluster(directory, arguments.seed, brokers=arguments.brokers,
+                                 late_for_all=arguments.late_for_all))
+    campaign = Campaign(target, arguments.seed, print_line)
+    began = time.monotonic()
+    wrong = ""
+    with target:
+        try:
+            target.start()
+            wrong = summary(campaign.run(Goal(arguments.faults, arguments.transactions, arguments.seconds)))
+        except Exception as error:  # noqa: BLE001 - every error is a finding
+            wrong = "".join(traceback.format_exception(error))
+    print(f"seed {arguments.seed}, {time.monotonic() - began:.0f} s\n{campaign.totals}")
+    for counts in (target.faults, target.relay.counts):
+        print("\n".join(f"    {kind}: {count}" for kind, count in counts.items()))
+    if wrong:
+        (directory / "history.pickle").write_bytes(pickle.dumps(campaign.history))
+        print(f"seed {arguments.seed}, files in {directory}:\n{wrong}")
+        return 1
+    shutil.rmtree(directory)
+    print("no anomaly")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+"""Chapters of a campaign: transactional clients and faults on topics of the chapter's own. At its end all transactions
+have ended, and the history is judged."""
+
+import contextlib
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kraft.testing.transactions.anomaly import Anomaly
+from kraft.testing.transactions.history import History, Outcome
+from kraft.testing.transactions.judge import judge
+from tests.crash_cluster.clients import Client
+from tests.crash_cluster.faults import CHECK_SECONDS, wait_until
+from tests.crash_transactions.readers import GroupOffsets, StableOffsets, Watcher
+from tests.crash_transactions.record import Record
+from tests.crash_transactions.targets import Target
+from tests.crash_transactions.transformers import Transformer
+from tests.crash_transactions.writers import TIMEOUT_SECONDS, KraftWriter, RdkafkaWriter, Writer
+
+INPUTS: Final = 3
+OUTPUTS: Final = 2
+EXCLUSIVE: Final = 2
+RDKAFKA_WRITERS: Final = 2
+KRAFT_WRITERS: Final = 2
+TRANSFORMERS: Final = 2
+CREATE_SECONDS: Final = 60.0
+HOLDS: Final = (0.2, 1.0, 3.0)
+CHAPTER_FAULTS: Final = 20
+CHAPTER_TRANSACTIONS: Final = 25_000
+SETTLE_SECONDS: Final = TIMEOUT_SECONDS + 60.0
+PROGRESS_SECONDS: Final = 120.0
+
+
+class Address(NamedTuple):
+    """Brokers that a client connects to."""
+
+    address: str
+
+
+class Goal(NamedTuple):
+    """Faults and transactions after which a campaign ends, and the seconds after which it ends in any case."""
+
+    faults: int
+    transactions: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class Totals:
+    """Counts of what a campaign did."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    permitted_cycles: int = 0
+
+    def __str__(self) -> str:
+        lines = [f"{what}: {count}" for what, count in self.counts.items()]
+        return "\n".join([*lines, f"cycles of overlapping writes, which are permitted: {self.permitted_cycles}"])
+
+
+class Load:
+    """Clients of one chapter."""
+
+    def __init__(self, target: Target, chapter: str, seed: str, excused: Callable[[], float]) -> None:
+        self.inputs, self.outputs, self.exclusive = (f"{name}-{chapter}" for name in ("in", "out", "alone"))
+        self.record = Record({self.inputs: INPUTS, self.outputs: OUTPUTS, self.exclusive: EXCLUSIVE}, self.exclusive)
+        self.direct = Address(target.direct)
+        self._create(target.replicas)
+        through = Address(target.address)
+        group = f"group-{chapter}"
+        self.writers: list[Writer] = [
+            *(RdkafkaWriter(f"rdkafka {each}", through, self.record, self.inputs, seed)
+              for each in range(RDKAFKA_WRITERS)),
+            *(KraftWriter(f"kraft {each}", through, self.record, self.inputs, seed) for each in range(KRAFT_WRITERS)),
+            *(Transformer(f"transformer {each}", through, self.record, group, self.inputs, self.outputs, seed)
+              for each in range(TRANSFORMERS))]
+        self.watcher = Watcher("watcher", self.direct, self.record)
+        self.stable = StableOffsets(self.direct, self.record, excused)
+        self.offsets = GroupOffsets(self.direct, self.record, group, self.inputs)
+        for client in self.clients:
+            client.start()
+
+    @property
+    def clients(self) -> list[Client]:
+        return [*self.writers, self.watcher, self.stable, self.offsets]
+
+    def check(self) -> None:
+        for client in self.clients:
+            if client.fault is not None:
+                raise client.fault
+
+    def await_progress(self) -> None:
+        """Wait until every writer has begun two more transactions: one of them has ended then."""
+        wanted = [(each, each.transactions + 2) for each in self.writers if not isinstance(each, Transformer)]
+        self._await(lambda: all(each.transactions >= count for each, count in wanted), PROGRESS_SECONDS,
+                    lambda: f"progress: {[(each.name, each.transactions, count) for each, count in wanted]}")
+
+    def finish(self) -> History:
+        """End the writers, wait for the time-outs of what they left open, and read everything to the end."""
+        for writer in self.writers:
+            writer.end()
+        for writer in self.writers:
+            writer.await_end()
+        history = self.record.history
+        # A transaction that remains open is an anomaly, which the judge reports.
+        with contextlib.suppress(TimeoutError):
+            self._await(self.stable.is_settled, SETTLE_SECONDS, lambda: "")
+        everything = Watcher("everything", self.direct, self.record, committed=False)
+        last = Watcher("last", self.direct, self.record)
+        for each in (everything, last):
+            each.start()
+        ends, stable_ends = list(self.stable.ends), list(self.stable.stable_ends)
+        for reader, wanted in ((everything, ends), (self.watcher, stable_ends), (last, stable_ends)):
+            wait_until(lambda reader=reader, wanted=wanted: reader.fault is not None or reader.is_at(wanted),
+                       f"{reader.name} is at {wanted}, not at",
+                       instead=lambda reader=reader: [view.end for view in reader.views])
+            reader.await_end()
+        for client in (self.stable, self.offsets):
+            client.await_end()
+        for log, view, end, stable_end in zip(history.logs, everything.views, ends, stable_ends, strict=True):
+            log.offsets, log.codes, log.end, log.stable_end = view.offsets, view.codes, end, stable_end
+        history.views += [*self.watcher.views, *last.views]
+        history.open_spans += self.stable.spans
+        return history
+
+    def delete(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self.direct.address, "log_level": 2})
+        for done in admin.delete_topics(list(self.record.topics), request_timeout=CREATE_SECONDS).values():
+            done.result(CREATE_SECONDS)
+
+    def _create(self, replicas: int) -> None:
+        admin = AdminClient({"bootstrap.servers": self.direct.address, "log_level": 2})
+        until = time.monotonic() + CREATE_SECONDS
+        for topic, partitions in self.record.topics.items():
+            while True:
+                made = admin.create_topics([NewTopic(topic, partitions, replicas)], request_timeout=CREATE_SECONDS)
+                try:
+                    made[topic].result(CREATE_SECONDS)
+                    break
+                except KafkaException:
+                    if time.monotonic() > until:
+                        raise
+                    time.sleep(CHECK_SECONDS)       # a broker is not registered again yet
+
+    def _await(self, done: Callable[[], bool], seconds: float, what: Callable[[], str]) -> None:
+        until = time.monotonic() + seconds
+        while not done():
+            self.check()
+            if time.monotonic() > until:
+                raise TimeoutError(f"not in {seconds:.0f} s: {what()}")
+            time.sleep(CHECK_SECONDS)
+
+
+class Campaign:
+    """A campaign on a target that runs; `report` receives a line of progress now and then."""
+
+    def __init__(self, target: Target, seed: int, report: Callable[[str], None]) -> None:
+        self.target = target
+        self.totals = Totals()
+        self.history: History | None = None
+        self._seed = seed
+        self._report = report
+        self._chance = random.Random(seed)
+        self._faulty_seconds = 0.0
+        self._fault_began = 0.0
+
+    def run(self, goal: Goal) -> list[Anomaly]:
+        """Run chapters until the goal is reached. Return the anomalies of the first chapter that has some; `history` is
+        its history."""
+        until = time.monotonic() + goal.seconds
+        chapter = 0
+        while not self._is_reached(goal) and time.monotonic() < until:
+            chapter += 1
+            anomalies = self._run_chapter(f"{self._seed}-{chapter}", goal, until)
+            if anomalies:
+                return anomalies
+        return []
+
+    def _is_reached(self, goal: Goal) -> bool:
+        return (self.target.faults.total() >= goal.faults
+                and self.totals.counts["transactions"] >= goal.transactions)
+
+    def _run_chapter(self, chapter: str, goal: Goal, until: float) -> list[Anomaly]:
+        began, first = time.monotonic(), self.target.faults.total()
+        load = Load(self.target, chapter, chapter, self._excused_seconds)
+        faults = min(CHAPTER_FAULTS, max(0, goal.faults - first))
+        transactions = min(CHAPTER_TRANSACTIONS, goal.transactions - self.totals.counts["transactions"])
+        load.await_progress()
+        while time.monotonic() < until:
+            if self.target.faults.total() - first < faults:
+                self._strike(load, first + faults - self.target.faults.total())
+            elif len(load.record.history.transactions) >= transactions:
+                break
+            time.sleep(self._chance.choice(HOLDS) * self._chance.random())
+            load.check()
+            self.target.check()
+        self.history = load.finish()
+        verdict = judge(self.history)
+        self._count(load, verdict.permitted_cycles)
+        self._report(f"chapter {chapter}: faults {first + 1} to {self.target.faults.total()}, "
+                     f"{len(self.history.transactions)} transactions, {time.monotonic() - began:.0f} s, "
+                     f"{len(verdict.anomalies)} anomalies")
+        if not verdict.anomalies:
+            load.delete()
+        return verdict.anomalies
+
+    def _strike(self, load: Load, at_most: int) -> None:
+        self._fault_began = time.monotonic()
+        what = self.target.strike(at_most)
+        self._report(f"  {self.target.faults.total()}: {what}")
+        load.await_progress()
+        self._faulty_seconds += time.monotonic() - self._fault_began
+        self._fault_began = 0.0
+
+    def _excused_seconds(self) -> float:
+        """Seconds of all faults so far, each up to the time at which every writer made progress again."""
+        began = self._fault_began
+        return self._faulty_seconds + (time.monotonic() - began if began else 0.0)
+
+    def _count(self, load: Load, permitted_cycles: int) -> None:
+        history, counts = load.record.history, self.totals.counts
+        counts["transactions"] += len(history.transactions)
+        for outcome in Outcome:
+            counts[f"transactions {outcome.value}"] += sum(each.outcome is outcome for each in history.transactions)
+        counts["records"] += sum(len(log.codes) for log in history.logs)
+        counts["records consumed and processed"] += sum(len(each.inputs) for each in history.transactions)
+        counts["producers replaced"] += sum(each.lost for each in load.writers)
+        counts["group offsets read"] += len(history.offset_reads)
+        self.totals.permitted_cycles += permitted_cycles

@@ -1,0 +1,154 @@
+"""Readers of a run: of records with both isolation levels, of a group's offsets, and of last stable offsets."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import confluent_kafka
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from kraft.testing.transactions.history import NO_OFFSET, OffsetRead, OpenSpan, View
+from tests.crash_cluster.clients import PATIENCE, Client
+from tests.crash_transactions.record import Record, code_in
+from tests.crash_transactions.writers import TIMEOUT_SECONDS
+from tests.integration.clients import Reachable, librdkafka_consumer
+
+POLL_RECORDS: Final = 2_000
+POLL_SECONDS: Final = 0.05
+LOOK_SECONDS: Final = 0.5
+REQUEST_SECONDS: Final = 5.0
+
+
+class Watcher(Client):
+    """Reads all partitions from their first record on."""
+
+    def __init__(self, name: str, cluster: Reachable, record: Record, *, committed: bool = True) -> None:
+        super().__init__(name)
+        self.views = [View(name, partition, committed) for partition in range(len(record.places))]
+        self._record = record
+        self._consumer = librdkafka_consumer(
+            cluster, "none", isolation_level="read_committed" if committed else "read_uncommitted",
+            enable_partition_eof=True, auto_offset_reset="error", check_crcs=True, error_cb=lambda _: None, **PATIENCE)
+        self._consumer.assign([TopicPartition(topic, index, 0) for topic, index in record.places])
+
+    def work(self) -> None:
+        while not self._end.is_set():
+            messages = self._consumer.consume(POLL_RECORDS, POLL_SECONDS)
+            now = time.monotonic()
+            for message in messages:
+                self._see(message, now)
+        self._consumer.close()
+
+    def _see(self, message: confluent_kafka.Message, now: float) -> None:
+        error, topic, index, offset = message.error(), message.topic(), message.partition(), message.offset()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            if error.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise AssertionError(f"{self.name}: {error}")
+            return
+        assert topic is not None
+        assert index is not None
+        assert offset is not None
+        partition = self._record.numbers[topic, index]
+        if error is None:
+            self.views[partition].see(offset, code_in(message, partition), now)
+        else:
+            self.views[partition].reach(offset)
+
+    def is_at(self, ends: list[int]) -> bool:
+        return all(view.end >= end for view, end in zip(self.views, ends, strict=True))
+
+
+class StableOffsets(Client):
+    """Requests the last stable offset and the end of every partition, and records how long a transaction holds one.
+
+    `excused` returns the seconds of faults, during which nothing could be ended, since the first ever."""
+
+    def __init__(self, cluster: Reachable, record: Record, excused: Callable[[], float]) -> None:
+        super().__init__("stable offsets")
+        self.ends = [-1] * len(record.places)
+        self.stable_ends = [-1] * len(record.places)
+        self._record = record
+        self._excused = excused
+        self._spans: dict[tuple[int, int], OpenSpan] = {}
+        self._excused_before: dict[tuple[int, int], float] = {}
+        self._admin = AdminClient({"bootstrap.servers": cluster.address, "log_level": 2, "error_cb": lambda _: None})
+
+    def work(self) -> None:
+        while not self._end.wait(LOOK_SECONDS):
+            self.look()
+
+    def look(self) -> None:
+        """Read all offsets once; those that are not answered remain."""
+        stable = self._offsets(IsolationLevel.READ_COMMITTED)
+        ends = self._offsets(IsolationLevel.READ_UNCOMMITTED)
+        now = time.monotonic()
+        for partition, offset in stable.items():
+            self.stable_ends[partition] = offset
+            self.ends[partition] = max(ends.get(partition, -1), self.ends[partition])
+            self._note(partition, offset, now, is_open=offset < ends.get(partition, -1))
+
+    @property
+    def spans(self) -> list[OpenSpan]:
+        """Time for which each last stable offset was seen below the end of its partition."""
+        return list(self._spans.values())
+
+    def _note(self, partition: int, offset: int, now: float, *, is_open: bool) -> None:
+        place = partition, offset
+        if not is_open:
+            return
+        if place not in self._spans:
+            self._spans[place] = OpenSpan(partition, offset, now, now, TIMEOUT_SECONDS)
+            self._excused_before[place] = self._excused()
+        self._spans[place] = self._spans[place]._replace(
+            until=now, excused=self._excused() - self._excused_before[place])
+
+    def _offsets(self, isolation: IsolationLevel) -> dict[int, int]:
+        wanted = {TopicPartition(topic, index): OffsetSpec.latest() for topic, index in self._record.places}
+        found = {}
+        for place, answer in self._admin.list_offsets(wanted, isolation_level=isolation,
+                                                      request_timeout=REQUEST_SECONDS).items():
+            try:
+                found[self._record.numbers[place.topic, place.partition]] = answer.result().offset
+            except KafkaException:
+                continue        # its leader is offline
+        return found
+
+    def is_settled(self) -> bool:
+        """Return whether no transaction is open any more."""
+        return self.ends == self.stable_ends and min(self.ends) >= 0
+
+
+class GroupOffsets(Client):
+    """Reads the stable offsets of a group again and again."""
+
+    def __init__(self, cluster: Reachable, record: Record, group: str, topic: str) -> None:
+        super().__init__("group offsets")
+        self._record = record
+        self._group = group
+        self._places = [TopicPartition(*record.places[number]) for number in record.of_topic(topic)]
+        self._consumer = librdkafka_consumer(cluster, group, isolation_level="read_committed",
+                                             error_cb=lambda _: None, **PATIENCE)
+
+    def work(self) -> None:
+        while not self._end.wait(LOOK_SECONDS):
+            self.look()
+        while not self.look():
+            self._end.wait(LOOK_SECONDS)
+        self._consumer.close()
+
+    def look(self) -> bool:
+        """Read the offsets once; return whether they were answered."""
+        sent = time.monotonic()
+        try:
+            found = self._consumer.committed(self._places, REQUEST_SECONDS)
+        except KafkaException:
+            return False
+        answered = time.monotonic()
+        if any(each.error is not None for each in found):
+            return False
+        for each in found:
+            self._record.history.offset_reads.append(OffsetRead(
+                self._group, self._record.numbers[each.topic, each.partition],
+                each.offset if each.offset >= 0 else NO_OFFSET, sent, answered))
+        return True

@@ -1,0 +1,104 @@
+"""Members of a group that consume, transform and produce: outputs and offsets in one transaction."""
+
+import time
+from typing import Final
+
+import confluent_kafka
+from confluent_kafka import KafkaException, TopicPartition
+
+from kraft.testing.transactions.history import Input, OffsetCommit, Outcome
+from tests.crash_cluster.clients import PATIENCE
+from tests.crash_transactions.record import Record, code_in
+from tests.crash_transactions.writers import CALL_SECONDS, PAUSE_SECONDS, LostError, RdkafkaWriter
+from tests.integration.clients import Reachable, librdkafka_consumer
+
+RECORDS_MAX: Final = 20
+POLL_SECONDS: Final = 0.1
+
+
+class Transformer(RdkafkaWriter):
+    """Member of `group`: an output for each input record."""
+
+    def __init__(self, name: str, cluster: Reachable, record: Record, group: str, inputs: str, outputs: str,
+                 seed: str) -> None:
+        super().__init__(name, cluster, record, outputs, seed)
+        self._group = group
+        self._inputs = inputs
+        self._consumer: confluent_kafka.Consumer | None = None
+
+    def work(self) -> None:
+        try:
+            super().work()
+        finally:
+            self._leave()
+
+    def open(self, transactional_id: str) -> None:
+        """Create a consumer too: its position has to be that of the group again."""
+        self._leave()
+        super().open(transactional_id)
+        self._consumer = librdkafka_consumer(
+            self.cluster, self._group, isolation_level="read_committed", session_timeout_ms=6_000,
+            heartbeat_interval_ms=500, error_cb=lambda _: None, **PATIENCE)
+        self._consumer.subscribe([self._inputs], on_revoke=self._on_revoke, on_lost=self._on_revoke)
+        self._revoked = False
+
+    def _on_revoke(self, _: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
+        self._revoked = True
+
+    def _leave(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def run_one(self) -> None:
+        """Run one transaction on the next records. A failed one, and a rebalance, lead to another consumer."""
+        assert self._consumer is not None
+        self._revoked = False
+        messages = [each for each in self._consumer.consume(RECORDS_MAX, POLL_SECONDS) if each.error() is None]
+        if self._revoked:
+            raise LostError("rebalance")
+        if not messages:
+            return
+        number, transaction = self.record.begin(self._number)
+        self.transactions += 1
+        transaction.outcome = Outcome.ABORTED
+        positions: dict[int, int] = {}
+        for index, message in enumerate(messages):
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            assert topic is not None
+            assert partition is not None
+            assert offset is not None
+            place = self.record.numbers[topic, partition]
+            transaction.inputs.append(Input(place, offset, code_in(message, place)))
+            positions[partition] = offset + 1
+            self.send(number, transaction, index, self.chance.choice(self.record.of_topic(self._topic)))
+        fate = self.chance.choices(("commit", "abort", "abandon"), (90, 7, 3))[0]
+        for partition, position in positions.items():
+            place = self.record.numbers[self._inputs, partition]
+            transaction.commits.append(OffsetCommit(self._group, place, position))
+        if self._send_offsets(positions):
+            self.finish(transaction, fate)
+        else:
+            self.abort()
+            transaction.ended = time.monotonic()
+        if transaction.outcome is not Outcome.COMMITTED:
+            raise LostError("the consumer has to return to the group's offsets")
+
+    def _send_offsets(self, positions: dict[int, int]) -> bool:
+        """Add the offsets to the transaction. Return False if it has to be aborted."""
+        assert self._consumer is not None
+        offsets = [TopicPartition(self._inputs, partition, position) for partition, position in positions.items()]
+        for _ in self.attempts():
+            try:
+                self.producer.send_offsets_to_transaction(
+                    offsets, self._consumer.consumer_group_metadata(), CALL_SECONDS)
+            except KafkaException as error:
+                found = error.args[0]
+                if found.txn_requires_abort():
+                    return False
+                if not found.retriable():
+                    raise LostError(str(error)) from error
+                self._end.wait(PAUSE_SECONDS)
+            else:
+                return True
+        return False
