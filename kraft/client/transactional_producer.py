@@ -28,10 +28,12 @@ from kraft.client.partitions import Partition
 from kraft.client.producer import Producer
 from kraft.client.refusals import RefusedError
 from kraft.client.transactions import GroupMember, Offset, Transactions
+from kraft.protocol.error_codes import ErrorCode
 from kraft_native.base.errors import InvalidArgumentError
 from kraft_native.batch.records import BatchBuilder
 
 EXPIRY_MS_DEFAULT: Final = 60_000
+FENCED: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
 class TransactionalProducer:
@@ -67,6 +69,8 @@ class TransactionalProducer:
         try:
             self.abort()
         except (ConnectionFailedError, RefusedError) as failure:
+            if isinstance(failure, RefusedError) and failure.code in FENCED:
+                return                 # the next producer has aborted the transaction
             if error is None:
                 raise
             error.add_note(f"the transaction is left to expire or to the next producer: {failure}")
@@ -110,7 +114,7 @@ class TransactionalProducer:
         """Abort the transaction."""
         if self._has_failed and not self._transactions.adds_implicitly:
             # The batch may be stored without an answer. In this epoch the next batch would be taken for its repetition.
-            self._transactions.begin()
+            self._transactions.renew()
             self._continue()
         else:
             self._end(commit=False)

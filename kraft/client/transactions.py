@@ -106,6 +106,14 @@ class Transactions:
         """Start a new epoch of the producer. Producers of earlier epochs are fenced, and their open transactions are
         aborted. With `keep_prepared`, the open transaction of an earlier producer is kept; then `prepared` is its
         state, and `complete` has to be called next."""
+        self._begin(-1, -1, keep_prepared=keep_prepared)
+
+    def renew(self) -> None:
+        """Abort the open transaction and start a new epoch of this producer (KIP-360), unless a later producer has
+        fenced it."""
+        self._begin(self.producer_id, self.producer_epoch, keep_prepared=False)
+
+    def _begin(self, producer_id: int, producer_epoch: int, *, keep_prepared: bool) -> None:
         if keep_prepared and not self.two_phase:
             raise InvalidArgumentError("keep_prepared: only a producer with two_phase may keep a prepared transaction")
         levels = persist(self._timeout, lambda: describe_features(self._cluster), self._cluster.close).features
@@ -116,7 +124,8 @@ class Transactions:
                                           f"{LEVEL_WITH_IMPLICIT_PARTITIONS}, so a transaction has no epoch of its own")
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=self._expiry_ms,
-            enable2_pc=self.two_phase, keep_prepared_txn=keep_prepared)
+            producer_id=producer_id, producer_epoch=producer_epoch, enable2_pc=self.two_phase,
+            keep_prepared_txn=keep_prepared)
 
         def attempt(coordinator: Connection) -> InitProducerIdResponse:
             version = two_phase_version(coordinator) if self.two_phase else None

@@ -9,6 +9,7 @@ from kraft.client.refusals import RefusedError
 from kraft.client.transactional_producer import TransactionalProducer
 from kraft.client.transactions import GroupMember, Offset
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.end_txn_request import EndTxnRequest
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.produce_request import ProduceRequest
 from kraft_native.base.errors import InvalidArgumentError
@@ -67,11 +68,27 @@ def test_a_failed_batch_leaves_no_sequence_number_behind(level: int) -> None:
     assert len(node.sent_versions(InitProducerIdRequest)) == (2 if level == 1 else 1)
 
 
+@pytest.mark.parametrize("level", [1, 2])
+def test_a_fenced_producer_does_not_fence_its_successor(level: int) -> None:
+    node = TransactionalNode(level)
+    with producer(node) as old:
+        old.send("orders", 0, [(None, b"a")])
+        new = producer(node)
+        with pytest.raises(RefusedError):
+            old.send("orders", 0, [(None, b"b")])
+        with pytest.raises(RefusedError) as refusal:
+            old.abort()
+        assert refusal.value.code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+    new.send("orders", 0, [(None, b"c")])
+    new.commit()
+    assert values(node) == [b"c"]
+
+
 def test_the_end_of_the_block_reports_the_first_error_with_that_of_the_abort() -> None:
     node = TransactionalNode()
     with pytest.raises(ZeroDivisionError) as failure, producer(node) as it:
         it.send("orders", 0, [(None, b"a")])
-        producer(node)
+        node.errors[EndTxnRequest] = [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
         raise ZeroDivisionError
     assert "left to expire or to the next producer" in failure.value.__notes__[0]
 

@@ -103,6 +103,8 @@ class TransactionalNode:
             name="transaction.version", max_version_level=self.level, min_version_level=0)] if self.level else [])
 
     def _InitProducerIdRequest(self, request: InitProducerIdRequest, _version: int) -> Message:  # noqa: N802
+        if request.producer_epoch not in (-1, self.epoch):
+            return InitProducerIdResponse(error_code=ErrorCode.PRODUCER_FENCED)
         self.epoch += 1
         self.ended_epoch = -1
         if not request.keep_prepared_txn:
@@ -126,9 +128,9 @@ class TransactionalNode:
         data = bytes(request.topic_data[0].partition_data[0].records or b"")
         batch = first_batch(data)
         assert batch.is_transactional
-        assert self.added or version >= 12, "the partition is not in the transaction"
         if batch.producer_epoch != self.epoch:
             return self._produced(request, ErrorCode.INVALID_PRODUCER_EPOCH)
+        assert self.added or version >= 12, "the partition is not in the transaction"
         self.ongoing = self.ongoing or (7, self.epoch)
         self.open.append(data)
         return self._produced(request, ErrorCode.NONE)
