@@ -70,7 +70,10 @@ def found(topics: Topics, topic: str, *columns: str, **options: str) -> list[dic
 
 
 def values(topics: Topics, topic: str) -> list[int]:
-    return sorted(int(row["value"]) for row in found(topics, topic, "value"))
+    """Return what readers of committed records see, once all ended transactions are marked in their partitions."""
+    topics.settle()
+    return sorted(int(row["value"]) for row in found(topics, topic, "value",
+                                                     **{"kafka.isolation.level": "read_committed"}))
 
 
 # --- batch queries
@@ -256,6 +259,12 @@ def test_a_driver_that_died_while_it_noted_its_first_batch(spark: SparkSession, 
     assert values(topics, f"{topic}-out") == list(range(10))
 
 
+@pytest.fixture(params=["transactions", "sequences"])
+def way(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Options of both ways to publish exactly once."""
+    return {"transactions": "true" if request.param == "transactions" else "false"}
+
+
 class StoppedError(Exception):
     """The driver dies here."""
 
@@ -307,9 +316,9 @@ def staging(writer: StreamWriter) -> Staging:
 @pytest.mark.parametrize("sent", [False, True])
 @pytest.mark.parametrize("after", [0, 1, 3, 5])
 def test_a_driver_that_dies_while_it_publishes(topics: Topics, topic: str, tmp_path: Path, stop: pytest.MonkeyPatch,
-                                               after: int, sent: bool) -> None:
+                                               way: dict[str, str], after: int, sent: bool) -> None:
     topics.create(topic, 2)
-    options = {"kafka.bootstrap.servers": topics.address, "topic": topic, "checkpointLocation": str(tmp_path),
+    options = {**way, "kafka.bootstrap.servers": topics.address, "topic": topic, "checkpointLocation": str(tmp_path),
                "kafka.batch.size": "20000"}
     stream_writer(options).commit(written(stream_writer(options), range(100)), 0)
     writer = stream_writer(options)
@@ -331,9 +340,9 @@ def test_a_driver_that_dies_while_it_publishes(topics: Topics, topic: str, tmp_p
     assert list(staging(again).path.rglob("*.batches")) == []
 
 
-def test_a_task_that_fails_leaves_nothing(topics: Topics, topic: str, tmp_path: Path) -> None:
+def test_a_task_that_fails_leaves_nothing(topics: Topics, topic: str, tmp_path: Path, way: dict[str, str]) -> None:
     topics.create(topic)
-    writer = stream_writer({"kafka.bootstrap.servers": topics.address, "topic": topic,
+    writer = stream_writer({**way, "kafka.bootstrap.servers": topics.address, "topic": topic,
                             "checkpointLocation": str(tmp_path)})
 
     def rows_then_failure() -> Iterator[pa.RecordBatch]:
@@ -359,10 +368,10 @@ def test_only_tasks_of_a_stream_write_exactly_once(topics: Topics, topic: str, t
         writer.write(iter([batch_of(range(3))]))
 
 
-def test_queries_that_stage_in_one_place(topics: Topics, topic: str, tmp_path: Path) -> None:
+def test_queries_that_stage_in_one_place(topics: Topics, topic: str, tmp_path: Path, way: dict[str, str]) -> None:
     """Each query has batches of its own, also one that restarted without its checkpoint."""
     topics.create(topic)
-    options = {"kafka.bootstrap.servers": topics.address, "topic": topic, "stagingLocation": str(tmp_path)}
+    options = {**way, "kafka.bootstrap.servers": topics.address, "topic": topic, "stagingLocation": str(tmp_path)}
     one, other = stream_writer(options), stream_writer(options)
     for batch in range(2):
         one.commit(written(one, range(batch * 10, batch * 10 + 10), query="one"), batch)
@@ -373,10 +382,10 @@ def test_queries_that_stage_in_one_place(topics: Topics, topic: str, tmp_path: P
 
 
 def test_a_driver_that_comes_back_late_changes_nothing(topics: Topics, topic: str, tmp_path: Path,
-                                                       stop: pytest.MonkeyPatch) -> None:
+                                                       stop: pytest.MonkeyPatch, way: dict[str, str]) -> None:
     """It paused before it noted the end of a batch; another driver noted that, and published the next batch."""
     topics.create(topic)
-    options = {"kafka.bootstrap.servers": topics.address, "topic": topic, "checkpointLocation": str(tmp_path)}
+    options = {**way, "kafka.bootstrap.servers": topics.address, "topic": topic, "checkpointLocation": str(tmp_path)}
     late, other = stream_writer(options), stream_writer(options)
     late.commit(written(late, range(10)), 0)
     decide = Staging.decide

@@ -8,9 +8,12 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from kraft.client import Cluster
+from kraft.client.transaction_admin import list_transactions
 from tests.integration.process import NodeProcess
 
 SECONDS = 20.0
+ENDING = ("PrepareCommit", "PrepareAbort")
 
 
 class Topics:
@@ -32,6 +35,12 @@ class Topics:
         settings = {name.replace("_", "."): value for name, value in config.items()}
         for done in self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)]).values():
             done.result(SECONDS)
+
+    def settle(self) -> None:
+        """Wait until every ended transaction is marked as ended in its partitions, which is later than its answer."""
+        with Cluster(self.address) as cluster:
+            while list_transactions(cluster, states=ENDING):
+                pass
 
     def grow(self, topic: str, partitions: int) -> None:
         for done in self.admin.create_partitions([NewPartitions(topic, partitions)]).values():
