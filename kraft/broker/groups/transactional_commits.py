@@ -4,9 +4,9 @@ Their records are appended with the producer's id and epoch. They are pending un
 log, and OffsetFetch shows the previous offsets until then.
 
 The first commit of a transaction in this log is verified. The transaction coordinator has to confirm that the
-transaction is open and that it contains this partition of `__consumer_offsets`; from version 5 the coordinator adds the
-partition. Other requests are served meanwhile. The transaction may end meanwhile too: a marker that arrives before the
-confirmation makes it worthless (KAFKA-14053), and the client has to retry.
+transaction is open and that it contains this partition of `__consumer_offsets`; from version 5 it adds the partition.
+Other requests are served meanwhile. The transaction may end meanwhile too: after a marker that arrives before the
+confirmation, the confirmed transaction may be the one that has ended (KAFKA-14053), so it is verified again.
 """
 
 from __future__ import annotations
@@ -66,16 +66,12 @@ def commit(state: GroupShard, request: TxnOffsetCommitRequest, answer: Answer[Tx
         if answer.given:
             return                     # this node stopped coordinating the group
         state.shard.now_ms = max(state.shard.now_ms, now_ms)
-        if not error and verification.is_outdated:
-            error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         if error:
             state.shard.refuse(answer, append_error(error))
-            return
-        try:
-            state.check_not_deleting(request.group_id)
+        elif verification.is_outdated:
+            commit(state, request, answer, port)
+        else:
             _append(state, request, producer, answer)
-        except RefusedError as refused:
-            state.shard.refuse(answer, refused.error)
 
     port.verify(state.shard.partition, Transaction(request.transactional_id, producer),
                 adds=version >= FIRST_VERSION_THAT_ADDS,
@@ -84,10 +80,15 @@ def commit(state: GroupShard, request: TxnOffsetCommitRequest, answer: Answer[Tx
 
 def _append(state: GroupShard, request: TxnOffsetCommitRequest, producer: Producer,
             answer: Answer[TxnOffsetCommitResponse]) -> None:
-    """Append the offsets. Raises RefusedError for the whole request; nothing changed then."""
-    _check_group(state, request)
-    records, errors = commit_records(state, request.group_id, request.topics)
-    state.shard.write(records, producer)
+    """Append the offsets, or answer with the refusal of the whole request."""
+    try:
+        state.check_not_deleting(request.group_id)
+        _check_group(state, request)
+        records, errors = commit_records(state, request.group_id, request.topics)
+        state.shard.write(records, producer)
+    except RefusedError as refused:
+        state.shard.refuse(answer, refused.error)
+        return
     state.shard.reply(answer, TxnOffsetCommitResponse(topics=[
         TxnOffsetCommitResponseTopic(name=topic.name, partitions=[
             TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=next(errors))

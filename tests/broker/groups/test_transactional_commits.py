@@ -187,8 +187,9 @@ def test_loading_has_another_name_for_old_clients() -> None:
     assert errors_of(txn_commit(node, {("orders", 0): 1}, version=1)) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
 
 
-def test_a_marker_during_the_verification_voids_it() -> None:
-    """The transaction was confirmed before it ended; its marker is in the log, so nothing may follow it."""
+@pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE])
+def test_after_a_marker_during_the_verification_it_is_verified_again(error: ErrorCode) -> None:
+    """The transaction was confirmed before a marker: is it the one that ended, or the next one?"""
     node = Node()
     node.verifications.held = True
     pending = txn_commit(node, {("orders", 0): 1})
@@ -196,10 +197,13 @@ def test_a_marker_during_the_verification_voids_it() -> None:
     node.end_transaction("g", PRODUCER.producer_id, committed=False)
     node.verifications.finish()
     node.commit()
-    assert errors_of(pending) == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
     assert errors_of(other) == [ErrorCode.NONE]
-    node.verifications.held = False
-    assert errors_of(txn_commit(node, {("orders", 0): 1})) == [ErrorCode.NONE], "only that one verification is void"
+    assert not pending.answered
+    assert stable_errors(node, 0) == [(-1, ErrorCode.NONE)], "nothing may follow the marker"
+    node.verifications.finish(error)
+    node.commit()
+    assert errors_of(pending) == [error]
+    assert len(node.verifications.requested) == 3
 
 
 def test_a_leader_that_resigns_during_the_verification() -> None:
