@@ -14,6 +14,7 @@ from kraft.broker.leader_checks import LeaderChecks
 from kraft.broker.ports import ControllerPort, LogDirPort, LoggerPort, MovePort, RecorderPort, StoragePort
 from kraft.broker.producer_ids import ProducerIds
 from kraft.broker.request_parts import serve_in_parts
+from kraft.broker.transactions.coordinator import TransactionCoordinator
 from kraft.config.effective import BrokerLayers, Source, broker_integer, broker_value, topic_value
 from kraft.config.node_config import CORDONED, EVERY_DIRECTORY, Endpoint, NodeConfig
 from kraft.config.setting import Value
@@ -52,6 +53,7 @@ class Broker:
     cluster_id: str
     table: PartitionTable
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     controller: ControllerPort
     log_dirs: LogDirPort
     image: MetadataImage

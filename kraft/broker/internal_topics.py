@@ -36,6 +36,32 @@ def offsets_topic(broker: "Broker") -> CreatableTopic:
     )
 
 
+def transaction_topic(broker: "Broker") -> CreatableTopic:
+    """Return `__transaction_state` as this broker's settings define it, with the same limit of its replicas.
+
+    The minimum of in-sync replicas is limited too, where it is not set: one replica must be able to commit.
+    """
+    replication_factor = _replication_factor(broker, "transaction.state.log.replication.factor")
+    min_isr = broker.integer("transaction.state.log.min.isr")
+    if "transaction.state.log.min.isr" not in broker.config.texts:
+        min_isr = min(min_isr, replication_factor)
+    configs = {"cleanup.policy": "compact", "compression.type": "uncompressed",
+               "unclean.leader.election.enable": "false", "min.insync.replicas": str(min_isr),
+               "segment.bytes": str(broker.integer("transaction.state.log.segment.bytes"))}
+    return CreatableTopic(
+        name=TRANSACTION_TOPIC,
+        num_partitions=broker.integer("transaction.state.log.num.partitions"),
+        replication_factor=replication_factor,
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+    )
+
+
+def own_topic(broker: "Broker", name: str) -> CreatableTopic | None:
+    """Return the topic that brokers create with settings of its own; None for other names."""
+    definition = {OFFSETS_TOPIC: offsets_topic, TRANSACTION_TOPIC: transaction_topic}.get(name)
+    return None if definition is None else definition(broker)
+
+
 def _replication_factor(broker: "Broker", setting: str) -> int:
     wanted = broker.integer(setting)
     if setting in broker.config.texts or not is_sole_controller(broker.config):

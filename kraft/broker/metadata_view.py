@@ -1,8 +1,9 @@
-"""View of the metadata for the group coordinator."""
+"""View of the metadata for the coordinators."""
 
 from uuid import UUID
 
 from kraft.metadata.image import MetadataImage
+from kraft.metadata.versions import TRANSACTION_VERSION
 
 
 class ImageTopics:
@@ -23,3 +24,18 @@ class ImageTopics:
     def has_partition(self, name: str, partition: int) -> bool:
         """See `TopicView`."""
         return self.image.partition(name, partition) is not None
+
+    def leader_of(self, topic: str, partition: int) -> int | None:
+        """See `Leaders`."""
+        registration = self.image.partition(topic, partition)
+        return None if registration is None else registration.leader
+
+    def partition_count(self, topic: str) -> int | None:
+        """See `ClusterView`."""
+        found = self.image.topic(topic)
+        return None if found is None else len(found.partitions)
+
+    @property
+    def transaction_version(self) -> int:
+        """See `ClusterView`."""
+        return self.image.features.get(TRANSACTION_VERSION, 0)

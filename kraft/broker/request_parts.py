@@ -172,6 +172,13 @@ PLANS: Final[dict[int, Plan]] = {
         (Level("topics", "topics", ("name",)), Level("partition_indexes", "partitions"))), 256, same=_fetched,
         repeats=1),
     ApiKey.DESCRIBE_GROUPS: Plan(((Level("groups", "groups"),),), 64, same=_itself, repeats=1),
+    ApiKey.ADD_PARTITIONS_TO_TXN: Plan((
+        (Level("v3_and_below_topics", "results_by_topic_v3_and_below", ("name",)),
+         Level("partitions", "results_by_partition")),
+        (Level("transactions", "results_by_transaction", ("transactional_id",)),
+         Level("topics", "topic_results", ("name",)), Level("partitions", "results_by_partition"))), 1_024),
+    ApiKey.DESCRIBE_TRANSACTIONS: Plan(((Level("transactional_ids", "transaction_states"),),), 64, same=_itself,
+                                     repeats=1),
     ApiKey.DELETE_GROUPS: Plan(((Level("groups_names", "results"),),), 128, same=_itself),
     ApiKey.LEAVE_GROUP: Plan(((Level("members", "members"),),), 128),
 }

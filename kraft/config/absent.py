@@ -14,13 +14,11 @@ _TIERED: Final = "tiered storage"
 _CONSUMER: Final = "groups of the consumer protocol"
 _STREAMS: Final = "groups of the streams protocol"
 _SHARE: Final = "share groups"
-_TRANSACTIONS: Final = "transaction coordinator"
 
 # By section and prefix.
 _ABSENT: Final = {
     "topic": {"remote.": _TIERED, "local.retention.": _TIERED},
     "broker": {
-        "add.partitions.to.txn.": _TRANSACTIONS, "transaction.": _TRANSACTIONS, "transactional.": _TRANSACTIONS,
         "delegation.token.": "delegation tokens", "follower.fetch.last.tiered.": _TIERED,
         "group.consumer.": _CONSUMER, "group.share.": _SHARE, "group.streams.": _STREAMS,
         "log.local.retention.": _TIERED, "remote.": _TIERED, "share.": _SHARE,
@@ -28,13 +26,10 @@ _ABSENT: Final = {
     "group": {"consumer.": _CONSUMER, "share.": _SHARE, "streams.": _STREAMS},
 }
 
-_PRESENT: Final = ("transaction.max.timeout.ms",)
-"""Has its effect nevertheless: it refuses producers with a transactional id."""
-
 
 def absence(section: str, name: str) -> str:
     """Return the addition to the documentation of a setting whose subject this version lacks; "" for others."""
-    if name in REFUSED or name in _PRESENT:
+    if name in REFUSED:
         return ""
     for prefix, what in _ABSENT.get(section, {}).items():
         if name.startswith(prefix):

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
+TRANSACTION_VERSION: Final = "transaction.version"
 
 
 class MetadataVersion(NamedTuple):
@@ -121,7 +122,7 @@ FEATURES: Final = {feature.name: feature for feature in (
     Feature(KRAFT_VERSION, 1, ((21, 1),)),
     Feature("share.version", 1, ((28, 1),)),
     Feature("streams.version", 1, ((29, 1),)),
-    Feature("transaction.version", 2, ((24, 2),)),
+    Feature(TRANSACTION_VERSION, 2, ((24, 2),)),
 )}
 
 # Levels that a kraft node supports, by feature: (lowest, highest level). Kafka lists the same for 4.3.1.

@@ -26,6 +26,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "group.min.session.timeout.ms": "500",
     "offsets.topic.num.partitions": "8",
     "num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
     "log.retention.check.interval.ms": "200",
     "log.cleaner.backoff.ms": "200",
 }

@@ -4,7 +4,6 @@ is wrong."""
 import uuid
 from collections.abc import Callable
 
-import confluent_kafka
 import pytest
 
 from kraft.client.connection import Connection
@@ -35,8 +34,8 @@ from kraft.protocol.messages.list_transactions_response import ListTransactionsR
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.messages.metadata_response import MetadataResponse
 from kraft.protocol.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
-from tests.integration.admin import connect, create, wait_until
-from tests.integration.clients import START_MS, Record, librdkafka_produce, librdkafka_producer
+from tests.integration.admin import configs, connect, create, wait_until
+from tests.integration.clients import START_MS, Record, librdkafka_produce
 from tests.integration.process import NodeProcess
 
 OFFSETS = "__consumer_offsets"
@@ -88,22 +87,23 @@ def test_producers_that_a_partition_knows(node: NodeProcess, name: str) -> None:
     assert reported[name, 1].active_producers == []
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
-def test_transactions_of_which_there_are_none(node: NodeProcess, version: int) -> None:
-    with connect(node) as connection:
-        listed = connection.send(ListTransactionsRequest(state_filters=["Ongoing", "PrepareEpochFence", "Mislaid"]),
-                                 ListTransactionsResponse, version=version)
-        assert (listed.error_code, listed.unknown_state_filters, listed.transaction_states) == (NONE, ["Mislaid"], [])
+def test_transactions_of_which_there_are_none(new_node: Callable[..., NodeProcess]) -> None:
+    """The list is empty without the topic of the coordinators, and no broker coordinates an id."""
+    with connect(new_node()) as connection:
+        for version in range(3):
+            listed = connection.send(ListTransactionsRequest(state_filters=["Ongoing", "PrepareEpochFence", "Mislaid"]),
+                                     ListTransactionsResponse, version=version)
+            assert (listed.error_code, listed.unknown_state_filters, listed.transaction_states) == (
+                NONE, ["Mislaid"], [])
         described = connection.send(DescribeTransactionsRequest(transactional_ids=["a", "b"]),
                                     DescribeTransactionsResponse)
     assert [(each.transactional_id, each.error_code, each.transaction_state)
-            for each in described.transaction_states] == [
-        (each, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "") for each in "ab"]
+            for each in described.transaction_states] == [(each, ErrorCode.NOT_COORDINATOR, "") for each in "ab"]
 
 
-def test_a_transaction_without_a_coordinator_is_refused(new_node: Callable[..., NodeProcess]) -> None:
-    """Every broker replies that no coordinator exists until a Kafka broker has created `__transaction_state`;
-    afterwards its leader replies so."""
+def test_the_first_transactional_client_creates_the_topic(new_node: Callable[..., NodeProcess]) -> None:
+    """The first answer is that no coordinator is available; the leader of the id's partition is found soon after. One
+    node has one replica, which may commit alone."""
     node = new_node()
     with connect(node) as connection:
         requested = FindCoordinatorRequest(key_type=1, coordinator_keys=["t"])
@@ -112,16 +112,19 @@ def test_a_transaction_without_a_coordinator_is_refused(new_node: Callable[..., 
             [reported] = connection.send(requested, FindCoordinatorResponse).coordinators
             return reported.error_code, reported.node_id, reported.port
 
-        assert found() == (NONE, 1, node.port)
-        refused = connection.send(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1),
-                                  InitProducerIdResponse)
-        assert refused.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        create(node, "__transaction_state")
-        assert found() == (NONE, 1, node.port)
-    producer = librdkafka_producer(node, transactional_id="t")
-    with pytest.raises(confluent_kafka.KafkaException) as reported:
-        producer.init_transactions()       # without a limit of time: it ends
-    assert reported.value.args[0].code() == confluent_kafka.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert found() == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, -1)
+        wait_until(lambda: found() == (NONE, 1, node.port), "the coordinator is found")
+
+        def refused(timeout_ms: int) -> int:
+            code: int = connection.send(InitProducerIdRequest(
+                transactional_id="t", transaction_timeout_ms=timeout_ms), InitProducerIdResponse).error_code
+            return code
+
+        wait_until(lambda: refused(1_000) == NONE, "the coordinator serves")
+        assert refused(900_001) == ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    made = configs(node, "__transaction_state")
+    assert {name: made[name].value for name in ("cleanup.policy", "min.insync.replicas", "segment.bytes")} == {
+        "cleanup.policy": "compact", "min.insync.replicas": "1", "segment.bytes": "104857600"}
 
 
 @pytest.mark.parametrize(("partition", "current", "epoch", "reported"), [

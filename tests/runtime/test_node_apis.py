@@ -46,7 +46,7 @@ from tests.runtime.nodes import config, with_node
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 NATIVE = {"Produce", "Fetch", "ApiVersions"}
 # Kafka announces these on a broker's listener; this node does not serve them.
-TRANSACTIONS = {"AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "WriteTxnMarkers", "TxnOffsetCommit"}
+TRANSACTIONS = {"TxnOffsetCommit"}
 NEWER_GROUPS = {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "StreamsGroupHeartbeat", "StreamsGroupDescribe"}
 SHARE_GROUPS = {name for name in API_BY_NAME if "Share" in name}
 

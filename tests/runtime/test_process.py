@@ -54,11 +54,11 @@ def test_a_start_that_takes_too_long_is_given_up(
     monkeypatch.setattr(gc, "disable", lambda: None)
     with caplog.at_level(logging.INFO), pytest.raises(NodeFailedError, match="did not start within 50 ms"):
         run_node(config(tmp_path, server_max_startup_time_ms="50", num_io_threads="16",
-                        transaction_state_log_min_isr="1"), pytest.fail)
+                        share_coordinator_threads="1"), pytest.fail)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, "what it sent would be swallowed"
     reported = {line.message.partition(":")[0]: line.levelname for line in caplog.records
                 if "without effect" in line.message}
-    assert reported == {"num.io.threads": "WARNING", "transaction.state.log.min.isr": "WARNING"}
+    assert reported == {"num.io.threads": "WARNING", "share.coordinator.threads": "WARNING"}
 
 
 def test_what_a_start_made_is_no_garbage(tmp_path: Path) -> None:

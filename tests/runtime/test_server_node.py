@@ -312,7 +312,7 @@ def test_producer_ids_are_never_given_twice(tmp_path):
             ids.append(answer.producer_id)
         refused = cluster.send(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1),
                                InitProducerIdResponse)
-        assert refused.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert refused.error_code == ErrorCode.NOT_COORDINATOR       # the topic does not exist
         for timeout_ms in (0, 900_001):
             refused = cluster.send(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=timeout_ms),
                                    InitProducerIdResponse)

@@ -50,8 +50,11 @@ FILES: Final[dict[str, tuple[ApiKey, ...]]] = {
         ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE,
         ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.DESCRIBE_DELEGATION_TOKEN),
-    "transactions": (ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_TRANSACTIONS),
+    "transaction_requests": (
+        ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.DESCRIBE_TRANSACTIONS,
+        ApiKey.LIST_TRANSACTIONS),
     "user_scram": (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,),
+    "write_txn_markers": (ApiKey.WRITE_TXN_MARKERS,),
 }
 
 _FILE_OF: Final[dict[int, str]] = {key: file for file, keys in FILES.items() for key in keys}

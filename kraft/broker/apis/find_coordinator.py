@@ -1,11 +1,9 @@
-"""FindCoordinator (key 10), versions 0 to 6: the broker that serves a group. From version 4 for several keys at once.
+"""FindCoordinator (key 10), versions 0 to 6: the broker that serves a group or a transactional id. From version 4 for
+several keys at once.
 
-The first request creates `__consumer_offsets` and is answered with COORDINATOR_NOT_AVAILABLE; the client retries.
-Concurrent first requests create it once.
-
-This node has no coordinator of transactions. In a cluster without Kafka brokers a client that looks for one gets this
-broker: InitProducerId then refuses. Otherwise the client would repeat FindCoordinator indefinitely. Keys of share
-groups are answered with INVALID_REQUEST, as by a broker without share groups.
+The first request creates `__consumer_offsets` or `__transaction_state` and is answered with COORDINATOR_NOT_AVAILABLE;
+the client retries. Concurrent first requests create it once. Keys of share groups are answered with INVALID_REQUEST, as
+by a broker without share groups.
 """
 
 from typing import Final, NamedTuple
@@ -13,7 +11,7 @@ from typing import Final, NamedTuple
 from kraft.broker.api import Answer, RequestContext, Steps, each_step
 from kraft.broker.broker import Broker
 from kraft.broker.coordinator.hashing import partition_of
-from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC, offsets_topic
+from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC, own_topic
 from kraft.broker.topic_views import endpoint_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
@@ -39,9 +37,10 @@ def find_coordinator(broker: Broker, request: FindCoordinatorRequest, context: R
     """Answer with one coordinator per key; a key that is named twice is answered twice, as in Kafka. A coordinator
     whose process has ended is not available (`kraft.broker.leader_checks`)."""
     keys = request.coordinator_keys if context.version >= FIRST_BATCH_VERSION else [request.key]
-    topic = broker.image.topic(TOPICS.get(request.key_type, ""))
-    if topic is None and request.key_type == GROUP:
-        _create(broker, context)
+    name = TOPICS.get(request.key_type, "")
+    topic = broker.image.topic(name)
+    if topic is None and name:
+        create(broker, name, context)
     leaders: dict[int, None] = {}
     if topic is not None:
         for key in keys:
@@ -74,8 +73,6 @@ def _find(broker: Broker, key: str, key_type: int, context: RequestContext, ende
     topic = broker.image.topic(TOPICS[key_type])
     if topic is not None:
         node_id = topic.partitions[partition_of(key, len(topic.partitions))].leader
-    elif key_type == TRANSACTION:
-        node_id = broker.node_id
     else:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     leader = broker.image.brokers.get(node_id)
@@ -85,11 +82,13 @@ def _find(broker: Broker, key: str, key_type: int, context: RequestContext, ende
     return _Found(ErrorCode.NONE, leader.broker_id, *address)
 
 
-def _create(broker: Broker, context: RequestContext) -> None:
-    """Request the topic from the controller. One that exists by then is left as it is, so repeated requests are
-    harmless."""
+def create(broker: Broker, name: str, context: RequestContext) -> None:
+    """Request a coordinator's topic from the controller. One that exists by then is left as it is, so repeated requests
+    are harmless."""
     def created(_response: Message) -> None:
         """Do nothing: the client's next request finds the topic."""
 
-    broker.submit(CreateTopicsRequest(topics=[offsets_topic(broker)], timeout_ms=30_000), CREATE_TOPICS_VERSION,
-                  context.now_ms, created)
+    definition = own_topic(broker, name)
+    assert definition is not None, f"{name} is no coordinator's topic"
+    broker.submit(CreateTopicsRequest(topics=[definition], timeout_ms=30_000), CREATE_TOPICS_VERSION, context.now_ms,
+                  created)

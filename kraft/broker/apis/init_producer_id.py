@@ -1,12 +1,12 @@
-"""InitProducerId (key 22), versions 0 to 5: an id for an idempotent producer, from the blocks of this broker.
+"""InitProducerId (key 22), versions 0 to 6: an id and an epoch for a producer.
 
-Ids with a transactional id belong to the transaction coordinator, which this node does not have. It first checks what
-Kafka would refuse about the request itself. Then it answers with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which every
-client treats as final. After UNSUPPORTED_VERSION librdkafka would repeat the request without end.
+An idempotent producer gets epoch 0 of a new id, from the blocks of this broker. Ids with a transactional id belong to
+the transaction coordinator. Version 6 has the fields of two-phase commit (KIP-939).
 """
 
 from kraft.broker.api import Answer, RequestContext
 from kraft.broker.broker import Broker
+from kraft.broker.coordinator.answer import RequestContext as CoordinatorContext
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
@@ -15,30 +15,20 @@ NO_EPOCH = -1
 
 
 def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: RequestContext, answer: Answer) -> None:
-    """Answer with epoch 0 of a new id. Without a free id the answer waits for the controller."""
+    """Answer with an id. Without a free one the answer waits for the controller."""
     def taken(producer_id: int | None) -> None:
         if producer_id is None:
             answer(_refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         else:
             answer(InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
 
-    refusal = _refusal(broker, request)
-    if refusal != ErrorCode.NONE:
-        answer(_refused(refusal))
-    else:
-        broker.producer_ids.take(context.now_ms, taken)
-
-
-def _refusal(broker: Broker, request: InitProducerIdRequest) -> ErrorCode:
     if (request.producer_id == -1) != (request.producer_epoch == -1):
-        return ErrorCode.INVALID_REQUEST
-    if request.transactional_id is None:
-        return ErrorCode.NONE
-    if not request.transactional_id:
-        return ErrorCode.INVALID_REQUEST
-    if not 0 < request.transaction_timeout_ms <= broker.integer("transaction.max.timeout.ms"):
-        return ErrorCode.INVALID_TRANSACTION_TIMEOUT
-    return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        answer(_refused(ErrorCode.INVALID_REQUEST))
+    elif request.transactional_id is None:
+        broker.producer_ids.take(context.now_ms, taken)
+    else:
+        broker.transactions.handle(request, CoordinatorContext(context.version, context.client_id), answer,
+                                   context.now_ms)
 
 
 def _refused(code: ErrorCode) -> InitProducerIdResponse:

@@ -15,7 +15,7 @@ from uuid import UUID
 from kraft.broker.api import STEP, Answer, RequestContext, Steps, each_step, sorted_steps
 from kraft.broker.authorized import CLUSTER_OPERATIONS, NOT_REQUESTED, TOPIC_OPERATIONS
 from kraft.broker.broker import Broker
-from kraft.broker.internal_topics import OFFSETS_TOPIC, is_internal, offsets_topic
+from kraft.broker.internal_topics import is_internal, own_topic
 from kraft.broker.request_parts import CHANGES_MAX
 from kraft.broker.topic_views import absence_of, controller_of, named_leader, offline_replicas, reachable_brokers
 from kraft.metadata.image import MetadataImage, TopicImage
@@ -93,9 +93,8 @@ def _to_create(broker: Broker, request: MetadataRequest,
 
 
 def _new_topic(broker: Broker, name: str) -> CreatableTopic:
-    if name == OFFSETS_TOPIC:
-        return offsets_topic(broker)
-    return CreatableTopic(name=name, num_partitions=_own(broker, "num.partitions"),
+    own = own_topic(broker, name)
+    return own or CreatableTopic(name=name, num_partitions=_own(broker, "num.partitions"),
                           replication_factor=_own(broker, "default.replication.factor"))
 
 

@@ -12,7 +12,7 @@ import errno
 import logging
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import compress
 from pathlib import Path
@@ -20,16 +20,15 @@ from typing import Final
 from uuid import UUID
 
 from kraft.broker.broker import Broker
-from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.replica_plan import Action, Step, plan_all, plan_one, plan_steps, recorded_removals
 from kraft.broker.replica_roles import ReplicaRoles
 from kraft.log_dir import LogDir, TopicPartition
 from kraft.metadata.delta import MetadataDelta, PartitionChange
 from kraft.metadata.image import MetadataImage, PartitionRegistration
 from kraft.runtime.net.dialer import Dialer
+from kraft.runtime.replicas.coordinator_driver import CoordinatorDriver
 from kraft.runtime.replicas.creations import CreationQueue
 from kraft.runtime.replicas.dir_reports import DirReports
-from kraft.runtime.replicas.group_driver import GroupDriver
 from kraft.runtime.replicas.moves import ReplicaMoves, failure_in
 from kraft.runtime.replicas.replication import Replication
 from kraft.runtime.replicas.retries import Retries
@@ -59,12 +58,13 @@ class ReplicaManager:
     `on_lost_dir(directory id)` is called for a log directory that failed, `on_failure` for a fault of our own.
     """
 
-    def __init__(self, broker: Broker, logs: LogManager, groups: GroupDriver, dialer: Dialer,
+    def __init__(self, broker: Broker, logs: LogManager, coordinators: Mapping[str, CoordinatorDriver], dialer: Dialer,
                  clock: Callable[[], int], run_work: Callable[[Generator[None]], None],
                  on_lost_dir: Callable[[UUID], None], on_failure: Callable[[BaseException], object]) -> None:
         self.broker = broker
         self.logs = logs
-        self.groups = groups
+        self.coordinators = coordinators
+        """Drivers of the coordinators, by topic."""
         self.replication = Replication(broker, dialer, clock, on_failure)
         self.settings = ReplicaSettings(broker)
         self.failed: dict[tuple[str, int], Exception] = {}
@@ -128,8 +128,8 @@ class ReplicaManager:
         """Plan one committed change and execute the plan, in steps. `changes`: those of the delta's partitions."""
         steps = yield from plan_steps(changes, delta, self.broker.node_id)
         yield from self.execute_steps(steps)
-        if any(step.topic == OFFSETS_TOPIC for step in steps):
-            self.groups.schedule()
+        for topic in dict.fromkeys(step.topic for step in steps if step.topic in self.coordinators):
+            self.coordinators[topic].schedule()
 
     def execute_steps(self, steps: Iterable[Step]) -> Generator[None]:
         """Execute the steps of existing replicas with a pause after each, and queue the others with a pause after some.
@@ -176,12 +176,12 @@ class ReplicaManager:
         if step.action is Action.LEAD:
             news = registration.leader_epoch > partition.leader_epoch or not partition.is_leader
             self._roles.lead(partition, registration)
-            if step.topic == OFFSETS_TOPIC and news:
-                self.groups.lead(partition)
+            if news and (driver := self.coordinators.get(step.topic)) is not None:
+                driver.lead(partition)
         else:
             self._roles.follow(partition, registration)
-            if step.topic == OFFSETS_TOPIC:
-                self.groups.resign(step.number, registration.leader_epoch)
+            if (driver := self.coordinators.get(step.topic)) is not None:
+                driver.resign(step.number, registration.leader_epoch)
 
     def _may_open(self, step: Step, registration: PartitionRegistration) -> bool:
         if self.logs.directory_of(step.topic, step.number) in self.logs.offline:
@@ -217,8 +217,8 @@ class ReplicaManager:
         self.logs.removals.schedule_removal((Path(os.fsdecode(name)) for name in names), delay_ms / 1000)
 
     def _remove(self, step: Step) -> None:
-        if step.topic == OFFSETS_TOPIC:
-            self.groups.resign(step.number, None)
+        if (driver := self.coordinators.get(step.topic)) is not None:
+            driver.resign(step.number, None)
         self.moves.give_up(TopicPartition(step.topic, step.number))
         if (partition := self.broker.table.get(step.topic, step.number)) is not None:
             self._roles.remove(partition)
@@ -366,7 +366,7 @@ class ReplicaManager:
 
     def _give_up(self, partition: Partition) -> None:
         """Stop serving one replica."""
-        if partition.topic == OFFSETS_TOPIC:
-            self.groups.resign(partition.index, None)
+        if (driver := self.coordinators.get(partition.topic)) is not None:
+            driver.resign(partition.index, None)
         self._roles.remove(partition)
         self.broker.table.remove(partition.topic, partition.index)

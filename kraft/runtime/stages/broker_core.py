@@ -4,22 +4,29 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 
 from kraft.broker.apply_faults import ApplyFaults
 from kraft.broker.broker import Broker
 from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
+from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.metadata_view import ImageTopics
+from kraft.broker.transactions.config import TransactionCoordinatorConfig
+from kraft.broker.transactions.coordinator import TransactionCoordinator
 from kraft.config.node_config import Endpoint, NodeConfig
+from kraft.config.setting import Value
+from kraft.protocol.api_keys import ApiKey
 from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.base.time_slices import WorkQueue
 from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.net.leader_lines import LeaderLines
 from kraft.runtime.net.requests import now_ms
 from kraft.runtime.quorum.control_plane import ControlPlane
-from kraft.runtime.replicas.group_driver import GroupDriver, OffsetsAppends
+from kraft.runtime.replicas.coordinator_driver import CoordinatorAppends, CoordinatorDriver
 from kraft.runtime.replicas.manager import ReplicaManager
+from kraft.runtime.replicas.marker_sender import MarkerSender
 from kraft.runtime.stages.data_path import DataPath
 from kraft.runtime.stages.storage import Storage
 
@@ -33,28 +40,48 @@ class BrokerCore:
     def __init__(self, config: NodeConfig, storage: Storage, path: DataPath, control: ControlPlane, dialer: Dialer,
                  endpoints: Mapping[str, Endpoint], on_failure: Callable[[BaseException], object]) -> None:
         self._opened = AsyncExitStack()
-        appends = OffsetsAppends(path.table, now_ms, config.integer("offsets.topic.compression.codec"))
+        appends = CoordinatorAppends(OFFSETS_TOPIC, path.table, now_ms,
+                                     config.integer("offsets.topic.compression.codec"))
+        transaction_appends = CoordinatorAppends(TRANSACTION_TOPIC, path.table, now_ms)
         self.image_topics = ImageTopics(control.image)
         groups = GroupCoordinator(group_config(config.integer), appends, self.image_topics, uuid.uuid4)
         appends.coordinator = groups
+        transactions = TransactionCoordinator(
+            transaction_config(config.__getitem__), transaction_appends, self.image_topics, _ProducerIds(self))
+        transaction_appends.coordinator = transactions
         lines = LeaderLines(config.node_id, config.integer("kraft.broker.disconnect.grace.ms"),
                             config.inter_broker_listener, dialer, on_failure)
         self.broker = Broker(
-            config=config, cluster_id=storage.cluster_id, table=path.table, groups=groups, controller=control,
-            log_dirs=storage.logs, image=control.image, telemetry=ClientTelemetry(uuid.uuid4),
-            cold_reader=path.cold_reader, loggers=LoggerLevels(), leaders=lines.checks, endpoints=dict(endpoints),
-            faults=ApplyFaults(_report_fault, _report_repair))
+            config=config, cluster_id=storage.cluster_id, table=path.table, groups=groups,
+            transactions=transactions, controller=control, log_dirs=storage.logs, image=control.image,
+            telemetry=ClientTelemetry(uuid.uuid4), cold_reader=path.cold_reader, loggers=LoggerLevels(),
+            leaders=lines.checks, endpoints=dict(endpoints), faults=ApplyFaults(_report_fault, _report_repair))
         path.table.explain(self.broker.absence_by_key)
-        self.groups = GroupDriver(groups, appends, now_ms, on_failure, path.cold_reader)
-        self._opened.callback(self.groups.close)
+        self.coordinators = {
+            OFFSETS_TOPIC: CoordinatorDriver(groups, appends, now_ms, on_failure, path.cold_reader),
+            TRANSACTION_TOPIC: CoordinatorDriver(
+                transactions, transaction_appends, now_ms, on_failure, path.cold_reader,
+                load_bytes=config.integer("transaction.state.log.load.buffer.size"))}
+        """Drivers of the coordinators, by topic."""
+        for driver in self.coordinators.values():
+            self._opened.callback(driver.close)
+        markers = MarkerSender(
+            self.broker, transactions, dialer, now_ms,
+            partial(path.server.slices.work, ApiKey.WRITE_TXN_MARKERS), self.schedule, on_failure)
+        self._opened.callback(markers.close)
         path.table.hide(lines.checks.refusing)
         self._opened.callback(lines.close)
         self.changes = WorkQueue(on_failure)
         """Work on committed changes, in their order."""
-        self.replicas = ReplicaManager(self.broker, storage.logs, self.groups, dialer, now_ms, self.changes.add,
+        self.replicas = ReplicaManager(self.broker, storage.logs, self.coordinators, dialer, now_ms, self.changes.add,
                                        control.lose_directory, on_failure)
         self._opened.push_async_callback(self.replicas.close)
         self._opened.callback(self.changes.close)
+
+    def schedule(self) -> None:
+        """Set the alarms of the coordinators. Call it after anything that may have moved their deadlines."""
+        for driver in self.coordinators.values():
+            driver.schedule()
 
     async def close(self) -> None:
         """Stop the work on changes, replicas and groups, and all of it even when a part fails."""
@@ -72,6 +99,32 @@ def group_config(number: Callable[[str], int]) -> GroupCoordinatorConfig:
         offsets_retention_ms=number("offsets.retention.minutes") * 60_000,
         offsets_retention_check_interval_ms=number("offsets.retention.check.interval.ms"),
         offset_commit_timeout_ms=number("offsets.commit.timeout.ms"))
+
+
+def transaction_config(setting: Callable[[str], Value]) -> TransactionCoordinatorConfig:
+    """Settings of the transaction coordinator, from those that `setting` returns by name."""
+    def number(name: str) -> int:
+        value = setting(name)
+        assert isinstance(value, int), f"{name} is not a whole number"
+        return value
+
+    return TransactionCoordinatorConfig(
+        max_timeout_ms=number("transaction.max.timeout.ms"),
+        id_expiration_ms=number("transactional.id.expiration.ms"),
+        abort_retry_ms=number("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        expiration_interval_ms=number("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        two_phase_commit=bool(setting("transaction.two.phase.commit.enable")))
+
+
+class _ProducerIds:
+    """The producer ids of the broker, which is created after its coordinators."""
+
+    def __init__(self, core: BrokerCore) -> None:
+        self._core = core
+
+    def take(self, now_ms: int, answer: Callable[[int | None], None]) -> None:
+        """See `ProducerIdSource`."""
+        self._core.broker.producer_ids.take(now_ms, answer)
 
 
 def _report_fault(subject: str, why: str, error: BaseException | None) -> None:

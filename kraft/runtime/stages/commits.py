@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from itertools import islice
 
-from kraft.broker.internal_topics import OFFSETS_TOPIC
+from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.replica_plan import PLANNED_STEP
 from kraft.config.effective import broker_faults
 from kraft.config.node_config import NodeConfig
@@ -14,7 +14,7 @@ from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, BrokerRegistra
 from kraft.runtime.net.requests import now_ms
 from kraft.runtime.quorum.broker_registration import ReplacedError
 from kraft.runtime.quorum.control_plane import ControlPlane
-from kraft.runtime.stages.broker_core import BrokerCore, group_config
+from kraft.runtime.stages.broker_core import BrokerCore, group_config, transaction_config
 from kraft.runtime.stages.data_path import DataPath
 from kraft.runtime.stages.serving import Serving
 from kraft.runtime.upkeep.housekeeping import Housekeeping
@@ -57,8 +57,8 @@ class Commits:
             self._broker.epoch = registration.epoch    # this node was unregistered and registered again
             self._core.replicas.replication.renew()
         self._core.image_topics.image = image
-        offsets = image.topic(OFFSETS_TOPIC)
-        self._broker.groups.partition_count = len(offsets.partitions) if offsets else None
+        self._broker.groups.partition_count = self._core.image_topics.partition_count(OFFSETS_TOPIC)
+        self._broker.transactions.partition_count = self._core.image_topics.partition_count(TRANSACTION_TOPIC)
 
     def _open_logs(self, image: MetadataImage) -> Generator[None]:
         yield from self._core.replicas.open_all(image)
@@ -89,7 +89,7 @@ class Commits:
         deleted = [(topic.name, index) for topic in delta.removed_topics() for index in sorted(topic.partitions)]
         if deleted:
             self._broker.groups.partitions_deleted(deleted, now_ms())
-            self._core.groups.schedule()
+            self._core.schedule()
         self._apply_settings(delta, image)
         # Last: a client that learns of a new leader finds it leading.
         self._broker.leaders.applied(image)
@@ -139,14 +139,15 @@ class Commits:
         """Apply the broker's settings. A feature that cannot follow its new settings keeps the current ones."""
         layers, faults = self._broker.layers(), self._broker.faults
         faults.note("broker settings", tuple(map(str, broker_faults(layers))))
-        faults.attempt("settings of the group coordinator", self._configure_groups)
+        faults.attempt("settings of the coordinators", self._configure_coordinators)
         faults.attempt("limits of connections", partial(self._path.limit_connections, layers))
         faults.attempt("cordoned log directories", self._cordon)
         faults.attempt("replication throttles", self._core.replicas.reconfigure_throttles)
         faults.attempt("rate of the log cleaner", self._housekeeping.cleaner.reconfigure)
 
-    def _configure_groups(self) -> None:
+    def _configure_coordinators(self) -> None:
         self._broker.groups.config = group_config(self._broker.integer)
+        self._broker.transactions.config = transaction_config(self._broker.setting)
 
     def _cordon(self) -> None:
         self._control.cordon([each.directory_id for each in self._core.replicas.logs.directories

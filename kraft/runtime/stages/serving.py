@@ -54,7 +54,7 @@ class Serving:
     def _channel(self, listener: str) -> RequestChannel:
         is_controller = listener in self._config.controller_listener_names
         server, quotas = self._path.server, self._path.quotas
-        router = RequestRouter(self._core.broker, listener, self._core.groups.schedule, server.slices,
+        router = RequestRouter(self._core.broker, listener, self._core.schedule, server.slices,
                                None if is_controller else quotas, answer_bytes_max=server.limits.answer_bytes_max)
         self.routers.append(router)
         if is_controller:

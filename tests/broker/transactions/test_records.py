@@ -58,7 +58,7 @@ def test_a_transaction_that_kafka_left_open_ends_by_its_time() -> None:
     deadline_ms = node.transaction("tx-open").deadline_ms
     assert deadline_ms is not None
     node.logs.records = [[] for _ in range(PARTITIONS)]     # appended records are counted from the loaded end
-    node.logs.append = lambda partition, _records: 10**6    # type: ignore[method-assign]
+    node.logs.append = lambda partition, _records, _producer=None: 10**6  # type: ignore[method-assign]
     node.coordinator.tick(deadline_ms - 1)
     assert node.status("tx-open") is Status.ONGOING
     node.coordinator.tick(deadline_ms)

@@ -1,16 +1,15 @@
-"""Driver of the group coordinator: appends to `__consumer_offsets`, waits for their commit, loading, and the clock."""
+"""Driver of one coordinator: appends to its internal topic, waits for their commit, loading, and the clock."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final, Protocol
 
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.loading import load_batches
 from kraft.broker.coordinator.shard import Producer, Record, Shard
-from kraft.broker.groups.coordinator import GroupCoordinator
-from kraft.broker.internal_topics import OFFSETS_TOPIC
+from kraft.broker.coordinator.shards import Shards
 from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.base.time_slices import TimeSlice
@@ -29,24 +28,43 @@ FIRST_SEQUENCE: Final = 0          # of every batch of a coordinator, whose appe
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-class OffsetsAppends:
+class Coordinator(Protocol):
+    """Calls of the driver to a coordinator."""
+
+    @property
+    def shards(self) -> Shards[Any]:
+        """The partitions that this node coordinates."""
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """Latest time for the next `tick`; None when none is needed."""
+
+    def tick(self, now_ms: int) -> None:
+        """Run the clocks."""
+
+    def committed(self, partition: int, high_watermark: int, now_ms: int) -> None:
+        """Advance the high watermark of a partition."""
+
+
+class CoordinatorAppends:
     """The coordinator's port to the logs: one batch per write, and a call when it is committed.
 
     `coordinator` is set once it exists: it is created with this port.
     """
 
-    def __init__(self, table: PartitionTable, clock: Callable[[], int], codec: int) -> None:
+    def __init__(self, topic: str, table: PartitionTable, clock: Callable[[], int], codec: int = 0) -> None:
+        self.topic = topic
         self.table = table
         self.clock = clock
         self.codec = CODECS[codec]
-        self.coordinator: GroupCoordinator | None = None
+        self.coordinator: Coordinator | None = None
         self._again: dict[Partition, asyncio.TimerHandle] = {}
 
     def append(self, partition: int, records: Sequence[Record], producer: Producer | None = None) -> int:
         """See `AppendPort`."""
-        target = self.table.get(OFFSETS_TOPIC, partition)
+        target = self.table.get(self.topic, partition)
         if target is None:
-            raise RefusedError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{OFFSETS_TOPIC}-{partition} is not on this node")
+            raise RefusedError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{partition} is not on this node")
         builder = BatchBuilder(self.codec, transactional=producer is not None)
         for record in records:
             builder.append(record.value, record.key, record.timestamp_ms)
@@ -61,7 +79,7 @@ class OffsetsAppends:
 
     def watch(self, partition: int, end_offset: int) -> None:
         """See `AppendPort`. A partition that this node does not have commits nothing."""
-        target = self.table.get(OFFSETS_TOPIC, partition)
+        target = self.table.get(self.topic, partition)
         if target is not None:
             self._watch(target, end_offset)
 
@@ -95,21 +113,24 @@ class OffsetsAppends:
         return partition.is_leader and not partition.removed and partition.log.failure is None
 
 
-class GroupDriver:
+class CoordinatorDriver:
     """Loading of the partitions that this node leads, and the coordinator's deadlines. Loop thread only."""
 
-    def __init__(self, coordinator: GroupCoordinator, appends: OffsetsAppends, clock: Callable[[], int],
-                 on_failure: Callable[[BaseException], object], cold_reader: ColdReader) -> None:
+    def __init__(self, coordinator: Coordinator, appends: CoordinatorAppends, clock: Callable[[], int],
+                 on_failure: Callable[[BaseException], object], cold_reader: ColdReader,
+                 load_bytes: int = LOAD_BYTES) -> None:
+        """`load_bytes`: the size of one read while a partition is loaded."""
         self.coordinator = coordinator
         self.appends = appends
         self.clock = clock
         self.cold_reader = cold_reader
+        self.load_bytes = load_bytes
         self._on_failure = on_failure
         self._loading: set[asyncio.Task[None]] = set()
         self._alarm = Alarm(clock, self._tick)
 
     def lead(self, partition: Partition) -> None:
-        """Load a partition of `__consumer_offsets` in small slices, because this node became its leader."""
+        """Load a partition of the topic in small slices, because this node became its leader."""
         shards = self.coordinator.shards
         if shards.start_load(partition.index, partition.leader_epoch):
             task = asyncio.get_running_loop().create_task(self._load(partition, shards.loading(partition.index)))
@@ -127,7 +148,7 @@ class GroupDriver:
             time_slice, offset = TimeSlice(), partition.log.log_start_offset
             await self._turn(partition.log, offset)
             while shards.loading(index) is shard and offset < partition.log.log_end_offset:
-                read = partition.log.read(offset, LOAD_BYTES, "log_end")
+                read = partition.log.read(offset, self.load_bytes, "log_end")
                 before = offset
                 for end in load_batches(shards, index, read):
                     offset = end
@@ -143,16 +164,16 @@ class GroupDriver:
                     self.appends.watch(index, offset)       # from the previous leader; followers confirm it
                 self.schedule()
         except KraftError:
-            log.exception("%s-%d cannot be loaded: its groups have no coordinator here", OFFSETS_TOPIC, index)
+            log.exception("%s-%d cannot be loaded: its keys have no coordinator here", self.appends.topic, index)
             if shards.loading(index) is shard:
                 shards.fail_load(index)
-        except Exception as error:  # noqa: BLE001 - groups that never come to be served would be worse
+        except Exception as error:  # noqa: BLE001 - keys that never come to be served would be worse
             self._on_failure(error)
 
     async def _turn(self, source: Log, offset: int) -> None:
         """Yield to the loop, at least until the data to load next is in memory."""
         ready = asyncio.Event()
-        if self.cold_reader.warm_read(source, offset, LOAD_BYTES, ready.set):
+        if self.cold_reader.warm_read(source, offset, self.load_bytes, ready.set):
             await ready.wait()
         else:
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Events of a replicated partition for the group coordinator: loads while leaderships change, and what is committed."""
+"""Events of a replicated partition for its coordinator: loads while leaderships change, and what is committed."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -17,8 +17,8 @@ from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kraft.runtime.base import time_slices
-from kraft.runtime.replicas import group_driver
-from kraft.runtime.replicas.group_driver import GroupDriver, OffsetsAppends
+from kraft.runtime.replicas import coordinator_driver
+from kraft.runtime.replicas.coordinator_driver import CoordinatorAppends, CoordinatorDriver
 from kraft_native.facade.log import Log
 from kraft_native.partition.cold_read import ColdReader
 from kraft_native.partition.partition import Partition
@@ -44,14 +44,14 @@ class Broker(Node):
         table = PartitionTable(self.purgatory)
         self.partition = Partition(log, OFFSETS_TOPIC, bytes(16), 0)
         table.add(self.partition)
-        self.appends = OffsetsAppends(table, lambda: self.now_ms, 0)
+        self.appends = CoordinatorAppends(OFFSETS_TOPIC, table, lambda: self.now_ms, 0)
         self.coordinator = self.appends.coordinator = GroupCoordinator(
             GroupCoordinatorConfig(), self.appends, Topics(dict(TOPICS)), lambda: UUID(int=1))
         self.coordinator.partition_count = 1
         self.failures: list[BaseException] = []
         self.cold_reader = ColdReader()
-        self.driver = GroupDriver(self.coordinator, self.appends, lambda: self.now_ms, self.failures.append,
-                                  self.cold_reader)
+        self.driver = CoordinatorDriver(self.coordinator, self.appends, lambda: self.now_ms, self.failures.append,
+                                        self.cold_reader, load_bytes=1)
 
     def lead(self, epoch: int, *isr: int) -> None:
         self.partition.become_leader(epoch, node_id=1, replicas=(1, 2), isr=isr or (1, 2))
@@ -86,8 +86,7 @@ async def until_true(until: Callable[[], bool]) -> None:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a function that runs a coroutine on a log. Loading goes batch by batch; nothing waits for the clock."""
-    monkeypatch.setattr(group_driver, "LOAD_BYTES", 1)
-    monkeypatch.setattr(group_driver, "WAIT_AGAIN_SECONDS", 0)
+    monkeypatch.setattr(coordinator_driver, "WAIT_AGAIN_SECONDS", 0)
 
     def run_on_a_log(scenario: Scenario) -> None:
         log = Log(tmp_path / f"{OFFSETS_TOPIC}-0", LogConfig(high_watermark="manual"))

@@ -1,0 +1,26 @@
+"""Requests that the transaction coordinator serves:
+
+- AddPartitionsToTxn (24), of clients and of brokers; AddOffsetsToTxn (25); EndTxn (26).
+- DescribeTransactions (65), ListTransactions (66).
+
+InitProducerId has a file of its own.
+"""
+
+from kraft.broker.api import Answer, RequestContext, Steps
+from kraft.broker.apis.find_coordinator import create
+from kraft.broker.broker import Broker
+from kraft.broker.coordinator.answer import RequestContext as CoordinatorContext
+from kraft.broker.internal_topics import OFFSETS_TOPIC
+from kraft.broker.request_parts import serve_in_parts
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.message import Message
+
+
+def serve(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> Steps:
+    """Pass the request to the coordinator, which answers now or when its records are committed."""
+    coordinator_context = CoordinatorContext(context.version, context.client_id)
+    if request.API_KEY == ApiKey.ADD_OFFSETS_TO_TXN and broker.image.topic(OFFSETS_TOPIC) is None:
+        create(broker, OFFSETS_TOPIC, context)      # a client may add offsets before it looks for their coordinator
+    return serve_in_parts(
+        request, lambda part, answer_part: broker.transactions.handle(
+            part, coordinator_context, answer_part, context.now_ms), answer, context.run)
