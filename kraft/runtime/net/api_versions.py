@@ -3,9 +3,10 @@
 Up to version 3, features whose lowest level is 0 are hidden, because clients of those versions refuse them (KIP-1022).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from kraft.protocol.api import Api
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
@@ -31,21 +32,30 @@ class ApiVersionsAnswers(NamedTuple):
     unsupported: bytes
 
 
+def served_versions(api: Api, versions: range, unstable: Collection[int] = ()) -> range:
+    """Return the versions of an API that a listener serves: the stable ones of `versions`, and all that the API has if
+    it is one of `unstable`."""
+    if api.key in unstable:
+        return api.versions
+    return range(versions.start, min(versions.stop, api.latest_stable + 1))
+
+
 def api_versions_answers(keys: Iterable[int], supported: Mapping[str, tuple[int, int]], finalized: Mapping[str, int],
-                         epoch: int, *, controller: bool = False) -> ApiVersionsAnswers:
+                         epoch: int, *, controller: bool = False,
+                         unstable: Collection[int] = ()) -> ApiVersionsAnswers:
     """Encode all answers.
 
     - `keys`: the APIs that a listener serves.
     - `supported`: lowest and highest level of each feature.
     - `finalized`: the cluster's levels as of the metadata offset `epoch`.
+    - `unstable`: those of the APIs that are served in their unstable version too.
     """
     apis = []
     for key in sorted(key for key in keys if key not in TELEMETRY_KEYS):
         api = API_BY_KEY[key]
         versions = api.controller_versions if controller else api.broker_versions
-        versions = api.versions if versions is None else versions
-        apis.append(ApiVersion(api_key=key, min_version=versions.start,
-                               max_version=min(versions.stop - 1, api.latest_stable)))
+        versions = served_versions(api, api.versions if versions is None else versions, unstable)
+        apis.append(ApiVersion(api_key=key, min_version=versions.start, max_version=versions.stop - 1))
     finalized_keys = [FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
                       for name, level in finalized.items() if level]
 

@@ -40,9 +40,8 @@ def now_ms() -> int:
 
 
 def serve_api(channel: RequestChannel, api: Api, versions: range, handler: RequestHandler | None = None) -> None:
-    """Serve the stable ones of these versions on a listener; None: by the channel's `on_request`."""
-    channel.serve(api.key, versions.start, min(versions.stop - 1, api.latest_stable),
-                  min(api.flexible_from, NEVER_FLEXIBLE), handler)
+    """Serve these versions of an API on a listener; `handler` None: by the channel's `on_request`."""
+    channel.serve(api.key, versions.start, versions.stop - 1, min(api.flexible_from, NEVER_FLEXIBLE), handler)
 
 
 def decoded(api: Api, version: int, body: bytes, *, in_steps: bool = False) -> Generator[None, None, Message]:

@@ -45,6 +45,7 @@ from kraft.raft.wire import FETCH_CODEC, Codec, WrongPartitionError
 from kraft.raft.wire_changes import CODEC_BY_KEY, codec_of, split_reassignment
 from kraft.raft.wire_templates import FetchTemplates
 from kraft.runtime.base.logger_levels import LoggerLevels
+from kraft.runtime.net.api_versions import served_versions
 from kraft.runtime.net.broker_connections import BrokerConnections
 from kraft.runtime.net.requests import SMALL_BYTES, RequestWork, decoded, serve_api
 from kraft.runtime.net.server import Server
@@ -74,7 +75,7 @@ def serve_apis(channel: RequestChannel, keys: Iterable[int] = SERVED) -> None:
     """Serve these APIs on a listener, in the versions of controllers."""
     for key in keys:
         api = API_BY_KEY[key]
-        serve_api(channel, api, api.controller_versions or api.versions)
+        serve_api(channel, api, served_versions(api, api.controller_versions or api.versions))
 
 
 class ControllerRouter:

@@ -7,7 +7,7 @@ from kraft.config.node_config import NodeConfig
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
-from kraft.runtime.net.api_versions import api_versions_answers
+from kraft.runtime.net.api_versions import api_versions_answers, served_versions
 from kraft.runtime.net.requests import RequestRouter, serve_api
 from kraft.runtime.quorum.control_plane import ControlPlane
 from kraft.runtime.quorum.controller_requests import SERVED, ControllerRouter, serve_apis
@@ -30,6 +30,7 @@ class Serving:
         self._core = core
         self._compiled: dict[int, RequestHandler] = {ApiKey.PRODUCE: path.produce, ApiKey.FETCH: path.fetch}
         self._channels: dict[str, RequestChannel] = {}
+        self._unstable = (ApiKey.INIT_PRODUCER_ID,) if config["transaction.two.phase.commit.enable"] else ()
         self.routers: list[RequestRouter] = []
 
     async def accept(self, names: Iterable[str]) -> None:
@@ -48,7 +49,8 @@ class Serving:
         image, features = self._core.broker.image, self._control.metadata.finalized_features
         for name, channel in self._channels.items():
             made = api_versions_answers([ApiKey.API_VERSIONS, *self._keys(name)], SUPPORTED, features,
-                                        max(image.offset, 0), controller=name in self._config.controller_listener_names)
+                                        max(image.offset, 0), controller=name in self._config.controller_listener_names,
+                                        unstable=self._unstable)
             channel.serve_api_versions(made.answers, made.invalid, made.unsupported)
 
     def _channel(self, listener: str) -> RequestChannel:
@@ -62,7 +64,8 @@ class Serving:
         channel = server.channel(listener, router.on_request)
         channel.limit_clients(quotas)
         for key in self._keys(listener):
-            serve_api(channel, API_BY_KEY[key], API_BY_KEY[key].versions, self._compiled.get(key))
+            api = API_BY_KEY[key]
+            serve_api(channel, api, served_versions(api, api.versions, self._unstable), self._compiled.get(key))
         return channel
 
     def _controller_channel(self, listener: str, broker: RequestRouter) -> RequestChannel:
