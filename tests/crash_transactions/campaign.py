@@ -107,9 +107,11 @@ class Load:
         for writer in self.writers:
             writer.await_end()
         history = self.record.history
+        ended = time.monotonic()
+        self._await(lambda: self.stable.is_current(ended), PROGRESS_SECONDS, lambda: "all partitions answer")
         # A transaction that remains open is an anomaly, which the judge reports.
         with contextlib.suppress(TimeoutError):
-            self._await(self.stable.is_settled, SETTLE_SECONDS, lambda: "")
+            self._await(lambda: self.stable.is_settled(ended), SETTLE_SECONDS, lambda: "")
         everything = Watcher("everything", self.direct, self.record, committed=False)
         last = Watcher("last", self.direct, self.record)
         for each in (everything, last):

@@ -1,5 +1,6 @@
 """Readers of a run: of records with both isolation levels, of a group's offsets, and of last stable offsets."""
 
+import math
 import time
 from collections.abc import Callable
 from typing import Final
@@ -68,6 +69,8 @@ class StableOffsets(Client):
         super().__init__("stable offsets")
         self.ends = [-1] * len(record.places)
         self.stable_ends = [-1] * len(record.places)
+        self._read = [-math.inf] * len(record.places)
+        """Time at which the request for the current offsets was sent."""
         self._record = record
         self._excused = excused
         self._spans: dict[tuple[int, int], OpenSpan] = {}
@@ -80,13 +83,15 @@ class StableOffsets(Client):
 
     def look(self) -> None:
         """Read all offsets once; those that are not answered remain."""
+        sent = time.monotonic()
         stable = self._offsets(IsolationLevel.READ_COMMITTED)
         ends = self._offsets(IsolationLevel.READ_UNCOMMITTED)
         now = time.monotonic()
         for partition, offset in stable.items():
-            self.stable_ends[partition] = offset
-            self.ends[partition] = max(ends.get(partition, -1), self.ends[partition])
-            self._note(partition, offset, now, is_open=offset < ends.get(partition, -1))
+            if partition in ends:
+                self.stable_ends[partition], self.ends[partition] = offset, ends[partition]
+                self._read[partition] = sent
+                self._note(partition, offset, now, is_open=offset < ends[partition])
 
     @property
     def spans(self) -> list[OpenSpan]:
@@ -109,14 +114,20 @@ class StableOffsets(Client):
         for place, answer in self._admin.list_offsets(wanted, isolation_level=isolation,
                                                       request_timeout=REQUEST_SECONDS).items():
             try:
-                found[self._record.numbers[place.topic, place.partition]] = answer.result().offset
+                offset = answer.result().offset
             except KafkaException:
                 continue        # its leader is offline
+            if offset >= 0:
+                found[self._record.numbers[place.topic, place.partition]] = offset
         return found
 
-    def is_settled(self) -> bool:
-        """Return whether no transaction is open any more."""
-        return self.ends == self.stable_ends and min(self.ends) >= 0
+    def is_current(self, since: float) -> bool:
+        """Return whether all offsets were requested after a time."""
+        return min(self._read) > since
+
+    def is_settled(self, since: float) -> bool:
+        """Return whether no transaction was open any more at some time after `since`."""
+        return self.is_current(since) and self.ends == self.stable_ends
 
 
 class GroupOffsets(Client):

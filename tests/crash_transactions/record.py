@@ -31,17 +31,17 @@ class Record:
         self.history = History([f"{topic}-{index}" for topic, index in self.places], [Log() for _ in self.places],
                                exclusive=[topic == self.exclusive for topic, _ in self.places])
         self._guard = threading.Lock()
-        self._producers = 0
 
     def of_topic(self, topic: str) -> list[int]:
         """Return the numbers of a topic's partitions."""
         return [number for number, (name, _) in enumerate(self.places) if name == topic]
 
-    def new_producer(self) -> int:
+    def new_producer(self, name: str) -> int:
         """Return the number of another producer. Each has a transactional id of its own."""
         with self._guard:
-            self._producers += 1
-            return self._producers - 1
+            number = len(self.history.producers)
+            self.history.producers.append(f"{number} of {name}")
+            return number
 
     def begin(self, producer: int) -> tuple[int, Transaction]:
         """Add a transaction and return its number with it."""

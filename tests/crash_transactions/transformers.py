@@ -7,7 +7,7 @@ import confluent_kafka
 from confluent_kafka import KafkaException, TopicPartition
 
 from kraft.testing.transactions.history import Input, OffsetCommit, Outcome
-from tests.crash_cluster.clients import PATIENCE
+from tests.crash_cluster.clients import LEAVE_POLLS_MAX, PATIENCE
 from tests.crash_transactions.record import Record, code_in
 from tests.crash_transactions.writers import CALL_SECONDS, PAUSE_SECONDS, LostError, RdkafkaWriter
 from tests.integration.clients import Reachable, librdkafka_consumer
@@ -46,9 +46,17 @@ class Transformer(RdkafkaWriter):
         self._revoked = True
 
     def _leave(self) -> None:
-        if self._consumer is not None:
-            self._consumer.close()
-            self._consumer = None
+        """Close the consumer. It gives its partitions up first, because librdkafka 2.16.1 would use a thread of its own
+        for that, and closing may wait for that thread indefinitely."""
+        if self._consumer is None:
+            return
+        self._consumer.unsubscribe()
+        for _ in range(LEAVE_POLLS_MAX):
+            if not self._consumer.assignment():
+                break
+            self._consumer.poll(POLL_SECONDS)
+        self._consumer.close()
+        self._consumer = None
 
     def run_one(self) -> None:
         """Run one transaction on the next records. A failed one, and a rebalance, lead to another consumer."""

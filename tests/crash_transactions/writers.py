@@ -6,6 +6,7 @@ knows of them.
 """
 
 import contextlib
+import logging
 import random
 import time
 from abc import abstractmethod
@@ -33,6 +34,10 @@ RECORDS_MAX: Final = 6
 FATES: Final = ("commit", "abort", "abandon", "stall")
 WEIGHTS: Final = (80, 14, 3, 1)
 PAUSE_SECONDS: Final = 0.2
+QUIET: Final = logging.getLogger("kraft.crash_transactions")
+"""Log of librdkafka's producers: replaced ones are fenced, which each of them reports as fatal."""
+QUIET.propagate = False
+QUIET.addHandler(logging.NullHandler())
 
 
 class LostError(Exception):
@@ -78,7 +83,7 @@ class Writer(Client):
     def work(self) -> None:
         while not self._end.is_set():
             if self._number < 0:
-                self._number = self.record.new_producer()
+                self._number = self.record.new_producer(self.name)
             try:
                 self.open(f"{self._topic}.{self._number}")
                 while not self._end.is_set():
@@ -150,7 +155,7 @@ class RdkafkaWriter(Writer):
     def open(self, transactional_id: str) -> None:
         self.producer = librdkafka_producer(
             self.cluster, transactional_id=transactional_id, transaction_timeout_ms=round(TIMEOUT_SECONDS * 1000),
-            linger_ms=1, retry_backoff_ms=20, error_cb=lambda _: None, client_id="rdkafka-writer", **PATIENCE)
+            linger_ms=1, retry_backoff_ms=20, logger=QUIET, error_cb=lambda _: None, **PATIENCE)
         for _ in self.attempts():
             try:
                 self.producer.init_transactions(CALL_SECONDS)

@@ -163,6 +163,8 @@ class History:
     `exclusive`: for each partition, whether the run lets no two transactions that write it overlap. Only there has the
     order of writes to be serial: brokers append records as they arrive, so the writes of overlapping transactions
     interleave by design.
+
+    `producers`: names for reports, by number; may be shorter.
     """
 
     partitions: list[str]
@@ -172,6 +174,7 @@ class History:
     offset_reads: list[OffsetRead] = field(default_factory=list)
     open_spans: list[OpenSpan] = field(default_factory=list)
     exclusive: list[bool] = field(default_factory=list)
+    producers: list[str] = field(default_factory=list)
 
     def begin(self, producer: int, time: float) -> Transaction:
         """Add a transaction; its number is its place in the list."""
@@ -181,7 +184,8 @@ class History:
     def name(self, transaction: int) -> str:
         """Return a transaction in readable form."""
         found = self.transactions[transaction]
-        return f"T{transaction} (producer {found.producer}, {found.outcome.value})"
+        producer = self.producers[found.producer] if found.producer < len(self.producers) else found.producer
+        return f"T{transaction} (producer {producer}, {found.outcome.value})"
 
     def place(self, partition: int, offset: int) -> str:
         return f"{self.partitions[partition]}@{offset}"
