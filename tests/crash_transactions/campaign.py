@@ -108,7 +108,8 @@ class Load:
             writer.await_end()
         history = self.record.history
         ended = time.monotonic()
-        self._await(lambda: self.stable.is_current(ended), PROGRESS_SECONDS, lambda: "all partitions answer")
+        self._await(lambda: self.stable.is_current(ended), PROGRESS_SECONDS,
+                    lambda: f"all partitions answer: {self.stable.refusals}")
         # A transaction that remains open is an anomaly, which the judge reports.
         with contextlib.suppress(TimeoutError):
             self._await(lambda: self.stable.is_settled(ended), SETTLE_SECONDS, lambda: "")

@@ -6,10 +6,15 @@ from collections.abc import Callable
 from typing import Final
 
 import confluent_kafka
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from kraft.client import Cluster
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import name_of
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse, ListOffsetsTopicResponse
 from kraft.testing.transactions.history import NO_OFFSET, OffsetRead, OpenSpan, View
+from kraft_native.base.errors import KraftError
 from tests.crash_cluster.clients import PATIENCE, Client
 from tests.crash_transactions.record import Record, code_in
 from tests.crash_transactions.writers import TIMEOUT_SECONDS
@@ -19,6 +24,7 @@ POLL_RECORDS: Final = 2_000
 POLL_SECONDS: Final = 0.05
 LOOK_SECONDS: Final = 0.5
 REQUEST_SECONDS: Final = 5.0
+LATEST: Final = -1
 
 
 class Watcher(Client):
@@ -69,23 +75,26 @@ class StableOffsets(Client):
         super().__init__("stable offsets")
         self.ends = [-1] * len(record.places)
         self.stable_ends = [-1] * len(record.places)
+        self.refusals: dict[int, str] = {}
+        """Name of the last error by partition, for a report."""
         self._read = [-math.inf] * len(record.places)
         """Time at which the request for the current offsets was sent."""
         self._record = record
         self._excused = excused
         self._spans: dict[tuple[int, int], OpenSpan] = {}
         self._excused_before: dict[tuple[int, int], float] = {}
-        self._admin = AdminClient({"bootstrap.servers": cluster.address, "log_level": 2, "error_cb": lambda _: None})
+        self._cluster = Cluster(cluster.address, timeout=REQUEST_SECONDS)
 
     def work(self) -> None:
-        while not self._end.wait(LOOK_SECONDS):
-            self.look()
+        with self._cluster:
+            while not self._end.wait(LOOK_SECONDS):
+                self.look()
 
     def look(self) -> None:
         """Read all offsets once; those that are not answered remain."""
         sent = time.monotonic()
-        stable = self._offsets(IsolationLevel.READ_COMMITTED)
-        ends = self._offsets(IsolationLevel.READ_UNCOMMITTED)
+        stable = self._offsets(committed=True)
+        ends = self._offsets(committed=False)
         now = time.monotonic()
         for partition, offset in stable.items():
             if partition in ends:
@@ -108,17 +117,36 @@ class StableOffsets(Client):
         self._spans[place] = self._spans[place]._replace(
             until=now, excused=self._excused() - self._excused_before[place])
 
-    def _offsets(self, isolation: IsolationLevel) -> dict[int, int]:
-        wanted = {TopicPartition(topic, index): OffsetSpec.latest() for topic, index in self._record.places}
-        found = {}
-        for place, answer in self._admin.list_offsets(wanted, isolation_level=isolation,
-                                                      request_timeout=REQUEST_SECONDS).items():
+    def _offsets(self, *, committed: bool) -> dict[int, int]:
+        """Return the end of each partition whose leader answers, as a reader with that isolation level sees it."""
+        found: dict[int, int] = {}
+        try:
+            topics = self._cluster.metadata(list(self._record.topics)).topics
+        except KraftError:              # from brokers that are offline
+            self._cluster.close()
+            return found
+        by_leader: dict[int, list[tuple[str, int]]] = {}
+        for topic in topics:
+            for each in topic.partitions:
+                by_leader.setdefault(each.leader_id, []).append((topic.name or "", each.partition_index))
+        for leader, places in by_leader.items():
+            request = ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=[
+                ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=index, timestamp=LATEST)])
+                for topic, index in places])
+            answers: list[ListOffsetsTopicResponse] = []
             try:
-                offset = answer.result().offset
-            except KafkaException:
-                continue        # its leader is offline
-            if offset >= 0:
-                found[self._record.numbers[place.topic, place.partition]] = offset
+                answers = self._cluster.node(leader).send(request, ListOffsetsResponse).topics
+            except KraftError as error:       # the leader is offline
+                self.refusals.update(dict.fromkeys((self._record.numbers[place] for place in places), str(error)))
+                self._cluster.close()
+            for answer in answers:
+                for one in answer.partitions:
+                    partition = self._record.numbers[answer.name, one.partition_index]
+                    if one.error_code == ErrorCode.NONE:
+                        found[partition] = one.offset
+                        self.refusals.pop(partition, None)
+                    else:
+                        self.refusals[partition] = name_of(one.error_code)
         return found
 
     def is_current(self, since: float) -> bool:
