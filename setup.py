@@ -45,9 +45,8 @@ SHARED_SOURCE = Path("build/shared/_shared.c")
 
 # They run at open and close, for a command or a test, and never for a record or a batch: compiled for a short build.
 COLD = frozenset({
-    "base.build_info", "file.faults", "segment.checkpoints", "segment.config", "segment.log_fields",
-    "segment.producer_snapshots", "segment.txn_index", "log.leftovers", "log.marks", "log.recovery_report",
-    "log.replaced_files", "log.trim", "log.txn_check",
+    "base.build_info", "file.faults", "segment.config", "segment.log_fields", "segment.producer_snapshots",
+    "segment.txn_index", "log.leftovers", "log.marks", "log.replaced_files", "log.trim", "log.txn_check",
 })
 
 FLAGS_STAMP = Path("build/flags.txt")

@@ -25,7 +25,6 @@ import uuid
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from kraft.log import Log
@@ -234,8 +233,7 @@ class LogDir:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _open_meta(self, node_id: int | None, cluster_id: str | None) -> checkpoints.MetaProperties:

@@ -82,6 +82,6 @@ def test_an_extra_brings_what_its_modules_import(extra: str) -> None:
 
 
 @pytest.mark.parametrize("extra", USES)
-def test_what_no_extra_brings_is_missed(extra: str) -> None:
+def test_a_missing_dependency_of_an_extra_is_found(extra: str) -> None:
     done = run(USES[extra], installed_with(PROJECT["dependencies"]))
     assert "ModuleNotFoundError" in done.stderr

@@ -78,7 +78,7 @@ def test_a_run_replaces_the_earlier_one(tmp_path: Path) -> None:
     assert read(path) == runs
 
 
-def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+def test_arguments_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     other = tmp_path / "micro.json"
     other.write_text("[]")
     with pytest.raises(SystemExit, match="no run is named 'micro'"):

@@ -79,7 +79,8 @@ def is_code(name: str) -> bool:
     """`raft.elections.handle_vote`, `raft.elections`, `kraft_native.partition.partition`."""
     parts = name.split(".")
     if parts[0] == "kraft_native":
-        return len(parts) == 3 and ROOT.joinpath(*parts).with_suffix(".pyx").is_file()
+        return len(parts) == 3 and any(ROOT.joinpath(*parts).with_suffix(suffix).is_file()
+                                        for suffix in (".pyx", ".py"))
     for end in range(len(parts), 0, -1):
         path = ROOT.joinpath("kraft", *parts[:end])
         if path.with_suffix(".py").is_file():
@@ -167,7 +168,7 @@ def test_the_page_of_the_core_names_every_module() -> None:
     assert sorted({path.stem for path in (ROOT / "kraft" / "raft").glob("[a-z]*.py")} - covered) == []
 
 
-def test_what_a_page_names_wrongly_is_found() -> None:
+def test_wrong_names_on_a_page_are_found() -> None:
     wrong = ["nothing.py", "kraft/nothing", "kraft.raft.nothing", "Raft.nothing", "roles.Nothing", "make nothing"]
     page = " ".join(f"`{name}`" for name in (*wrong, "net/peers.py", "Raft.lease", "make peer LEADER_KILLS=20"))
     assert list(not_there(f"{page} [page](nothing.md) [page](../kips.md)")) == [*wrong, "nothing.md"]
@@ -253,12 +254,12 @@ def test_scenarios_quote_what_the_specifications_say(path: Path) -> None:
     assert wrong == []
 
 
-def test_what_is_quoted_is_found() -> None:
+def test_quoted_words_are_found() -> None:
     text = '# Raft: "a". KIP-1, "b\n# c" (KIP-3): "d [...] e"; KIP-2: "f"\n\nquorum "1"\n----\n'
     assert list(quotations(text, ("1", "2"))) == [("1", "b c"), ("1", "d"), ("1", "e"), ("2", "f")]
 
 
-def test_what_is_not_there_is_not_found() -> None:
+def test_missing_words_are_not_found() -> None:
     assert not is_code("raft.elections.drive_nobody")
     assert not is_code("raft.nothing")
     assert not is_test("no-such-scenario.txt")

@@ -100,7 +100,7 @@ def test_an_exception_is_of_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not language.is_allowed(ROOT / "kraft/a.md", "ask")
 
 
-def test_what_is_pending_is_checked_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+def test_pending_names_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                     capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(language, "ROOT", tmp_path)
     (tmp_path / "a.py").write_text("is_told = 'it goes on'\n")

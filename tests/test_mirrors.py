@@ -13,6 +13,7 @@ TESTS: Final = ROOT / "tests"
 # `tests` that test their behaviour.
 TESTED_IN: Final[dict[str, tuple[str, ...]]] = {
     "base.build_info": ("test_package",),
+    "base.fault": ("native/columns/test_reader", "native/batch/test_batch"),
     "columns.arrow": ("native/columns/test_reader", "native/columns/test_encoder"),
     "columns.fill": ("native/columns/test_reader",),
     "segment.config": ("native/facade/test_log",),
@@ -30,7 +31,6 @@ TESTED_IN: Final[dict[str, tuple[str, ...]]] = {
     "log.format_check": ("native/log/test_legacy_log",),
     "log.lookup": ("native/facade/test_log_machine", "native/facade/test_log_golden"),
     "log.marks": ("native/log/test_recovery", "native/log/test_gaps"),
-    "log.recovery_report": ("native/log/test_recovery", "native/log/test_segment_sizes"),
     "log.replaced_files": ("native/compact/test_cleaner_ahead",),
     "log.trim": ("native/facade/test_log", "native/facade/test_log_machine"),
     "log.txn_check": ("native/log/test_txn_repair",),

@@ -107,7 +107,7 @@ def imported_from_elsewhere() -> set[str]:
 DISTRIBUTIONS = {"google": "protobuf", "hdrh": "hdrhistogram", "kafka": "kafka-python"}
 
 
-def test_what_is_imported_is_declared() -> None:
+def test_imported_distributions_are_declared() -> None:
     """No import works only because another distribution happens to require it."""
     declared = {re.split(r"[<>=\[ ]", requirement)[0].lower() for requirement in declared_requirements()}
     imported = {DISTRIBUTIONS.get(name, name) for name in imported_from_elsewhere()}

@@ -19,9 +19,9 @@ def test_the_tree_is_tidy() -> None:
 
 def test_the_tree_is_seen() -> None:
     names = {str(path.relative_to(tree.ROOT)) for path in tree.files()}
-    assert {"setup.py", "Makefile", ".ci/run", "kraft_native/base/errors.pyx",
+    assert {"setup.py", "Makefile", ".ci/run", "kraft_native/base/crc.pyx",
             "kraft_native/_c/file/file_io.c"} <= names
-    assert not [name for name in names if name.endswith((".so", ".pyc")) or name == "kraft_native/base/errors.c"]
+    assert not [name for name in names if name.endswith((".so", ".pyc")) or name == "kraft_native/base/crc.c"]
 
 
 def test_file_lines() -> None:

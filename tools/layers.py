@@ -20,7 +20,7 @@ NATIVE_IMPORT = re.compile(
     r"^[ ]*(?:from\s+(?P<source>[\w.]+)\s+c?import\s*(?P<names>\([^)]*\)|[^\n#]*)|c?import\s+(?P<direct>[\w., ]+))",
     re.MULTILINE,
 )
-NATIVE_SUFFIXES = (".pyx", ".pxd", ".pyi")
+NATIVE_SUFFIXES = (".pyx", ".pxd", ".pyi", ".py")
 
 # Packages of the compiled core, lowest first, and the packages that the modules of each may reach beside their own. A
 # package that exists and is not listed is a breach.
@@ -116,10 +116,10 @@ ROOMS = ("base", "storage", "net", "quorum", "replicas", "upkeep", "stages", "me
 
 
 def native_sources() -> dict[str, list[Path]]:
-    """Compiled modules and headers, `package.module`, with their files."""
+    """Modules and headers of the core, `package.module`, with their files. A module without C types is Python."""
     found: dict[str, list[Path]] = {}
     for path in files(ROOT / NATIVE):
-        if path.suffix in NATIVE_SUFFIXES:
+        if path.suffix in NATIVE_SUFFIXES and path.stem != "__init__":
             found.setdefault(".".join(path.relative_to(ROOT / NATIVE).with_suffix("").parts), []).append(path)
     return found
 
@@ -265,7 +265,11 @@ def check_order(part: str, text: str) -> Iterator[tuple[int, str]]:
 
 def compiled_modules() -> list[str]:
     """Names of the compiled modules, `package.module`, each after all that it reaches."""
-    return [name for name in native_order() if (ROOT / NATIVE / name.replace(".", "/")).with_suffix(".pyx").exists()]
+    return _with_suffix(".pyx")
+
+
+def _with_suffix(suffix: str) -> list[str]:
+    return [name for name in native_order() if (ROOT / NATIVE / name.replace(".", "/")).with_suffix(suffix).exists()]
 
 
 def module_names() -> list[str]:
@@ -275,7 +279,7 @@ def module_names() -> list[str]:
         if path.suffix == ".py" and path.name != "__main__.py":
             parts = path.relative_to(ROOT).with_suffix("").parts
             names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-    names += [f"{NATIVE}.{name}" for name in compiled_modules()]
+    names += [f"{NATIVE}.{name}" for name in (*compiled_modules(), *_with_suffix(".py"))]
     return names
 
 

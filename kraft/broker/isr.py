@@ -15,14 +15,14 @@ from itertools import islice
 from typing import Final, Protocol
 from uuid import UUID
 
-from kraft.broker.isr_events import (
+from kraft.broker.replica_events import (
     IsrDecided,
-    IsrEvent,
     IsrProposed,
     IsrRefused,
     IsrUnanswered,
     ProposalReason,
     ProposalWithheld,
+    ReplicaEvent,
     WithheldReason,
 )
 from kraft.deadlines import NEVER_MS
@@ -54,7 +54,7 @@ OVERTAKEN: Final = (
 be in force."""
 
 Key = tuple[UUID, int]
-Trace = Callable[[Key, IsrEvent], None]
+Trace = Callable[[Key, ReplicaEvent], None]
 """Receives each event of a partition's in-sync replicas."""
 
 

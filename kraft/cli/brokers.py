@@ -9,7 +9,7 @@ import click
 from kraft.cli.cluster import size_text
 from kraft.cli.command import kraft
 from kraft.cli.number_types import IntRange
-from kraft.cli.options import Fields, Seconds, cluster_options, count_of, print_json, print_table
+from kraft.cli.options import Fields, Seconds, count_of, on_cluster, print_json, print_rows
 from kraft.cli.partition_names import chosen, complete_partition, partition_text
 from kraft.cli.reassign import NO_WAIT, THROTTLE, assignments, concerned, start
 from kraft.cli.reassign_status import wait
@@ -39,34 +39,26 @@ def brokers_group() -> None:
 
 
 @brokers_group.command("list")
-@cluster_options
-def list_command(bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def list_command(cluster: Cluster, as_json: bool) -> None:
     """List the brokers with their replicas, leaderships and bytes. Includes fenced ones."""
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        rows = broker_rows(cluster)
-    if as_json:
-        print_json(rows)
-        return
-    print_table(("broker", "address", "rack", "state", "replicas", "leads", "size"),
-                [(row["broker"], row["address"], row["rack"], row["state"], row["replicas"], row["leads"],
-                  size_text(row["log_bytes"])) for row in rows])
+    rows = broker_rows(cluster)
+    print_rows(as_json, rows, ("broker", "address", "rack", "state", "replicas", "leads", "size"),
+               [(row["broker"], row["address"], row["rack"], row["state"], row["replicas"], row["leads"],
+                 size_text(row["log_bytes"])) for row in rows])
 
 
 @brokers_group.command("replicas")
 @BROKER
-@cluster_options
-def replicas_command(broker: int, bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def replicas_command(cluster: Cluster, broker: int, as_json: bool) -> None:
     """List the replicas in each log directory of a broker, and its moves with the records that they still lack."""
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        rows = [{"directory": each.path, "partition": partition_text(each.partition), "log_bytes": each.size_bytes,
-                 "state": "moves here" if each.is_future else "here", "lag": each.offset_lag}
-                for each in placed_replicas(cluster, broker)]
-    if as_json:
-        print_json(rows)
-        return
-    print_table(("directory", "partition", "size", "state", "lag"),
-                [(row["directory"], row["partition"], size_text(int(row["log_bytes"])), row["state"], row["lag"])
-                 for row in rows])
+    rows = [{"directory": each.path, "partition": partition_text(each.partition), "log_bytes": each.size_bytes,
+             "state": "moves here" if each.is_future else "here", "lag": each.offset_lag}
+            for each in placed_replicas(cluster, broker)]
+    print_rows(as_json, rows, ("directory", "partition", "size", "state", "lag"),
+               [(row["directory"], row["partition"], size_text(int(row["log_bytes"])), row["state"], row["lag"])
+                for row in rows])
 
 
 @brokers_group.command("move")
@@ -74,24 +66,23 @@ def replicas_command(broker: int, bootstrap: str, timeout: float, as_json: bool)
 @click.argument("directory")
 @click.argument("names", metavar="TOPIC[/PARTITION]...", nargs=-1, required=True, shell_complete=complete_partition)
 @NO_WAIT
-@cluster_options
-def move_command(broker: int, directory: str, names: tuple[str, ...], no_wait: bool, bootstrap: str, timeout: float,
+@on_cluster
+def move_command(cluster: Cluster, broker: int, directory: str, names: tuple[str, ...], no_wait: bool,
                  as_json: bool) -> None:
     """Move replicas into another log directory of the same broker, and wait for completion.
 
     To cancel a move, name the current directory of the replica. The broker's setting
     replica.alter.log.dirs.io.max.bytes.per.second is the throttle.
     """
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        topics = cluster.metadata().topics
-        replicas = assignments(topics, chosen(names, topics))
-        wanted = [partition for partition, nodes in replicas.items() if broker in nodes]
-        if not wanted:
-            raise InvalidConfigError(f"broker {broker}: it has no replica of {', '.join(names)}")
-        for partition, code in move_replicas(cluster, broker, directory, wanted).items():
-            check(f"partition {partition_text(partition)}", code)
-        if not no_wait:
-            wait_for_moves(cluster, broker, wanted)
+    topics = cluster.metadata().topics
+    replicas = assignments(topics, chosen(names, topics))
+    wanted = [partition for partition, nodes in replicas.items() if broker in nodes]
+    if not wanted:
+        raise InvalidConfigError(f"broker {broker}: it has no replica of {', '.join(names)}")
+    for partition, code in move_replicas(cluster, broker, directory, wanted).items():
+        check(f"partition {partition_text(partition)}", code)
+    if not no_wait:
+        wait_for_moves(cluster, broker, wanted)
     if as_json:
         print_json([{"partition": partition_text(each), "directory": directory,
                      "result": "started" if no_wait else "done"} for each in wanted])
@@ -102,14 +93,13 @@ def move_command(broker: int, directory: str, names: tuple[str, ...], no_wait: b
 @brokers_group.command("drain")
 @BROKER
 @THROTTLE
-@cluster_options
-def drain_command(broker: int, throttle_bytes: int | None, bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def drain_command(cluster: Cluster, broker: int, throttle_bytes: int | None, as_json: bool) -> None:
     """Move every replica off a broker, to the brokers with the fewest, and wait for completion.
 
     The broker stays in the cluster: new topics may be placed on it.
     """
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        moved = drain(cluster, broker, throttle_bytes)
+    moved = drain(cluster, broker, throttle_bytes)
     _print_result(as_json, broker, f"drained, {count_of(len(moved), 'partition')} moved", "drained")
 
 
@@ -118,33 +108,32 @@ def drain_command(broker: int, throttle_bytes: int | None, bootstrap: str, timeo
 @THROTTLE
 @click.option("--wait", "wait_seconds", type=Seconds(zero=True), default=600.0, show_default=True,
               help="Seconds to wait until the broker has been stopped.")
-@cluster_options
-def decommission_command(broker: int, throttle_bytes: int | None, wait_seconds: float, bootstrap: str, timeout: float,
+@on_cluster
+def decommission_command(cluster: Cluster, broker: int, throttle_bytes: int | None, wait_seconds: float,
                          as_json: bool) -> None:
     """Drain a broker, wait until it has been stopped, and remove it from the cluster.
 
     Stop its process yourself: a running broker would register itself again. A node that is also a voter of the metadata
     quorum must leave that first: kraft quorum remove.
     """
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        voters = [each.node_id for each in QuorumClient(cluster).describe().voters]
-        if voters == [broker]:
-            raise InvalidConfigError(f"BROKER: node {broker} is the last voter of the metadata quorum, which cannot do "
-                                     "without it; first add another voter: kraft quorum add")
-        if broker in voters:
-            raise InvalidConfigError(f"BROKER: node {broker} is a voting controller, and would never come back; "
-                                     f"first remove it from the voters: kraft quorum remove {broker}")
-        drain(cluster, broker, throttle_bytes)
-        deadline = time.monotonic() + wait_seconds
-        if is_up(cluster, broker):
-            click.echo(f"broker {broker} has no replicas any more; stop it now", err=True)
-        while is_up(cluster, broker):
-            if time.monotonic() > deadline:
-                raise RefusedError(f"broker {broker}", ErrorCode.REQUEST_TIMED_OUT,
-                                   f"it still runs after {wait_seconds:.0f} s; it is drained and was not unregistered")
-            time.sleep(CHECK_SECONDS)
-        answer = cluster.send(UnregisterBrokerRequest(broker_id=broker), UnregisterBrokerResponse)
-        check(f"broker {broker}", answer.error_code, answer.error_message)
+    voters = [each.node_id for each in QuorumClient(cluster).describe().voters]
+    if voters == [broker]:
+        raise InvalidConfigError(f"BROKER: node {broker} is the last voter of the metadata quorum, which cannot do "
+                                 "without it; first add another voter: kraft quorum add")
+    if broker in voters:
+        raise InvalidConfigError(f"BROKER: node {broker} is a voting controller, and would never come back; "
+                                 f"first remove it from the voters: kraft quorum remove {broker}")
+    drain(cluster, broker, throttle_bytes)
+    deadline = time.monotonic() + wait_seconds
+    if is_up(cluster, broker):
+        click.echo(f"broker {broker} has no replicas any more; stop it now", err=True)
+    while is_up(cluster, broker):
+        if time.monotonic() > deadline:
+            raise RefusedError(f"broker {broker}", ErrorCode.REQUEST_TIMED_OUT,
+                               f"it still runs after {wait_seconds:.0f} s; it is drained and was not unregistered")
+        time.sleep(CHECK_SECONDS)
+    answer = cluster.send(UnregisterBrokerRequest(broker_id=broker), UnregisterBrokerResponse)
+    check(f"broker {broker}", answer.error_code, answer.error_message)
     _print_result(as_json, broker, "taken out of the cluster", "decommissioned")
 
 

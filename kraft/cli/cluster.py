@@ -7,7 +7,7 @@ import click
 
 from kraft.cli.cluster_up import up_command
 from kraft.cli.command import kraft
-from kraft.cli.options import Fields, cluster_options, print_fields, print_json, print_table
+from kraft.cli.options import Fields, on_cluster, print_fields, print_json, print_table
 from kraft.client import Cluster, ConnectionFailedError, RefusedError, state
 
 NAMED_MAX: Final = 10
@@ -22,16 +22,15 @@ def cluster_group() -> None:
 cluster_group.add_command(up_command)
 
 @cluster_group.command("status")
-@cluster_options
-def status_command(bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def status_command(cluster: Cluster, as_json: bool) -> None:
     """Show whether the cluster is healthy; exit code 1 when it is not.
 
     Problems of brokers: fenced, no answer, no contact with a controller for too long, committed settings that cannot be
     applied. Problems of partitions: no leader, replicas that are not in sync, replicas that lost records. Other
     problems: failed log directories, a quorum without a leader. Strays are shown but are not a problem.
     """
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        found = status(cluster)
+    found = status(cluster)
     if as_json:
         print_json([found])
     else:
@@ -41,11 +40,10 @@ def status_command(bootstrap: str, timeout: float, as_json: bool) -> None:
 
 
 @cluster_group.command("describe")
-@cluster_options
-def describe_command(bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def describe_command(cluster: Cluster, as_json: bool) -> None:
     """Show the nodes, the quorum, the features and the log directories."""
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        found = description(cluster)
+    found = description(cluster)
     if as_json:
         print_json([found])
         return

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from kraft.cli.command import kraft
-from kraft.cli.options import Fields, cluster_options, print_json, print_table
+from kraft.cli.options import Fields, cluster_options, on_cluster, print_json, print_rows
 from kraft.client import Cluster, RefusedError
 from kraft.client.configs import (
     KINDS,
@@ -48,24 +48,20 @@ def configs_group() -> None:
 @NAMES
 @click.option("--all", "everything", is_flag=True, help="Also settings that have their default.")
 @click.option("--documentation", is_flag=True, help="With --json: what each setting does.")
-@cluster_options
-def describe_command(kind: str, names: tuple[str, ...], everything: bool, documentation: bool, bootstrap: str,
-                     timeout: float, as_json: bool) -> None:
+@on_cluster
+def describe_command(cluster: Cluster, kind: str, names: tuple[str, ...], everything: bool, documentation: bool,
+                     as_json: bool) -> None:
     """Show the settings that are not defaults, with their sources."""
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        found = describe_configs(cluster, kind, [_resource(kind, name) for name in dict.fromkeys(names)],
-                                 documentation=documentation)
-        for name, settings in found.items():
-            if all(each.config_source == SOURCE_DEFAULT for each in settings):
-                _need_existing(cluster, kind, name)
+    found = describe_configs(cluster, kind, [_resource(kind, name) for name in dict.fromkeys(names)],
+                             documentation=documentation)
+    for name, settings in found.items():
+        if all(each.config_source == SOURCE_DEFAULT for each in settings):
+            _need_existing(cluster, kind, name)
     rows = [_fields(kind, name, each, documentation=documentation) for name, settings in found.items()
             for each in settings if everything or each.config_source != SOURCE_DEFAULT]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table((kind, "setting", "value", "from", "changeable"),
-                    [(row["name"], row["setting"], "[hidden]" if row["sensitive"] else row["value"], row["source"],
-                      not row["read_only"]) for row in rows])
+    print_rows(as_json, rows, (kind, "setting", "value", "from", "changeable"),
+               [(row["name"], row["setting"], "[hidden]" if row["sensitive"] else row["value"], row["source"],
+                 not row["read_only"]) for row in rows])
 
 
 @configs_group.command("set")

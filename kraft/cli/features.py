@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from kraft.cli.command import kraft
-from kraft.cli.options import cluster_options, print_json, print_table
+from kraft.cli.options import on_cluster, print_json, print_table
 from kraft.client import Cluster
 from kraft.client.features import Features, UpgradeType, describe_features, update_features
 from kraft.config.errors import InvalidConfigError
@@ -37,11 +37,10 @@ def features_group() -> None:
 
 
 @features_group.command("describe")
-@cluster_options
-def describe_command(bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def describe_command(cluster: Cluster, as_json: bool) -> None:
     """Show the features: the levels that the node supports, and the cluster's current one."""
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        found = describe_features(cluster)
+    found = describe_features(cluster)
     if as_json:
         print_json({"feature": each.name, "minimum": each.minimum, "maximum": each.maximum, "level": each.level,
                     "epoch": found.epoch} for each in found.features.values())
@@ -53,42 +52,38 @@ def describe_command(bootstrap: str, timeout: float, as_json: bool) -> None:
 
 @features_group.command("upgrade")
 @change_options
-@cluster_options
-def upgrade_command(release: str | None, metadata: str | None, assignments: tuple[str, ...], dry_run: bool,
-                    bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def upgrade_command(cluster: Cluster, release: str | None, metadata: str | None, assignments: tuple[str, ...],
+                    dry_run: bool, as_json: bool) -> None:
     """Raise levels, all of them or none. Every node must support them."""
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        found = describe_features(cluster)
-        levels = wanted_levels(release, metadata, assignments, found, UpgradeType.UPGRADE)
-        _update(cluster, found, levels, UpgradeType.UPGRADE, dry_run=dry_run, as_json=as_json)
+    found = describe_features(cluster)
+    levels = wanted_levels(release, metadata, assignments, found, UpgradeType.UPGRADE)
+    _update(cluster, found, levels, UpgradeType.UPGRADE, dry_run=dry_run, as_json=as_json)
 
 
 @features_group.command("downgrade")
 @change_options
 @click.option("--unsafe", is_flag=True, help="Also when that loses metadata.")
-@cluster_options
-def downgrade_command(release: str | None, metadata: str | None, assignments: tuple[str, ...], dry_run: bool,
-                      unsafe: bool, bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def downgrade_command(cluster: Cluster, release: str | None, metadata: str | None, assignments: tuple[str, ...],
+                      dry_run: bool, unsafe: bool, as_json: bool) -> None:
     """Lower levels, all of them or none. Refused where that would lose metadata."""
     kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        found = describe_features(cluster)
-        levels = wanted_levels(release, metadata, assignments, found, kind)
-        _update(cluster, found, levels, kind, dry_run=dry_run, as_json=as_json)
+    found = describe_features(cluster)
+    levels = wanted_levels(release, metadata, assignments, found, kind)
+    _update(cluster, found, levels, kind, dry_run=dry_run, as_json=as_json)
 
 
 @features_group.command("disable")
 @click.option("--feature", "names", multiple=True, required=True, metavar="NAME", help="May be given again.")
 @click.option("--unsafe", is_flag=True, help="Also when that loses metadata.")
 @click.option("--dry-run", is_flag=True, help="Only let the controller check it.")
-@cluster_options
-def disable_command(names: tuple[str, ...], unsafe: bool, dry_run: bool, bootstrap: str, timeout: float,
-                    as_json: bool) -> None:
+@on_cluster
+def disable_command(cluster: Cluster, names: tuple[str, ...], unsafe: bool, dry_run: bool, as_json: bool) -> None:
     """Lower features to level 0, all of them or none."""
     kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        found = describe_features(cluster)
-        _update(cluster, found, dict.fromkeys(names, 0), kind, dry_run=dry_run, as_json=as_json)
+    found = describe_features(cluster)
+    _update(cluster, found, dict.fromkeys(names, 0), kind, dry_run=dry_run, as_json=as_json)
 
 
 def wanted_levels(release: str | None, metadata: str | None, assignments: tuple[str, ...], found: Features,

@@ -9,7 +9,7 @@ import click
 from kraft.cli.command import kraft
 from kraft.cli.moments import time_ms, whole_number
 from kraft.cli.names import complete_group
-from kraft.cli.options import Fields, cluster_options, print_fields, print_json, print_table
+from kraft.cli.options import Fields, on_cluster, print_fields, print_json, print_rows, print_table
 from kraft.client import Cluster, RefusedError
 from kraft.client import groups as client
 from kraft.client.partitions import EARLIEST, LATEST, Partition, list_offsets
@@ -35,25 +35,21 @@ def groups_group() -> None:
 
 @groups_group.command("list")
 @click.option("--state", type=click.Choice(STATES, case_sensitive=False), help="Only groups in this state.")
-@cluster_options
-def list_command(state: str | None, bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def list_command(cluster: Cluster, state: str | None, as_json: bool) -> None:
     """List the groups."""
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        found = client.list_groups(cluster)
+    found = client.list_groups(cluster)
     rows = [each._asdict() for each in found if state is None or each.state.lower() == state.lower()]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(("group", "kind", "state", "protocol", "coordinator"), [list(row.values()) for row in rows])
+    print_rows(as_json, rows, ("group", "kind", "state", "protocol", "coordinator"),
+               [list(row.values()) for row in rows])
 
 
 @groups_group.command("describe")
 @GROUPS
-@cluster_options
-def describe_command(names: tuple[str, ...], bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def describe_command(cluster: Cluster, names: tuple[str, ...], as_json: bool) -> None:
     """Show groups with their members and the partitions that each reads."""
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        found = [client.describe_group(cluster, name) for name in dict.fromkeys(names)]
+    found = [client.describe_group(cluster, name) for name in dict.fromkeys(names)]
     if as_json:
         print_json({**each._asdict(), "members": [
             {**member._asdict(), "partitions": _partition_names(member.partitions)} for member in each.members]}
@@ -70,48 +66,43 @@ def describe_command(names: tuple[str, ...], bootstrap: str, timeout: float, as_
 
 @groups_group.command("delete")
 @GROUPS
-@cluster_options
-def delete_command(names: tuple[str, ...], bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def delete_command(cluster: Cluster, names: tuple[str, ...], as_json: bool) -> None:
     """Delete groups that have no members, with their offsets."""
     refused = 0
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        for name in dict.fromkeys(names):
-            try:
-                client.delete_group(cluster, name)
-            except RefusedError as error:
-                refused += 1
-                click.echo(f"kraft: {error}", err=True)
-                continue
-            if as_json:
-                print_json([{"group": name, "result": "deleted"}])
-            else:
-                click.echo(f"{name}: deleted")
+    for name in dict.fromkeys(names):
+        try:
+            client.delete_group(cluster, name)
+        except RefusedError as error:
+            refused += 1
+            click.echo(f"kraft: {error}", err=True)
+            continue
+        if as_json:
+            print_json([{"group": name, "result": "deleted"}])
+        else:
+            click.echo(f"{name}: deleted")
     if refused:
         raise click.exceptions.Exit(1)
 
 
 @groups_group.command("offsets")
 @GROUP
-@cluster_options
-def offsets_command(group: str, bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def offsets_command(cluster: Cluster, group: str, as_json: bool) -> None:
     """Show the committed offsets of a group, and its lag behind the end of each partition."""
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        committed = client.committed_offsets(cluster, group)
-        if not committed:
-            client.describe_group(cluster, group)       # raises for a missing group
-            click.echo(f"kraft: group {group} has committed nothing", err=True)
-        topics = _topics(cluster, (topic for topic, _ in committed))
-        ends = list_offsets(cluster, topics, dict.fromkeys(committed, LATEST))
+    committed = client.committed_offsets(cluster, group)
+    if not committed:
+        client.describe_group(cluster, group)       # raises for a missing group
+        click.echo(f"kraft: group {group} has committed nothing", err=True)
+    topics = _topics(cluster, (topic for topic, _ in committed))
+    ends = list_offsets(cluster, topics, dict.fromkeys(committed, LATEST))
     rows: list[Fields] = []
     for (topic, index), found in committed.items():
         end = ends.get((topic, index))
         rows.append({"topic": topic, "partition": index, "committed": found.offset, "end": end,
                      "lag": None if end is None else max(0, end - found.offset), "metadata": found.metadata})
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(("topic", "partition", "committed", "end", "lag", "metadata"),
-                    [list(row.values()) for row in rows])
+    print_rows(as_json, rows, ("topic", "partition", "committed", "end", "lag", "metadata"),
+               [list(row.values()) for row in rows])
 
 
 @groups_group.command("reset")
@@ -122,27 +113,22 @@ def offsets_command(group: str, bootstrap: str, timeout: float, as_json: bool) -
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,...]",
               help="Of these topics or partitions; may be given again [default: all that the group has committed].")
 @click.option("--dry-run", is_flag=True, help="Only show what would be set.")
-@cluster_options
-def reset_command(group: str, to: str, topics: tuple[str, ...], dry_run: bool, bootstrap: str, timeout: float,
-                  as_json: bool) -> None:
+@on_cluster
+def reset_command(cluster: Cluster, group: str, to: str, topics: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Set the committed offsets of a group. It must have no members; a missing group is created."""
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        _refuse_members(cluster, group)
-        committed = {partition: found.offset for partition, found in client.committed_offsets(cluster, group).items()}
-        if not topics and not committed:
-            client.describe_group(cluster, group)
-            raise InvalidArgumentError(f"group {group} has committed nothing: name what to set with --topic")
-        partitions = _wanted(cluster, topics) if topics else list(committed)
-        offsets = targets(cluster, to, partitions, committed)
-        if offsets and not dry_run:
-            client.commit_offsets(cluster, group, offsets)
+    _refuse_members(cluster, group)
+    committed = {partition: found.offset for partition, found in client.committed_offsets(cluster, group).items()}
+    if not topics and not committed:
+        client.describe_group(cluster, group)
+        raise InvalidArgumentError(f"group {group} has committed nothing: name what to set with --topic")
+    partitions = _wanted(cluster, topics) if topics else list(committed)
+    offsets = targets(cluster, to, partitions, committed)
+    if offsets and not dry_run:
+        client.commit_offsets(cluster, group, offsets)
     rows = [{"topic": topic, "partition": index, "before": committed.get((topic, index)), "committed": offset}
             for (topic, index), offset in sorted(offsets.items())]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(("topic", "partition", "before", "would be" if dry_run else "committed"),
-                    [list(row.values()) for row in rows])
+    print_rows(as_json, rows, ("topic", "partition", "before", "would be" if dry_run else "committed"),
+               [list(row.values()) for row in rows])
 
 
 def targets(cluster: Cluster, to: str, partitions: list[Partition],

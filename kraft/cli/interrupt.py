@@ -1,7 +1,7 @@
 """Handling of Ctrl-C at any moment: it ends the work between two steps, never within one."""
 
 import signal
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 
@@ -19,8 +19,7 @@ class Interrupt:
         self._before = signal.signal(signal.SIGINT, self._noted)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, *exception: object) -> None:
         signal.signal(signal.SIGINT, self._before)
 
     def allow(self, allowed: bool) -> None:

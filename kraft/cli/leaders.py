@@ -5,7 +5,7 @@ from typing import Final
 import click
 
 from kraft.cli.command import kraft
-from kraft.cli.options import Fields, cluster_options, print_json
+from kraft.cli.options import Fields, on_cluster, print_json
 from kraft.cli.partition_names import chosen, complete_partition
 from kraft.client import Cluster, RefusedError
 from kraft.client.refusals import check
@@ -27,8 +27,8 @@ def leaders_group() -> None:
 @click.option("--all", "everything", is_flag=True, help="All partitions of the cluster.")
 @click.option("--unclean", is_flag=True,
               help="Where nobody leads, let a replica lead that may have lost records: what it lacks is lost for good.")
-@cluster_options
-def elect_command(partitions: tuple[str, ...], everything: bool, unclean: bool, bootstrap: str, timeout: float,
+@on_cluster
+def elect_command(cluster: Cluster, partitions: tuple[str, ...], everything: bool, unclean: bool,
                   as_json: bool) -> None:
     """Elect the preferred replica, the first of its partition, where another one leads.
 
@@ -38,8 +38,7 @@ def elect_command(partitions: tuple[str, ...], everything: bool, unclean: bool, 
         raise click.UsageError("give either partitions or --all")
     if unclean:
         click.echo("kraft: an unclean election may lose acknowledged records", err=True)
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        rows = elect(cluster, None if everything else list(partitions), UNCLEAN if unclean else PREFERRED)
+    rows = elect(cluster, None if everything else list(partitions), UNCLEAN if unclean else PREFERRED)
     for row in rows:
         if row["error"]:
             click.echo(f"kraft: {row['error']}", err=True)

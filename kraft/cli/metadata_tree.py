@@ -10,22 +10,11 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from kraft.cli.quorum_log import plain
-from kraft.metadata.image import (
-    BROKER_LOGGER_RESOURCE,
-    BROKER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
-    GROUP_RESOURCE,
-    TOPIC_RESOURCE,
-    Endpoint,
-    Levels,
-    MetadataImage,
-)
+from kraft.metadata.image import RESOURCE_NAMES, Endpoint, Levels, MetadataImage
 from kraft.protocol.ids import id_text
 from kraft.protocol.message import Struct
 from kraft_native.base.errors import InvalidArgumentError
 
-RESOURCES: Final = {TOPIC_RESOURCE: "topic", BROKER_RESOURCE: "broker", BROKER_LOGGER_RESOURCE: "broker-logger",
-                    CLIENT_METRICS_RESOURCE: "client-metrics", GROUP_RESOURCE: "group"}
 EVERY: Final = "<default>"
 Tree = dict[str, Any]
 
@@ -42,7 +31,7 @@ def tree_of(image: MetadataImage) -> Tree:
     """Return everything in the image. Numbers and lists are leaves."""
     configs: Tree = {}
     for resource, settings in image.configs.items():
-        kind = RESOURCES.get(resource.type, str(resource.type))
+        kind = RESOURCE_NAMES.get(resource.type, str(resource.type))
         configs.setdefault(kind, {})[resource.name or EVERY] = dict(settings)
     return {
         "image": {"offset": image.offset, "epoch": image.epoch, "timestamp_ms": image.timestamp_ms},

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any, Final
 
@@ -96,6 +97,19 @@ def cluster_options(command: Command) -> Command:
     return command
 
 
+def on_cluster(command: Command) -> Command:
+    """Add the same options, and pass the cluster that they name as `cluster`."""
+    @cluster_options
+    @wraps(command)
+    def with_cluster(bootstrap: str, timeout: float, **options: Any) -> None:
+        from kraft.client import Cluster
+
+        with Cluster(bootstrap, timeout=timeout) as cluster:
+            command(cluster, **options)
+
+    return with_cluster
+
+
 def print_json(rows: Iterable[Fields]) -> None:
     """Print one object per line."""
     for row in rows:
@@ -112,6 +126,15 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
     click.secho(_line([name.upper() for name in columns], widths, numeric), dim=True)
     for row in cells:
         click.echo(_line(row, widths, numeric))
+
+
+def print_rows(as_json: bool, rows: Iterable[Fields], columns: Sequence[str],
+               cells: Iterable[Sequence[object]]) -> None:
+    """Print rows: as JSON, or as a table of these cells."""
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(columns, cells)
 
 
 def print_fields(rows: Iterable[tuple[str, object]]) -> None:

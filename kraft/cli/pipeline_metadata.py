@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraft.cli.moments import time_ms, whole_number
-from kraft.cli.options import JSON, OUTPUT_DIRECTORY, count_of, print_json, print_table
+from kraft.cli.options import JSON, OUTPUT_DIRECTORY, count_of, print_json, print_rows, print_table
 from kraft.cli.pipeline_workers import chosen_workers, worker_options
 from kraft.config.errors import InvalidConfigError
 
@@ -56,10 +56,8 @@ def metadata_command(directory: Path, name: str | None, moment: str | None, out:
 
 
 def _print(table: "pa.Table", as_json: bool) -> None:
-    if as_json:
-        print_json(table.to_pylist())
-    else:
-        print_table(table.column_names, [[_text(value) for value in row.values()] for row in table.to_pylist()])
+    print_rows(as_json, table.to_pylist(), table.column_names,
+               [[_text(value) for value in row.values()] for row in table.to_pylist()])
 
 
 def _text(value: object) -> object:

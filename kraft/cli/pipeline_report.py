@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from kraft.cli.options import JSON, OUTPUT_FILE, print_json, print_table
+from kraft.cli.options import JSON, OUTPUT_FILE, print_rows
 from kraft.cli.pipeline_workers import chosen_workers, worker_options
 
 
@@ -30,11 +30,8 @@ def report_command(files: tuple[Path, ...], page_file: Path | None, title: str, 
         differing = ", ".join(f"{name} {a} and {b}" for name, a, b in settings)
         click.echo(f"kraft: {first} and {other} ran different workloads and are not compared: {differing}", err=True)
     rows = summary(inputs)
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(("source", "figure", "runs", "median", "low", "high"),
-                    [(row["source"], row["figure"], row["runs"],
-                      *(f"{row[name]:,.1f}" for name in ("median", "low", "high"))) for row in rows])
+    print_rows(as_json, rows, ("source", "figure", "runs", "median", "low", "high"),
+               [(row["source"], row["figure"], row["runs"],
+                 *(f"{row[name]:,.1f}" for name in ("median", "low", "high"))) for row in rows])
     if page_file is not None:
         page_file.write_text(page(title, inputs), "utf-8")

@@ -8,7 +8,7 @@ import click
 
 from kraft.cli.command import kraft
 from kraft.cli.number_types import IntRange
-from kraft.cli.options import Fields, cluster_options, print_fields, print_json, print_table
+from kraft.cli.options import Fields, on_cluster, print_fields, print_json, print_table
 from kraft.cli.quorum_change import cancel_command, plan_command, reassign_command
 from kraft.cli.quorum_log import log_command
 from kraft.cli.quorum_timeline import timeline_command
@@ -35,14 +35,13 @@ for command in (plan_command, reassign_command, cancel_command, log_command, tim
 
 
 @quorum_group.command("status")
-@cluster_options
-def status_command(bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def status_command(cluster: Cluster, as_json: bool) -> None:
     """Show the leader and the voters; exit code 1 when a voter is unresponsive or lags.
 
     A voter lags when it has not had the whole log for a second.
     """
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        found = QuorumClient(cluster).describe()
+    found = QuorumClient(cluster).describe()
     fields = status(found)
     if as_json:
         print_json([fields])
@@ -53,13 +52,12 @@ def status_command(bootstrap: str, timeout: float, as_json: bool) -> None:
 
 
 @quorum_group.command("describe")
-@cluster_options
-def describe_command(bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def describe_command(cluster: Cluster, as_json: bool) -> None:
     """Show every replica of the metadata log, voters first."""
     from kraft.protocol.ids import id_text
 
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        found = QuorumClient(cluster).describe()
+    found = QuorumClient(cluster).describe()
     if as_json:
         print_json([{**each._asdict(), "directory_id": id_text(each.directory_id),
                      "leader": each.node_id == found.leader, "epoch": found.epoch} for each in found.replicas])
@@ -77,45 +75,41 @@ def describe_command(bootstrap: str, timeout: float, as_json: bool) -> None:
 @click.argument("node_id", type=IntRange(0))
 @click.argument("directory_id")
 @click.argument("listeners", nargs=-1, required=True, metavar="NAME://HOST:PORT...")
-@cluster_options
-def add_command(node_id: int, directory_id: str, listeners: tuple[str, ...], bootstrap: str, timeout: float,
-                as_json: bool) -> None:
+@on_cluster
+def add_command(cluster: Cluster, node_id: int, directory_id: str, listeners: tuple[str, ...], as_json: bool) -> None:
     """Make a controller that follows the log a voter; wait until it is one.
 
     `kraft storage info` on the new controller's directory shows its directory id.
     """
     endpoints = [parse_endpoint("LISTENERS", text) for text in listeners]
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        client = QuorumClient(cluster)
-        client.add(node_id, _directory(directory_id), [(each.listener, each.host, each.port) for each in endpoints])
-        _print_result(f"node {node_id} votes", client.describe(), as_json)
+    client = QuorumClient(cluster)
+    client.add(node_id, _directory(directory_id), [(each.listener, each.host, each.port) for each in endpoints])
+    _print_result(f"node {node_id} votes", client.describe(), as_json)
 
 
 @quorum_group.command("remove")
 @click.argument("node_id", type=IntRange(0))
 @click.argument("directory_id", required=False)
 @click.option("--force", is_flag=True, help="Also when those that are left lag behind, and may not be able to commit.")
-@cluster_options
-def remove_command(node_id: int, directory_id: str | None, force: bool, bootstrap: str, timeout: float,
-                   as_json: bool) -> None:
+@on_cluster
+def remove_command(cluster: Cluster, node_id: int, directory_id: str | None, force: bool, as_json: bool) -> None:
     """Make a voter an observer; wait until it is one. Without DIRECTORY_ID it is the voter of that node.
 
     Refused when too few of the others are caught up: without this voter they could commit nothing.
     """
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        client = QuorumClient(cluster)
-        found = client.describe()
-        voters = {each.node_id: each.directory_id for each in found.voters}
-        if node_id not in voters:
-            raise InvalidConfigError(f"NODE_ID: node {node_id} is not a voter; voters: {','.join(map(str, voters))}")
-        if len(voters) == 1:
-            raise InvalidConfigError(f"NODE_ID: node {node_id} is the last voter of the metadata quorum, which cannot "
-                                     "do without it; first add another voter: kraft quorum add")
-        if not force:
-            _check_remaining_voters(found, node_id)
-        directory = voters[node_id] if directory_id is None else _directory(directory_id)
-        client.remove(node_id, directory)
-        _print_result(f"node {node_id} votes no more", client.describe(), as_json)
+    client = QuorumClient(cluster)
+    found = client.describe()
+    voters = {each.node_id: each.directory_id for each in found.voters}
+    if node_id not in voters:
+        raise InvalidConfigError(f"NODE_ID: node {node_id} is not a voter; voters: {','.join(map(str, voters))}")
+    if len(voters) == 1:
+        raise InvalidConfigError(f"NODE_ID: node {node_id} is the last voter of the metadata quorum, which cannot "
+                                 "do without it; first add another voter: kraft quorum add")
+    if not force:
+        _check_remaining_voters(found, node_id)
+    directory = voters[node_id] if directory_id is None else _directory(directory_id)
+    client.remove(node_id, directory)
+    _print_result(f"node {node_id} votes no more", client.describe(), as_json)
 
 
 def _check_remaining_voters(found: Description, leaving: int) -> None:

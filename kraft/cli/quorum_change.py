@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from kraft.cli.number_types import IntRange
-from kraft.cli.options import Fields, cluster_options, print_json, print_table
+from kraft.cli.options import Fields, on_cluster, print_json, print_table
 from kraft.client import Cluster
 from kraft.client.connection import ConnectionFailedError
 from kraft.client.quorum import Description, QuorumClient
@@ -24,8 +24,8 @@ WAIT_SECONDS: Final = 600.0
 @click.command("plan")
 @click.argument("node_ids", nargs=-1, type=IntRange(0), metavar="NODE-ID...")
 @click.option("--order", metavar="+ID,-ID,...", help="Check these steps instead: +4 adds node 4, -1 removes node 1.")
-@cluster_options
-def plan_command(node_ids: tuple[int, ...], order: str | None, bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def plan_command(cluster: Cluster, node_ids: tuple[int, ...], order: str | None, as_json: bool) -> None:
     """Show the steps to other voters, and how many failures the quorum survives before and after each.
 
     NODE-ID... are the final voters. Changes nothing. Exit code 1 when a step is unsafe: a majority would not be up
@@ -33,8 +33,7 @@ def plan_command(node_ids: tuple[int, ...], order: str | None, bootstrap: str, t
     """
     if bool(node_ids) == (order is not None):
         raise click.UsageError("give either the nodes that shall vote, or --order")
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        found = QuorumClient(cluster).describe()
+    found = QuorumClient(cluster).describe()
     quorum_state = quorum_state_of(found)
     changes = parse_order(found, order) if order is not None else reassignment_steps(quorum_state,
                                                                                      _keys(found, node_ids))
@@ -48,38 +47,35 @@ def plan_command(node_ids: tuple[int, ...], order: str | None, bootstrap: str, t
 @click.argument("node_ids", nargs=-1, required=True, type=IntRange(0), metavar="NODE-ID...")
 @click.option("--force", is_flag=True, help="Also when the plan has an unsafe step, or a node is not known.")
 @click.option("--no-wait", is_flag=True, help="End when the leader has taken it on, not when it is done.")
-@cluster_options
-def reassign_command(node_ids: tuple[int, ...], force: bool, no_wait: bool, bootstrap: str, timeout: float,
-                     as_json: bool) -> None:
+@on_cluster
+def reassign_command(cluster: Cluster, node_ids: tuple[int, ...], force: bool, no_wait: bool, as_json: bool) -> None:
     """Make exactly these nodes the voters; the leader changes one voter at a time.
 
     It adds a node once that is caught up, adds before it removes while nodes remain to be added, and removes itself
     last. `kraft quorum plan` shows the steps, `kraft quorum cancel` stops the change at its current step.
     """
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        client = QuorumClient(cluster)
-        if not force:
-            found = client.describe()
-            quorum_state = quorum_state_of(found)
-            changes = reassignment_steps(quorum_state, _keys(found, node_ids))
-            unsafe = [step.danger for step in check_order(quorum_state, changes) if step.danger]
-            if unsafe:
-                raise InvalidConfigError(f"NODE-ID: {unsafe[0]}; see kraft quorum plan, or use --force")
-        client.reassign(node_ids)
-        if no_wait:
-            _print_voters(client.describe(), as_json)
-            return
-        _wait(client, node_ids, as_json)
+    client = QuorumClient(cluster)
+    if not force:
+        found = client.describe()
+        quorum_state = quorum_state_of(found)
+        changes = reassignment_steps(quorum_state, _keys(found, node_ids))
+        unsafe = [step.danger for step in check_order(quorum_state, changes) if step.danger]
+        if unsafe:
+            raise InvalidConfigError(f"NODE-ID: {unsafe[0]}; see kraft quorum plan, or use --force")
+    client.reassign(node_ids)
+    if no_wait:
+        _print_voters(client.describe(), as_json)
+        return
+    _wait(client, node_ids, as_json)
 
 
 @click.command("cancel")
-@cluster_options
-def cancel_command(bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def cancel_command(cluster: Cluster, as_json: bool) -> None:
     """Stop a reassignment in progress; the voters stay as they are."""
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        client = QuorumClient(cluster)
-        client.reassign(None)
-        _print_voters(client.describe(), as_json)
+    client = QuorumClient(cluster)
+    client.reassign(None)
+    _print_voters(client.describe(), as_json)
 
 
 def quorum_state_of(found: Description) -> QuorumState:

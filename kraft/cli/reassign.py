@@ -9,7 +9,7 @@ import click
 
 from kraft.cli.cluster import size_text
 from kraft.cli.number_types import IntRange
-from kraft.cli.options import OUTPUT_FILE, Fields, cluster_options, count_of, print_json, print_table
+from kraft.cli.options import OUTPUT_FILE, Fields, count_of, on_cluster, print_json, print_table
 from kraft.cli.partition_names import chosen, complete_partition, partition_text
 from kraft.cli.reassign_status import Targets, status, under_way, wait
 from kraft.client import Cluster, RefusedError
@@ -37,26 +37,25 @@ def reassign_group() -> None:
 @click.option("--brokers", metavar="ID,...", help="Brokers that may have replicas [default: all that are up].")
 @click.option("--replication-factor", type=IntRange(1), help="[default: as many replicas as now]")
 @click.option("--out", type=OUTPUT_FILE, help="Write the plan there, for `start`.")
-@cluster_options
-def plan_command(names: tuple[str, ...], brokers: str | None, replication_factor: int | None, out: Path | None,
-                 bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def plan_command(cluster: Cluster, names: tuple[str, ...], brokers: str | None, replication_factor: int | None,
+                 out: Path | None, as_json: bool) -> None:
     """Propose a placement of replicas: evenly spread, in separate racks, with as few moves as possible.
 
     Without names it plans all topics except internal ones. Changes nothing. With --json it prints the plan, in the
     format of Kafka's own tool.
     """
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        topics = cluster.metadata().topics
-        racks = {node.node_id: node.rack for node in cluster.nodes()}
-        if brokers is not None:
-            allowed = _ids(brokers)
-            if unknown := [each for each in allowed if each not in racks]:
-                raise InvalidConfigError(f"--brokers: {', '.join(map(str, unknown))}: not up; up are "
-                                         f"{', '.join(map(str, sorted(racks)))}")
-            racks = {each: racks[each] for each in allowed}
-        now = assignments(topics, chosen(names, topics) if names else None)
-        then = changes(now, Placement(racks).plan(now, replication_factor))
-        rows = plan_rows(cluster, topics, now, then)
+    topics = cluster.metadata().topics
+    racks = {node.node_id: node.rack for node in cluster.nodes()}
+    if brokers is not None:
+        allowed = _ids(brokers)
+        if unknown := [each for each in allowed if each not in racks]:
+            raise InvalidConfigError(f"--brokers: {', '.join(map(str, unknown))}: not up; up are "
+                                     f"{', '.join(map(str, sorted(racks)))}")
+        racks = {each: racks[each] for each in allowed}
+    now = assignments(topics, chosen(names, topics) if names else None)
+    then = changes(now, Placement(racks).plan(now, replication_factor))
+    rows = plan_rows(cluster, topics, now, then)
     if out is not None:
         out.write_text(json.dumps(plan_json(then), indent=1) + "\n", "utf-8")
     if as_json:
@@ -72,39 +71,36 @@ def plan_command(names: tuple[str, ...], brokers: str | None, replication_factor
 @PLAN
 @THROTTLE
 @NO_WAIT
-@cluster_options
-def start_command(plan: Path, throttle_bytes: int | None, no_wait: bool, bootstrap: str, timeout: float,
-                  as_json: bool) -> None:
+@on_cluster
+def start_command(cluster: Cluster, plan: Path, throttle_bytes: int | None, no_wait: bool, as_json: bool) -> None:
     """Execute a plan and wait for completion; `-` reads the plan from standard input.
 
     The throttle is removed at the end; with --no-wait `kraft topics reassign status PLAN` does that. If a plan in
     progress is started again with another --throttle, it continues with that one.
     """
     then = read_plan(plan)
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        start(cluster, then, throttle_bytes)
-        if not no_wait:
-            wait(cluster, then)
-            unthrottle(cluster, *concerned(cluster, then))
+    start(cluster, then, throttle_bytes)
+    if not no_wait:
+        wait(cluster, then)
+        unthrottle(cluster, *concerned(cluster, then))
     _print_result(as_json, "started" if no_wait else "done", then)
 
 
 @reassign_group.command("status")
 @click.argument("plan", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
 @click.option("--watch", is_flag=True, help="Wait for completion, with a progress bar.")
-@cluster_options
-def status_command(plan: Path | None, watch: bool, bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def status_command(cluster: Cluster, plan: Path | None, watch: bool, as_json: bool) -> None:
     """Show reassignments with progress, throttle and remaining time; with a plan, the completed part of it.
 
     The remaining time is estimated from half a second of copying. The throttle of a completed plan is removed.
     """
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        then = read_plan(plan) if plan else {each.partition: each.targets for each in ongoing(cluster).values()}
-        if watch:
-            wait(cluster, then)
-        rows, seconds = status(cluster, then)
-        if plan and all(row["state"] == "done" for row in rows):
-            unthrottle(cluster, *concerned(cluster, then))
+    then = read_plan(plan) if plan else {each.partition: each.targets for each in ongoing(cluster).values()}
+    if watch:
+        wait(cluster, then)
+    rows, seconds = status(cluster, then)
+    if plan and all(row["state"] == "done" for row in rows):
+        unthrottle(cluster, *concerned(cluster, then))
     if as_json:
         print_json(rows)
         return
@@ -121,22 +117,21 @@ def status_command(plan: Path | None, watch: bool, bootstrap: str, timeout: floa
 @click.argument("names", metavar="[TOPIC[/PARTITION]]...", nargs=-1, shell_complete=complete_partition)
 @click.option("--plan", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Those of a plan.")
 @click.option("--all", "everything", is_flag=True, help="All ongoing reassignments.")
-@cluster_options
-def cancel_command(names: tuple[str, ...], plan: Path | None, everything: bool, bootstrap: str, timeout: float,
+@on_cluster
+def cancel_command(cluster: Cluster, names: tuple[str, ...], plan: Path | None, everything: bool,
                    as_json: bool) -> None:
     """Cancel reassignments: the replicas return to where they were. Throttles are removed."""
     if sum((bool(names), plan is not None, everything)) != 1:
         raise click.UsageError("give partitions, --plan or --all")
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        if names:
-            wanted = chosen(names, cluster.metadata().topics)
-        else:
-            wanted = list(read_plan(plan) if plan else ongoing(cluster))
-        stopped = {each.partition: each.targets for each in under_way(cluster, wanted)}
-        touched = concerned(cluster, wanted)
-        if stopped:
-            _refuse(reassign(cluster, dict.fromkeys(stopped)))
-        unthrottle(cluster, *touched)
+    if names:
+        wanted = chosen(names, cluster.metadata().topics)
+    else:
+        wanted = list(read_plan(plan) if plan else ongoing(cluster))
+    stopped = {each.partition: each.targets for each in under_way(cluster, wanted)}
+    touched = concerned(cluster, wanted)
+    if stopped:
+        _refuse(reassign(cluster, dict.fromkeys(stopped)))
+    unthrottle(cluster, *touched)
     _print_result(as_json, "cancelled", stopped)
 
 

@@ -9,7 +9,7 @@ from kraft.cli.command import kraft
 from kraft.cli.configs import without_effect
 from kraft.cli.names import complete_topic
 from kraft.cli.number_types import IntRange
-from kraft.cli.options import Fields, cluster_options, count_of, print_json, print_table
+from kraft.cli.options import Fields, cluster_options, count_of, on_cluster, print_json, print_rows, print_table
 from kraft.cli.reassign import reassign_group
 from kraft.cli.server_config import parse_assignments
 from kraft.client import Cluster, RefusedError
@@ -47,31 +47,25 @@ topics_group.add_command(reassign_group)
 
 @topics_group.command("list")
 @click.option("--all", "internal", is_flag=True, help="Also internal topics.")
-@cluster_options
-def list_command(internal: bool, bootstrap: str, timeout: float, as_json: bool) -> None:
+@on_cluster
+def list_command(cluster: Cluster, internal: bool, as_json: bool) -> None:
     """List the topics."""
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        found = sorted(cluster.metadata().topics, key=lambda topic: topic.name or "")
+    found = sorted(cluster.metadata().topics, key=lambda topic: topic.name or "")
     rows = [{"topic": topic.name, "topic_id": _id_text(topic), "partitions": len(topic.partitions),
              "replication_factor": _replication_factor(topic), "internal": topic.is_internal}
             for topic in found if internal or not topic.is_internal]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(("topic", "partitions", "replicas", "topic id"),
-                    [(row["topic"], row["partitions"], row["replication_factor"], row["topic_id"]) for row in rows])
+    print_rows(as_json, rows, ("topic", "partitions", "replicas", "topic id"),
+               [(row["topic"], row["partitions"], row["replication_factor"], row["topic_id"]) for row in rows])
 
 
 @topics_group.command("describe")
 @TOPICS
 @click.option("--configs/--no-configs", "with_configs", default=True,
               help="Also the settings that the topic has of its own.")
-@cluster_options
-def describe_command(topics: tuple[str, ...], with_configs: bool, bootstrap: str, timeout: float,
-                     as_json: bool) -> None:
+@on_cluster
+def describe_command(cluster: Cluster, topics: tuple[str, ...], with_configs: bool, as_json: bool) -> None:
     """Show partitions with their leaders, replicas and offsets, and the topic's own settings."""
-    with Cluster(bootstrap, timeout=timeout) as cluster:
-        rows = list(describe_topics(cluster, topics, with_configs=with_configs))
+    rows = list(describe_topics(cluster, topics, with_configs=with_configs))
     if as_json:
         print_json(rows)
         return

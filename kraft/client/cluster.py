@@ -1,7 +1,6 @@
 """Access to a cluster through its bootstrap addresses: finds nodes, leaders and coordinators, and connects to them."""
 
 import time
-from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeVar
 
 from kraft.client.connection import (
@@ -58,8 +57,7 @@ class Cluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:

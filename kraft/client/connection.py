@@ -3,7 +3,6 @@
 import socket
 import ssl
 import time
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from kraft._version import __version__
@@ -90,8 +89,7 @@ class Connection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:

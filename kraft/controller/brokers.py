@@ -195,8 +195,8 @@ def fence_stale(context: Context) -> Decision[None]:
         broker = context.image.brokers.get(broker_id)
         if broker is not None and not broker.fenced:
             context.sessions.forget(broker_id)
-            return Decision(None, fence(context, broker), atomic=False, fencing=Fencing(
-                broker_id, f"it was silent for longer than its session of {context.sessions.timeout_ms} ms"))
+            return Decision(None, fence(context, broker), atomic=False,
+                            fencing=Fencing(broker_id, context.sessions.timeout_ms))
     return Decision(None)
 
 
@@ -210,7 +210,7 @@ def fence_refused(context: Context, broker_id: int, broker_epoch: int, found: Fo
         return Decision(None)
     context.sessions.forget(broker_id)
     return Decision(None, fence(context, broker), atomic=False,
-                    fencing=Fencing(broker_id, f"{doubt.value}, and {found.value}"))
+                    fencing=Fencing(broker_id, context.sessions.timeout_ms, doubt, found))
 
 
 # --- heartbeats -----------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class QuorumState:
 class CommitPort(Protocol):
     """Interface of the controller to the log. Only the leader may append; calls return at once.
 
-    The log calls back through `CommitListener`, never from inside `append`.
+    The log calls back `became_leader`, `committed` and `resigned` of the controller, never from inside `append`.
     """
 
     @property
@@ -65,16 +65,3 @@ class CommitPort(Protocol):
 
     def describe_quorum(self, now_ms: int) -> QuorumState:
         """Return voters, leader and the progress of all replicas."""
-
-
-class CommitListener(Protocol):
-    """Events that the log reports to the controller."""
-
-    def became_leader(self, leader_epoch: int, now_ms: int) -> None:
-        """Handle the election of this node: everything before its epoch is committed and replayed."""
-
-    def committed(self, end_offset: int, now_ms: int) -> None:
-        """Handle a commit of everything below `end_offset`, which never decreases."""
-
-    def resigned(self, now_ms: int) -> None:
-        """Handle the loss of leadership: appended records that are not committed may be lost."""

@@ -4,8 +4,8 @@ Each resource of a request is decided on its own. `ConfigRules` defines the allo
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from kraft.config.node_config import node_id_of
 from kraft.controller.decision import MIN_INSYNC_REPLICAS, NAMED_MAX, Context, Decision, RefusedError, text_of
@@ -21,6 +21,7 @@ from kraft.metadata.image import (
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
+from kraft.protocol.messages.alter_configs_request import AlterConfigsResource as LegacyResource
 from kraft.protocol.messages.alter_configs_response import AlterConfigsResourceResponse as LegacyResult
 from kraft.protocol.messages.alter_configs_response import AlterConfigsResponse
 from kraft.protocol.messages.clear_elr_record import ClearElrRecord
@@ -28,6 +29,7 @@ from kraft.protocol.messages.config_record import ConfigRecord
 from kraft.protocol.messages.create_topics_request import CreatableTopic
 from kraft.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
+    AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
 from kraft.protocol.messages.incremental_alter_configs_response import (
@@ -46,6 +48,9 @@ VALUE_BYTES_MAX: Final = 32_767
 """Longest text that a record can hold. A request cannot bring a longer one, but operations on a list can make one."""
 
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
+
+Named = TypeVar("Named", LegacyResource, AlterConfigsResource)
+Result = TypeVar("Result", LegacyResult, AlterConfigsResourceResponse)
 
 
 def new_topic_configs(context: Context, topic: CreatableTopic) -> tuple[dict[str, str], list[Record]]:
@@ -244,22 +249,8 @@ def _check_resource(resource: Resource, count: int) -> None:
 
 def alter_configs(context: Context, request: AlterConfigsRequest) -> Decision[AlterConfigsResponse]:
     """Replace the settings of whole resources: settings that the request does not name are deleted."""
-    records: list[Record] = []
-    results: list[LegacyResult] = []
-    counts = _counted([Resource(each.resource_type, each.resource_name) for each in request.resources])
-    for each in request.resources:
-        resource = Resource(each.resource_type, each.resource_name)
-        count = counts.pop(resource, 0)
-        if count == 0:
-            continue
-        code, message = ErrorCode.NONE, None
-        try:
-            _check_resource(resource, count)
-            records += legacy_change(context, resource, [(config.name, config.value) for config in each.configs])
-        except RefusedError as refusal:
-            code, message = refusal.error, refusal.message
-        results.append(LegacyResult(resource_type=resource.type, resource_name=resource.name, error_code=code,
-                                    error_message=text_of(code, message)))
+    results, records = _altered(request.resources, LegacyResult, lambda resource, each: legacy_change(
+        context, resource, [(config.name, config.value) for config in each.configs]))
     return Decision(AlterConfigsResponse(responses=results), () if request.validate_only else records)
 
 
@@ -267,10 +258,18 @@ def incremental_alter_configs(
     context: Context, request: IncrementalAlterConfigsRequest
 ) -> Decision[IncrementalAlterConfigsResponse]:
     """Change single settings: set, delete, append, subtract (KIP-339)."""
+    results, records = _altered(request.resources, AlterConfigsResourceResponse,
+                                lambda resource, each: incremental_change(context, resource, each.configs))
+    return Decision(IncrementalAlterConfigsResponse(responses=results), () if request.validate_only else records)
+
+
+def _altered(named: Sequence[Named], result: Callable[..., Result],
+             change: Callable[[Resource, Named], list[Record]]) -> tuple[list[Result], list[Record]]:
+    """Return the result of each resource, and the records of those that are not refused."""
     records: list[Record] = []
-    results: list[AlterConfigsResourceResponse] = []
-    counts = _counted([Resource(each.resource_type, each.resource_name) for each in request.resources])
-    for each in request.resources:
+    results: list[Result] = []
+    counts = Counter(Resource(each.resource_type, each.resource_name) for each in named)
+    for each in named:
         resource = Resource(each.resource_type, each.resource_name)
         count = counts.pop(resource, 0)
         if count == 0:
@@ -278,20 +277,12 @@ def incremental_alter_configs(
         code, message = ErrorCode.NONE, None
         try:
             _check_resource(resource, count)
-            records += incremental_change(context, resource, each.configs)
+            records += change(resource, each)
         except RefusedError as refusal:
             code, message = refusal.error, refusal.message
-        results.append(AlterConfigsResourceResponse(
-            resource_type=resource.type, resource_name=resource.name, error_code=code,
-            error_message=text_of(code, message)))
-    return Decision(IncrementalAlterConfigsResponse(responses=results), () if request.validate_only else records)
-
-
-def _counted(resources: list[Resource]) -> dict[Resource, int]:
-    counts: dict[Resource, int] = {}
-    for resource in resources:
-        counts[resource] = counts.get(resource, 0) + 1
-    return counts
+        results.append(result(resource_type=resource.type, resource_name=resource.name, error_code=code,
+                              error_message=text_of(code, message)))
+    return results, records
 
 
 def alter_configs_refused(request: AlterConfigsRequest, code: ErrorCode, message: str | None) -> AlterConfigsResponse:

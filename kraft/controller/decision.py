@@ -6,7 +6,7 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from kraft.controller.commit import QuorumState
-from kraft.controller.sessions import BrokerSessions
+from kraft.controller.sessions import BrokerSessions, Doubt, Found
 from kraft.immutable import immutable
 from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
 from kraft.metadata.snapshot import Record
@@ -40,12 +40,24 @@ class RefusedError(OperationError):
         self.message = message
 
 
-class Fencing(NamedTuple):
-    """A broker that is fenced without having requested it, and the reason: for the node's log and its flight
-    recorder."""
+@immutable
+class Fencing:
+    """A broker that is fenced without having requested it: for the node's log and its flight recorder.
+
+    `found` shows that the `doubt` was right. Without a doubt the broker was unresponsive for longer than its session.
+    """
 
     broker_id: int
-    because: str
+    session_ms: int
+    doubt: Doubt | None = None
+    found: Found | None = None
+
+    @property
+    def because(self) -> str:
+        """The reason in words."""
+        if self.doubt is None or self.found is None:
+            return f"it was silent for longer than its session of {self.session_ms} ms"
+        return f"{self.doubt.value}, and {self.found.value}"
 
 
 Steps = Generator[None]

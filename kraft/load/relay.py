@@ -14,7 +14,6 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Final, Self
 
 from kraft.client import Connection
@@ -116,8 +115,7 @@ class Relay:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, *exception: object) -> None:
         os.eventfd_write(self._stop, 1)
         self._thread.join()
         self._poll.close()

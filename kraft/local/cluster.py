@@ -12,7 +12,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from kraft.client import Cluster
@@ -98,8 +97,8 @@ class LocalCluster:
                 self._launcher, directory / str(node_id), node_id, host_of(index), roles=roles,
                 cluster_id=self.cluster_id, settings=given, log_level=log_level,
                 ports=before["ports"][str(node_id)] if before else None)
-        self.brokers = {node.node_id: node for node in self.nodes.values() if node.is_broker}
-        self.controllers = {node.node_id: node for node in self.nodes.values() if node.is_controller}
+        self.brokers = {node.node_id: node for node in self.nodes.values() if "broker" in node.roles}
+        self.controllers = {node.node_id: node for node in self.nodes.values() if "controller" in node.roles}
         voters = tuple(VoterSpec(node.node_id, node.host, node.controller_port, id_text(random_id(uuid.uuid4)))
                        for node in self.controllers.values())
         for node in self.nodes.values():
@@ -110,8 +109,7 @@ class LocalCluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     @property
@@ -255,7 +253,7 @@ class LocalCluster:
         until it is fenced; then its links are restored. It may be unfenced soon."""
         node = self.node(which)
         others = [each for each in self.brokers.values() if each is not node and each.running]
-        if not others or not node.is_broker:
+        if not others or "broker" not in node.roles:
             raise InvalidArgumentError(f"{node} is no broker beside others: no other could report its fencing")
         self.isolate(node, self.controllers.values())
         try:

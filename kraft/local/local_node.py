@@ -65,14 +65,6 @@ class LocalNode:
     # --- addresses
 
     @property
-    def is_broker(self) -> bool:
-        return "broker" in self.roles
-
-    @property
-    def is_controller(self) -> bool:
-        return "controller" in self.roles
-
-    @property
     def port(self) -> int:
         """Port for clients."""
         return self._ports[CLIENTS].port

@@ -34,6 +34,8 @@ BROKER_RESOURCE: Final = 4
 BROKER_LOGGER_RESOURCE: Final = 8
 CLIENT_METRICS_RESOURCE: Final = 16
 GROUP_RESOURCE: Final = 32
+RESOURCE_NAMES: Final = {TOPIC_RESOURCE: "topic", BROKER_RESOURCE: "broker", BROKER_LOGGER_RESOURCE: "broker-logger",
+                         CLIENT_METRICS_RESOURCE: "client-metrics", GROUP_RESOURCE: "group"}
 
 
 def collision_key(name: str) -> str | None:

@@ -17,15 +17,7 @@ import pyarrow as pa
 from kraft.files.partition_files import PartitionFiles
 from kraft.log_dir import METADATA_TOPIC
 from kraft.metadata.delta import MetadataDelta, PartitionChange
-from kraft.metadata.image import (
-    BROKER_LOGGER_RESOURCE,
-    BROKER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
-    EMPTY,
-    GROUP_RESOURCE,
-    TOPIC_RESOURCE,
-    MetadataImage,
-)
+from kraft.metadata.image import EMPTY, RESOURCE_NAMES, MetadataImage
 from kraft.metadata.replay import Replayer, logged_records
 from kraft.metadata.snapshot import decode_snapshot
 from kraft.protocol.ids import id_text
@@ -36,8 +28,6 @@ from kraft_native.file import file_io
 DIRECTORY: Final = f"{METADATA_TOPIC}-0"
 TIME: Final = pa.timestamp("ms", "UTC")
 IDS: Final = pa.list_(pa.int32())
-RESOURCES: Final = {TOPIC_RESOURCE: "topic", BROKER_RESOURCE: "broker", BROKER_LOGGER_RESOURCE: "broker-logger",
-                    CLIENT_METRICS_RESOURCE: "client-metrics", GROUP_RESOURCE: "group"}
 
 # Position of an event in the log.
 PLACE: Final = {"offset": pa.int64(), "epoch": pa.int32(), "time": TIME}
@@ -226,7 +216,7 @@ def table_of(schema: dict[str, pa.DataType], rows: list[Row]) -> pa.Table:
 
 
 def resource_text(kind: int) -> str:
-    return RESOURCES.get(kind, str(kind))
+    return RESOURCE_NAMES.get(kind, str(kind))
 
 
 def _topic_rows(image: MetadataImage) -> Iterator[Row]:

@@ -46,7 +46,7 @@ class Ring:
             self._last = {each: number for each, number in self._last.items() if number in self._entries}
         return entry
 
-    def made(self, time_ms: float, what: str, values: dict[str, Any]) -> Entry:
+    def unstored(self, time_ms: float, what: str, values: dict[str, Any]) -> Entry:
         """Return an entry of this life that is not stored."""
         return Entry(time_ms, self.node_id, self._number, what, values)
 

@@ -1,10 +1,3 @@
-"""The primitives of Kafka's messages, in both encodings (KIP-482, `docs/internals/wire.md`).
-
-A reader or writer serves one message at one version and knows whether that version is `flexible`. The same call then
-reads or writes the old or the compact form. Every refusal of a reader is `MalformedMessageError`, every refusal of a
-writer `InvalidArgumentError`. Any thread, one at a time.
-"""
-
 from collections.abc import Callable, Collection
 from typing import Protocol, Self, TypeVar, final
 from uuid import UUID
@@ -18,11 +11,6 @@ class _Writable(Protocol):
 
 @final
 class WireReader:
-    """Reader of one message from `data`, which must not change meanwhile. The message ends at the end of `data` or
-    before; the caller handles the rest (`finish`, `rest`). A message with more than `elements_max` array elements and
-    tags, at all levels together, is refused.
-    """
-
     flexible: bool
     def __new__(
         cls, data: bytes | bytearray | memoryview | None = None, flexible: bool = False, elements_max: int = ...
@@ -66,9 +54,7 @@ class WireWriter:
     """
 
     flexible: bool
-    def __new__(
-        cls, flexible: bool = False, later: list[tuple[int, Collection[_Writable]]] | None = None
-    ) -> Self: ...
+    def __new__(cls, flexible: bool = False, later: list[tuple[int, Collection[_Writable]]] | None = None) -> Self: ...
     def __len__(self) -> int: ...
     def int8(self, value: int) -> None: ...
     def int16(self, value: int) -> None: ...

@@ -1,10 +1,3 @@
-"""Long messages read and written in steps, so that a loop can serve others between them.
-
-A step is a few dozen elements of an array, some 50 microseconds. All functions are generators that yield after each
-step. The readers return the results of `WireReader`'s methods of the same names. A writer leaves the elements of long
-arrays for later, and `write_steps` inserts them at their places.
-"""
-
 from collections.abc import Callable, Generator, Iterable
 from typing import Protocol, TypeVar
 
@@ -31,12 +24,6 @@ def nullable_nested_steps(
 ) -> Generator[None, None, list[_T] | None]: ...
 def write_steps(
     w: WireWriter, parts: list[bytes | bytearray], values: Iterable[_Writable], version: int
-) -> Generator[None]:
-    """Write `values`, structs of that version, to the end of `parts`. The writer is empty and has a list `later`."""
-
-def write_later(w: WireWriter, parts: list[bytes | bytearray], version: int) -> Generator[None]:
-    """Write each array that was left for later at its place."""
-
-def free_steps(held: list[object]) -> Generator[None]:
-    """Free the messages in `held`, and the long lists inside of them, a few hundred elements at a time: all at once
-    takes tens of milliseconds. Objects with other references stay alive."""
+) -> Generator[None]: ...
+def write_later(w: WireWriter, parts: list[bytes | bytearray], version: int) -> Generator[None]: ...
+def free_steps(held: list[object]) -> Generator[None]: ...

@@ -3,7 +3,7 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 from kraft_native.base.bytes_be cimport load_i16, load_i32, load_i64, load_u32, store_i16, store_i32, store_i64
-from kraft_native.base.errors cimport Fault
+from kraft_native.base.fault cimport Fault
 from kraft_native.base.limits cimport (
     ATTR_CODEC_MASK, ATTR_CONTROL, ATTR_DELETE_HORIZON, ATTR_LOG_APPEND_TIME, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES,
     BATCH_BASE_OFFSET, BATCH_BASE_SEQUENCE, BATCH_BASE_TIMESTAMP, BATCH_CRC, BATCH_HEADER_BYTES,

@@ -21,7 +21,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 cimport cython
 
 from kraft_native.base.crc cimport crc32c
-from kraft_native.base.errors cimport ERROR_CORRUPT_MESSAGE, fault_set, raise_fault
+from kraft_native.base.fault cimport ERROR_CORRUPT_MESSAGE, fault_set, raise_fault
 from kraft_native.base.limits cimport CODEC_NONE, TIMESTAMP_LOG_APPEND_TIME
 from kraft_native.batch.legacy cimport (
     LEGACY_MESSAGE_BYTES_MIN, LegacyMessage, LegacySet, legacy_crc, legacy_message, legacy_survey,

@@ -37,7 +37,7 @@ from libc.string cimport memcpy
 
 from kraft_native.base.bytes_be cimport load_i32, store_u32
 from kraft_native.base.crc cimport crc32c, crc32c_combine
-from kraft_native.base.errors cimport (
+from kraft_native.base.fault cimport (
     ERROR_CORRUPT_MESSAGE, ERROR_INVALID_RECORD, ERROR_MESSAGE_TOO_LARGE, Fault, fault_set, raise_fault,
 )
 from kraft_native.base.limits cimport (

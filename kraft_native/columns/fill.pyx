@@ -7,7 +7,7 @@ records themselves. Nothing here creates a Python object.
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from kraft_native.base.errors cimport ERROR_CORRUPT_MESSAGE, fault_set
+from kraft_native.base.fault cimport ERROR_CORRUPT_MESSAGE, fault_set
 from kraft_native.base.limits cimport BATCH_HEADER_BYTES, CODEC_NONE, INT32_MAX_VALUE, RECORD_BYTES_MIN
 from kraft_native.base.span cimport span_left, span_of
 from kraft_native.batch.batch cimport (

@@ -22,7 +22,7 @@ from libc.string cimport memset
 
 cimport cython
 
-from kraft_native.base.errors cimport raise_fault
+from kraft_native.base.fault cimport raise_fault
 from kraft_native.base.span cimport span_left
 from kraft_native.batch.batch cimport HeldBuffer
 from kraft_native.batch.codecs cimport decompress_limits_default

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-from kraft_native.base.errors cimport Fault
+from kraft_native.base.fault cimport Fault
 from kraft_native.batch.batch cimport BatchHeader
 
 cdef extern from "<pthread.h>" nogil:

@@ -20,7 +20,7 @@ cimport cython
 from libc.string cimport memcpy
 from posix.fcntl cimport O_RDONLY
 
-from kraft_native.base.errors cimport ERROR_CORRUPT_MESSAGE, fault_set, fault_text
+from kraft_native.base.fault cimport ERROR_CORRUPT_MESSAGE, fault_set, fault_text
 from kraft_native.base.limits cimport BATCH_HEADER_BYTES
 from kraft_native.batch.batch cimport (
     LOOK_CORRUPT, LOOK_OK, BatchLook, batch_bytes, batch_last_offset, batch_look, batch_reload,

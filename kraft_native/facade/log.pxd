@@ -5,14 +5,13 @@ from libc.stdint cimport int64_t
 from kraft_native.log.append cimport Appender
 from kraft_native.log.core cimport LogCore
 from kraft_native.log.flusher cimport Flusher
-from kraft_native.log.recovery_report cimport RecoveryReport
 from kraft_native.segment.config cimport LogConfig
 
 
 cdef class Log:
     cdef LogCore core
     cdef Appender appender
-    cdef readonly RecoveryReport recovery          # what opening found and did
+    cdef readonly object recovery                  # a `RecoveryReport`: what opening found and did
 
     cdef object take(self, LogCore core, bint log_dir_locked)
     cdef int lock(self, LogCore core, bint log_dir_locked) except -1

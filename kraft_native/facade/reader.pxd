@@ -7,7 +7,6 @@ from kraft_native.file.buffer cimport Scratch, Slice
 from kraft_native.log.core cimport LogCore
 from kraft_native.log.foreign cimport ForeignSegment
 from kraft_native.log.live cimport LiveView, kf_live_state
-from kraft_native.log.recovery_report cimport RecoveryReport
 from kraft_native.segment.config cimport LogConfig
 
 
@@ -21,7 +20,7 @@ cdef class LogReader:
     cdef uint64_t incarnation      # of the page, when `state` was found on disk
     cdef LogConfig config
     cdef LogCore found             # without an owner: the log as opening it would find it
-    cdef RecoveryReport report
+    cdef object report
     cdef list bases                # base offsets of the segments, ascending
     cdef uint64_t listed_truncation, listed_segments
     cdef int64_t listed_active

@@ -1,21 +1,12 @@
-"""Memory with a visible owner: growable scratch space, mapped files, and pinned slices of them."""
-
 from typing import final
 from weakref import WeakSet
 
 mappings: WeakSet[Mapping]
 
-def counters() -> dict[str, int]:
-    """Live objects by kind and mapped bytes; the difference between two moments is a leak or current use."""
-
-def idle_bytes() -> int:
-    """Bytes of unused scratch memory that is kept for the next user; at most 64 MiB."""
-
+def counters() -> dict[str, int]: ...
+def idle_bytes() -> int: ...
 def trim_heap() -> None: ...
-
-
-def release_idle() -> None:
-    """Return idle scratch memory to the system."""
+def release_idle() -> None: ...
 
 @final
 class Scratch:
@@ -30,8 +21,6 @@ class Mapping:
 
 @final
 class Slice:
-    """Read-only bytes of the log, pinned. `memoryview(slice)` is zero-copy, `bytes(slice)` copies."""
-
     @property
     def first_offset(self) -> int:
         """Offset of the first batch, -1 when the slice is empty."""

@@ -1,5 +1,3 @@
-"""Fault injection: which file operations the engine does, in order, and what happens when one of them fails."""
-
 from collections.abc import Collection
 from os import PathLike
 from types import TracebackType

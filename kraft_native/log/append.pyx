@@ -23,7 +23,7 @@ from libc.stdlib cimport free, realloc
 
 from kraft_native.base.clock cimport clock_ms
 from kraft_native.base.mutants cimport FOLLOWERS_DO_NOT_KNOW_PRODUCERS, mutant
-from kraft_native.base.errors cimport Fault, raise_fault
+from kraft_native.base.fault cimport Fault, raise_fault
 from kraft_native.base.limits cimport (
     BATCH_HEADER_BYTES, CODEC_NONE, INT32_MAX_VALUE, NO_LEADER_EPOCH, TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME,
 )

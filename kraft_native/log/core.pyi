@@ -3,9 +3,7 @@ from typing import final
 from kraft_native.log.marks import EPOCHS_CRC_KEY as EPOCHS_CRC_KEY
 from kraft_native.segment.config import LogConfig
 
-def note_fork() -> None:
-    """Disown the logs of the parent in a fork's child: they belong to the parent, and so does the shared flusher's
-    thread."""
+def note_fork() -> None: ...
 
 @final
 class LogCore:

@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t, uint8_t
 from posix.fcntl cimport O_RDONLY
 
 from kraft_native.base.bytes_be cimport load_i32, load_i64
-from kraft_native.base.errors cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set, fault_text
+from kraft_native.base.fault cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set, fault_text
 from kraft_native.base.limits cimport BATCH_HEADER_BYTES, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
 from kraft_native.batch.batch cimport (
     LOOK_CORRUPT, LOOK_END, LOOK_OK, LOOK_PARTIAL, BatchHeader, BatchLook, batch_bytes, batch_is_legacy,

@@ -1,5 +1,3 @@
-"""Nothing for Python callers."""
-
 from typing import final
 
 @final

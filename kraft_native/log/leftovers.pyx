@@ -19,7 +19,7 @@ cimport cython
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from posix.fcntl cimport O_RDONLY
 
-from kraft_native.base.errors cimport Fault
+from kraft_native.base.fault cimport Fault
 from kraft_native.file.buffer cimport Mapping, copy_file, map_file
 from kraft_native.file.file_io cimport check, file_close, file_open, file_size, file_sync_dir
 from kraft_native.segment.scan cimport ScanBounds, scan_sound

@@ -3,7 +3,6 @@
 from libc.stdint cimport int32_t, int64_t
 
 from kraft_native.log.marks cimport LogMarks
-from kraft_native.log.recovery_report cimport RecoveryReport
 from kraft_native.log.txn_check cimport TxnChecker
 from kraft_native.segment.config cimport LogConfig
 from kraft_native.segment.epochs cimport LeaderEpochCache
@@ -38,7 +37,7 @@ cdef class LoadedLog:
 
     cdef object shared                 # the `SharedOffsets` that it was found with
     cdef bint apart                    # the directory is not ours: nothing is written, files are read into memory
-    cdef readonly RecoveryReport report
+    cdef readonly object report        # a `RecoveryReport`
 
     cdef int load_segments(self) except -1
     cdef int add_segment(self, int64_t base_offset) except -1

@@ -1,5 +1,3 @@
-"""Opening the files of a log."""
-
 from typing import final
 
 from kraft_native.log.marks import EPOCHS_CRC_KEY as EPOCHS_CRC_KEY

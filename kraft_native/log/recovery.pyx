@@ -28,7 +28,6 @@ from kraft_native.log.epoch_scan cimport epoch_starts
 from kraft_native.log.format_check cimport refuse_unknown_formats
 from kraft_native.log.leftovers cimport tidy_directory, view_directory
 from kraft_native.log.marks cimport drop_kafka_mark, gap_marks, read_marks
-from kraft_native.log.recovery_report cimport RecoveryReport
 from kraft_native.segment.segment cimport (
     STEP_BATCH, STEP_END, StepResult, segment_create, segment_detached, segment_load, segment_path,
 )
@@ -37,7 +36,7 @@ from kraft_native.segment.segment_file cimport Copies
 from kraft_native.base.errors import CorruptFileError, LogReadOnlyError, StorageError
 from kraft_native.file.file_io import is_unreadable, read_file, set_aside, unlink, write_atomic
 from kraft_native.log.marks import EPOCHS_CRC_KEY
-from kraft_native.log.recovery_report import Changed, CutTail, Damage, Ignored, LostRange
+from kraft_native.log.recovery_report import Changed, CutTail, Damage, Ignored, LostRange, RecoveryReport
 from kraft_native.segment.checkpoints import LogState, SharedOffsets, write_log_state
 from kraft_native.segment.producer_snapshots import read_snapshot, snapshot_path
 
@@ -455,7 +454,7 @@ cdef class LoadedLog:
     cdef bint never_written(self) except -1:
         """Return whether the log is empty from offset 0 on, is not known to have held anything, and needed no
         repair."""
-        cdef RecoveryReport report = self.report
+        report = self.report
         return (
             self.failure is None and self.log_end == 0 and self.marks.source != "state" and self.marks.durable_end == 0
             and len(self.segments) == 1 and (<Segment>self.segments[0]).size == 0
@@ -522,8 +521,8 @@ cdef bint is_derived(bytes directory, str path) except -1:
 cdef LoadedLog load_files(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
                           bint marks_read, object failure, object shared):
     cdef LoadedLog loaded = LoadedLog()
-    cdef RecoveryReport report = loaded.report
     cdef Segment segment
+    report = loaded.report
     loaded.shared = shared
     cdef LogMarks marks = read_marks(directory, log_start, recovery_point, clean, marks_read, config.compact, shared)
     cdef int64_t started_ns = monotonic_ns()

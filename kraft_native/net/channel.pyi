@@ -1,5 +1,3 @@
-"""Dispatch of the requests of one kind of listener: versions served, handlers, limits, counts."""
-
 from collections.abc import Callable
 from typing import Any, final
 
@@ -107,21 +105,9 @@ class RequestChannel:
     def limit_clients(self, quotas: ClientQuotas) -> None:
         """Charge the time of ApiVersions to these quotas; handlers, `on_request` too, charge for what they serve."""
 
-    def run_turn(self) -> None:
-        """Run every connection that was woken. The loop calls it."""
-
-    def fail_later(self, cause: BaseException) -> None:
-        """Report an internal error in resumed work."""
-
-    def sweep(self, now_ms: int) -> None:
-        """Enforce every limit that depends on time; `now_ms` never goes back. Call it a few times per second at most:
-        that is the precision of the time-outs."""
-
-    def drain(self) -> None:
-        """End every connection after the replies that it awaits."""
-
-    def abort(self, reason: str) -> None:
-        """Close every connection at once."""
-
-    def requests(self) -> dict[int, int]:
-        """Requests by api key since the start, malformed bodies included."""
+    def run_turn(self) -> None: ...
+    def fail_later(self, cause: BaseException) -> None: ...
+    def sweep(self, now_ms: int) -> None: ...
+    def drain(self) -> None: ...
+    def abort(self, reason: str) -> None: ...
+    def requests(self) -> dict[int, int]: ...

@@ -1,5 +1,3 @@
-"""One client's connection: requests in, replies out in their order, within limits."""
-
 from typing import Protocol, final
 
 from kraft_native.net.channel import RequestChannel
@@ -53,8 +51,7 @@ class Connection(Endpoint):
     def resume_writing(self) -> None: ...
     def delay(self, throttle_ms: int) -> int:
         """Process no request for this long."""
-    def unmute(self) -> None:
-        """End one of the periods for which the client is muted."""
+    def unmute(self) -> None: ...
     def hold(self) -> None:
         """Process no further input, until the connection is closed."""
     def close(self, reason: str) -> None:

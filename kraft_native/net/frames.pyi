@@ -1,11 +1,7 @@
-"""Frames out of a byte stream in bounded memory, and the memory of all streams together."""
-
 from typing import final
 
 @final
 class ReadWindow:
-    """Writable memory for one read."""
-
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 @final
@@ -24,9 +20,7 @@ class RequestMemory:
 
     def __init__(self, limit_bytes: int) -> None: ...
     @property
-    def waiting_users(self) -> int:
-        """Connections that are not read because memory is used up."""
+    def waiting_users(self) -> int: ...
 
 @final
-class FrameReader:
-    """One connection's stream, cut into frames. Compiled code only."""
+class FrameReader: ...

@@ -22,7 +22,7 @@ cimport cython
 
 from kraft_native.base.bytes_be cimport load_i64
 from kraft_native.base.clock cimport clock_ms, monotonic_ms
-from kraft_native.base.errors cimport (
+from kraft_native.base.fault cimport (
     ERROR_FENCED_LEADER_EPOCH, ERROR_INVALID_TXN_STATE, ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE,
     ERROR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_REQUEST_TIMED_OUT,
     ERROR_UNKNOWN_LEADER_EPOCH, ERROR_UNKNOWN_TOPIC_OR_PARTITION,

@@ -11,7 +11,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 cimport cython
 
 from kraft_native.base.clock cimport monotonic_ms
-from kraft_native.base.errors cimport (
+from kraft_native.base.fault cimport (
     ERROR_KAFKA_STORAGE_ERROR, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kraft_native.base.varint cimport put_uvarint

@@ -19,7 +19,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 cimport cython
 
 from kraft_native.base.bytes_be cimport load_i64
-from kraft_native.base.errors cimport (
+from kraft_native.base.fault cimport (
     ERROR_INVALID_PRODUCER_EPOCH, ERROR_INVALID_TXN_STATE, ERROR_NONE, ERROR_OUT_OF_ORDER_SEQUENCE_NUMBER,
 )
 from kraft_native.base.limits cimport BATCH_PRODUCER_ID

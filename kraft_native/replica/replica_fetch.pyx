@@ -29,7 +29,7 @@ cimport cython
 
 from kraft_native.base.bytes_be cimport load_i32
 from kraft_native.base.clock cimport monotonic_ms
-from kraft_native.base.errors cimport (
+from kraft_native.base.fault cimport (
     ERROR_FETCH_SESSION_ID_NOT_FOUND, ERROR_FETCH_SESSION_TOPIC_ID_ERROR, ERROR_INVALID_FETCH_SESSION_EPOCH, ERROR_NONE,
     ERROR_UNKNOWN_SERVER_ERROR,
 )

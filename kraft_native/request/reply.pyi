@@ -1,21 +1,13 @@
-"""One request's pending answer: what handlers get, and what a connection gives them.
-
-A response on the wire is int32 length, response header (int32 correlation id; from version 1 tagged fields), body.
-"""
-
 from collections.abc import Sequence
 from typing import final
 
 from typing_extensions import Buffer, disjoint_base
 
 @disjoint_base
-class ReplyWaiter:
-    """Base of objects that wait with a reply; not used by itself."""
+class ReplyWaiter: ...
 
 @disjoint_base
 class ReplySink:
-    """Receiver of finished replies. Extend it and override `reply_finished`, which must return 0."""
-
     def reply_finished(self, reply: Reply) -> int: ...
 
 @final
@@ -45,21 +37,13 @@ class Reply:
         client_id: bytes | None = None,
     ) -> None: ...
     @property
-    def abandoned(self) -> bool:
-        """True once the connection is closed: finishing is still allowed, and does nothing."""
-
+    def abandoned(self) -> bool: ...
     @property
-    def answered(self) -> bool:
-        """True once parts were given."""
-
+    def answered(self) -> bool: ...
     @property
-    def skipped(self) -> bool:
-        """True when there will be no reply, by agreement."""
-
+    def skipped(self) -> bool: ...
     @property
-    def refused(self) -> bool:
-        """True when the connection is to be closed instead."""
-
+    def refused(self) -> bool: ...
     def finish(self, parts: list[Buffer]) -> int:
         """Answer with `parts`, which follow the 4-byte length, response header included; they must not change until
         sent."""
@@ -78,13 +62,9 @@ class Reply:
 
 @disjoint_base
 class RequestHandler:
-    """Handler of one api key, in compiled code."""
-
     def handle_bytes(self, reply: Reply, body: bytes) -> None:
         """Answer `reply` before returning, or keep it and answer later."""
 
-    def error_counts(self) -> dict[int, int]:
-        """Errors returned since the start, by Kafka's code: of whole requests, and of each partition."""
+    def error_counts(self) -> dict[int, int]: ...
 
-def reply_header(correlation_id: int, header_version: int) -> bytes:
-    """The response header of version 0 or 1, as bytes."""
+def reply_header(correlation_id: int, header_version: int) -> bytes: ...

@@ -1,13 +1,10 @@
-"""Shares of the loop's time: work longer than a slice is resumed in a later iteration, in a fair queue."""
-
 from collections.abc import Callable, Generator
 from typing import Any, final
 
 from kraft_native.request.reply import Reply
 
 @final
-class Steps:
-    """One request's work as a generator; the queue creates it."""
+class Steps: ...
 
 @final
 class SliceQueue:
@@ -55,5 +52,4 @@ class SliceQueue:
     def work(self, api_key: int, work: Generator[None]) -> None:
         """Run work on a request of that API that does not end with its connection; all of it in later iterations."""
 
-    def run(self) -> None:
-        """Run one iteration. The loop calls it."""
+    def run(self) -> None: ...

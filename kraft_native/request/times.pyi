@@ -1,5 +1,3 @@
-"""Duration of requests, stage by stage (Kafka's RequestMetrics)."""
-
 from typing import Final, final
 
 NAMES: Final[tuple[str, ...]]

@@ -1,5 +1,3 @@
-"""Examination of one `.log` file: every batch, and every index entry against the batches."""
-
 from os import PathLike
 from types import TracebackType
 from typing import Self, final
@@ -8,8 +6,6 @@ EVENT_NAMES: tuple[str, ...]
 
 @final
 class SegmentAudit:
-    """Walk over a segment's batches from the front, in stretches: sound batches that lie back to back in the file."""
-
     def __new__(
         cls,
         path: str | bytes | PathLike[str],

@@ -18,7 +18,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from kraft_native.base.bytes_be cimport load_i16, load_i32, load_i64
 from kraft_native.base.crc cimport crc32c
-from kraft_native.base.errors cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set, fault_text
+from kraft_native.base.fault cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set, fault_text
 from kraft_native.base.limits cimport (
     BATCH_ATTRIBUTES, BATCH_HEADER_BYTES, CONTROL_ABORT, CONTROL_COMMIT, INT32_MAX_VALUE, OFFSET_INDEX_ENTRY_BYTES,
     TIME_INDEX_ENTRY_BYTES,

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from kraft_native.base.errors cimport Fault
+from kraft_native.base.fault cimport Fault
 from kraft_native.segment.epochs cimport LeaderEpochCache
 
 # Position of the first of the sound batches in [position, end) of `data` whose leader epoch is wrong, with `fault` set;

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from kraft_native.base.errors cimport ERROR_CORRUPT_MESSAGE, fault_set
+from kraft_native.base.fault cimport ERROR_CORRUPT_MESSAGE, fault_set
 from kraft_native.base.limits cimport BATCH_MAGIC, MAGIC_CURRENT, NO_LEADER_EPOCH
 from kraft_native.batch.batch cimport (
     LOOK_OK, BatchHeader, batch_bytes, batch_bytes_at, batch_last_offset, batch_load, batch_look,

@@ -1,5 +1,4 @@
 from collections.abc import Iterator
-from os import PathLike
 from typing import TypeAlias, final
 
 import numpy as np
@@ -13,16 +12,6 @@ _Int64s: TypeAlias = Buffer | NDArray[np.int64]
 
 @final
 class OffsetIndex(IndexFile):
-    @staticmethod
-    def create(
-        path: str | bytes | PathLike[str], base_offset: int, max_bytes: int, *, detached: bool = False
-    ) -> OffsetIndex: ...
-    @staticmethod
-    def open_growing(
-        path: str | bytes | PathLike[str], base_offset: int, entries_valid: int, max_bytes: int
-    ) -> OffsetIndex: ...
-    @staticmethod
-    def open_sealed(path: str | bytes | PathLike[str], base_offset: int) -> OffsetIndex: ...
     @property
     def is_full(self) -> bool: ...
     def append(self, last_offset: int, position: int) -> int: ...
@@ -36,16 +25,6 @@ class OffsetIndex(IndexFile):
 
 @final
 class TimeIndex(IndexFile):
-    @staticmethod
-    def create(
-        path: str | bytes | PathLike[str], base_offset: int, max_bytes: int, *, detached: bool = False
-    ) -> TimeIndex: ...
-    @staticmethod
-    def open_growing(
-        path: str | bytes | PathLike[str], base_offset: int, entries_valid: int, max_bytes: int
-    ) -> TimeIndex: ...
-    @staticmethod
-    def open_sealed(path: str | bytes | PathLike[str], base_offset: int) -> TimeIndex: ...
     @property
     def is_full(self) -> bool: ...
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> int: ...

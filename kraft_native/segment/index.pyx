@@ -35,31 +35,8 @@ cdef class OffsetIndex(IndexFile):
     checked index: both strictly increase, offsets are at least `base_offset`.
     """
 
-    @staticmethod
-    def create(path, int64_t base_offset, int64_t max_bytes, *, bint detached=False):
-        """Create a growing index over a new, empty file, which replaces any of that name. `max_bytes` >= 8 is the size
-        at which `is_full` requests a roll (Kafka's segment.index.bytes). The directory is not flushed. `detached`: in
-        memory only; no file is touched, now or later."""
-        cdef OffsetIndex index = OffsetIndex.__new__(OffsetIndex)
-        index.adopt(path, base_offset, OFFSET_INDEX_ENTRY_BYTES)
-        index.start(max_bytes, detached)
-        return index
-
-    @staticmethod
-    def open_growing(path, int64_t base_offset, Py_ssize_t entries_valid, int64_t max_bytes):
-        """Open a growing index that continues after the first `entries_valid` entries of the file (-1: all of them);
-        drop the rest of the file. `CorruptFileError` when it has fewer."""
-        cdef OffsetIndex index = OffsetIndex.__new__(OffsetIndex)
-        index.adopt(path, base_offset, OFFSET_INDEX_ENTRY_BYTES)
-        index.continue_from(entries_valid, max_bytes)
-        return index
-
-    @staticmethod
-    def open_sealed(path, int64_t base_offset):
-        """Open a read-only index. The file is not touched before the first look-up."""
-        cdef OffsetIndex index = OffsetIndex.__new__(OffsetIndex)
-        index.adopt(path, base_offset, OFFSET_INDEX_ENTRY_BYTES)
-        return index
+    def __cinit__(self):
+        self.entry_bytes = OFFSET_INDEX_ENTRY_BYTES
 
     cdef int64_t key_of(self, Py_ssize_t slot) noexcept nogil:
         return load_u32(self.entries + slot * OFFSET_INDEX_ENTRY_BYTES)
@@ -259,31 +236,12 @@ cdef class TimeIndex(IndexFile):
     """Sparse map of one segment from timestamp to the offset of the first batch that reached it.
 
     Iteration yields (timestamp, offset) pairs in file order. Invariant of a checked index: timestamps strictly increase
-    from 0, offsets never decrease and are at least `base_offset`.
+    from 0, offsets never decrease and are at least `base_offset`. One slot stays reserved for the entry added at a
+    roll.
     """
 
-    @staticmethod
-    def create(path, int64_t base_offset, int64_t max_bytes, *, bint detached=False):
-        """Like `OffsetIndex.create`; `max_bytes` >= 12. One slot stays reserved for the entry added at a roll."""
-        cdef TimeIndex index = TimeIndex.__new__(TimeIndex)
-        index.adopt(path, base_offset, TIME_INDEX_ENTRY_BYTES)
-        index.start(max_bytes, detached)
-        return index
-
-    @staticmethod
-    def open_growing(path, int64_t base_offset, Py_ssize_t entries_valid, int64_t max_bytes):
-        """Like `OffsetIndex.open_growing`."""
-        cdef TimeIndex index = TimeIndex.__new__(TimeIndex)
-        index.adopt(path, base_offset, TIME_INDEX_ENTRY_BYTES)
-        index.continue_from(entries_valid, max_bytes)
-        return index
-
-    @staticmethod
-    def open_sealed(path, int64_t base_offset):
-        """Like `OffsetIndex.open_sealed`."""
-        cdef TimeIndex index = TimeIndex.__new__(TimeIndex)
-        index.adopt(path, base_offset, TIME_INDEX_ENTRY_BYTES)
-        return index
+    def __cinit__(self):
+        self.entry_bytes = TIME_INDEX_ENTRY_BYTES
 
     cdef int64_t key_of(self, Py_ssize_t slot) noexcept nogil:
         return load_i64(self.entries + slot * TIME_INDEX_ENTRY_BYTES)

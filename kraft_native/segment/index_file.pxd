@@ -70,7 +70,6 @@ cdef class IndexFile:
     cpdef int grow(self, int64_t max_bytes) except -1          # back from sealed to growing
     cdef int keep(self, Py_ssize_t count) except -1            # drops all entries but the first `count`
 
-    cdef int adopt(self, object path, int64_t base_offset, Py_ssize_t entry_bytes) except -1
     cdef int start(self, int64_t max_bytes, bint detached) except -1
     cdef int make_file(self) except -1
     cdef int continue_from(self, Py_ssize_t entries_valid, int64_t max_bytes) except -1

@@ -1,8 +1,21 @@
+from os import PathLike
+from typing import Self
+
 from typing_extensions import disjoint_base
 
 @disjoint_base
 class IndexFile:
     def __init__(self, *args: object, **kwargs: object) -> None: ...
+    @classmethod
+    def create(
+        cls, path: str | bytes | PathLike[str], base_offset: int, max_bytes: int, *, detached: bool = False
+    ) -> Self: ...
+    @classmethod
+    def open_growing(
+        cls, path: str | bytes | PathLike[str], base_offset: int, entries_valid: int, max_bytes: int
+    ) -> Self: ...
+    @classmethod
+    def open_sealed(cls, path: str | bytes | PathLike[str], base_offset: int) -> Self: ...
     @property
     def path(self) -> bytes: ...
     @property

@@ -84,7 +84,7 @@ cdef Py_ssize_t count_before_zeros(const uint8_t* entries, Py_ssize_t count, Py_
 cdef class IndexFile:
     """Common part of both indexes: the file, its two forms, and the change from one to the other.
 
-    Created by `create`, `open_growing` and `open_sealed` of the two classes. After a failed write or flush
+    `create`, `open_growing` and `open_sealed` create one. After a failed write or flush
     (`StorageError`) the entries in memory still answer, and every further write raises `LogReadOnlyError`.
     """
 
@@ -93,15 +93,34 @@ cdef class IndexFile:
         self.window_samples = WINDOW_SAMPLES
 
     def __init__(self):
-        raise TypeError(f"{type(self).__name__} is made by create, open_growing or open_sealed")
+        raise TypeError(f"{type(self).__name__} is created by create, open_growing or open_sealed")
 
-    cdef int adopt(self, object path, int64_t base_offset, Py_ssize_t entry_bytes) except -1:
+    @classmethod
+    def create(cls, path, int64_t base_offset, int64_t max_bytes, *, bint detached=False):
+        """Create a growing index over a new, empty file, which replaces any of that name. `max_bytes`, at least that of
+        an entry, is the size at which `is_full` requests a roll (Kafka's segment.index.bytes). The directory is not
+        flushed. `detached`: in memory only; no file is touched, now or later."""
+        cdef IndexFile index = cls.open_sealed(path, base_offset)
+        index.start(max_bytes, detached)
+        return index
+
+    @classmethod
+    def open_growing(cls, path, int64_t base_offset, Py_ssize_t entries_valid, int64_t max_bytes):
+        """Open a growing index that continues after the first `entries_valid` entries of the file (-1: all of them);
+        drop the rest of the file. `CorruptFileError` when it has fewer."""
+        cdef IndexFile index = cls.open_sealed(path, base_offset)
+        index.continue_from(entries_valid, max_bytes)
+        return index
+
+    @classmethod
+    def open_sealed(cls, path, int64_t base_offset):
+        """Open a read-only index. The file is not touched before the first look-up."""
+        cdef IndexFile index = cls.__new__(cls)
         if base_offset < 0:
             raise InvalidArgumentError(f"base_offset: {base_offset} is below 0")
-        self.path = os.fsencode(path)
-        self.base_offset = base_offset
-        self.entry_bytes = entry_bytes
-        return 0
+        index.path = os.fsencode(path)
+        index.base_offset = base_offset
+        return index
 
     cdef int start(self, int64_t max_bytes, bint detached) except -1:
         """Create an empty file, replacing any of that name, and the growing form; or that form alone."""

@@ -13,7 +13,7 @@ only if the following one confirms it.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kraft_native.base.bytes_be cimport load_i32, load_i64
-from kraft_native.base.errors cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set
+from kraft_native.base.fault cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set
 from kraft_native.base.limits cimport (
     BATCH_HEADER_BYTES, BATCH_LEADER_EPOCH, BATCH_LENGTH, BATCH_LENGTH_MIN_ANY_MAGIC, BATCH_MAGIC, LOG_OVERHEAD_BYTES,
     MAGIC_CURRENT,

@@ -16,7 +16,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from posix.fcntl cimport O_CREAT, O_EXCL, O_RDWR
 
 from kraft_native.base.bytes_be cimport load_i64
-from kraft_native.base.errors cimport Fault, fault_text
+from kraft_native.base.fault cimport Fault, fault_text
 from kraft_native.base.limits cimport BATCH_MAGIC, INT32_MAX_VALUE, MAGIC_CURRENT, NO_TIMESTAMP
 from kraft_native.batch.batch cimport (
     LOOK_OK, BatchHeader, batch_bytes, batch_bytes_at, batch_end_at, batch_is_legacy, batch_last_offset, batch_look,

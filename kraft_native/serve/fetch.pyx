@@ -26,7 +26,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 cimport cython
 
 from kraft_native.base.clock cimport monotonic_ms
-from kraft_native.base.errors cimport (
+from kraft_native.base.fault cimport (
     ERROR_FETCH_SESSION_ID_NOT_FOUND, ERROR_FETCH_SESSION_TOPIC_ID_ERROR, ERROR_INVALID_FETCH_SESSION_EPOCH, ERROR_NONE,
 )
 from kraft_native.log.core cimport ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE, ISOLATION_LOG_END

@@ -20,7 +20,7 @@ from libc.stdint cimport int32_t, int64_t
 
 cimport cython
 
-from kraft_native.base.errors cimport (
+from kraft_native.base.fault cimport (
     ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_OFFSET_OUT_OF_RANGE,
     ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION,
 )

@@ -18,7 +18,7 @@ Topics are named by id from version 13.
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
-from kraft_native.base.errors cimport ERROR_FENCED_LEADER_EPOCH, ERROR_NOT_LEADER_OR_FOLLOWER
+from kraft_native.base.fault cimport ERROR_FENCED_LEADER_EPOCH, ERROR_NOT_LEADER_OR_FOLLOWER
 from kraft_native.base.span cimport Span, span_bytes, span_i8, span_i32, span_i64, span_of, span_uvarint
 from kraft_native.base.varint cimport put_uvarint
 from kraft_native.request.fields cimport (

@@ -36,7 +36,7 @@ cimport cython
 
 from kraft_native.base.bytes_be cimport load_i16, load_i32, load_i64
 from kraft_native.base.clock cimport clock_ms, monotonic_ms, monotonic_ns
-from kraft_native.base.errors cimport (
+from kraft_native.base.fault cimport (
     ERROR_CORRUPT_MESSAGE, ERROR_INVALID_RECORD, ERROR_INVALID_REQUIRED_ACKS, ERROR_INVALID_TIMESTAMP,
     ERROR_INVALID_TOPIC_EXCEPTION, ERROR_INVALID_TXN_STATE, ERROR_KAFKA_STORAGE_ERROR, ERROR_MESSAGE_TOO_LARGE,
     ERROR_NONE, ERROR_NOT_ENOUGH_REPLICAS, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED,

@@ -8,7 +8,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 cimport cython
 
 from kraft_native.base.bytes_be cimport store_i16, store_i64
-from kraft_native.base.errors cimport ERROR_NONE, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_REQUEST_TIMED_OUT
+from kraft_native.base.fault cimport ERROR_NONE, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_REQUEST_TIMED_OUT
 from kraft_native.partition.partition cimport COMMIT_PENDING
 from kraft_native.partition.table cimport Absence
 from kraft_native.request.fields cimport UVARINT_BYTES_MAX, put_count, put_i8, put_i32, put_string

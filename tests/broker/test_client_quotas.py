@@ -54,7 +54,7 @@ def test_a_percentage_is_of_the_time_of_one_thread() -> None:
     assert rates.find(b"app")[2] is time and time.rate == 2**63 - 1
 
 
-def test_what_limits_no_client_is_no_concern_here() -> None:
+def test_quotas_of_other_entities_are_ignored() -> None:
     rates = ClientRates(samples=11, sample_ms=1000)
     rates.update({(("ip", None),): {CONNECTION_RATE: 1.0}, (("user", None),): {"x": 1.0}})
     assert rates.find(b"app") == (None, None, None)

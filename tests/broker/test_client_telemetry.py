@@ -62,7 +62,7 @@ def test_a_client_that_ends_may_push_again_at_any_time() -> None:
     ({"compression_type": 4, "metrics": bytes(BYTES_MAX)}, ErrorCode.NONE),
     ({"compression_type": 0}, ErrorCode.NONE),
 ])
-def test_what_is_pushed_is_checked(fields: dict[str, object], code: ErrorCode) -> None:
+def test_pushed_metrics_are_checked(fields: dict[str, object], code: ErrorCode) -> None:
     assert push(clients(), **fields) == code  # type: ignore[arg-type]
 
 

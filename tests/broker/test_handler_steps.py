@@ -200,7 +200,7 @@ def test_finding_leaders_gives_way() -> None:
     assert answering >= COUNT // STEP
 
 
-def test_what_is_named_many_times_is_described_once() -> None:
+def test_a_group_named_many_times_is_described_once() -> None:
     served = Served(describe_configs, DescribeConfigsRequest(resources=[
         DescribeConfigsResource(resource_type=99, resource_name=f"r{number % 2}") for number in range(COUNT)]))
     assert [each.resource_name for each in served.answer.results] == ["r0", "r1"]

@@ -10,7 +10,7 @@ from kraft.metadata.image import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
 from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse, PartitionData, TopicData
-from kraft.recorder.isr_words import described
+from kraft.recorder.replica_words import described
 
 TOPIC = UUID(int=77)
 KEY: Key = (TOPIC, 0)
@@ -119,7 +119,7 @@ def test_a_broker_that_is_fenced_or_stopping_is_not_proposed(change: str) -> Non
 
 
 @pytest.mark.parametrize("error", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
-def test_what_is_refused_for_good_is_taken_back(error: ErrorCode) -> None:
+def test_a_final_refusal_withdraws_the_proposal(error: ErrorCode) -> None:
     bench = Bench()
     bench.keeper.caught_up(KEY, 3)
     bench.answer(error=error)

@@ -96,14 +96,14 @@ def test_small_requests_go_as_they_are_and_large_ones_in_parts(later: bool) -> N
     assert answer.throttle_time_ms == PLANS[ApiKey.CREATE_TOPICS].size        # the longest
 
 
-def test_what_names_the_same_thing_stays_together() -> None:
+def test_elements_of_the_same_name_stay_together() -> None:
     server = Server(created)
     server.serve(topics(*["x", *(f"t{number}" for number in range(500)), *["x"] * 500]))
     assert [each.name for each in server.parts[0].topics].count("x") == 2
     assert sum([each.name for each in part.topics].count("x") for part in server.parts) == 2
 
 
-def test_what_weighs_much_is_alone() -> None:
+def test_a_heavy_element_is_alone() -> None:
     server = Server(created)
     server.serve(CreateTopicsRequest(topics=[CreatableTopic(name="a"), CreatableTopic(name="b", num_partitions=500),
                                              CreatableTopic(name="c")]))
@@ -179,7 +179,7 @@ def test_three_levels_are_put_together_again() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 3000])
-def test_what_is_read_is_read_once(count: int) -> None:
+def test_records_are_read_once(count: int) -> None:
     sent, answered = offset_fetch_request, offset_fetch_response
 
     def fetched(part: OffsetFetchRequest) -> OffsetFetchResponse:

@@ -76,7 +76,7 @@ def test_an_answer_waits_for_everything_that_was_written_before_it() -> None:
     assert world.answers[3:] == ["second"]
 
 
-def test_what_is_committed_during_the_append_does_not_wait() -> None:
+def test_a_commit_during_the_append_does_not_wait() -> None:
     world = World()
     shard = world.serve().shard
     append = world.logs.append
@@ -132,7 +132,7 @@ def test_a_failed_append_changes_nothing() -> None:
     (ErrorCode.NETWORK_EXCEPTION, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
     (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.CONCURRENT_TRANSACTIONS), (12_345, ErrorCode.UNKNOWN_SERVER_ERROR),
 ])
-def test_what_a_failed_append_is_for_the_client(code: int, error: int) -> None:
+def test_the_error_of_a_failed_append_for_the_client(code: int, error: int) -> None:
     assert append_error(code) == error
 
 
@@ -178,7 +178,7 @@ def test_shards_share_the_steps_of_a_tick_and_the_one_that_waited_longest_comes_
     assert ran[STEPS_PER_TICK:] == [0] * STEPS_PER_TICK
 
 
-def test_what_arms_itself_again_runs_once_in_a_tick() -> None:
+def test_a_timer_that_arms_itself_again_runs_once_in_a_tick() -> None:
     world = World()
     shard = world.serve().shard
     ran: list[int] = []

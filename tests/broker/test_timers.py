@@ -39,7 +39,7 @@ def test_a_timer_is_put_off_brought_forward_and_cancelled() -> None:
     assert timers.take_due(100, timers.armed) is None
 
 
-def test_what_is_armed_later_waits() -> None:
+def test_a_timer_armed_later_waits() -> None:
     timers = Timers()
     timers.schedule(("k",), 10, lambda: None)
     armed = timers.armed

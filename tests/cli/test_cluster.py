@@ -40,7 +40,7 @@ def test_describe(tool: Tool, node: Started) -> None:
     assert node.ready["data"][0] in out
 
 
-def test_what_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     metadata = MetadataResponse(cluster_id="c", controller_id=1, topics=[MetadataResponseTopic(name="t", partitions=[
         MetadataResponsePartition(partition_index=0, leader_id=1, replica_nodes=[1, 2], isr_nodes=[1]),
         MetadataResponsePartition(partition_index=1, leader_id=-1, replica_nodes=[2], isr_nodes=[2]),

@@ -47,7 +47,7 @@ def test_a_topics_settings(tool: Tool) -> None:
     assert all(row["documentation"] and not row["read_only"] for row in everything.values())
 
 
-def test_what_does_not_exist(tool: Tool) -> None:
+def test_missing_names(tool: Tool) -> None:
     """The cluster reports its defaults for any name."""
     for kind, code in (("topic", "UNKNOWN_TOPIC_OR_PARTITION"), ("group", "GROUP_ID_NOT_FOUND"),
                        ("client-metrics", "RESOURCE_NOT_FOUND")):
@@ -90,7 +90,7 @@ def test_brokers_and_groups(tool: Tool, node: Started) -> None:
     assert tool.run("configs", "describe", "broker", 7) == (1, "", "kraft: node 7: the cluster has [1]\n")
 
 
-def test_what_has_no_effect_is_set_with_a_warning(tool: Tool) -> None:
+def test_settings_without_effect_are_set_with_a_warning(tool: Tool) -> None:
     for resource in ("all", 1):
         code, out, complaints = tool.run("configs", "set", "broker", resource, "num.io.threads=9", "my.plug.in=x",
                                          "log.retention.ms=800000")

@@ -56,7 +56,7 @@ class Target:
         return len(self.values)
 
 
-def test_what_was_taken_is_printed_and_stored(monkeypatch):
+def test_medians_are_printed_and_stored(monkeypatch):
     out = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=out))
     source = Source()

@@ -55,7 +55,7 @@ def test_a_sound_partition(maker: PartitionMaker, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("partition", partitions(), ids=str)
-def test_what_kafka_wrote_is_sound(partition) -> None:
+def test_logs_of_kafka_are_sound(partition) -> None:
     assert findings(partition.directory) == []
 
 

@@ -69,7 +69,7 @@ def test_nothing_is_needed() -> None:
     assert config.node_id == 1
 
 
-def test_what_is_said_counts_over_the_file(kafkas_file: Path) -> None:
+def test_options_take_precedence_over_the_file(kafkas_file: Path) -> None:
     config = server_config(kafkas_file, None, None, [])
     assert listeners(config) == ["PLAINTEXT://:9092", "CONTROLLER://:9093"]
     assert config.log_dirs == (Path("/tmp/kraft-combined-logs"),)
@@ -104,7 +104,7 @@ def test_broker_without_a_controller_has_no_controller_listener() -> None:
     ([], "9092", "--listen: '9092' is not host:port"),
     (["process.roles=controller"], "127.0.0.1:5", "PLAINTEXT://127.0.0.1:5 is a broker's, but process.roles has none"),
 ])
-def test_what_is_wrong_is_named(assignments: list[str], listen: str | None, printed: str) -> None:
+def test_wrong_options_are_named(assignments: list[str], listen: str | None, printed: str) -> None:
     with pytest.raises(InvalidConfigError) as refusal:
         server_config(None, None, listen, assignments)
     assert printed in str(refusal.value)

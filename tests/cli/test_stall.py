@@ -6,7 +6,7 @@ from kraft.cli.stall import Stall
 from kraft.client import RefusedError
 
 
-def test_what_moves_may_take_long() -> None:
+def test_moves_may_take_long() -> None:
     now = [0.0]
     stall = Stall("the copy", 10.0, lambda: now[0])
     for left in range(100, 0, -1):

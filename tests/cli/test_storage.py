@@ -36,7 +36,7 @@ def test_formatted_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert run_storage(capsys, "format", "--data", data, "--set", "node.id=3", "-g") == (0, made, "")
 
 
-def test_what_is_anothers_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recording_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_storage(capsys, "format", "--data", tmp_path, "--cluster-id", CLUSTER_ID)
     code, made, complaint = run_storage(capsys, "format", "--data", tmp_path, "--set", "node.id=4")
     assert (code, made) == (1, [])

@@ -17,7 +17,7 @@ def plan(now: dict[int, list[int]], brokers: list[int], count: int | None = None
     return {index: found["t", index] for index in now}
 
 
-def test_what_is_even_stays() -> None:
+def test_an_even_placement_stays() -> None:
     now = {0: [1, 2], 1: [2, 3], 2: [3, 1]}
     assert plan(now, [1, 2, 3]) == now
     assert changes({("t", 0): [1, 2]}, {("t", 0): [1, 2]}) == {}

@@ -77,14 +77,14 @@ def send(brokers: Brokers) -> None:
     ErrorCode.INVALID_RECORD, ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT])
 @pytest.mark.parametrize("other", [ErrorCode.NONE, None])
-def test_what_is_refused_is_an_error(code: ErrorCode, other: ErrorCode | None) -> None:
+def test_a_refusal_is_an_error(code: ErrorCode, other: ErrorCode | None) -> None:
     """The refusal is of one partition, or of all."""
     with pytest.raises(RefusedError) as refusal:
         send(Brokers({0: [code if other is None else other], 1: [code]}, {0: 1, 1: 1}))
     assert refusal.value.code == code
 
 
-def test_what_passes_is_sent_again() -> None:
+def test_a_passing_refusal_is_retried() -> None:
     brokers = Brokers({0: [ErrorCode.NONE], 1: [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]}, {0: 1, 1: 1})
     brokers.timeout = 60.0
     send(brokers)

@@ -77,7 +77,7 @@ def test_a_refused_request_is_not_repeated() -> None:
     assert len(client.given) == 1
 
 
-def test_what_an_earlier_attempt_did_is_no_error() -> None:
+def test_a_result_of_an_earlier_attempt_is_no_error() -> None:
     added = Leaders([HANGS, AddRaftVoterResponse(error_code=ErrorCode.DUPLICATE_VOTER)], voters=(1, 2))
     added.add(2, DISK, [("CONTROLLER", "a", 1)])
     with pytest.raises(RefusedError, match="DUPLICATE_VOTER"):

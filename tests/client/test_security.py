@@ -42,12 +42,12 @@ def test_properties_in_the_names_of_kafka() -> None:
     ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "needs a user and a password"),
     ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": "x"}, "not of the form"),
 ])
-def test_what_cannot_be_used_is_refused(properties: dict[str, str], text: str) -> None:
+def test_unusable_properties_are_refused(properties: dict[str, str], text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=text):
         security_of(properties)
 
 
-def test_what_only_the_library_can_do() -> None:
+def test_settings_that_only_the_library_supports() -> None:
     assert security_of_library({"security.protocol": "sasl_plaintext", "sasl.mechanism": "GSSAPI"}) is None
     assert security_of_library({"security.protocol": "ssl", "enable.ssl.certificate.verification": "false"}) is None
     assert security_of_library({"security.protocol": "ssl", "ssl.curves.list": "x"}) == Security(tls=True)

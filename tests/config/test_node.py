@@ -209,7 +209,7 @@ def test_a_wrong_value_of_one_listener_is_refused():
     ("sasl.enabled.mechanisms", "neither TLS nor SASL"),
     ("sasl.jaas.config", "neither TLS nor SASL"),
 ])
-def test_what_a_file_says_in_vain_is_ignored_with_the_reason(key, says):
+def test_ignored_settings_are_listed_with_the_reason(key, says):
     config = NodeConfig({key: "5"})
     assert says in config.ignored[key]
     assert "hush" not in NodeConfig({key: "hush"}).ignored[key]
@@ -327,7 +327,7 @@ def test_sockets():
     ("security.providers", "org.example.Provider"),
     ("listener.name.internal.principal.builder.class", "org.example.Principals"),
 ])
-def test_what_cannot_have_its_effect_is_refused_by_name(name, text):
+def test_settings_without_their_effect_are_refused_by_name(name, text):
     with pytest.raises(InvalidConfigError, match=name + ": .*is not supported") as error:
         NodeConfig({name: text})
     assert "hush" not in str(error.value)
@@ -339,7 +339,7 @@ def test_security_of_a_listener_may_stay_as_it_is():
     assert NodeConfig({f"listener.name.plaintext.{name}": text for name, text in texts.items()}).node_id == 1
 
 
-def test_what_names_java_classes_may_stay_empty():
+def test_settings_of_java_classes_may_stay_empty():
     names = ("authorizer.class.name", "metric.reporters", "principal.builder.class", "create.topic.policy.class.name")
     assert NodeConfig(dict.fromkeys(names, "")).roles == ("broker", "controller")
 

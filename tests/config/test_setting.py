@@ -54,7 +54,7 @@ def test_text_becomes_value(name, text, value):
     ("min.cleanable.dirty.ratio", "\u0661", "not a number"),
     ("leader.replication.throttled.replicas", "\u0661:1", "partition:broker"),
 ])
-def test_what_is_refused_names_setting_value_and_range(name, text, says):
+def test_a_refusal_names_setting_value_and_range(name, text, says):
     with pytest.raises(InvalidConfigError) as refused:
         topic(name).parse(text)
     message = str(refused.value)

@@ -197,7 +197,7 @@ def test_a_repeated_reassignment_continues(world: World) -> None:
     assert sorted(partition(world).replicas) == [2, 3, 4]
 
 
-def test_what_is_added_stays_so_until_it_is_in_sync(world: World) -> None:
+def test_an_added_replica_stays_so_until_it_is_in_sync(world: World) -> None:
     """The reassignment can be repeated, alone or with another removal, and can still be cancelled."""
     for target in ([1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 4]):
         assert reassign(world, target) == ErrorCode.NONE

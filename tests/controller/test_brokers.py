@@ -72,7 +72,7 @@ def test_a_clean_stop_and_start_of_the_only_replica() -> None:
     assert state(world) == (1, 2, (1,), (), (), RECOVERED)
 
 
-def test_what_a_broker_said_before_it_stopped_does_not_bring_it_back() -> None:
+def test_a_heartbeat_from_before_the_stop_does_not_unfence() -> None:
     """The heartbeat stayed in a socket while later ones came by another connection (seed 6528 of the simulator)."""
     world = single()
     while not world.beat(want_shut_down=True).should_shut_down:

@@ -98,14 +98,14 @@ def test_set_delete_append_subtract(world: World) -> None:
     ([("retention.ms", SET, "1"), ("retention.ms", SET, "2")], ErrorCode.INVALID_REQUEST),
     ([("min.compaction.lag.ms", SET, "9"), ("max.compaction.lag.ms", SET, "8")], ErrorCode.INVALID_CONFIG),
 ])
-def test_what_is_refused_changes_nothing(world: World, operations: list[Any], code: int) -> None:
+def test_a_refused_request_changes_nothing(world: World, operations: list[Any], code: int) -> None:
     before = world.log.end_offset
     assert alter(world, TOPIC, ("segment.bytes", SET, "1048576"), *operations) == code
     assert world.log.end_offset == before
 
 
 @pytest.mark.parametrize(("name", "value"), [("remote.storage.enable", "true"), ("preallocate", "true")])
-def test_what_a_topic_cannot_have_is_refused(world: World, name: str, value: str) -> None:
+def test_settings_that_a_topic_cannot_have_are_refused(world: World, name: str, value: str) -> None:
     assert alter(world, TOPIC, (name, SET, value)) == ErrorCode.INVALID_CONFIG
     assert replace(world, TOPIC, **{name.replace(".", "_"): value}) == ErrorCode.INVALID_CONFIG
     assert alter(world, TOPIC, (name, SET, "false")) == ErrorCode.NONE
@@ -128,7 +128,7 @@ def test_what_a_topic_cannot_have_is_refused(world: World, name: str, value: str
     ("listener.name.outside.max.conections", "5"),
     ("listener.name.outside.log.cleaner.threads", "2"),
 ])
-def test_what_a_broker_cannot_have_is_refused(world: World, name: str, value: str) -> None:
+def test_settings_that_a_broker_cannot_have_are_refused(world: World, name: str, value: str) -> None:
     assert alter(world, Resource(BROKER_RESOURCE, "1"), (name, SET, value)) == ErrorCode.INVALID_REQUEST
     assert Resource(BROKER_RESOURCE, "1") not in world.image.configs
 
@@ -210,7 +210,7 @@ def test_unknown_settings_are_refused_in_kafkas_words(world: World, resource: Re
     assert refusal_of(world, resource, {"no.such.thing": "1"}) == text
 
 
-def test_what_cannot_be_changed_is_refused_in_kafkas_words(world: World) -> None:
+def test_read_only_settings_are_refused_in_kafkas_words(world: World) -> None:
     fixed = "Cannot update these configs dynamically"
     broker = Resource(BROKER_RESOURCE, "1")
     assert refusal_of(world, broker, {"node.id": "1", "log.cleaner.threads": "2", "log.dirs": "/a"}) == (

@@ -285,7 +285,7 @@ def test_many_partitions_are_decided_in_steps_and_appended_in_one_batch() -> Non
     assert topic is not None and len(topic.partitions) == 3_000
 
 
-def test_what_is_short_needs_no_steps() -> None:
+def test_short_decisions_need_no_steps() -> None:
     made = Stepwise()
     made.create("small", STEP // 2)
     assert made.work == []
@@ -293,7 +293,7 @@ def test_what_is_short_needs_no_steps() -> None:
     assert made.answers[0].topics[0].error_code == ErrorCode.NONE
 
 
-def test_what_would_append_waits_for_a_decision_in_steps() -> None:
+def test_an_appending_request_waits_for_a_decision_in_steps() -> None:
     made = Stepwise()
     world = made.world
     made.create("large", 1_000)

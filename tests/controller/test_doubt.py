@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from kraft.controller.decision import Fencing
-from kraft.controller.sessions import PROBE_INTERVAL_MS, Found
+from kraft.controller.sessions import PROBE_INTERVAL_MS, Doubt, Found
 from kraft.metadata.image import BrokerRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature
@@ -83,7 +83,10 @@ def test_a_broker_whose_address_refuses_is_fenced_without_grace(world: Doubts) -
     assert all(world.partition("a", index).leader != 2 for index in range(3))
     because = f"its connection to the controller was closed, and {Found.REFUSED.value}"
     assert world.notices == [f"broker 2 is fenced: {because}"]
-    assert world.fencings == [(Fencing(2, because), world.image.timestamp_ms)], "the time of the record"
+    [(fencing, time_ms)] = world.fencings
+    assert (fencing.broker_id, fencing.doubt, fencing.found) == (2, Doubt.CLOSED, Found.REFUSED)
+    assert fencing.because == because
+    assert time_ms == world.image.timestamp_ms, "the time of the record"
 
 
 def test_no_answer_within_the_grace_proves_nothing(world: Doubts) -> None:

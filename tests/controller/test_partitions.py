@@ -41,7 +41,7 @@ def test_partitions_are_added() -> None:
     assert [world.partition("a", index).replicas for index in (5, 6)] == [(3, 1), (2, 3)]
 
 
-def test_what_is_refused() -> None:
+def test_refusals() -> None:
     world = made()
     before = world.log.end_offset
     assert more(world, wanted(2), wanted(5, name="b")) == [

@@ -74,7 +74,7 @@ def test_one_entity_whatever_the_order_of_its_types() -> None:
     assert quotas(world.image) == [({"client-id": "c", "user": "a"}, {"producer_byte_rate": 2.0})]
 
 
-def test_what_changes_nothing_makes_no_record() -> None:
+def test_an_unchanged_setting_writes_no_record() -> None:
     world = World()
     limits(world, (USER_A, {"producer_byte_rate": 1000.0}))
     end = world.log.end_offset

@@ -207,7 +207,7 @@ def test_topics_go_by_name_or_by_id(world: World) -> None:
         ("a", ZERO_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
 
 
-def test_what_cannot_be_deleted(world: World) -> None:
+def test_undeletable_topics(world: World) -> None:
     create(world, topic("a"), topic("b"))
     a, b, nobody = world.image.topic_ids["a"], world.image.topic_ids["b"], UUID(int=77)
     assert delete(

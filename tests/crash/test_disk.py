@@ -41,7 +41,7 @@ BASE = Content(b"durable!", 8)
     ([write(8, b"ab"), write(10, b"cd")], lambda ops: with_spans(ops, 0, ()), b"durable!\0\0cd"),
     ([write(8, b"abcd")], lambda ops: with_spans(ops, 0, ((1, 2), (3, 4))), b"durable!\0b\0d"),
 ])
-def test_what_is_left_of_a_file(ops, choice, wanted):
+def test_bytes_left_of_a_file(ops, choice, wanted):
     content = apply(BASE, ops, choice(ops))
     assert content.data.ljust(content.size, b"\0") == wanted
     assert content.size == len(wanted)
@@ -102,7 +102,7 @@ def test_flush_covers_only_its_own_file_and_no_name(tmp_path):
     assert files_of(disk.state(Choice(losses, disk.all_names()))) == {"a": b"data", "b": b""}
 
 
-def test_what_was_there_before_is_durable_and_unlink_needs_a_flush(tmp_path):
+def test_existing_files_are_durable_and_unlink_needs_a_flush(tmp_path):
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "old").write_bytes(b"old")
     disk = Disk(tmp_path)

@@ -113,7 +113,7 @@ def test_a_thousand_connections_announce_100_mib_each(victim: NodeProcess) -> No
             assert peer.rest() == b"", "cut off by the time-out for one request"
 
 
-def test_what_arrives_of_large_frames_is_bounded_for_all_together(victim: NodeProcess) -> None:
+def test_memory_of_large_frames_is_bounded_for_all_together(victim: NodeProcess) -> None:
     """400 MiB arrive in 40 requests that never complete. The node holds 16 MiB, and the largest frame that may
     continue."""
     before = victim.resident_bytes()

@@ -87,7 +87,7 @@ def test_a_throttled_consumer_gets_all_in_the_end(limiting_process: NodeProcess,
     consumer.close()
 
 
-def test_what_a_throttled_fetch_gets(limiting_process: NodeProcess, limit: Limit, name: str) -> None:
+def test_the_answer_to_a_throttled_fetch(limiting_process: NodeProcess, limit: Limit, name: str) -> None:
     node = limiting_process
     create(node, name)
     librdkafka_produce(node, name, [Record(None, bytes(50_000)) for _ in range(6)], batch_num_messages=1)

@@ -158,7 +158,7 @@ def test_a_kill_between_the_renames_loses_nothing(quorum: Quorum) -> None:
     assert librdkafka_read(node, TOPIC, 100) == numbered(plain(100, 1))
 
 
-def test_what_cannot_be_moved_and_moves_that_are_taken_back(quorum: Quorum) -> None:
+def test_refused_moves_and_cancelled_moves(quorum: Quorum) -> None:
     node = quorum.nodes[1]
     first, second = map(str, node.directories)
     assert move(node, "/nowhere", 0) == [ErrorCode.LOG_DIR_NOT_FOUND]

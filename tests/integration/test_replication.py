@@ -66,7 +66,7 @@ def cluster(stopped: LocalCluster) -> LocalCluster:
     return stopped
 
 
-def test_what_all_replicas_have_survives_the_leader(cluster: LocalCluster) -> None:
+def test_replicated_records_survive_the_leader(cluster: LocalCluster) -> None:
     nodes = cluster.nodes
     make(nodes[1], min_insync_replicas="2")
     first = plain(300, 1)
@@ -187,7 +187,7 @@ def test_a_replica_with_damage_is_not_in_sync_before_it_is_whole_again(cluster: 
     assert DAMAGE in victim.log(1_000_000), "the damage that it started with is reported"
 
 
-def test_what_was_deleted_does_not_come_back_with_another_leader(cluster: LocalCluster) -> None:
+def test_deleted_records_do_not_come_back_with_another_leader(cluster: LocalCluster) -> None:
     nodes = cluster.nodes
     make(nodes[1])
     librdkafka_produce(nodes[1], TOPIC, plain(100, 1), acks="all")

@@ -73,7 +73,7 @@ def test_a_refused_record_harms_no_other(tmp_path: Path) -> None:
     log.close()
 
 
-def test_what_waits_is_bounded(tmp_path: Path) -> None:
+def test_pending_requests_are_bounded(tmp_path: Path) -> None:
     with Appender(tmp_path / "log", queue_bytes_max=100_000) as log:
         gate, inside = threading.Event(), threading.Event()
         log.call(lambda _: (inside.set(), gate.wait(SOON)))
@@ -89,7 +89,7 @@ def test_what_waits_is_bounded(tmp_path: Path) -> None:
         assert future is None and log.call(lambda owned: owned.log_end_offset).result(SOON) == 11
 
 
-def test_what_opening_raises(tmp_path: Path) -> None:
+def test_errors_of_opening(tmp_path: Path) -> None:
     with Log(tmp_path / "log"), pytest.raises(errors.LogLockedError):
         Appender(tmp_path / "log")
     with pytest.raises(errors.InvalidArgumentError, match="queue_bytes_max"):

@@ -203,7 +203,7 @@ def test_checkpoints_keep_what_was_not_opened(tmp_path: Path) -> None:
     assert checkpoints.read_offsets(tmp_path / LOG_STARTS) == {("a", 0): 3}
 
 
-def test_what_was_not_opened_after_a_crash_is_not_called_clean(tmp_path: Path) -> None:
+def test_an_unopened_log_after_a_crash_is_not_called_clean(tmp_path: Path) -> None:
     with LogDir(tmp_path) as directory:
         fill(directory.log("a", 0), 5)
         fill(directory.log("b", 0), 5)
@@ -253,7 +253,7 @@ def test_group_commit_shares_one_flusher(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/task")) == before
 
 
-def test_what_goes_is_not_flushed_before_it_goes(tmp_path: Path) -> None:
+def test_a_removed_log_is_not_flushed_before(tmp_path: Path) -> None:
     """A topic of gigabytes is deleted on the event loop: waiting for its pages would stall every request."""
     directory = LogDir(tmp_path)
     for number in range(2):
@@ -369,7 +369,7 @@ def test_a_closed_directory_refuses(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stop", ["clean", "killed"])
-def test_what_a_log_noted_of_its_losses_and_gaps_counts_beside_our_own_checkpoints(tmp_path: Path, stop: str) -> None:
+def test_noted_losses_and_gaps_count_beside_our_own_checkpoints(tmp_path: Path, stop: str) -> None:
     """Our checkpoints have Kafka's form and are newer than the notes, but Kafka did not have the log."""
     config = LogConfig(cleanup_policy="compact", segment_bytes=1 << 16)
     with LogDir(tmp_path / "data") as directory:

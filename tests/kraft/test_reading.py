@@ -81,7 +81,7 @@ def test_batches_are_whole(reading) -> None:
     assert list(source.batches(200)) == []
 
 
-def test_what_an_iterator_gave_outlives_the_log(tmp_path: Path) -> None:
+def test_records_of_an_iterator_outlive_the_log(tmp_path: Path) -> None:
     with Log(tmp_path) as log:
         log.append(batch(3))
         kept = list(log.batches()) + list(log.records())

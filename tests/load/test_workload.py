@@ -51,7 +51,7 @@ class FakeConnection:
     ({"kind": "fetch", "in_flight": 2}, "in_flight"),
     ({"kind": "end-to-end", "codec": "lz4"}, "codec"),
 ])
-def test_what_does_not_fit_is_named(options, says):
+def test_options_that_do_not_fit_are_named(options, says):
     with pytest.raises(InvalidWorkloadError, match=f"^{says}: "):
         Workload(**({"kind": "produce"} | options))
 
@@ -83,7 +83,7 @@ def test_the_error_code_of_a_produce_is_found_in_every_version(version):
 
 
 @pytest.mark.parametrize("version", range(4, 12))
-def test_what_a_fetch_needs_is_found_in_every_version(version):
+def test_the_fields_of_a_fetch_are_found_in_every_version(version):
     spec = parts.fetch_spec(Workload("fetch", topic="a-topic"), FakeConnection(version), 2, 77)
     assert struct.unpack_from(">q", spec.frame, 4 + spec.fetch_offset_position) == (0,)
     part = PartitionData(partition_index=2, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

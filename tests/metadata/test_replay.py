@@ -132,7 +132,7 @@ def test_the_old_fencing_records() -> None:
     assert not image_of(BROKER, UnregisterBrokerRecord(broker_id=1, broker_epoch=5)).brokers
 
 
-def test_what_is_deleted_leaves_nothing() -> None:
+def test_deleted_entries_leave_nothing() -> None:
     image = image_of(
         ConfigRecord(resource_type=2, resource_name="a", name="x", value="1"),
         ConfigRecord(resource_type=2, resource_name="a", name="x", value=None),
@@ -170,7 +170,7 @@ def test_a_snapshot_at_every_version_reads_back(level: int) -> None:
             decode_snapshot(data[:end])
 
 
-def test_what_lies_between_two_images() -> None:
+def test_the_difference_between_two_images() -> None:
     """The delta between two images has the changes that a replay would report, and leads to the same state."""
     before = image_of(TopicRecord(name="a", topic_id=A), partition(A), partition(A, 1),
                       TopicRecord(name="b.c", topic_id=B), partition(B), FeatureLevelRecord(name="x", feature_level=2),

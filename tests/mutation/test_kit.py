@@ -33,7 +33,7 @@ def test_names_are_unique() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_what_does_not_fit_is_an_error() -> None:
+def test_values_that_do_not_fit_are_errors() -> None:
     with pytest.raises(ValueError, match="0 rows"):
         row_of("595", "no such rule")
     with pytest.raises(ValueError, match="0 times"):

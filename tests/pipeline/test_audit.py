@@ -141,7 +141,7 @@ def test_the_command(nodes: list[Path], tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @needs_golden
-def test_what_kafka_wrote(tmp_path: Path) -> None:
+def test_files_of_kafka_are_read(tmp_path: Path) -> None:
     """Every topic of a directory of Kafka's, beside a copy of it."""
     top = golden("log", "data")
     shutil.copytree(top, tmp_path / "copy")

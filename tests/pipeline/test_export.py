@@ -149,7 +149,7 @@ def _split(task: Any) -> list[Any]:
     return [task._replace(ranges=(each,)) for each in task.ranges]
 
 
-def test_what_was_not_committed_is_removed(logs: Path, tmp_path: Path) -> None:
+def test_uncommitted_records_are_removed(logs: Path, tmp_path: Path) -> None:
     table = tmp_path / "table"
     for after in (0, 1, 2):
         with pytest.raises(RuntimeError):
@@ -242,7 +242,7 @@ def test_headers(tmp_path: Path) -> None:
 
 
 @needs_golden
-def test_what_kafka_wrote(tmp_path: Path) -> None:
+def test_files_of_kafka_are_read(tmp_path: Path) -> None:
     """Every codec, transactions, gaps of compaction: exactly the records that a read_committed consumer returns."""
     table = tmp_path / "table"
     source = {"path": str(golden("log", "data")), "kafka.isolation.level": "read_committed"}

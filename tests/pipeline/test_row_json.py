@@ -64,7 +64,7 @@ def test_another_parser_reads_the_same_values(floats: list[float], texts: list[s
     assert [json.loads(line)["v"] for line in lines(pa.array([*numbers, None], pa.int64()))] == [*numbers, None]
 
 
-def test_what_json_has_no_form_for_is_refused() -> None:
+def test_values_without_a_json_form_are_refused() -> None:
     schema = pa.schema([("a", pa.int64()), ("b", pa.struct([("c", pa.binary())]))])
     check_kinds(schema, ["a"])
     with pytest.raises(InvalidArgumentError, match=r"column b\.c: JSON has no form for binary"):

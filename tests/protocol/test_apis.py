@@ -38,7 +38,7 @@ def test_every_api_has_its_messages() -> None:
 
 
 @needs_golden
-def test_what_kafka_announced() -> None:
+def test_versions_that_kafka_announced() -> None:
     """The table against the answers of Kafka's listeners, on which two telemetry APIs need a plug-in."""
     for line in golden("wire", "ApiVersions.jsonl").read_text("utf-8").splitlines():
         frame = json.loads(line)

@@ -26,7 +26,7 @@ def test_a_newer_version_is_read_as_the_newest_known() -> None:
     assert decode_subscription(b"\0\x09" + data[2:] + b"new fields") == subscription
 
 
-def test_what_is_refused() -> None:
+def test_refusals() -> None:
     data = encode(ConsumerProtocolSubscription(topics=["a"]), 1)
     for bad in (b"", b"\0", b"\xff\xff" + data[2:], *(data[:size] for size in range(2, len(data)))):
         with pytest.raises(MalformedMessageError):
@@ -34,7 +34,7 @@ def test_what_is_refused() -> None:
 
 
 @needs_golden
-def test_what_real_clients_sent() -> None:
+def test_requests_of_real_clients() -> None:
     seen = set()
     for line in golden("wire", "JoinGroup.jsonl").read_text("utf-8").splitlines():
         frame = json.loads(line)

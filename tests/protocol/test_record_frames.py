@@ -129,7 +129,7 @@ def test_every_metadata_record_goes_there_and_back() -> None:
             assert decode_record(data) == (message, version)
 
 
-def test_what_is_not_a_metadata_record() -> None:
+def test_bytes_that_are_no_metadata_record() -> None:
     good = encode_record(TopicRecord(name="t"), 0)
     with pytest.raises(UnsupportedVersionError, match="frame of version 2"):
         decode_record(b"\2" + good[1:])
@@ -148,7 +148,7 @@ def test_what_is_not_a_metadata_record() -> None:
         encode_record(TopicRecord(), 1)
 
 
-def test_what_is_not_a_coordinators_record() -> None:
+def test_bytes_that_are_no_coordinators_record() -> None:
     with pytest.raises(InvalidArgumentError, match="TransactionLogKey is not a key of __consumer_offsets"):
         GROUPS.encode_key(TransactionLogKey())
     with pytest.raises(InvalidArgumentError, match="GroupMetadataKey is not a value"):

@@ -69,7 +69,7 @@ def test_dangers() -> None:
     assert dangers(quorum_state((1,)), "-1") == ["nobody would be left"]
 
 
-def test_what_mends_is_no_danger() -> None:
+def test_a_repair_is_no_danger() -> None:
     """A quorum that has stopped, or is about to, may be made smaller where that helps."""
     assert dangers(quorum_state((1, 2, 3), up=(1, 2)), "-3") == [""]
     assert dangers(quorum_state((1, 2, 3, 4), up=(1, 2)), "-4") == [""]

@@ -113,7 +113,7 @@ def test_proposals_of_one_iteration_are_one_flush_and_one_answer() -> None:
     assert raft.take_ready().flush == 14
 
 
-def test_what_is_proposed_at_a_commit_goes_out_with_it() -> None:
+def test_records_proposed_at_a_commit_leave_with_it() -> None:
     """One answer reports to a follower the commit and what the state machine proposed because of it."""
     world = World()
     world.elect(1)

@@ -56,7 +56,7 @@ def test_control_records_survive_their_bytes(record: LeaderChange | KRaftVersion
     assert of_message(again) == record
 
 
-def test_what_a_java_leader_rewrites_is_a_cancelled_reassignment() -> None:
+def test_voters_that_a_java_leader_rewrites_cancel_a_reassignment() -> None:
     message = to_message(Voters(ONE_TO_THREE.toward((key(4),))))
     java = message.replace(target_voters=None, cluster_id=None)
     record = of_message(java)

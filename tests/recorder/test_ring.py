@@ -38,7 +38,7 @@ def test_the_ring_is_bounded() -> None:
     assert recorder.entries(0) == ()
 
 
-def test_what_is_written_is_what_happened_but_for_the_last_second_of_commits() -> None:
+def test_the_file_lacks_only_the_last_second_of_commits() -> None:
     written: list[Entry] = []
     recorder = Recorder(1, written.append)
     for hw in range(2500):

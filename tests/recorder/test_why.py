@@ -28,7 +28,7 @@ class Scene:
         nodes = self.world.nodes
         entries = [entry for node_id, node in nodes.items() if node.raft is not None for entry in (
             *self.recorders[node_id].entries(),
-            self.recorders[node_id].made(self.world.now_ms, STATE, state_values(node.raft)))]
+            self.recorders[node_id].unstored(self.world.now_ms, STATE, state_values(node.raft)))]
         return Situation(merged(entries), [node_id for node_id, node in nodes.items() if node.raft is not None],
                          {node_id: "cannot connect" for node_id, node in nodes.items() if node.raft is None})
 

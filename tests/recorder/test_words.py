@@ -50,7 +50,7 @@ def test_every_reason_has_words(reason: VoteRefusal | ChangeReason | SnapshotLos
     assert REASONS[reason].format("x") != ""
 
 
-def test_what_is_not_known_is_left_out() -> None:
+def test_unknown_facts_are_left_out() -> None:
     assert text_of(events.Committed(5)) == "commits hw=5"
     assert text_of(events.Committed(5, by=-1)) == "commits hw=5 by=-1"
     assert text_of(events.VoteAnswered(KEY, 2, END, pre_vote=False)) == (

@@ -51,7 +51,7 @@ NEWER_GROUPS = {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "StreamsGroup
 SHARE_GROUPS = {name for name in API_BY_NAME if "Share" in name}
 
 
-def test_what_kafka_announces_is_served_or_of_a_later_part():
+def test_kafkas_apis_are_served_or_planned():
     announced = {name for name, api in API_BY_NAME.items() if api.broker_versions is not None and not api.private}
     served = NATIVE | {name for name, api in API_BY_NAME.items() if api.key in SERVED}
     assert announced - served == TRANSACTIONS | NEWER_GROUPS | (SHARE_GROUPS & announced)

@@ -61,7 +61,7 @@ def test_a_start_that_takes_too_long_is_given_up(
     assert reported == {"num.io.threads": "WARNING", "share.coordinator.threads": "WARNING"}
 
 
-def test_what_a_start_made_is_no_garbage(tmp_path: Path) -> None:
+def test_objects_of_the_start_are_no_garbage(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "data")], check=True, capture_output=True,
                           text=True, timeout=120)
     frozen, automatic = done.stdout.split()

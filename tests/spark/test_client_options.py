@@ -46,17 +46,17 @@ def writer(**client: str) -> BatchWriter:
     ("security.providers", "a.b.C", "option kafka.security.providers: not supported; a Java class"),
     ("metric.reporters", "a.b.C", "option kafka.metric.reporters: not supported; a Java class"),
 ])
-def test_what_a_write_refuses(security: str, name: str, value: str, what: str) -> None:
+def test_options_that_a_write_refuses(security: str, name: str, value: str, what: str) -> None:
     with pytest.raises(InvalidArgumentError, match=what):
         writer(**{"security.protocol": security, name: value})
 
 
-def test_what_contradicts_itself_is_refused() -> None:
+def test_contradictory_options_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"`acks` must be .*`enable\.idempotence` is true"):
         writer(**{"enable.idempotence": "true", "acks": "1"})
 
 
-def test_what_has_no_effect_is_accepted_and_documented() -> None:
+def test_options_without_effect_are_accepted_and_documented() -> None:
     [row] = re.findall(r"^\| (.*) \| \| accepted without effect", (ROOT / "docs/spark.md").read_text(), re.MULTILINE)
     assert row.split(", ") == [f"`kafka.{name}`" for name in sorted(WITHOUT_EFFECT)]
     given = dict.fromkeys(WITHOUT_EFFECT, "1")

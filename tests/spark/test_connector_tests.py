@@ -25,7 +25,7 @@ def test_there_is_no_third_kind() -> None:
     assert len({row[:2] for row in rows()}) == len(rows())
 
 
-def test_what_is_named_exists() -> None:
+def test_names_in_the_document_exist() -> None:
     for _, test, answer in rows():
         if (named := MET.fullmatch(answer)) is not None:
             file = ROOT / "tests" / ("peer" if named["peer"] else "spark") / f"{named['module']}.py"

@@ -313,7 +313,7 @@ def test_a_wrong_index_is_only_a_hint(tmp_path: Path) -> None:
         assert offsets(options) == list(range(33, 100))
 
 
-def test_what_is_not_there_is_named(log_dir: LogDir, tmp_path: Path) -> None:
+def test_missing_partitions_are_named(log_dir: LogDir, tmp_path: Path) -> None:
     fill(log_dir.log("orders", 0), 1)
     path = {"path": str(log_dir.path)}
     for options, what in (

@@ -27,7 +27,7 @@ TOPICS = ("orders", "orders-eu", "orders.1", "oo", "ordersorders", "a&b", "<a>",
     (r"[\w&\&-]+", ["orders", "orders-eu", "oo", "ordersorders", "a&b"]),
     (r"\(?<a>", ["<a>"]),
 ])
-def test_what_a_pattern_matches(pattern: str, matched: list[str]) -> None:
+def test_matches_of_a_pattern(pattern: str, matched: list[str]) -> None:
     assert [topic for topic in TOPICS if java_pattern(pattern).fullmatch(topic)] == matched
 
 
@@ -37,6 +37,6 @@ def test_what_a_pattern_matches(pattern: str, matched: list[str]) -> None:
     ("[a-d[m-p]]", "not supported: [a-d[m-p]"), ("orders(?i)", "global flags not at the start"),
     ("(?<=a{1,3})b", "look-behind requires fixed-width"), ("(?<n>a)(?<n>b)", "redefinition of group name"),
 ])
-def test_what_is_refused(pattern: str, what: str) -> None:
+def test_refusals(pattern: str, what: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"option subscribePattern: .*{re.escape(what)}"):
         read_options({"path": "/tmp", "subscribePattern": pattern}, streaming=False)

@@ -99,7 +99,7 @@ def test_repaired_directories_stay_repaired(seed: int) -> None:
     76,         # a leader advanced its high watermark and became a follower in one event
     203,        # a controller's own work, which had waited, began after the end of its leadership
 ])
-def test_what_was_the_fault_of_the_run(seed: int) -> None:
+def test_faults_of_the_run_itself(seed: int) -> None:
     assert simulate(seed, broker_options_of(seed)).violation is None
 
 
@@ -161,7 +161,7 @@ def test_a_wrong_choice_of_the_controller_is_named(name: str) -> None:
     assert found.violations == ("ValidControllerState",)
 
 
-def test_what_no_consumer_saw_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_that_no_consumer_saw_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A consumer that begins at the log's end has not seen what precedes it."""
     monkeypatch.setattr(Consumer, "_place", lambda self, bounds: self.reads.begin(bounds.end))
     violation = simulate(1, CALM).violation

@@ -96,7 +96,7 @@ def test_an_event_that_cannot_happen_is_refused() -> None:
         replay(Space(ELECTIONS), "1. time-out 1\n2. flushed 1\n")
 
 
-def test_what_is_frozen_is_the_same_when_it_is_thawed() -> None:
+def test_a_frozen_state_is_the_same_when_it_is_thawed() -> None:
     space = Space(MODELS["voters"])
     for state in walked(space, 150):
         for number in state[0]:

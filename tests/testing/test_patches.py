@@ -13,7 +13,7 @@ class Owner:
         return first + named
 
 
-def test_what_was_put_is_taken_back() -> None:
+def test_patches_are_reverted() -> None:
     patches = Patches()
     before = Owner.call
     patches.put(Owner, "call", lambda _owner, first, *, named=0: -first - named)
@@ -33,7 +33,7 @@ def test_a_name_that_is_not_there_is_refused() -> None:
     lambda _owner: 0, lambda _owner, _first: 0, lambda _owner, _first, _second, *, named=0: named,
     lambda _owner, *, first, named=0: first + named,
 ])
-def test_what_cannot_be_called_in_the_same_way_is_refused(value: object) -> None:
+def test_a_different_signature_is_refused(value: object) -> None:
     with pytest.raises(TypeError):
         Patches().put(Owner, "call", value)
 
@@ -41,13 +41,13 @@ def test_what_cannot_be_called_in_the_same_way_is_refused(value: object) -> None
 @pytest.mark.parametrize("value", [
     lambda *_arguments, **_named: 0, lambda _owner, _first, _more=None, *, named=0: named,
 ])
-def test_what_takes_more_is_none_the_worse(value: object) -> None:
+def test_more_parameters_are_accepted(value: object) -> None:
     patches = Patches()
     patches.put(Owner, "call", value)
     patches.undo()
 
 
-def test_what_instances_have_can_only_be_shadowed() -> None:
+def test_attributes_of_instances_can_only_be_shadowed() -> None:
     with pytest.raises(AttributeError, match="held"):
         Patches().put(Owner, "held", property(lambda _owner: 2))
     with pytest.raises(AssertionError, match="call"):

@@ -63,7 +63,7 @@ def test_no_seed_of_a_sample_breaks_an_invariant() -> None:
     (115776, 115776),   # the last record was in a snapshot, and trimmed, before a distant node had fetched it
     (113, 113),         # two votes in two epochs were given in one step: the first was never durable, nor need it be
 ])
-def test_what_was_the_fault_of_the_run(seed: int, drawn_by: int) -> None:
+def test_faults_of_the_run_itself(seed: int, drawn_by: int) -> None:
     assert simulate(seed, options_of(drawn_by)).violation is None
 
 

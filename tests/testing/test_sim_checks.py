@@ -125,7 +125,7 @@ def test_a_leader_of_an_epoch_that_was_never_durable_led_no_replica() -> None:
         invariants.led(node_in(epoch=3, saved_epoch=2), ledger)
 
 
-def test_what_is_committed_once_is_committed_for_all() -> None:
+def test_a_commit_holds_for_all() -> None:
     ledger = committed(1, 2)
     with pytest.raises(ViolationError, match="ConsistentCommittedData"):
         ledger.commits(log_of((value(1), 1), (value(3), 1)), 1, "another")

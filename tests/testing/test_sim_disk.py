@@ -37,7 +37,7 @@ class Bench:
         self.log.flush_ends(self.log.flush_begins())
 
 
-def test_what_was_flushed_survives_and_the_rest_is_cut_to_whole_batches() -> None:
+def test_flushed_records_survive_and_the_rest_is_cut_to_whole_batches() -> None:
     lengths = []
     for seed in range(100):
         bench = Bench()

@@ -64,7 +64,7 @@ def test_one_flush_at_a_time_has_what_was_there_when_it_began() -> None:
 
 
 @pytest.mark.parametrize("taken_back", ["before", "after"])
-def test_what_is_sent_ahead_leaves_with_the_flush_or_never(taken_back: str) -> None:
+def test_a_message_sent_ahead_leaves_with_the_flush_or_never(taken_back: str) -> None:
     thread = Thread()
     thread.append()
     assert thread.flusher.send_when_durable(1, -1, b"")

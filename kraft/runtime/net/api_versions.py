@@ -17,7 +17,6 @@ from kraft.protocol.messages.api_versions_response import (
     SupportedFeatureKey,
 )
 
-PRODUCE_KEY: Final = 0
 FIRST_VERSION_WITH_ZERO_MINIMUM: Final = 4
 TELEMETRY_KEYS: Final = (71, 72)
 """Kafka announces them only with a receiver of client metrics, which kraft lacks; the requests are answered."""

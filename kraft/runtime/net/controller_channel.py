@@ -25,7 +25,7 @@ from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.raft.types import Endpoint
 from kraft.raft.wire_changes import codec_of
-from kraft.runtime.net.dialer import Dialer
+from kraft.runtime.net.dialer import Backoff, Dialer
 from kraft.runtime.net.peers import PeerConnection, PeerVersions
 from kraft_native.base.errors import KraftError
 
@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 
 OPEN_SECONDS_MAX: Final = 5.0
 PAUSE_SECONDS: Final = 0.05
+PAUSE_SECONDS_MAX: Final = 0.2
 ANONYMOUS: Final = (0).to_bytes(2, "big") + DefaultPrincipalData(type="User", name="ANONYMOUS").encode(0)
 """Principal of a client on a listener without authentication, in Kafka's encoding of principals."""
 CLIENT_ADDRESS: Final = bytes((127, 0, 0, 1))
@@ -137,17 +138,17 @@ class ControllerChannel:
     """Queue of requests to the active controller.
 
     - `find` returns the active controller's address, None while it is not known.
-    - `here` accepts a request when this node itself is the active controller, and returns whether it did.
+    - `accept_locally` accepts a request when this node itself is the active controller, and returns whether it did.
     - After `timeout_seconds` a request is refused with REQUEST_TIMED_OUT.
     - `on_lost` is called when the controller closes a connection that was open.
     """
 
     def __init__(self, client_id: str, dialer: Dialer, find: Callable[[], Endpoint | None],
-                 here: Callable[[Message, int, Answer, str | None], bool], timeout_seconds: float,
+                 accept_locally: Callable[[Message, int, Answer, str | None], bool], timeout_seconds: float,
                  on_lost: Callable[[], None] = lambda: None) -> None:
         self._client_id = client_id
         self._find = find
-        self._here = here
+        self._accept_locally = accept_locally
         self._timeout_seconds = timeout_seconds
         self._queue: deque[_Waiting] = deque()
         self._moved = asyncio.Event()
@@ -158,7 +159,7 @@ class ControllerChannel:
         """Queue a request. `answer` receives the controller's response, or a refusal. It is not called before this
         returns, unless the controller is on this node. `client_id` is that of the client whose request this is, None
         for the node's own."""
-        if not self._queue and self._here(request, version, answer, client_id):
+        if not self._queue and self._accept_locally(request, version, answer, client_id):
             return
         loop = asyncio.get_running_loop()
         self._queue.append(_Waiting(request, version, answer, client_id, loop.time() + self._timeout_seconds))
@@ -177,11 +178,12 @@ class ControllerChannel:
         self._line.close()
 
     async def _work(self) -> None:
+        backoff = Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX)
         while self._queue:
             waiting = self._queue[0]
             self._moved.clear()
             try:
-                if self._here(waiting.request, waiting.version, waiting.answer, waiting.client_id):
+                if self._accept_locally(waiting.request, waiting.version, waiting.answer, waiting.client_id):
                     self._queue.popleft()
                     continue
                 response = await self._send(waiting)
@@ -194,10 +196,12 @@ class ControllerChannel:
             if response is not None:
                 self._queue.popleft()
                 self._deliver(waiting, response)
+                backoff.reset()
                 continue
             try:
-                async with asyncio.timeout(PAUSE_SECONDS):
+                async with asyncio.timeout(backoff.failed()):
                     await self._moved.wait()
+                backoff.reset()        # another controller may answer at once
             except TimeoutError:
                 pass
         self._worker = None

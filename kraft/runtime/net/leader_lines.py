@@ -21,7 +21,7 @@ from kraft.raft.types import Endpoint
 from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.net.broker_connections import probe
 from kraft.runtime.net.controller_channel import KeptLine
-from kraft.runtime.net.dialer import Dialer
+from kraft.runtime.net.dialer import Backoff, Dialer
 from kraft_native.base.errors import KraftError
 from kraft_native.partition.purgatory import now_ms as monotonic_ms
 
@@ -29,8 +29,9 @@ log = logging.getLogger(__name__)
 
 CHECK_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.002
-"""Pause before the next connection to an address that accepts and closes: a process that ends closes its listener after
-its connections."""
+PAUSE_SECONDS_MAX: Final = 0.05
+"""Pauses before the next connection to an address that accepts and closes: a process that ends closes its listener
+after its connections."""
 
 
 class LeaderLines:
@@ -97,7 +98,7 @@ class LeaderLines:
         endpoint = next((each for each in broker.endpoints if each.name == self._listener), None)
         if endpoint is None:
             return Checked.UNANSWERED
-        line = self._lines[broker.broker_id]
+        line, backoff = self._lines[broker.broker_id], Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX)
         while True:
             try:
                 opened = await line.to(Endpoint(endpoint.name, endpoint.host, endpoint.port))
@@ -116,4 +117,5 @@ class LeaderLines:
             found = await probe((endpoint,))
             if found is not Found.ACCEPTED:
                 return Checked.REFUSED if found is Found.REFUSED else Checked.UNANSWERED
-            await asyncio.sleep(PAUSE_SECONDS)
+            backoff.failed()
+            await backoff.wait()

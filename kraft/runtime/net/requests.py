@@ -57,6 +57,25 @@ def decoded(api: Api, version: int, body: bytes, *, in_steps: bool = False) -> G
         body, version, ELEMENTS_MAX if in_steps or api.key in PLANS else ELEMENTS_AT_ONCE_MAX))
 
 
+def answer_steps(reply: Reply, response: Message, bytes_max: int, failed: Callable[[KraftError], None]) -> Steps:
+    """Encode a response in steps, answer with it, and free a large one in steps. An answer above `bytes_max` closes the
+    connection; `failed` is called for one that cannot be encoded."""
+    try:
+        parts = yield from response.encode_steps(reply.api_version, bytes_max)
+    except MessageSizeError as error:
+        log.warning("client %s requested too much: %s", _client_id(reply), error)
+        reply.refuse("answer_size")
+        return
+    except KraftError as error:
+        failed(error)
+        return
+    reply.answer_parts(parts, API_BY_KEY[reply.api_key].response_header_version(reply.api_version))
+    if sum(map(len, parts)) > SMALL_BYTES:
+        held: list[object] = [response]
+        del parts, response
+        yield from free_steps(held)
+
+
 class RequestWork:
     """Work on one request, in parts. A large request is freed in steps after the last part: all at once takes tens of
     milliseconds."""
@@ -145,22 +164,8 @@ class RequestRouter:
         self._run(work, self._send(work.reply, response))
 
     def _send(self, reply: Reply, response: Message) -> Steps:
-        api = API_BY_KEY[reply.api_key]
-        try:
-            parts = yield from response.encode_steps(reply.api_version, self.answer_bytes_max)
-        except MessageSizeError as error:
-            log.warning("client %s requested too much: %s", _client_id(reply), error)
-            reply.refuse("answer_size")
-            return
-        except KraftError as error:
-            self._failed(reply, error)
-            return
-        yield from count_errors(response, self.errors[api.key])
-        reply.answer_parts(parts, api.response_header_version(reply.api_version))
-        if sum(map(len, parts)) > SMALL_BYTES:
-            held: list[object] = [response]
-            del parts, response
-            yield from free_steps(held)
+        yield from count_errors(response, self.errors[reply.api_key])
+        yield from answer_steps(reply, response, self.answer_bytes_max, partial(self._failed, reply))
 
     def _run(self, work: RequestWork, steps: Steps) -> None:
         """Run a part of the work. It may continue after the call."""

@@ -22,7 +22,7 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, encode_response_header
-from kraft.protocol.message import Message, MessageSizeError
+from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
@@ -47,11 +47,10 @@ from kraft.raft.wire_templates import FetchTemplates
 from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.net.api_versions import served_versions
 from kraft.runtime.net.broker_connections import BrokerConnections
-from kraft.runtime.net.requests import SMALL_BYTES, RequestWork, decoded, serve_api
+from kraft.runtime.net.requests import SMALL_BYTES, RequestWork, answer_steps, decoded, serve_api
 from kraft.runtime.net.server import Server
 from kraft.runtime.quorum.quorum_replica import QuorumReplica
 from kraft_native.base.errors import KraftError, ProtocolError
-from kraft_native.base.wire_steps import free_steps
 from kraft_native.net.channel import RequestChannel
 from kraft_native.request.reply import Reply
 
@@ -130,21 +129,12 @@ class ControllerRouter:
             self.server.slices.work(key, steps)
 
     def _send(self, reply: Reply, response: Message) -> Steps:
-        api = API_BY_KEY[reply.api_key]
-        try:
-            parts = yield from response.encode_steps(reply.api_version, self.server.limits.answer_bytes_max)
-        except MessageSizeError as error:
-            log.warning("an answer is not sent: %s", error)
-            reply.refuse("answer_size")
-        except KraftError:
-            log.exception("%s version %d: its answer cannot be written", api.name, reply.api_version)
+        def failed(error: KraftError) -> None:
+            log.error("%s version %d: its answer cannot be written", API_BY_KEY[reply.api_key].name, reply.api_version,
+                      exc_info=error)
             reply.refuse("failure")
-        else:
-            reply.answer_parts(parts, api.response_header_version(reply.api_version))
-            if sum(map(len, parts)) > SMALL_BYTES:
-                held: list[object] = [response]
-                del parts, response
-                yield from free_steps(held)
+
+        return answer_steps(reply, response, self.server.limits.answer_bytes_max, failed)
 
     def _run(self, work: RequestWork, steps: Steps) -> None:
         self.server.slices.start(work.reply, work.part(self.server.slices, _guarded(work.reply, steps)))

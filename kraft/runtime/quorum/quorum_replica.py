@@ -119,6 +119,8 @@ class QuorumReplica:
         """Flight recorder of this replica."""
         self.other_cluster_address = ""
         """Address of a node that replied that this node belongs to another cluster; empty without one."""
+        self.work = WorkQueue(self._work_failed, self._worked)
+        """Work of replay and of the controller that requests of clients must not delay."""
         try:
             self._open_log()
             self.metadata = QuorumMetadata(settings, TableRules(config.texts), self.raft_log, self.snapshots,
@@ -128,9 +130,7 @@ class QuorumReplica:
             self.raft = Raft(
                 raft_config(config, member), hard_state,
                 Ports(self.raft_log, self.snapshots, random.SystemRandom(), self._trace), self.clock())
-            self.work = WorkQueue(self._work_failed, self._worked)
-            """Work of replay and of the controller that requests of clients must not delay."""
-            self.metadata.run_replay = self.snapshots.run_steps = self.work.add
+            self.metadata.run_replay = self.work.add
             self.metadata.on_fencing = self._fenced
             self.metadata.on_assignment = self._check_cluster
             self.metadata.subscribe(self._note_records)
@@ -148,7 +148,6 @@ class QuorumReplica:
             answer=self._answer, clock=self.clock, on_failure=on_failure)
         self.peers.end_lease = self.driver.end_lease
         self.metadata.driver = self.driver
-        self.snapshots.on_checked = self.driver.tick_soon
         self.keeper = SnapshotKeeper(log_settings, self.directory, self.raft_log, self.snapshots, self.metadata,
                                      self.driver, self.clock, dialer, on_failure)
         """Keeper of the snapshots."""
@@ -169,9 +168,12 @@ class QuorumReplica:
         start = self.log.log_start_offset
         epoch = next((each.epoch for each in self.snapshots.ids if each.end_offset == start), 0)
         self.raft_log = RaftLog(self.log, epoch)
-        self.snapshots = RaftSnapshots(self.directory, self.raft_log)
+        self.snapshots = RaftSnapshots(self.directory, self.raft_log, self.work.add, self._snapshot_checked)
         self.snapshots.remove_before_log()
         self.log.flush()               # the core assumes that what it finds is durable
+
+    def _snapshot_checked(self) -> None:
+        self.driver.tick_soon()
 
     def _check_place(self) -> None:
         replica = self.raft.replica
@@ -310,7 +312,7 @@ class QuorumReplica:
             values["brokers"] = [
                 {"broker": broker_id, "contact_ms": now_ms - each.last_contact_ms, "replayed": each.metadata_offset}
                 for broker_id, each in controller.sessions.by_id.items()]
-        return self.recorder.made(now_ms, STATE, values)
+        return self.recorder.unstored(now_ms, STATE, values)
 
 
 def raft_config(config: NodeConfig, member: Member) -> RaftConfig:

@@ -43,12 +43,13 @@ class RaftSnapshots:
     when no readable snapshot has what the log begins after.
     """
 
-    def __init__(self, directory: Path, log: RaftLog) -> None:
+    def __init__(self, directory: Path, log: RaftLog, run_steps: Callable[[Generator[None]], None] = finish,
+                 on_checked: Callable[[], None] = lambda: None) -> None:
         self.directory = directory
         self._log = log
         self._ids = list_snapshots(directory)
-        self.run_steps: Callable[[Generator[None, None, None]], None] = finish
-        self.on_checked: Callable[[], None] = lambda: None
+        self._run_steps = run_steps
+        self._on_checked = on_checked
         self._receiving: ReceivedSnapshot | None = None
         self._check: _Check | None = None
         self._read: tuple[SnapshotId, SnapshotContent] | None = None
@@ -106,7 +107,7 @@ class RaftSnapshots:
         if check is None:
             check = self._check = _Check()
             check.steps = self._check_steps(check, received)
-            self.run_steps(check.steps)
+            self._run_steps(check.steps)
         if check.error is not None:
             self.abandon()
             raise check.error
@@ -126,7 +127,7 @@ class RaftSnapshots:
         except KraftError as error:
             check.error = _damaged(received.id, error)
         check.steps = None
-        self.on_checked()
+        self._on_checked()
 
     def controls(self, snapshot: OffsetAndEpoch) -> tuple[ControlRecord, ...]:
         found = map(of_message, self.quorum(snapshot).messages())

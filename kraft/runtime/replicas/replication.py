@@ -14,7 +14,15 @@ from typing import Any, Final, cast
 
 from kraft.broker.broker import Broker
 from kraft.broker.isr import IsrKeeper, Key
-from kraft.broker.isr_events import IsrEvent
+from kraft.broker.replica_events import (
+    FetchFailed,
+    LeaderConnected,
+    LeaderLost,
+    LeaderUnreachable,
+    LeaderUnresponsive,
+    LogCut,
+    ReplicaEvent,
+)
 from kraft.broker.replica_roles import key_of
 from kraft.config.effective import Source, broker_value
 from kraft.protocol.error_codes import ErrorCode
@@ -23,7 +31,6 @@ from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
 from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse
 from kraft.raft.types import Endpoint
-from kraft.recorder.isr_words import described
 from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.base.time_slices import WorkQueue
 from kraft.runtime.net.dialer import Backoff, Dialer
@@ -101,7 +108,7 @@ class _Leader:
         if self._fetcher is not None and self._fetcher.silent_ms >= timeout_ms:
             log.warning("broker %d has not answered a Fetch for %d ms: requests go to another connection",
                         self._node_id, timeout_ms)
-            self._record("gets no answer", because=f"no answer for {timeout_ms} ms")
+            self._record(LeaderUnresponsive(timeout_ms))
             self.connect()
 
     def renew(self) -> None:
@@ -123,7 +130,7 @@ class _Leader:
             await self._backoff.wait()
             address = self._replication.address_of(self._node_id)
             if address is None:
-                self._record("cannot connect", because="it is not registered, or not with the listener of brokers")
+                self._record(LeaderUnreachable())
                 self._backoff.failed()
                 continue
             fetcher = self._replication.new_fetcher(self._lost)
@@ -134,20 +141,20 @@ class _Leader:
                 self._replication.size_buffer(transport.get_extra_info("socket"))
             except OSError as error:
                 log.debug("broker %d at %s:%d cannot be reached: %r", self._node_id, address.host, address.port, error)
-                self._record("cannot connect", address=f"{address.host}:{address.port}", because=repr(error))
+                self._record(LeaderUnreachable(f"{address.host}:{address.port}", error))
                 self._backoff.failed()
                 continue
             break
         self._task = None
         self._fetcher, self._address = fetcher, address
-        self._record("connects", address=f"{address.host}:{address.port}")
+        self._record(LeaderConnected(f"{address.host}:{address.port}"))
         for partition in self._followed.values():
             fetcher.follow(partition)
 
     def _lost(self, fetcher: ReplicaFetcher) -> None:
         if fetcher is self._fetcher:
             self._fetcher = None
-            self._record("loses connection")
+            self._record(LeaderLost())
             if fetcher.responses_total:
                 self._backoff.reset()  # the address was right: the leader may only be restarting
             else:
@@ -155,8 +162,8 @@ class _Leader:
             if self._followed:
                 self.connect()
 
-    def _record(self, what: str, **values: Any) -> None:
-        self._replication.recorder.connection(what, self._node_id, **values)
+    def _record(self, event: ReplicaEvent) -> None:
+        self._replication.recorder.connection(self._node_id, event)
 
 
 class Replication:
@@ -287,11 +294,10 @@ class Replication:
         key = key_of(partition)
         if key not in self._following:
             return
-        why = str(cause or name_of(code))
-        self.recorder.partition("fetch fails", partition.topic, partition.index,
-                                leader=self._following[key][0], because=why)
+        self.recorder.partition(partition.topic, partition.index, FetchFailed(self._following[key][0], code, cause))
         if cause is not None or code not in EXPECTED:
-            log.warning("%s-%d is not fetched for now: %s", partition.topic, partition.index, why)
+            log.warning("%s-%d is not fetched for now: %s", partition.topic, partition.index,
+                        cause or name_of(code))
         if partition.log.failure is not None:
             return                     # its disk failed: nothing more can be appended
         backoff = self._pauses.setdefault(key, Backoff(PAUSE_SECONDS, self.backoff_seconds))
@@ -364,15 +370,14 @@ class Replication:
 
     # --- the flight recorder
 
-    def _trace(self, key: Key, event: IsrEvent) -> None:
+    def _trace(self, key: Key, event: ReplicaEvent) -> None:
         topic = self.broker.image.topics.get(key[0])
-        what, values = described(event)
-        self.recorder.partition(what, "" if topic is None else topic.name, key[1], **values)
+        self.recorder.partition("" if topic is None else topic.name, key[1], event)
 
     def _cut(self, partition: Partition, before: int, because: str) -> None:
         """Record that a log which ended at `before` was cut."""
-        self.recorder.partition("truncates", partition.topic, partition.index, end=before,
-                                to=partition.log.log_end_offset, because=because)
+        self.recorder.partition(partition.topic, partition.index,
+                                LogCut(before, partition.log.log_end_offset, because))
 
     def _recorded_state(self) -> dict[str, Any]:
         return {"broker_epoch": self.broker.epoch, "follows": len(self._following), "leads": len(self.keeper),

@@ -145,7 +145,7 @@ def test_any_contiguous_buffer(size):
 
 
 @pytest.mark.parametrize("size", [16, 100_000])
-def test_what_is_no_contiguous_buffer_is_refused(size):
+def test_a_buffer_that_is_not_contiguous_is_refused(size):
     with pytest.raises(BufferError):
         crc.checksum(memoryview(NOISE)[:size:2])
     for wrong in ("text", 5, None, [1, 2]):

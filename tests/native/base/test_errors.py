@@ -47,7 +47,7 @@ def test_every_class_with_fields_of_its_own_is_tried() -> None:
 
 
 def test_the_codes_of_the_compiled_core_are_kafkas() -> None:
-    text = (ROOT / "kraft_native" / "base" / "errors.pxd").read_text()
+    text = (ROOT / "kraft_native" / "base" / "fault.pxd").read_text()
     found = {name: int(number) for name, number in re.findall(r"^    ERROR_(\w+) = (-?\d+)$", text, re.MULTILINE)}
     assert len(found) > 25
     assert found == {name: ErrorCode[name] for name in found}

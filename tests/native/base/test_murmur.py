@@ -23,7 +23,7 @@ def test_partitions_are_those_of_kafka() -> None:
         assert partitions(keys, int(count)) == [each["partition_of"][count] for each in vectors]
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_arguments_that_do_not_fit_are_refused() -> None:
     assert partitions([], 3) == [] and partitions([b""], 1) == [0]
     out = np.empty(1, np.int32)
     for offsets, data, count in (([0], b"", 1), ([0, 1], b"", 1), ([1, 0], b"ab", 1), ([-1, 1], b"ab", 1),

@@ -59,7 +59,7 @@ def test_long_messages_are_the_same_in_steps_and_give_way(topics: int) -> None:
     assert written >= MANY / 128 and read >= MANY / 128
 
 
-def test_what_stands_behind_a_long_array_stays_behind_it() -> None:
+def test_fields_after_a_long_array_stay_after_it() -> None:
     partitions = [MetadataResponsePartition(partition_index=index, replica_nodes=[1, 2, 3]) for index in range(100)]
     response = MetadataResponse(
         topics=[MetadataResponseTopic(name=f"t{number}", partitions=partitions[:number], topic_authorized_operations=7)
@@ -82,7 +82,7 @@ def test_too_many_elements_are_malformed() -> None:
     assert len(run(FindCoordinatorRequest.decode_steps(data, 6, 1001))[0].coordinator_keys) == 1001
 
 
-def test_what_cannot_be_written_is_refused_as_at_once() -> None:
+def test_unwritable_values_are_refused_as_at_once() -> None:
     with pytest.raises(InvalidArgumentError, match="ListOffsetsRequest version 11"):
         run(ListOffsetsRequest(replica_id=1 << 40).encode_steps(11))
     with pytest.raises(UnsupportedVersionError, match="not 99"):

@@ -88,7 +88,7 @@ def test_every_flipped_bit_of_what_the_crc_covers_is_found(magic: int, codec: st
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_what_is_cut_off_is_no_batch(magic: int) -> None:
+def test_a_cut_off_batch_is_no_batch(magic: int) -> None:
     data = message_set(THREE, magic, "lz4")
     for size in range(len(data)):
         batches = walk(data[:size])
@@ -162,7 +162,7 @@ BAD_INSIDE = {
 
 
 @pytest.mark.parametrize("what", BAD_INSIDE)
-def test_what_cannot_be_read_is_there_all_the_same(what: str) -> None:
+def test_unreadable_bytes_exist_all_the_same(what: str) -> None:
     """The checksum of the outer message is right: the message counts as one record, and reading it reports the
     error."""
     inside = BAD_INSIDE[what]

@@ -248,7 +248,7 @@ def test_no_connection_is_refused():
     ({"seconds": 1.0, "requests_max": -1}, "requests_max: -1 is below 0"),
     ({"seconds": 1.0, "slots": -1}, "slots: -1 is below 0"),
 ])
-def test_what_is_refused_is_named_alone(arguments, says):
+def test_a_refused_argument_is_named_alone(arguments, says):
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(InvalidArgumentError, match=f"^{says}$"):
         Load([LoadSpec(ours.fileno(), request())]).run(**arguments)

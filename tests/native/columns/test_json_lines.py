@@ -50,7 +50,7 @@ def test_lines_and_their_fields() -> None:
     (b'{"a":' + b"[" * 300, "more than 256 levels"), (b'{"a":nul}', "a value is expected"), (b'{"a":1', "',' or the"),
     (b'{"a":1,}', "the name of a field"), (b'{"a":NaN}', "a value is expected"),
 ])
-def test_what_is_wrong_is_said(line: bytes, reason: str) -> None:
+def test_errors_name_the_fault(line: bytes, reason: str) -> None:
     (_, number, found, _), (_, after, sound, _) = scan(line + b'\n{"b":1}\n')
     assert reason in found
     assert (number, after, sound) == (0, 1, "")
@@ -87,7 +87,7 @@ def test_sound_is_what_another_parser_takes(junk: bytes) -> None:
             assert sound == (not reason), line
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_arguments_that_do_not_fit_are_refused() -> None:
     lines, fields = np.zeros((1, 5), np.int64), np.zeros((1, 1, 3), np.int64)
     for data, names, kept in ((b"{}\n{}", (b"a",), lines), (b"{}", (), lines), (b"{}", (b"a",), lines[:, :4].copy())):
         with pytest.raises(InvalidArgumentError):

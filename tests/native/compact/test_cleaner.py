@@ -84,7 +84,7 @@ def check_structure(log: Log) -> None:
             assert log.offset_for_time(record.timestamp_ms, "log_end") is not None
 
 
-def test_what_follows_a_truncation_is_dirty_again(tmp_path: Path) -> None:
+def test_records_after_a_truncation_are_dirty_again(tmp_path: Path) -> None:
     """Records that replace truncated ones have never been compacted with the records before them."""
     with Log(tmp_path / "log", config()) as log:
         for number in range(4):

@@ -110,7 +110,7 @@ def test_stops_between_operations(tmp_path):
     assert number > 30
 
 
-def test_what_a_record_goes_for_is_durable_first(tmp_path):
+def test_a_newer_record_is_durable_before_the_older_is_removed(tmp_path):
     """Page-cache durability: a flush made the first values durable, but not the ones that replace them."""
     directory = tmp_path / "log"
     # The flusher works only while a caller waits.

@@ -77,7 +77,7 @@ def test_the_same_as_on_the_owners_thread(tmp_path):
         check_structure(log)
 
 
-def test_what_the_owner_does_is_a_step_for_each_group(tmp_path):
+def test_work_of_the_owner_is_a_step_for_each_group(tmp_path):
     """The number of steps does not depend on the bytes compacted: two checks, a swap for each group, two notes."""
     with Log(tmp_path, config(segment_bytes=600)) as log:
         fill(log, 300)

@@ -162,7 +162,7 @@ def test_followers_keep_offsets_and_epochs(tmp_path):
         assert bases(log) == [0, 1 << 40, 1 << 42]
 
 
-def test_what_a_follower_gets_may_fill_several_segments(tmp_path):
+def test_an_append_of_a_follower_may_fill_several_segments(tmp_path):
     data = b"".join(batch(base_offset=offset, leader_epoch=0, value=bytes(500)) for offset in range(20))
     with Log(tmp_path / "log", small()) as log:
         log.append_as_follower(data)

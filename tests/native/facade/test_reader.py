@@ -484,7 +484,7 @@ def test_two_threads_do_not_share_a_reader_at_once(tmp_path, owner):
 
 
 @pytest.mark.parametrize("change", ["truncation", "segments"])
-def test_what_was_read_during_a_change_is_read_again(tmp_path, owner, change):
+def test_a_read_during_a_change_is_repeated(tmp_path, owner, change):
     """The owner rewrites the file between the reader's check of the page and its read of the file, and after it."""
     for _ in range(3):
         owner.append()

@@ -53,7 +53,7 @@ def test_it_holds_when_it_is_finished(tmp_path):
 
 
 @pytest.mark.parametrize("change", ["truncate", "retention", "close"])
-def test_what_the_owner_does_meanwhile_wins(tmp_path, change):
+def test_changes_of_the_owner_meanwhile_win(tmp_path, change):
     log = Log(tmp_path, config())
     fill(log)
     checkpoint = log.begin_checkpoint()

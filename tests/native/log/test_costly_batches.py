@@ -69,7 +69,7 @@ def test_it_is_another_thread_that_checks(node: Node, helper: Helper, codec: str
 
 
 @pytest.mark.parametrize("codec", ["none", *CODECS])
-def test_what_is_cheap_stays(node: Node, helper: Helper, codec: str) -> None:
+def test_cheap_batches_stay_on_the_loop(node: Node, helper: Helper, codec: str) -> None:
     node.partition()
     assert produced(node.produce(batch(20, value=bytes(1000), codec=codec))).error_code == ErrorCode.NONE
     assert produced(node.produce(batch(400, value=bytes(1000)))).base_offset == 20

@@ -100,7 +100,7 @@ def test_one_descriptor_reports_every_log(files):
         assert failing.error == errno.EBADF
 
 
-def test_what_is_submitted_during_a_flush_goes_with_the_next_one(files, gate):
+def test_a_request_during_a_flush_joins_the_next_one(files, gate):
     with Flusher() as thread:
         handle = thread.register("/logs/t-0")
         handle.submit(files[0], 1, 10)

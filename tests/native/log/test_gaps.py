@@ -75,7 +75,7 @@ def serve(directory: Path, **others):
         return found, [(error.offset, error.next_offset) for error in damage], log.recovery
 
 
-def test_what_is_noted(compacted):
+def test_the_noted_state(compacted):
     first, second = log_files(compacted)[:2]
     assert noted(compacted) == (int(second.stem), {int(first.stem): first.stat().st_size})
     found, refused, report = serve(compacted)

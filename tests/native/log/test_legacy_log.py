@@ -145,7 +145,7 @@ def test_entries_of_the_offset_index_that_name_first_offsets(tmp_path: Path) -> 
 
 # --- continued appends ------------------------------------------------------------------------------------------------
 
-def test_what_is_appended_is_v2(tmp_path: Path) -> None:
+def test_appended_batches_are_v2(tmp_path: Path) -> None:
     data = sample(random.Random(3), 0, 30)
     directory = directory_of(tmp_path, data, clean=True)
     old = messages_of(decode(data))

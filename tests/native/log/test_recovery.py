@@ -108,7 +108,7 @@ def test_marks_that_name_other_partitions_say_nothing(directory):
         assert log.recovery.marks_from == "state"
 
 
-def test_what_the_caller_read_from_kafka_counts_like_kafkas_own_files(directory):
+def test_checkpoints_from_the_caller_count_like_kafkas_own_files(directory):
     with Log(directory, config(), recovery_point=3, log_start_offset=2) as log:
         assert log.recovery.marks_from == "state"
         assert log.log_start_offset == 2

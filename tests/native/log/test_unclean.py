@@ -74,7 +74,7 @@ def test_all_that_is_valid_and_nothing_else_is_served(case, directory):
             assert served.refused == []
 
 
-def test_what_is_refused_is_reported(case, directory):
+def test_refused_files_are_reported(case, directory):
     """The open reports it where it scanned, the read everywhere. Cut bytes were never valid."""
     with open_log(directory) as log:
         report = log.recovery

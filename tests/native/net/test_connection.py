@@ -166,7 +166,7 @@ def test_other_protocols_are_turned_away(bench: Bench, hello: bytes) -> None:
     (request(-1, 0, 1), "api_key"),
     (request(-32768, 0, 1), "api_key"),
 ])
-def test_what_cannot_be_answered_closes_after_earlier_replies(bench: Bench, data: bytes, reason: str) -> None:
+def test_an_unanswerable_request_closes_after_earlier_replies(bench: Bench, data: bytes, reason: str) -> None:
     wire = bench.connect()
     wire.feed(request(METADATA, 1, 1) + data + request(API_VERSIONS, 0, 3))
     assert not wire.closing, "an earlier request is being worked on"

@@ -329,7 +329,7 @@ def test_settings_change_while_running(node: Node) -> None:
     assert answer.error_code == ErrorCode.NONE, "at most as many as there are replicas"
 
 
-def test_what_clients_did_is_counted(node: Node) -> None:
+def test_requests_of_clients_are_counted(node: Node) -> None:
     partition = node.partition()
     node.produce(batch(5))
     node.produce(b"junk")
@@ -418,7 +418,7 @@ def test_the_timer_is_armed_only_when_it_must_fire_earlier(tmp_path: Path) -> No
         assert node.purgatory.deadline_ms == deadline == -1
 
 
-def test_what_waiters_answer_is_sent_before_the_next_turn(tmp_path: Path) -> None:
+def test_answers_of_waiters_are_sent_before_the_next_turn(tmp_path: Path) -> None:
     """A sender requests an iteration of the loop when a reply is finished; while waiters are woken it runs right
     after."""
     soon: list[Callable[[], None]] = []

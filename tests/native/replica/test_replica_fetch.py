@@ -131,7 +131,7 @@ def content(partition: Partition) -> bytes:
     return bytes(partition.log.read(partition.log.log_start_offset, 1 << 20, "log_end")) if end else b""
 
 
-def test_what_the_leader_has_comes_over_and_is_committed(line: Line) -> None:
+def test_records_of_the_leader_are_replicated_and_committed(line: Line) -> None:
     leading, following = pair(line)
     line.connect()
     leading.append(batch(3))
@@ -377,7 +377,7 @@ def test_an_error_ends_the_following_of_one_partition(line: Line, epoch: int) ->
     assert line.fetcher.partitions() == [other]
 
 
-def test_what_is_removed_is_forgotten_by_the_leader(line: Line) -> None:
+def test_removed_partitions_are_forgotten_by_the_leader(line: Line) -> None:
     _, following = pair(line, 0)
     leading, other = pair(line, 1)
     line.connect()
@@ -569,7 +569,7 @@ def test_old_messages_come_over_as_they_are(line: Line) -> None:
     assert following.high_watermark == leading.high_watermark == batches[-1][1] + 4
 
 
-def test_what_the_follower_has_of_old_messages_is_not_appended_again(line: Line) -> None:
+def test_old_messages_that_the_follower_has_are_not_appended_again(line: Line) -> None:
     """The leader sends whole batches: a compressed message whose first records the follower has comes whole."""
     leading, following = pair(line)
     data, _ = old_messages(2)

@@ -38,7 +38,7 @@ def test_the_rate_of_the_last_samples(samples: int, sample_ms: int, rate: int, s
     assert quota.bytes_total == sum(size for _, size in counted)
 
 
-def test_what_a_quota_cannot_be() -> None:
+def test_impossible_quotas() -> None:
     for wrong in ({"samples": 0}, {"sample_ms": 0}):
         with pytest.raises(InvalidArgumentError, match=next(iter(wrong))):
             ReplicationQuota(**wrong)

@@ -54,7 +54,7 @@ def steps(count: int, done: list[str], name: str) -> Generator[None, None, None]
         yield
 
 
-def test_what_is_short_is_done_at_once() -> None:
+def test_short_work_is_done_at_once() -> None:
     made = Queue(1_000_000, 1_000_000)
     done: list[str] = []
     made.start(steps(5, done, "a"))
@@ -243,7 +243,7 @@ def test_connections_that_pipeline_share_the_loop(slow: Slow) -> None:
         assert len(list(replies(wire.received))) == 20
 
 
-def test_what_comes_during_a_wait_is_not_read(slow: Slow) -> None:
+def test_requests_during_a_wait_are_not_read(slow: Slow) -> None:
     wire = slow.connect()
     wire.feed(pipelined(1, 10))
     assert not wire.reading

@@ -64,7 +64,7 @@ def test_more_than_fit_one_write(bench: Bench) -> None:
     assert counted(bench) == {API_VERSIONS: 1000, PRODUCE: 700}
 
 
-def test_what_waits_and_what_is_refused(bench: Bench) -> None:
+def test_waiting_and_refused_requests(bench: Bench) -> None:
     waiting: Wire = bench.connect()
     waiting.feed(request(METADATA, 1, 1))
     refused: Wire = bench.connect()

@@ -54,7 +54,7 @@ def test_cold_data_is_read_by_the_other_thread(tmp_path: Path) -> None:
         cold.close()
 
 
-def test_what_was_in_memory_is_taken_to_be_there_for_a_moment_only(tmp_path: Path) -> None:
+def test_pages_count_as_resident_for_a_moment_only(tmp_path: Path) -> None:
     """Small consecutive reads are not checked one by one, but data further ahead is checked."""
     with serving(tmp_path) as node:
         partition = node.partition()

@@ -148,7 +148,7 @@ def test_a_request_looks_at_what_moved_and_now_and_then_at_all(tmp_path: Path, u
         assert epochs_seen(made) == seen
 
 
-def test_what_does_not_fit_comes_with_the_next_answers(tmp_path: Path) -> None:
+def test_partitions_that_do_not_fit_come_with_the_next_answers(tmp_path: Path) -> None:
     with followed(tmp_path, FOR_EVER_MS) as made:
         for index in range(COUNT):
             made.do("append", index)

@@ -124,7 +124,7 @@ def test_unknown_topics_and_partitions(node: Node, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [12, 13])
-def test_what_is_elsewhere_is_refused_as_the_owner_of_the_metadata_says(node: Node, version: int) -> None:
+def test_replicas_elsewhere_are_refused_as_the_metadata_says(node: Node, version: int) -> None:
     node.partition()
     node.table.set_endpoint(4, "host-4", 9092)
     node.table.explain(lambda key, by_id: elsewhere({2: Led(4, 7)} if (key, by_id) == (
@@ -180,7 +180,7 @@ def test_refused_batches_change_nothing(node: Node, records: bytes | None, code:
     assert partition.log.log_end_offset == 0
 
 
-def test_what_follows_a_batch_and_is_none_is_dropped_as_kafka_does(node: Node) -> None:
+def test_bytes_after_a_batch_are_dropped_as_kafka_does(node: Node) -> None:
     partition = node.partition()
     assert produced(node.produce(batch() + b"\0" * 11)).error_code == ErrorCode.NONE
     assert len(read_all(partition.log)) == len(batch())

@@ -68,7 +68,7 @@ REFUSED = [
 ]
 
 
-def test_what_is_refused_changes_nothing(tmp_path: Path) -> None:
+def test_a_refused_request_changes_nothing(tmp_path: Path) -> None:
     def work(cluster: Cluster, _node: ServerNode) -> None:
         before = described(cluster)
         for changes, says in REFUSED:

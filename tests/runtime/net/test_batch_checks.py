@@ -87,7 +87,7 @@ def test_a_host_with_many_costly_batches_does_not_hold_up_another():
     assert ran[:2] in (["greedy", "other"], ["other", "greedy"])
 
 
-def test_what_ends_after_the_close_is_dropped():
+def test_a_result_after_the_close_is_dropped():
     begun, go = threading.Event(), threading.Event()
 
     def run():

@@ -13,7 +13,7 @@ def endpoint(port: int, host: str = "127.0.0.1") -> Endpoint:
     return Endpoint("PLAINTEXT", host, port, 0)
 
 
-def test_what_an_address_says() -> None:
+def test_parts_of_an_address() -> None:
     async def run() -> None:
         with socket.socket() as listening, socket.socket() as bound:
             listening.bind(("127.0.0.1", 0))

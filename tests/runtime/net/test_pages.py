@@ -153,7 +153,7 @@ def test_a_file_that_is_not_there_any_more_is_sent_from_memory(directory: Path) 
     run()
 
 
-def test_what_can_still_be_cut_is_copied(directory: Path) -> None:
+def test_bytes_that_may_still_be_cut_are_copied(directory: Path) -> None:
     """A replica could otherwise read what its leader's successor has since written into the same pages."""
 
     @on_uvloop

@@ -185,7 +185,7 @@ def test_a_snapshot_from_the_leader_takes_the_place_of_older_ones(tmp_path: Path
         assert list_snapshots(directory) == [SnapshotId(10, 3)]
 
 
-def test_what_is_no_snapshot_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_snapshot_is_refused(tmp_path: Path) -> None:
     with opened(tmp_path) as log:
         snapshots = RaftSnapshots(Path(log.log.directory), log)
         append(log, 2, 3)
@@ -215,10 +215,9 @@ def test_a_snapshot_from_the_leader_is_decoded_in_steps(tmp_path: Path, monkeypa
     monkeypatch.setattr(snapshot_module, "decode_record", counted)
     count, wanted = 2_000, OffsetAndEpoch(10, 3)
     with opened(tmp_path) as log:
-        snapshots = RaftSnapshots(Path(log.log.directory), log)
         work: list[Generator[None, None, None]] = []
         checked: list[int] = []
-        snapshots.run_steps, snapshots.on_checked = work.append, lambda: checked.append(decoded)
+        snapshots = RaftSnapshots(Path(log.log.directory), log, work.append, lambda: checked.append(decoded))
         for is_damaged in (True, False):
             decoded = 0
             snapshots.begin(wanted)
@@ -248,9 +247,8 @@ def test_a_snapshot_from_the_leader_is_decoded_in_steps(tmp_path: Path, monkeypa
 
 def test_a_check_ends_with_its_snapshot(tmp_path: Path) -> None:
     with opened(tmp_path) as log:
-        snapshots = RaftSnapshots(Path(log.log.directory), log)
         work: list[Generator[None, None, None]] = []
-        snapshots.run_steps = work.append
+        snapshots = RaftSnapshots(Path(log.log.directory), log, work.append)
         for _ in range(2):
             snapshots.begin(OffsetAndEpoch(10, 3))
             snapshots.append(large_snapshot(200))
@@ -262,7 +260,7 @@ def test_a_check_ends_with_its_snapshot(tmp_path: Path) -> None:
         assert list(Path(log.log.directory).glob("*.checkpoint*")) == []
 
 
-def test_what_is_not_whole_does_not_stay(tmp_path: Path) -> None:
+def test_an_incomplete_snapshot_does_not_stay(tmp_path: Path) -> None:
     with opened(tmp_path) as log:
         snapshots = RaftSnapshots(Path(log.log.directory), log)
         for end in (snapshots.abandon, snapshots.close):

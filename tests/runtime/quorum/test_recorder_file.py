@@ -39,7 +39,7 @@ def test_two_files_of_bounded_size_the_newer_of_which_begins_with_the_state(tmp_
     assert found == [entry(number) for number in range(200 - len(found), 200)]
 
 
-def test_what_a_crash_of_the_machine_left_is_passed_over(tmp_path: Path) -> None:
+def test_leftovers_of_a_machine_crash_are_passed_over(tmp_path: Path) -> None:
     good = entry(1).line.encode()
     (tmp_path / NAME).write_bytes(good + b"\n" + bytes(300) + b"\n" + good[:20] + b"\n\xff\xfe\n" + good + b"\n")
     assert list(read_entries(tmp_path)) == [entry(1), entry(1)]

@@ -28,7 +28,7 @@ def test_kafkas_files(parts: tuple[str, ...]) -> None:
     QuorumStateFile(leader_epoch=2, voted_id=5, voted_directory_id=UUID(int=7)),
     QuorumStateFile(leader_id=1, leader_epoch=4, version=0, voters=(1, 2)),
 ])
-def test_what_is_written_is_read(tmp_path: Path, state: QuorumStateFile) -> None:
+def test_a_written_state_is_read_back(tmp_path: Path, state: QuorumStateFile) -> None:
     assert read_quorum_state(tmp_path) is None
     write_quorum_state(tmp_path, QuorumStateFile())
     write_quorum_state(tmp_path, state)

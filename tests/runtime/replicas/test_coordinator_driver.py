@@ -198,7 +198,7 @@ class Cold:
         return True
 
 
-def test_what_is_not_in_memory_is_waited_for_batch_by_batch(run: Run) -> None:
+def test_cold_batches_are_awaited_one_by_one(run: Run) -> None:
     async def scenario(log: Log) -> None:
         await filled(log, 3)
         broker, cold = Broker(log), Cold()

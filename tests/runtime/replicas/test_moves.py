@@ -36,7 +36,7 @@ from tests.runtime.test_server_node import fetch, produce
     ([(0, 0), (1, 4)], 9, [(1, 4), (2, 8)], 20, 8),
     ([(0, 0)], 9, [(4, 9)], 20, -1),
 ])
-def test_what_two_logs_have_in_common(one: Entries, one_end: int, other: Entries, other_end: int,
+def test_the_common_prefix_of_two_logs(one: Entries, one_end: int, other: Entries, other_end: int,
                                       expected: int) -> None:
     assert common_end(one, one_end, other, other_end) == expected
 

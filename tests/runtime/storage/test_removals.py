@@ -243,7 +243,7 @@ def test_no_way_of_losing_or_mixing_up_directories_deletes_data(
     caplog.clear()
 
 
-def test_what_the_metadata_log_deletes_is_deleted(tmp_path: Path, templates: Path) -> None:
+def test_replicas_that_the_metadata_log_deletes_are_deleted(tmp_path: Path, templates: Path) -> None:
     """The directory is deleted while the node runs, or at the next start if it came back, as after a power loss."""
     top = tmp_path / "node"
     shutil.copytree(templates / "node", top)
@@ -263,7 +263,7 @@ def test_what_the_metadata_log_deletes_is_deleted(tmp_path: Path, templates: Pat
     assert len(user_bytes(top)) == 1
 
 
-def test_what_is_missing_from_a_snapshot_was_not_deleted() -> None:
+def test_a_topic_missing_from_a_snapshot_was_not_deleted() -> None:
     """A broker that fetches a snapshot of metadata without its topics sets them aside."""
     topic_id = UUID(int=1000)
     delta = MetadataDelta(EMPTY)

@@ -114,7 +114,7 @@ def test_a_damaged_file_is_named_or_not_needed(tmp_path: Path, template: Path, n
     (f"version=2\nnode.id=1\ncluster.id={CLUSTER}\n", "version: 2 is outside 0 to 1; restore"),
 ])
 @pytest.mark.parametrize("roles", ["controller", "broker,controller", "broker"])
-def test_what_no_node_can_use_as_its_identity(tmp_path: Path, text: str, complaint: str, roles: str) -> None:
+def test_unusable_identities_are_refused(tmp_path: Path, text: str, complaint: str, roles: str) -> None:
     formatted(tmp_path)
     (tmp_path / "meta.properties").write_text(text)
     listeners = [text for text in ("PLAINTEXT://127.0.0.1:0", "CONTROLLER://127.0.0.1:0")

@@ -56,5 +56,5 @@ cdef inline int fault_set(Fault* fault, int code, const char* what, int64_t a, i
 # The filled pattern.
 cdef str fault_text(const Fault* fault)
 
-# Raises the exception class for fault.code (see `errors.pyx`); always returns -1.
+# Raises the exception class for fault.code (see `errors.BY_CODE`); always returns -1.
 cdef int raise_fault(const Fault* fault) except -1

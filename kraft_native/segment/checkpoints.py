@@ -1,4 +1,3 @@
-# cython: wraparound=True, boundscheck=True
 """Kafka's small text files, and the state file of a stand-alone log.
 
 | file | where | content |
@@ -21,34 +20,37 @@ import os
 import re
 import uuid
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-
-cimport cython
-from libc.stdint cimport int32_t, int64_t
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Final, TypeAlias
 
 from kraft_native.base.crc import checksum
 from kraft_native.base.errors import CorruptFileError, InvalidArgumentError, StorageError
 from kraft_native.file.file_io import read_file, write_atomic
 
-cdef str LOG_STATE_FILE = "kraft-log-state"
-cdef str CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
-cdef str PARTITION_METADATA_FILE = "partition.metadata"
-cdef str META_PROPERTIES_FILE = "meta.properties"
+Path: TypeAlias = str | bytes | PathLike[str]
 
-cdef int64_t INT64_MAX_VALUE = 0x7FFFFFFFFFFFFFFF
-cdef int64_t INT32_MAX_VALUE = 0x7FFFFFFF
+LOG_STATE_FILE: Final = "kraft-log-state"
+CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+PARTITION_METADATA_FILE: Final = "partition.metadata"
+META_PROPERTIES_FILE: Final = "meta.properties"
 
-cdef object DECIMAL = re.compile(r"-?[0-9]{1,19}")
-cdef object ID_TEXT = re.compile(r"([A-Za-z0-9_-]{22})(==)?")
-cdef object STATE_KEY = re.compile(r"[a-z][a-z0-9_]*")
-cdef object STATE_VALUE = re.compile(r"[ -~]*")
-cdef frozenset STATE_KEYS = frozenset({"log_start", "recovery_point", "log_end", "clean", "crc"})
+INT64_MAX_VALUE = 0x7FFFFFFFFFFFFFFF
+INT32_MAX_VALUE: Final = 0x7FFFFFFF
+
+DECIMAL: Final = re.compile(r"-?[0-9]{1,19}")
+ID_TEXT: Final = re.compile(r"([A-Za-z0-9_-]{22})(==)?")
+STATE_KEY: Final = re.compile(r"[a-z][a-z0-9_]*")
+STATE_VALUE: Final = re.compile(r"[ -~]*")
+STATE_KEYS: Final = frozenset({"log_start", "recovery_point", "log_end", "clean", "crc"})
 
 
-cdef object corrupt(str path, int64_t line, str what):
+def corrupt(path: str, line: int, what: str) -> CorruptFileError:
     return CorruptFileError(f"{path}: line {line}: {what}" if line > 0 else f"{path}: {what}")
 
 
-cdef int64_t number(str path, int64_t line, str name, str text, int64_t low, int64_t high) except? -2:
+def number(path: str, line: int, name: str, text: str, low: int, high: int) -> int:
     """A decimal integer within [low, high]. `int()` alone would accept spaces, underscores and other scripts'
     digits."""
     if DECIMAL.fullmatch(text) is None:
@@ -59,14 +61,14 @@ cdef int64_t number(str path, int64_t line, str name, str text, int64_t low, int
     return value
 
 
-cdef str decoded(str path, bytes data, str encoding):
+def decoded(path: str, data: bytes, encoding: str) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         raise corrupt(path, data.count(b"\n", 0, error.start) + 1, f"not {encoding}: {error.reason}") from None
 
 
-cdef bytes read_if_present(object path):
+def read_if_present(path: Path) -> bytes | None:
     """Read a file; None when it does not exist."""
     try:
         return read_file(path)
@@ -78,15 +80,15 @@ cdef bytes read_if_present(object path):
 
 # Checkpoints of lines ------------------------------------------------------------------------------------------------
 
-cdef list checkpoint_lines(str path, bytes data, int fields):
+def checkpoint_lines(path: str, data: bytes, fields: int) -> list[tuple[int, list[str]]]:
     """(line number, fields) of each entry of a checkpoint file. An empty file, as Kafka creates it, has none.
 
     Stricter than Kafka in one point: the last line must be terminated, or a cut number would pass for a smaller one.
     """
     if not data:
         return []
-    cdef list lines = decoded(path, data, "utf-8").split("\n")
-    cdef list entries = []
+    lines = decoded(path, data, "utf-8").split("\n")
+    entries = []
     if lines.pop() != "":
         raise corrupt(path, len(lines) + 1, "the line is not ended: the file was cut")
     if len(lines) < 2:
@@ -102,14 +104,14 @@ cdef list checkpoint_lines(str path, bytes data, int fields):
     return entries
 
 
-cdef bytes checkpoint_bytes(list lines):
+def checkpoint_bytes(lines: list[str]) -> bytes:
     return "".join([f"{line}\n" for line in ("0", str(len(lines)), *lines)]).encode()
 
 
-def read_leader_epochs(path) -> list[tuple[int, int]]:
+def read_leader_epochs(path: Path) -> list[tuple[int, int]]:
     """(epoch, start offset) pairs of a `leader-epoch-checkpoint`; both must strictly increase."""
-    cdef str name = os.fsdecode(path)
-    cdef list entries = []
+    name = os.fsdecode(path)
+    entries: list[tuple[int, int]] = []
     for line, (epoch_text, start_text) in checkpoint_lines(name, read_file(path), 2):
         epoch = number(name, line, "epoch", epoch_text, 0, INT32_MAX_VALUE)
         start_offset = number(name, line, "start offset", start_text, 0, INT64_MAX_VALUE)
@@ -119,15 +121,15 @@ def read_leader_epochs(path) -> list[tuple[int, int]]:
     return entries
 
 
-def write_leader_epochs(path, entries) -> None:
+def write_leader_epochs(path: Path, entries: Iterable[tuple[int, int]]) -> None:
     """Write (epoch, start offset) pairs, oldest first, in Kafka's format."""
     write_atomic(path, checkpoint_bytes([f"{epoch} {start_offset}" for epoch, start_offset in entries]))
 
 
-def read_offsets(path) -> dict[tuple[str, int], int]:
+def read_offsets(path: Path) -> dict[tuple[str, int], int]:
     """(topic, partition) -> offset of an offset checkpoint, in file order."""
-    cdef str name = os.fsdecode(path)
-    cdef dict offsets = {}
+    name = os.fsdecode(path)
+    offsets: dict[tuple[str, int], int] = {}
     for line, (topic, partition_text, offset_text) in checkpoint_lines(name, read_file(path), 3):
         partition = number(name, line, "partition", partition_text, 0, INT32_MAX_VALUE)
         offset = number(name, line, "offset", offset_text, 0, INT64_MAX_VALUE)
@@ -137,25 +139,24 @@ def read_offsets(path) -> dict[tuple[str, int], int]:
     return offsets
 
 
-@cython.final
-cdef class SharedOffsets:
+class SharedOffsets:
     """Offset checkpoints with entries for many logs, parsed once for all logs of a directory instead of once for each.
     For one pass over the directory: later writes are not seen. Any threads."""
 
-    def __cinit__(self):
-        self.parsed = {}
+    def __init__(self) -> None:
+        self._parsed: dict[str, dict[tuple[str, int], int] | None] = {}
 
-    def read(self, path) -> dict[tuple[str, int], int] | None:
+    def read(self, path: Path) -> dict[tuple[str, int], int] | None:
         """Like `read_offsets`; None when the file does not exist. Do not change the result."""
-        cdef str name = os.fsdecode(path)
-        if name not in self.parsed:
-            self.parsed[name] = read_offsets(name) if os.path.exists(name) else None
-        return self.parsed[name]
+        name = os.fsdecode(path)
+        if name not in self._parsed:
+            self._parsed[name] = read_offsets(name) if os.path.exists(name) else None
+        return self._parsed[name]
 
 
-def write_offsets(path, offsets) -> None:
+def write_offsets(path: Path, offsets: Mapping[tuple[str, int], int]) -> None:
     """Write (topic, partition) -> offset as an offset checkpoint, in the mapping's order."""
-    cdef list lines = []
+    lines = []
     for (topic, partition), offset in offsets.items():
         if not topic or topic.split() != [topic]:
             raise InvalidArgumentError(f"topic: {topic!r} cannot be a field of a checkpoint line")
@@ -165,25 +166,26 @@ def write_offsets(path, offsets) -> None:
 
 # Topic and directory ids ---------------------------------------------------------------------------------------------
 
-cdef object parse_uuid(str path, int64_t line, str name, str text):
+def parse_uuid(path: str, line: int, name: str, text: str) -> uuid.UUID:
     """Parse an id: Kafka writes 22 characters of base64url, and reads them with padding too."""
     found = ID_TEXT.fullmatch(text)
-    value = None if found is None else uuid.UUID(bytes=urlsafe_b64decode(found[1] + "=="))
-    if value is None or format_uuid(value) != found[1]:
-        raise corrupt(path, line, f"{name}: {text!r} is not an id of 22 base64url characters")
-    return value
+    if found is not None:
+        value = uuid.UUID(bytes=urlsafe_b64decode(found[1] + "=="))
+        if format_uuid(value) == found[1]:
+            return value
+    raise corrupt(path, line, f"{name}: {text!r} is not an id of 22 base64url characters")
 
 
-cdef str format_uuid(object value):
+def format_uuid(value: uuid.UUID) -> str:
     return urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
-def read_partition_metadata(directory) -> uuid.UUID | None:
+def read_partition_metadata(directory: Path) -> uuid.UUID | None:
     """The topic id in the directory's `partition.metadata`; None when the file is missing or empty. A power loss may
     leave it empty where the log had no record yet."""
-    cdef str path = os.path.join(os.fsdecode(directory), PARTITION_METADATA_FILE)
-    cdef bytes data = read_if_present(path)
-    cdef dict fields = {}
+    path = os.path.join(os.fsdecode(directory), PARTITION_METADATA_FILE)
+    data = read_if_present(path)
+    fields: dict[str, tuple[int, str]] = {}
     if data is None or not data.strip(b"\0"):
         return None
     for line, text in enumerate(decoded(path, data, "utf-8").splitlines(), 1):
@@ -200,7 +202,7 @@ def read_partition_metadata(directory) -> uuid.UUID | None:
     return topic_id
 
 
-def write_partition_metadata(directory, topic_id) -> None:
+def write_partition_metadata(directory: Path, topic_id: uuid.UUID) -> None:
     """Write `partition.metadata` for the topic id (a `uuid.UUID`), without a flush: the log in the directory does that
     before its first record."""
     if topic_id.int == 0:
@@ -211,15 +213,15 @@ def write_partition_metadata(directory, topic_id) -> None:
 
 # Java properties -----------------------------------------------------------------------------------------------------
 
-cdef list logical_lines(str text):
+def logical_lines(text: str) -> list[tuple[int, str]]:
     """(line number, logical line) pairs: comments and blank lines dropped, continued lines joined.
 
     A line is continued when it ends with an odd number of backslashes; the next one's leading blanks are dropped, and
     it may not be a comment. Lines end with newline, return, or both (java.util.Properties, `load`).
     """
-    cdef list found = []
-    cdef str joined = ""
-    cdef int64_t first = 0
+    found = []
+    joined = ""
+    first = 0
     for line, natural in enumerate(re.split(r"\r\n|\n|\r", text), 1):
         natural = natural.lstrip(" \t\f")
         if not first:
@@ -238,10 +240,9 @@ cdef list logical_lines(str text):
     return found
 
 
-cdef str unescape(str path, int64_t line, str text):
-    cdef list pieces = []
-    cdef Py_ssize_t at = 0
-    cdef Py_ssize_t escape
+def unescape(path: str, line: int, text: str) -> str:
+    pieces = []
+    at = 0
     while True:
         escape = text.find("\\", at)
         if escape < 0 or escape + 1 == len(text):
@@ -262,10 +263,10 @@ cdef str unescape(str path, int64_t line, str text):
     return "".join(pieces).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-cdef tuple split_property(str text):
+def split_property(text: str) -> tuple[str, str]:
     """Key and value, still escaped: the key ends at the first unescaped `=`, `:` or blank."""
-    cdef Py_ssize_t at = 0
-    cdef Py_ssize_t size = len(text)
+    at = 0
+    size = len(text)
     while at < size and text[at] not in "=: \t\f":
         at += 2 if text[at] == "\\" else 1
     at = min(at, size)
@@ -275,8 +276,8 @@ cdef tuple split_property(str text):
     return text[:at], value
 
 
-cdef str escape_property(str text, bint key):
-    cdef list pieces = []
+def escape_property(text: str, *, key: bool) -> str:
+    pieces = []
     for at, character in enumerate(text):
         if character in "\\=:#!":
             pieces.append("\\" + character)
@@ -292,65 +293,56 @@ cdef str escape_property(str text, bint key):
     return "".join(pieces)
 
 
-cdef dict property_lines(str path, bytes data):
+def property_lines(path: str, data: bytes) -> dict[str, tuple[int, str]]:
     """key -> (line, value). A repeated key replaces the one before."""
-    cdef dict properties = {}
+    properties = {}
     for line, text in logical_lines(data.decode("latin-1")):
         key, value = split_property(text)
         properties[unescape(path, line, key)] = (line, unescape(path, line, value))
     return properties
 
 
-def read_properties(path) -> dict[str, str]:
+def read_properties(path: Path) -> dict[str, str]:
     """Read a file of Java properties, as java.util.Properties reads it from a stream (ISO 8859-1)."""
     return {key: value for key, (_, value) in property_lines(os.fsdecode(path), read_file(path)).items()}
 
 
-def write_properties(path, properties) -> None:
+def write_properties(path: Path, properties: Mapping[str, str]) -> None:
     """Write Java properties in the mapping's order: ASCII, all else as \\u escapes."""
     write_atomic(path, "".join([
-        f"{escape_property(key, True)}={escape_property(value, False)}\n" for key, value in properties.items()
+        f"{escape_property(key, key=True)}={escape_property(value, key=False)}\n" for key, value in properties.items()
     ]).encode("ascii"))
 
 
-@cython.final
-cdef class MetaProperties:
+@dataclass(frozen=True)
+class MetaProperties:
     """Owner of a log directory, in `meta.properties`.
 
     Version 1: `cluster_id` and `node_id` are present, `directory_id` usually. Version 0, of ZooKeeper times: all may be
     None.
     """
 
-    def __init__(self, node_id, cluster_id, directory_id=None, *, int32_t version=1):
-        if version not in (0, 1):
-            raise InvalidArgumentError(f"version: {version} is not 0 or 1")
-        if version == 1 and (node_id is None or cluster_id is None):
+    node_id: int | None
+    cluster_id: str | None
+    directory_id: uuid.UUID | None = None
+    version: int = field(default=1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.version not in (0, 1):
+            raise InvalidArgumentError(f"version: {self.version} is not 0 or 1")
+        if self.version == 1 and (self.node_id is None or self.cluster_id is None):
             raise InvalidArgumentError("node_id, cluster_id: version 1 needs both")
-        if node_id is not None and not 0 <= node_id <= INT32_MAX_VALUE:
-            raise InvalidArgumentError(f"node_id: {node_id} is outside 0 to {INT32_MAX_VALUE}")
-        self.version = version
-        self.node_id = node_id
-        self.cluster_id = cluster_id
-        self.directory_id = directory_id
-
-    def __eq__(self, other) -> bool:
-        if not isinstance(other, MetaProperties):
-            return NotImplemented
-        return ((self.version, self.node_id, self.cluster_id, self.directory_id)
-                == (other.version, other.node_id, other.cluster_id, other.directory_id))
-
-    def __repr__(self) -> str:
-        return (f"MetaProperties(node_id={self.node_id}, cluster_id={self.cluster_id!r}, "
-                f"directory_id={self.directory_id!r}, version={self.version})")
+        if self.node_id is not None and not 0 <= self.node_id <= INT32_MAX_VALUE:
+            raise InvalidArgumentError(f"node_id: {self.node_id} is outside 0 to {INT32_MAX_VALUE}")
 
 
-def read_meta_properties(directory) -> MetaProperties | None:
+def read_meta_properties(directory: Path) -> MetaProperties | None:
     """The directory's `meta.properties`; None when the file does not exist. Other keys are ignored."""
-    cdef str path = os.path.join(os.fsdecode(directory), META_PROPERTIES_FILE)
-    cdef bytes data = read_if_present(path)
+    path = os.path.join(os.fsdecode(directory), META_PROPERTIES_FILE)
+    data = read_if_present(path)
     if data is None:
         return None
-    cdef dict found = property_lines(path, data)
+    found = property_lines(path, data)
     line, text = found.get("version", (0, "0"))
     version = number(path, line, "version", text, 0, 1)
     node_key = "node.id" if version == 1 else "broker.id"
@@ -370,9 +362,9 @@ def read_meta_properties(directory) -> MetaProperties | None:
     return MetaProperties(node_id, cluster_id, directory_id, version=version)
 
 
-def write_meta_properties(directory, MetaProperties properties not None) -> None:
+def write_meta_properties(directory: Path, properties: MetaProperties) -> None:
     """Write the directory's `meta.properties`."""
-    cdef dict found = {"version": str(properties.version)}
+    found = {"version": str(properties.version)}
     if properties.node_id is not None:
         found["node.id" if properties.version == 1 else "broker.id"] = str(properties.node_id)
     if properties.cluster_id is not None:
@@ -384,11 +376,11 @@ def write_meta_properties(directory, MetaProperties properties not None) -> None
 
 # The marks of a clean stop -------------------------------------------------------------------------------------------
 
-def read_clean_shutdown(directory) -> int | None:
+def read_clean_shutdown(directory: Path) -> int | None:
     """The broker epoch in the log directory's `.kafka_cleanshutdown`; -1 when the file names none (empty before Kafka
     3.8). None when the file does not exist: the last stop was not clean. Remove the file before the first write."""
-    cdef str path = os.path.join(os.fsdecode(directory), CLEAN_SHUTDOWN_FILE)
-    cdef bytes data = read_if_present(path)
+    path = os.path.join(os.fsdecode(directory), CLEAN_SHUTDOWN_FILE)
+    data = read_if_present(path)
     if data is None:
         return None
     if not data:
@@ -405,14 +397,14 @@ def read_clean_shutdown(directory) -> int | None:
     return broker_epoch
 
 
-def write_clean_shutdown(directory, int64_t broker_epoch) -> None:
+def write_clean_shutdown(directory: Path, broker_epoch: int) -> None:
     """Mark the log directory as cleanly stopped: after every log in it is flushed and closed."""
     write_atomic(os.path.join(os.fsdecode(directory), CLEAN_SHUTDOWN_FILE),
                  b'{"version":0,"brokerEpoch":%d}' % broker_epoch)
 
 
-@cython.final
-cdef class LogState:
+@dataclass(frozen=True)
+class LogState:
     """State that a stand-alone log keeps in `kraft-log-state` beside its segments.
 
     `log_start`: first offset that readers may see. `recovery_point`: everything below it is known to be on the disk.
@@ -421,43 +413,35 @@ cdef class LogState:
     numbers contradict each other.
     """
 
-    def __init__(self, int64_t log_start, int64_t recovery_point, int64_t log_end=-1, bint clean=False, extra=None):
-        if log_start < 0 or recovery_point < 0:
-            raise InvalidArgumentError(f"log_start, recovery_point: {log_start}, {recovery_point}: neither below 0")
-        if clean and log_end < max(log_start, recovery_point):
-            raise InvalidArgumentError(f"log_end: {log_end} is below log_start {log_start} or recovery_point "
-                                       f"{recovery_point}")
-        if not clean and log_end != -1:
-            raise InvalidArgumentError(f"log_end: {log_end} is known of a cleanly closed log only")
-        self.log_start = log_start
-        self.recovery_point = recovery_point
-        self.log_end = log_end
-        self.clean = clean
-        self.extra = dict(extra or {})
+    log_start: int
+    recovery_point: int
+    log_end: int = -1
+    clean: bool = False
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.log_start < 0 or self.recovery_point < 0:
+            raise InvalidArgumentError(f"log_start, recovery_point: {self.log_start}, {self.recovery_point}: neither "
+                                       "below 0")
+        if self.clean and self.log_end < max(self.log_start, self.recovery_point):
+            raise InvalidArgumentError(f"log_end: {self.log_end} is below log_start {self.log_start} or recovery_point "
+                                       f"{self.recovery_point}")
+        if not self.clean and self.log_end != -1:
+            raise InvalidArgumentError(f"log_end: {self.log_end} is known of a cleanly closed log only")
         for key, value in self.extra.items():
             if STATE_KEY.fullmatch(key) is None or key in STATE_KEYS or STATE_VALUE.fullmatch(value) is None:
                 raise InvalidArgumentError(f"extra: {key!r}: {value!r} cannot be a line of the state file")
 
-    def __eq__(self, other) -> bool:
-        if not isinstance(other, LogState):
-            return NotImplemented
-        return ((self.log_start, self.recovery_point, self.log_end, self.clean, self.extra)
-                == (other.log_start, other.recovery_point, other.log_end, other.clean, other.extra))
 
-    def __repr__(self) -> str:
-        return (f"LogState(log_start={self.log_start}, recovery_point={self.recovery_point}, log_end={self.log_end}, "
-                f"clean={self.clean}, extra={self.extra})")
-
-
-def read_log_state(directory) -> LogState | None:
+def read_log_state(directory: Path) -> LogState | None:
     """The log directory's own state; None when the file does not exist (a new log, or one that Kafka wrote)."""
-    cdef str path = log_state_path(directory)
-    cdef bytes data = read_if_present(path)
-    cdef dict fields = {}
+    path = log_state_path(directory)
+    data = read_if_present(path)
+    fields: dict[str, tuple[int, str]] = {}
     if data is None:
         return None
-    cdef bytes body = data[:data.rfind(b"crc=")] if b"crc=" in data else b""
-    cdef list lines = decoded(path, data, "ascii").split("\n")
+    body = data[:data.rfind(b"crc=")] if b"crc=" in data else b""
+    lines = decoded(path, data, "ascii").split("\n")
     if lines[0] != "kraft-log-state 1":
         raise corrupt(path, 1, f"`kraft-log-state 1` expected: {lines[0]!r}")
     if data != body + b"crc=%08x\n" % checksum(body):
@@ -475,28 +459,30 @@ def read_log_state(directory) -> LogState | None:
         line, value = fields.pop(key)
         numbers.append(number(path, line, key, value, low, high))
     try:
-        return LogState(*numbers, {key: value for key, (_, value) in fields.items()})
+        log_start, recovery_point, log_end, clean = numbers
+        return LogState(log_start, recovery_point, log_end, bool(clean),
+                        {key: value for key, (_, value) in fields.items()})
     except InvalidArgumentError as error:
         raise corrupt(path, 0, str(error)) from None
 
 
-def log_state_path(directory) -> str:
+def log_state_path(directory: Path) -> str:
     """The state file of the log in the directory."""
     return os.path.join(os.fsdecode(directory), LOG_STATE_FILE)
 
 
-def write_log_state(directory, LogState state not None) -> None:
+def write_log_state(directory: Path, state: LogState) -> None:
     """Write the state durably."""
     write_atomic(log_state_path(directory), log_state_bytes(state))
 
 
-def log_state_bytes(LogState state not None) -> bytes:
+def log_state_bytes(state: LogState) -> bytes:
     """The content of the state file: a line `kraft-log-state 1` (name and version), `key=value` lines, and the CRC-32C
     of all that in a last line `crc=<8 hex digits>`."""
-    cdef list lines = [
+    lines = [
         "kraft-log-state 1", f"log_start={state.log_start}", f"recovery_point={state.recovery_point}",
         f"log_end={state.log_end}", f"clean={int(state.clean)}",
         *[f"{key}={value}" for key, value in state.extra.items()],
     ]
-    cdef bytes body = "".join([f"{line}\n" for line in lines]).encode("ascii")
+    body = "".join([f"{line}\n" for line in lines]).encode("ascii")
     return body + b"crc=%08x\n" % checksum(body)

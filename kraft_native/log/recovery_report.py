@@ -1,8 +1,7 @@
 """Findings and actions of opening a log: `recovery` fills the report, an owner and a node publish it."""
 
-from typing import NamedTuple
-
-cimport cython
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 
 class CutTail(NamedTuple):
@@ -41,22 +40,44 @@ class Changed(NamedTuple):
 
 
 class Ignored(NamedTuple):
-    """An unusable file, and the reason. Its content was rebuilt."""
+    """An unusable file, and the reason. Its content was rebuilt, as far as the batches have it."""
 
     path: str
     what: str
 
 
-@cython.final
-cdef class RecoveryReport:
-    def __cinit__(self):
-        self.cut = []
-        self.damage = []
-        self.lost_ranges = []
-        self.changed = []
-        self.rebuilt = []
-        self.ignored = []
-        self.removed = []
+@dataclass(eq=False, repr=False)
+class RecoveryReport:
+    """Report of the opening of one log. `recovery` fills it; nobody else changes it.
+
+    - `marks_from`: source of the log start, the recovery point and the mark of a clean stop.
+    - `clean`: the stop was clean and the files fit it: nothing was scanned.
+    - `recovery_point`: start of the scan that was needed: everything below was durable.
+    - `damage`: damage in the scanned segments; damage elsewhere is found when it is read, see `Segment.damage`.
+    - `lost_ranges`: offsets at or above the log start that cannot be read, damage included; ascending, not touching.
+    - `changed`: segments that are missing or shorter than their recorded sizes.
+    - `rebuilt`: files rebuilt from the batches, besides the indexes of scanned segments.
+    - `removed`: names of files that interrupted work had left.
+    """
+
+    directory: str = ""
+    marks_from: Literal["given", "state", "kafka", "none"] = "none"
+    clean: bool = False
+    log_start_offset: int = 0
+    log_end_offset: int = 0
+    recovery_point: int = 0
+    segments: int = 0
+    segments_scanned: int = 0
+    bytes_scanned: int = 0
+    cut_bytes: int = 0
+    elapsed_ms: float = 0.0
+    cut: list[CutTail] = field(default_factory=list)
+    damage: list[Damage] = field(default_factory=list)
+    lost_ranges: list[LostRange] = field(default_factory=list)
+    changed: list[Changed] = field(default_factory=list)
+    rebuilt: list[str] = field(default_factory=list)
+    ignored: list[Ignored] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
 
     @property
     def intact(self) -> bool:
@@ -67,7 +88,7 @@ cdef class RecoveryReport:
         return f"<RecoveryReport {self}>"
 
     def __str__(self) -> str:
-        cdef list parts = [f"{self.directory}: offsets {self.log_start_offset} to {self.log_end_offset}"]
+        parts = [f"{self.directory}: offsets {self.log_start_offset} to {self.log_end_offset}"]
         if self.clean:
             parts.append("closed cleanly")
         else:
