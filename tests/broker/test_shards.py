@@ -260,3 +260,20 @@ def test_the_tail_that_is_not_committed_when_loading_ends_holds_answers_back() -
     assert not world.answers
     world.shards.committed(0, 2, 0)
     assert world.answers == ["read"]
+
+
+def test_an_action_waits_for_the_commit_without_limit_and_ends_with_the_leadership() -> None:
+    world = World()
+    state = world.serve()
+    done: list[str] = []
+    state.shard.after_commit(lambda: done.append("at once"))
+    state.shard.write(words("a"))
+    state.shard.after_commit(lambda: done.append("first"))
+    state.shard.write(words("b"))
+    state.shard.after_commit(lambda: done.append("second"))
+    assert done == ["at once"]
+    world.shards.committed(0, 1, 0)
+    assert done == ["at once", "first"]
+    world.shards.tick(10**9)
+    world.shards.resign(0, 2)
+    assert done == ["at once", "first"]

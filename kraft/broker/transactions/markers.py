@@ -94,6 +94,11 @@ class MarkerQueue:
         """Number of markers that are not written, including those of cancelled transactions."""
         return (sum(map(len, self._due.values())) + sum(map(len, self._in_flight.values())) + len(self._delayed))
 
+    @property
+    def delayed_count(self) -> int:
+        """Number of those that wait for a leader, or for the next attempt."""
+        return len(self._delayed)
+
     def add(self, marking: Marking, now_ms: int) -> None:
         """Queue the markers of a transaction, at least one."""
         for partition in sorted(marking.missing):

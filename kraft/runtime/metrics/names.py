@@ -196,6 +196,14 @@ METRICS: Final = (
     Metric("kafka_server_group_coordinator_metrics_num_partitions", "gauge", ("state",),
            "kafka.server:type=group-coordinator-metrics,name=num-partitions",
            "Partitions of __consumer_offsets led here: loading, active or failed."),
+    # --- transactions
+    Metric("kraft_transactional_ids", "gauge", ("state",), "",
+           "Transactional ids coordinated here, by the state of their last transaction."),
+    Metric("kraft_transaction_markers", "gauge", (), "",
+           "Markers of decided transactions that their partitions have not confirmed yet."),
+    Metric("kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize", "gauge", (),
+           "kafka.coordinator.transaction:type=TransactionMarkerChannelManager,name=UnknownDestinationQueueSize",
+           "Those that wait for a leader, or for the next attempt."),
     # --- the node and its metadata
     Metric("kafka_server_kafkaserver_brokerstate", "gauge", (), "kafka.server:type=KafkaServer,name=BrokerState",
            "1 starting, 2 recovery, 3 running, 6 pending controlled shutdown, 7 shutting down."),

@@ -27,6 +27,7 @@ from prometheus_client.registry import Collector
 from kraft._version import __version__
 from kraft.broker.coordinator.shards import Phase
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
+from kraft.broker.transactions.state import Status
 from kraft.config.node_config import NodeConfig
 from kraft.metadata.image import NO_LEADER, MetadataImage
 from kraft.protocol.api_keys import ApiKey
@@ -126,6 +127,7 @@ async def read(node: RunningNode, parts: "NodeParts", requested_s: float) -> She
     _read_failures(parts, sheet)
     _read_waiting(parts, sheet)
     await _read_groups(parts, sheet)
+    await _read_transactions(parts, sheet)
     _read_applied(parts, sheet)
     sheet.put("kraft_metadata_lag", _metadata_lag(control.metadata, parts.core.broker.image), "broker")
     await _read_metadata(control.metadata, control.clock(), sheet)
@@ -258,6 +260,21 @@ async def _read_groups(parts: "NodeParts", sheet: Sheet) -> None:
     phases = [shards.phase(partition) for partition in shards.partitions()]
     for phase in Phase:
         sheet.put("kafka_server_group_coordinator_metrics_num_partitions", phases.count(phase), phase.value)
+
+
+async def _read_transactions(parts: "NodeParts", sheet: Sheet) -> None:
+    time_slice = TimeSlice()
+    coordinator = parts.core.broker.transactions
+    counts = dict.fromkeys((status for status in Status if status <= Status.COMPLETE_ABORT), 0)
+    for _, state in coordinator.shards.active(0):
+        for transaction in list(state.transactions.values()):
+            counts[transaction.status] += 1
+            await time_slice.give_way()
+    for status, count in counts.items():
+        sheet.put("kraft_transactional_ids", count, status.label)
+    sheet.put("kraft_transaction_markers", len(coordinator.markers))
+    sheet.put("kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize",
+              coordinator.markers.delayed_count)
 
 
 def _read_applied(parts: "NodeParts", sheet: Sheet) -> None:

@@ -16,6 +16,10 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.protocol.messages.fetch_response import FetchResponse
+from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kraft.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kraft.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -176,6 +180,24 @@ def test_groups_and_their_offsets_are_counted(tmp_path):
     assert values["kafka_coordinator_group_groupmetadatamanager_numgroupsempty",] == 1
     assert values["kafka_coordinator_group_groupmetadatamanager_numoffsets",] == 1
     assert values["kafka_server_group_coordinator_metrics_num_partitions", "active"] == 2
+
+
+def test_transactional_ids_are_counted_by_state(tmp_path):
+    def work(cluster, node):
+        def code():
+            return cluster.send(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1_000),
+                                InitProducerIdResponse).error_code
+
+        cluster.send(FindCoordinatorRequest(key_type=1, coordinator_keys=["t"]), FindCoordinatorResponse)
+        deadline = time.monotonic() + 30
+        while code() != ErrorCode.NONE:
+            assert time.monotonic() < deadline, "the coordinator does not serve"
+        return scrape(node)
+
+    values = with_node(config(tmp_path, kraft_metrics_listener="127.0.0.1:0",
+                              transaction_state_log_num_partitions="1"), work)
+    assert values["kraft_transactional_ids", "Empty"] == 1
+    assert values["kraft_transactional_ids", "PrepareCommit"] == values["kraft_transaction_markers",] == 0
 
 
 def test_only_metrics_and_only_a_few_at_a_time(tmp_path):
