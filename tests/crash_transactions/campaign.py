@@ -21,7 +21,7 @@ from tests.crash_transactions.readers import GroupOffsets, StableOffsets, Watche
 from tests.crash_transactions.record import Record
 from tests.crash_transactions.targets import Target
 from tests.crash_transactions.transformers import Transformer
-from tests.crash_transactions.writers import TIMEOUT_SECONDS, KraftWriter, RdkafkaWriter, Writer
+from tests.crash_transactions.writers import KraftWriter, RdkafkaWriter, Writer
 
 INPUTS: Final = 3
 OUTPUTS: Final = 2
@@ -30,10 +30,13 @@ RDKAFKA_WRITERS: Final = 2
 KRAFT_WRITERS: Final = 2
 TRANSFORMERS: Final = 2
 CREATE_SECONDS: Final = 60.0
+TIMEOUT_SECONDS: Final = 10.0
+"""Time-out of all transactions."""
 HOLDS: Final = (0.2, 1.0, 3.0)
 CHAPTER_FAULTS: Final = 20
 CHAPTER_TRANSACTIONS: Final = 25_000
-SETTLE_SECONDS: Final = TIMEOUT_SECONDS + 60.0
+SETTLE_SECONDS: Final = 60.0
+"""Time after the time-out of the last transaction, for all to end."""
 PROGRESS_SECONDS: Final = 120.0
 
 
@@ -66,18 +69,20 @@ class Totals:
 class Load:
     """Clients of one chapter."""
 
-    def __init__(self, target: Target, chapter: str, seed: str, excused: Callable[[], float]) -> None:
+    def __init__(self, target: Target, chapter: str, timeout_seconds: float, excused: Callable[[], float]) -> None:
         self.inputs, self.outputs, self.exclusive = (f"{name}-{chapter}" for name in ("in", "out", "alone"))
-        self.record = Record({self.inputs: INPUTS, self.outputs: OUTPUTS, self.exclusive: EXCLUSIVE}, self.exclusive)
+        self.record = Record({self.inputs: INPUTS, self.outputs: OUTPUTS, self.exclusive: EXCLUSIVE}, self.exclusive,
+                             timeout_seconds)
         self.direct = Address(target.direct)
         self._create(target.replicas)
         through = Address(target.address)
         group = f"group-{chapter}"
         self.writers: list[Writer] = [
-            *(RdkafkaWriter(f"rdkafka {each}", through, self.record, self.inputs, seed)
+            *(RdkafkaWriter(f"rdkafka {each}", through, self.record, self.inputs, chapter)
               for each in range(RDKAFKA_WRITERS)),
-            *(KraftWriter(f"kraft {each}", through, self.record, self.inputs, seed) for each in range(KRAFT_WRITERS)),
-            *(Transformer(f"transformer {each}", through, self.record, group, self.inputs, self.outputs, seed)
+            *(KraftWriter(f"kraft {each}", through, self.record, self.inputs, chapter)
+              for each in range(KRAFT_WRITERS)),
+            *(Transformer(f"transformer {each}", through, self.record, group, self.inputs, self.outputs, chapter)
               for each in range(TRANSFORMERS))]
         self.watcher = Watcher("watcher", self.direct, self.record)
         self.stable = StableOffsets(self.direct, self.record, excused)
@@ -112,7 +117,7 @@ class Load:
                     lambda: f"all partitions answer: {self.stable.refusals}")
         # A transaction that remains open is an anomaly, which the judge reports.
         with contextlib.suppress(TimeoutError):
-            self._await(lambda: self.stable.is_settled(ended), SETTLE_SECONDS, lambda: "")
+            self._await(lambda: self.stable.is_settled(ended), self.record.timeout_seconds + SETTLE_SECONDS, lambda: "")
         everything = Watcher("everything", self.direct, self.record, committed=False)
         last = Watcher("last", self.direct, self.record)
         for each in (everything, last):
@@ -162,12 +167,14 @@ class Load:
 class Campaign:
     """A campaign on a target that runs; `report` receives a line of progress now and then."""
 
-    def __init__(self, target: Target, seed: int, report: Callable[[str], None]) -> None:
+    def __init__(self, target: Target, seed: int, report: Callable[[str], None],
+                 timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self.target = target
         self.totals = Totals()
         self.history: History | None = None
         self._seed = seed
         self._report = report
+        self._timeout_seconds = timeout_seconds
         self._chance = random.Random(seed)
         self._faulty_seconds = 0.0
         self._fault_began = 0.0
@@ -190,7 +197,7 @@ class Campaign:
 
     def _run_chapter(self, chapter: str, goal: Goal, until: float) -> list[Anomaly]:
         began, first = time.monotonic(), self.target.faults.total()
-        load = Load(self.target, chapter, chapter, self._excused_seconds)
+        load = Load(self.target, chapter, self._timeout_seconds, self._excused_seconds)
         faults = min(CHAPTER_FAULTS, max(0, goal.faults - first))
         transactions = min(CHAPTER_TRANSACTIONS, goal.transactions - self.totals.counts["transactions"])
         load.await_progress()

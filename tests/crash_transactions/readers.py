@@ -17,7 +17,6 @@ from kraft.testing.transactions.history import NO_OFFSET, OffsetRead, OpenSpan, 
 from kraft_native.base.errors import KraftError
 from tests.crash_cluster.clients import PATIENCE, Client
 from tests.crash_transactions.record import Record, code_in
-from tests.crash_transactions.writers import TIMEOUT_SECONDS
 from tests.integration.clients import Reachable, librdkafka_consumer
 
 POLL_RECORDS: Final = 2_000
@@ -112,7 +111,7 @@ class StableOffsets(Client):
         if not is_open:
             return
         if place not in self._spans:
-            self._spans[place] = OpenSpan(partition, offset, now, now, TIMEOUT_SECONDS)
+            self._spans[place] = OpenSpan(partition, offset, now, now, self._record.timeout_seconds)
             self._excused_before[place] = self._excused()
         self._spans[place] = self._spans[place]._replace(
             until=now, excused=self._excused() - self._excused_before[place])

@@ -19,10 +19,11 @@ FILLER: Final = b"." * 200
 @dataclass
 class Record:
     """History of one chapter. `topics` has the number of partitions of each; `exclusive` is the topic whose writers
-    hold `lock` for a whole transaction."""
+    hold `lock` for a whole transaction. `timeout_seconds` is the time-out of all transactions."""
 
     topics: Mapping[str, int]
     exclusive: str
+    timeout_seconds: float
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:

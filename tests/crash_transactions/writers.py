@@ -25,8 +25,6 @@ from tests.crash_cluster.clients import PATIENCE, Client
 from tests.crash_transactions.record import Record, encode
 from tests.integration.clients import Reachable, librdkafka_producer
 
-TIMEOUT_SECONDS: Final = 10.0
-"""Time-out of the transactions of all producers."""
 CALL_SECONDS: Final = 5.0
 GIVE_UP_SECONDS: Final = 30.0
 """A producer whose commit is not answered by then is replaced."""
@@ -123,7 +121,7 @@ class Writer(Client):
             self._number = -1
             raise LostError("abandoned")
         if fate == "stall":
-            self._end.wait(TIMEOUT_SECONDS + 2 * self.chance.random())
+            self._end.wait(self.record.timeout_seconds + 2 * self.chance.random())
         if fate != "abort":
             transaction.outcome, transaction.ending = Outcome.UNKNOWN, time.monotonic()
             if self.commit():
@@ -154,8 +152,9 @@ class RdkafkaWriter(Writer):
 
     def open(self, transactional_id: str) -> None:
         self.producer = librdkafka_producer(
-            self.cluster, transactional_id=transactional_id, transaction_timeout_ms=round(TIMEOUT_SECONDS * 1000),
-            linger_ms=1, retry_backoff_ms=20, logger=QUIET, error_cb=lambda _: None, **PATIENCE)
+            self.cluster, transactional_id=transactional_id,
+            transaction_timeout_ms=round(self.record.timeout_seconds * 1000), linger_ms=1, retry_backoff_ms=20,
+            logger=QUIET, error_cb=lambda _: None, **PATIENCE)
         for _ in self.attempts():
             try:
                 self.producer.init_transactions(CALL_SECONDS)
@@ -221,7 +220,7 @@ class KraftWriter(Writer):
         self._connections = Cluster(self.cluster.address, client_id="kraft-writer", timeout=CALL_SECONDS)
         with _lost():
             self.producer = TransactionalProducer(self._connections, transactional_id,
-                                                  expiry_ms=round(TIMEOUT_SECONDS * 1000))
+                                                  expiry_ms=round(self.record.timeout_seconds * 1000))
 
     def append(self, transaction: Transaction, code: int, partition: int) -> None:
         with _lost():
