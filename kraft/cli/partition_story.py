@@ -88,6 +88,8 @@ class PartitionStory:
     last_known: tuple[int, ...] = ()
     left: dict[int, Left] = field(default_factory=dict)
     """Events by broker, since it last led or returned."""
+    log_was_lost: bool = False
+    """The last known leader came back with an empty log."""
     _topic_id: UUID | None = None
     _epochs: dict[int, int] = field(default_factory=dict)
     _last: "Moment | None" = None
@@ -154,6 +156,8 @@ class PartitionStory:
         if record.eligible_leader_replicas is not None:
             self.elr = tuple(record.eligible_leader_replicas)
         if record.last_known_elr is not None:
+            # Other replicas take the place of the last leader only when its log was replaced by an empty one.
+            self.log_was_lost = bool(self.last_known and record.last_known_elr)
             self.last_known = tuple(record.last_known_elr)
 
     def _why(self, moment: "Moment") -> str:
@@ -165,6 +169,9 @@ class PartitionStory:
             return f"broker {before} {left or 'left'}, and no other replica was in sync and up"
         if leader not in moment.isr and leader in moment.elr:
             return "it was not in sync, but eligible: it has all that was acknowledged (KIP-966)"
+        if leader not in moment.isr and moment.last_known == (leader,) and self.log_was_lost:
+            return ("nobody in sync or eligible was left, and the last leader came back with an empty log: what only "
+                    "it had is lost")
         if leader not in moment.isr and moment.last_known == (leader,):
             return ("nobody in sync or eligible was left, and it was the last to lead: what its disk did not keep is "
                     "lost (KIP-966)")

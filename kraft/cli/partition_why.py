@@ -117,7 +117,8 @@ def about_leader(story: PartitionStory) -> Answer:
             needed = f"in sync last: {_listed(story.isr)}" if story.isr else f"eligible are {_listed(story.elr)}"
             needed = f"One of those that have every acknowledged record has to come back ({needed})"
         else:
-            needed = f"No replica is known to have every acknowledged record; last leader:  {_listed(story.last_known)}"
+            last = "the last leader lost its log, the others are" if story.log_was_lost else "last leader: "
+            needed = f"No replica is known to have every acknowledged record; {last} {_listed(story.last_known)}"
         return Answer("leader", -1, False, f"Nobody leads {name}{since}. {needed}; `kraft leaders elect --unclean` may "
                                            "lose records.")
     return Answer("leader", story.leader, True, f"Broker {story.leader} leads {name}{since}.")

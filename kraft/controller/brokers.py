@@ -9,8 +9,10 @@ So the only replica of a partition comes back as leader two leader epochs later,
 """
 
 from collections.abc import Generator
+from dataclasses import replace
 from itertools import chain
 from typing import Final
+from uuid import UUID
 
 from kraft.controller.decision import Context, Decision, Fencing, RefusedError, Stream, text_of
 from kraft.controller.leaderships import leads, leaves, lost, returns
@@ -78,7 +80,10 @@ def register_broker(
     if image.metadata_version.directories:
         record.log_dirs = list(request.log_dirs)
     removals: Stream = iter(())
+    missing = [] if existing is None else [each for each in existing.log_dirs if each not in record.log_dirs]
     if existing is not None and existing.incarnation_id == request.incarnation_id:
+        if missing:
+            removals = leaves(context, broker_id, directories=missing)
         record.fenced = existing.fenced
         record.broker_epoch = existing.epoch
         if image.metadata_version.in_controlled_shutdown:
@@ -88,8 +93,10 @@ def register_broker(
         if existing is not None:
             # The broker sends the epoch in which it stopped cleanly: then it lost nothing.
             clean = request.previous_broker_epoch == existing.epoch
-            goes = leaves if clean or not image.metadata_version.elr else lost
-            removals = goes(context, broker_id)
+            if clean or not image.metadata_version.elr:
+                removals = leaves(context, broker_id)
+            else:
+                removals = lost(context, broker_id, directories_changed=bool(missing))
         context.sessions.restart(broker_id, context.now_ms)
     response = BrokerRegistrationResponse(broker_epoch=record.broker_epoch)
     return Decision(response, _registered(context, record, response, removals), atomic=False)
@@ -173,10 +180,11 @@ def fence(context: Context, broker: BrokerRegistration) -> Stream:
     yield Record(BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=FENCE))
 
 
-def unfence(context: Context, broker: BrokerRegistration) -> Stream:
-    """Record that the broker takes part, then give leaderless partitions to it."""
+def unfence(context: Context, broker: BrokerRegistration, log_dirs: tuple[UUID, ...]) -> Stream:
+    """Record that the broker takes part, then give leaderless partitions to it. `log_dirs`: the directories that it has
+    at the end of this decision."""
     yield Record(BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=UNFENCE))
-    yield from returns(context, broker.broker_id)
+    yield from returns(context, replace(broker, fenced=False, log_dirs=log_dirs))
 
 
 def begin_shutdown(context: Context, broker: BrokerRegistration) -> Stream:
@@ -225,6 +233,7 @@ def broker_heartbeat(
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     caught_up = request.current_metadata_offset >= broker.epoch
     session = context.sessions.contact(broker.broker_id, context.now_ms, request.current_metadata_offset)
+    online = _online_dirs(context.image, broker, request)
     records: list[Stream] = []
     begins_shutdown = False
     fenced, may_stop = broker.fenced, False
@@ -232,9 +241,9 @@ def broker_heartbeat(
         session.shutdown_offset = -1
         # An incarnation in controlled shutdown: the rest of this heartbeat was overtaken by its later ones.
         may_stop = request.want_shut_down or broker.in_controlled_shutdown
-        if not may_stop and not request.want_fence and caught_up:
+        if not may_stop and not request.want_fence and caught_up and (online or not broker.log_dirs):
             fenced = False
-            records.append(unfence(context, broker))
+            records.append(unfence(context, broker, online))
     elif broker.in_controlled_shutdown or session.shutdown_offset >= 0:
         fenced = may_stop = yield from _may_stop(context, broker.broker_id)
     elif request.want_fence or (request.want_shut_down and not (yield from leads(context, broker.broker_id))):
@@ -247,7 +256,7 @@ def broker_heartbeat(
         session.shutdown_offset = -1
     if may_stop:
         context.sessions.forget(broker.broker_id)      # the next process need not wait until the session ends
-    records += _directory_changes(context, broker, request)
+    records += _directory_changes(context, broker, request, online, leaves_all=begins_shutdown or fenced)
 
     def appended(last_offset: int) -> None:
         if begins_shutdown:
@@ -270,19 +279,30 @@ def _may_stop(context: Context, broker_id: int) -> Generator[None, None, bool]:
     return not others or context.sessions.by_id[broker_id].shutdown_offset <= min(others)
 
 
+def _online_dirs(
+    image: MetadataImage, broker: BrokerRegistration, request: BrokerHeartbeatRequest
+) -> tuple[UUID, ...]:
+    """Return the directories of the broker without those that the heartbeat reports as failed."""
+    if not image.metadata_version.directories:
+        return broker.log_dirs
+    offline = dict.fromkeys(request.offline_log_dirs)
+    return tuple(directory for directory in broker.log_dirs if directory not in offline)
+
+
 def _directory_changes(
-    context: Context, broker: BrokerRegistration, request: BrokerHeartbeatRequest
+    context: Context, broker: BrokerRegistration, request: BrokerHeartbeatRequest, online: tuple[UUID, ...], *,
+    leaves_all: bool,
 ) -> list[Stream]:
-    """Return records for log directories that failed or may get no new replicas."""
+    """Return records for log directories that failed, so that `online` remain, or that may get no new replicas.
+    `leaves_all`: other records of the decision remove all replicas of the broker from their in-sync sets."""
     version: MetadataVersion = context.image.metadata_version
     records: list[Stream] = []
-    offline = dict.fromkeys(request.offline_log_dirs)
-    failed = [directory for directory in broker.log_dirs if directory in offline]
-    if version.directories and failed:
-        records.append(leaves(context, broker.broker_id, directories=failed))
+    if online != broker.log_dirs:
+        if not leaves_all:
+            failed = [directory for directory in broker.log_dirs if directory not in online]
+            records.append(leaves(context, broker.broker_id, directories=failed))
         records.append(iter((Record(BrokerRegistrationChangeRecord(
-            broker_id=broker.broker_id, broker_epoch=broker.epoch,
-            log_dirs=[directory for directory in broker.log_dirs if directory not in failed]), 2),)))
+            broker_id=broker.broker_id, broker_epoch=broker.epoch, log_dirs=list(online)), 2),)))
     cordoned = request.cordoned_log_dirs
     if version.cordoned_log_dirs and cordoned is not None and tuple(cordoned) != broker.cordoned_log_dirs:
         records.append(iter((Record(BrokerRegistrationChangeRecord(

@@ -1,10 +1,13 @@
 """AssignReplicasToDirs: a broker reports in which of its log directories replicas lie (KIP-858)."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from uuid import UUID
 
 from kraft.controller.brokers import check_broker_epoch
 from kraft.controller.decision import Context, Decision, RefusedError
 from kraft.controller.leaderships import change_of
+from kraft.metadata.delta import merge
 from kraft.metadata.image import NO_LEADER, BrokerRegistration, PartitionRegistration, TopicImage
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
@@ -22,7 +25,11 @@ def assign_replicas_to_dirs(
     context: Context, request: AssignReplicasToDirsRequest
 ) -> Decision[AssignReplicasToDirsResponse]:
     """Record the directories. A replica in an offline directory stops taking part. In a leaderless partition a replica
-    in an online directory may become leader now."""
+    in an online directory may become leader now.
+
+    A replica whose previous directory its broker lacks has an empty log, as after the replacement of a disk: see rule 7
+    of `partition_change`.
+    """
     if not context.image.metadata_version.directories:
         raise RefusedError(ErrorCode.UNSUPPORTED_VERSION,
                            f"metadata.version {context.image.metadata_version.name} has no directories of replicas")
@@ -59,21 +66,32 @@ def _assign(
     if broker.broker_id not in partition.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if partition.directory_of(broker.broker_id) != directory:
-        records.append(_placed(context, broker, directory, topic, index))
+        records += _placed(context, broker, directory, topic, index)
     return ErrorCode.NONE
 
 
-def _placed(context: Context, broker: BrokerRegistration, directory: UUID, topic: TopicImage, index: int) -> Record:
-    partition, broker_id = topic.partitions[index], broker.broker_id
-    places = [directory if replica == broker_id else place
-              for replica, place in zip(partition.replicas, partition.directories, strict=True)]
+def _placed(
+    context: Context, broker: BrokerRegistration, directory: UUID, topic: TopicImage, index: int
+) -> Iterator[Record]:
+    before, broker_id = topic.partitions[index], broker.broker_id
+    places = tuple(directory if replica == broker_id else place
+                   for replica, place in zip(before.replicas, before.directories, strict=True))
+    placed = replace(before, directories=places)
+    is_emptied = (context.image.elr_enabled and len(before.replicas) > 1
+                  and broker.lacks(before.directory_of(broker_id)))
     change = None
-    if not broker.has_online_dir(directory):
-        change = change_of(context, topic, index, directories=places, without=broker_id,
-                           isr=[replica for replica in partition.isr if replica != broker_id])
-    elif partition.leader == NO_LEADER:
-        change = change_of(context, topic, index, directories=places)
+    if is_emptied or not broker.has_online_dir(directory):
+        change = change_of(context, topic, index, partition=placed, without=broker_id,
+                           emptied=(broker_id,) if is_emptied else (),
+                           isr=[replica for replica in before.isr if replica != broker_id])
+    elif before.leader == NO_LEADER:
+        change = change_of(context, topic, index, partition=placed)
     message = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=index) if change is None else change.message
     assert isinstance(message, PartitionChangeRecord)
-    message.directories = places
-    return Record(message, context.image.metadata_version.partition_change_record)
+    message.directories = list(places)
+    yield Record(message, context.image.metadata_version.partition_change_record)
+    after = merge(before, message)
+    if is_emptied and after.leader == NO_LEADER:
+        election = change_of(context, topic, index, partition=after)
+        if election is not None:
+            yield election

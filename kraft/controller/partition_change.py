@@ -13,6 +13,9 @@ order:
    (where the metadata version requires it) and when a replica is removed, so that the removed replicas are fenced.
 6. A reassignment is complete when every replica that is to stay is in the ISR. The replicas to be removed are removed
    then (KIP-455, KAFKA-15665), and are not eligible any more.
+7. A replica whose log was replaced by an empty one leaves ISR and ELR. It is not the last known leader any more: an
+   eligible replica is, or all other replicas that may have its records. Kafka elects the empty one, and the other
+   replicas follow it and lose their records. A replica without others comes back empty.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,6 +58,7 @@ class Change:
     def __init__(
         self, partition: PartitionRegistration, isr: Sequence[int], election: Election,
         acceptable: Callable[[int], bool], version: MetadataVersion, assignment: Assignment, *, elr_enabled: bool,
+        emptied: Sequence[int] = (),
     ):
         self.partition = partition
         self.isr = tuple(isr)
@@ -64,6 +68,7 @@ class Change:
         self.acceptable = acceptable
         self.version = version
         self.elr_enabled = elr_enabled
+        self.emptied = emptied if elr_enabled and len(partition.replicas) > 1 else ()
 
     def record(self, topic_id: UUID, index: int, min_isr: int, lost: Sequence[int]) -> PartitionChangeRecord:
         """Return the change record, with empty fields when nothing changes."""
@@ -135,11 +140,24 @@ class Change:
 
     def last_known_leader(self) -> int:
         """Apply rule 3: return the replica that may lead because no other is known; NO_LEADER when the rule does not
-        apply."""
-        known = self.partition.last_known_elr
-        if self.elr_enabled and not self.isr and not self.elr and len(known) == 1 and self.acceptable(known[0]):
+        apply. A replica that this record makes the last known one is elected by a later record, so that the metadata
+        log shows the reason."""
+        known = self.last_known(self.partition.last_known_elr)
+        if (self.elr_enabled and not self.isr and not self.elr and len(known) == 1
+                and known == self.partition.last_known_elr and self.acceptable(known[0])):
             return known[0]
         return NO_LEADER
+
+    def last_known(self, known: tuple[int, ...]) -> tuple[int, ...]:
+        """Apply rule 7: return the last known leader, or the replicas that take its place when its log was lost or it
+        is no replica any more. `known`: those known before, or the leader of this moment. Replicas that are being added
+        come last: they are the least likely to have the records."""
+        remaining = sorted((replica for replica in self.assignment.replicas if replica not in self.emptied),
+                           key=self.assignment.adding.__contains__)
+        kept = tuple(replica for replica in known if replica in remaining)
+        if kept or not known:
+            return kept
+        return self.elr[:1] or tuple(remaining) or known
 
     def best(self) -> tuple[int, bool]:
         """Return the leader to elect, and whether its election is unclean."""
@@ -154,7 +172,7 @@ class Change:
         if last != NO_LEADER:
             return last, True
         if self.election is Election.UNCLEAN:
-            for replica in replicas:
+            for replica in (*self.last_known(self.partition.last_known_elr), *replicas):
                 if self.acceptable(replica):
                     return replica, True
         return NO_LEADER, False
@@ -174,13 +192,18 @@ class Change:
                 record.leader_recovery_state = RECOVERING
 
     def note_last_leader(self, record: PartitionChangeRecord) -> None:
-        """Keep the leader of the time when the ISR became empty, and forget it when a replica leads again."""
+        """Keep the leader of the time when the ISR became empty, and forget it when a replica leads again. If no
+        replica led then, the last one in sync is kept."""
         partition = self.partition
         leader = partition.leader if record.leader == LEADER_UNCHANGED else record.leader
-        if record.isr == [] and partition.last_known_elr != (partition.leader,):
-            record.last_known_elr = [partition.leader]
-        elif leader != NO_LEADER and partition.last_known_elr:
-            record.last_known_elr = []
+        known = partition.last_known_elr
+        if record.isr == []:
+            known = partition.isr[:1] if partition.leader == NO_LEADER else (partition.leader,)
+        elif leader != NO_LEADER:
+            known = ()
+        known = self.last_known(known)
+        if known != partition.last_known_elr:
+            record.last_known_elr = list(known)
 
 
 def change(
@@ -188,20 +211,22 @@ def change(
     acceptable: Callable[[int], bool], min_isr: int, elr_enabled: bool,
     isr: Sequence[int] | None = None, election: Election = Election.ONLINE, lost: Sequence[int] = (),
     assignment: Assignment | None = None, recovery: int | None = None,
-    directory_of: Callable[[int], UUID] = lambda _broker_id: UNASSIGNED_DIRECTORY,
+    directory_of: Callable[[int], UUID] = lambda _broker_id: UNASSIGNED_DIRECTORY, emptied: Sequence[int] = (),
 ) -> Record | None:
     """Return the record that brings the partition up to date, None when nothing changes.
 
     - `isr`: the wanted in-sync replicas (None: unchanged).
     - `lost`: replicas that stopped uncleanly.
+    - `emptied`: replicas whose log was replaced by an empty one. Without eligible leader replicas, and for the only
+      replica, this changes nothing.
     - `min_isr`: min.insync.replicas in force, at most the number of replicas.
     - `assignment`: the wanted replicas (None: unchanged).
     - `directory_of`: the directory of a broker that gets a replica.
     - `recovery`: the recovery state that the leader reports.
     """
     wanted = Change(partition, partition.isr if isr is None else isr, election, acceptable, version,
-                    assignment or assignment_of(partition), elr_enabled=elr_enabled)
-    record = wanted.record(topic_id, index, min_isr, lost)
+                    assignment or assignment_of(partition), elr_enabled=elr_enabled, emptied=emptied)
+    record = wanted.record(topic_id, index, min_isr, (*lost, *wanted.emptied))
     if record.replicas is not None and version.directories:
         record.directories = [partition.directory_of(replica) if replica in partition.replicas
                               else directory_of(replica) for replica in record.replicas]

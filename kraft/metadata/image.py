@@ -97,6 +97,11 @@ class BrokerRegistration:
             return True
         return directory in self.log_dirs
 
+    def lacks(self, directory: UUID) -> bool:
+        """Return whether a log in that directory cannot be among those of the broker: the broker registered other
+        directories, or this one has failed since. A placeholder names no directory."""
+        return bool(self.log_dirs) and directory.int >= RESERVED_IDS and directory not in self.log_dirs
+
     def default_directory(self) -> UUID:
         """Return the directory of a new replica: the only one of the broker, else a placeholder until the broker
         assigns one."""
@@ -120,8 +125,8 @@ class ControllerRegistration:
 class PartitionRegistration:
     """One partition. `leader` is NO_LEADER when there is none; `directories` is parallel to `replicas`.
 
-    `elr`: replicas outside the ISR that have all committed records. `last_known_elr`: the last leader, if both ISR and
-    ELR became empty.
+    `elr`: replicas outside the ISR that have all committed records. `last_known_elr`: the leader of the time when the
+    ISR became empty. When the log of that replica was lost since: the replicas that may have the records instead.
     """
 
     replicas: tuple[int, ...]

@@ -122,6 +122,8 @@ def image_with(*brokers: BrokerRegistration, **partition: Any) -> MetadataImage:
      "it was not in sync, but eligible: it has all that was acknowledged (KIP-966)"),
     ([change(-1, isr=[], last_known_elr=[1]), change(1, isr=[1], last_known_elr=[])],
      "nobody in sync or eligible was left, and it was the last to lead: what its disk did not keep is lost (KIP-966)"),
+    ([change(-1, isr=[], last_known_elr=[1]), change(-2, last_known_elr=[3]), change(3, isr=[3], last_known_elr=[])],
+     "nobody in sync or eligible was left, and the last leader came back with an empty log: what only it had is lost"),
     ([change(-1, isr=[], last_known_elr=[1]), change(3, isr=[3], last_known_elr=[])],
      "nobody in sync was left, and the election was unclean: it may lack acknowledged records"),
 ])
@@ -185,6 +187,8 @@ def test_sentences() -> None:
     assert "(in sync last: 1);" in about_leader(story(change(-2, isr=[1]), fenced(1), change(-1))).text
     assert "No replica is known to have every acknowledged record; last leader:  1;" in about_leader(
         story(change(-1, isr=[], last_known_elr=[1]))).text
+    assert "; the last leader lost its log, the others are 2, 3;" in about_leader(
+        story(change(-1, isr=[], last_known_elr=[1]), change(-2, last_known_elr=[2, 3]))).text
     assert about_replica(Replica(2, None, 700, 1500), 1).text == (
         "Broker 2 is not in sync: its log has 700 B of the leader's 1.5 kB; it is up, and catches up or cannot reach "
         "its leader.")

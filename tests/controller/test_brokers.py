@@ -9,11 +9,21 @@ from kraft.controller import decision
 from kraft.metadata.image import NO_LEADER, RECOVERED, RECOVERING
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from kraft.protocol.messages.assign_replicas_to_dirs_request import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest
-from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 from kraft.protocol.messages.register_broker_record import RegisterBrokerRecord
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
@@ -324,6 +334,58 @@ def test_a_failed_directory_takes_its_leaderships() -> None:
     world.beat(leader, offline_log_dirs=world.image.brokers[leader].log_dirs)
     assert world.partition("a").leader == 3 - leader
     assert world.image.brokers[leader].log_dirs != ()  # a change record cannot express "none", as in Kafka
+
+
+def two_directories() -> World:
+    """World with partition a-0 that broker 1 leads, in the second of its two directories."""
+    world = World()
+    world.join(2)
+    world.register(1, log_dirs=[UUID(int=9001), UUID(int=9101)])
+    world.beat(1)
+    world.send(CreateTopicsRequest(topics=[CreatableTopic(
+        name="a", num_partitions=-1, replication_factor=-1,
+        assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2])])]))
+    world.send(AssignReplicasToDirsRequest(
+        broker_id=1, broker_epoch=world.image.brokers[1].epoch, directories=[DirectoryData(
+            id=UUID(int=9101), topics=[TopicData(topic_id=world.image.topic_ids["a"],
+                                                 partitions=[PartitionData(partition_index=0)])])]))
+    assert (world.partition("a").leader, world.partition("a").directory_of(1)) == (1, UUID(int=9101))
+    return world
+
+
+def test_a_broker_that_returns_without_a_directory_does_not_lead_in_it() -> None:
+    """The heartbeat that unfences the broker reports the directory as failed too (seed 142 of the simulator with two
+    directories)."""
+    world = two_directories()
+    world.beat(2, want_fence=True)
+    world.beat(1, want_fence=True)
+    assert state(world)[0] == NO_LEADER
+    world.beat(1, offline_log_dirs=[UUID(int=9101)])
+    assert (world.image.brokers[1].fenced, world.image.brokers[1].log_dirs) == (False, (UUID(int=9001),))
+    assert (state(world)[0], state(world)[2]) == (NO_LEADER, ())
+
+
+def test_a_broker_without_any_directory_stays_fenced() -> None:
+    world = two_directories()
+    world.beat(2, want_fence=True)
+    world.beat(1, want_fence=True)
+    assert world.beat(1, offline_log_dirs=world.image.brokers[1].log_dirs).is_fenced
+    assert state(world)[0] == NO_LEADER
+
+
+def test_a_broker_that_leaves_with_a_failed_directory_leaves_once() -> None:
+    world = two_directories()
+    epoch = world.partition("a").leader_epoch
+    world.beat(1, want_fence=True, offline_log_dirs=[UUID(int=9101)])
+    assert (world.partition("a").leader, world.partition("a").leader_epoch) == (2, epoch + 1)
+    assert world.image.brokers[1].log_dirs == (UUID(int=9001),)
+
+
+def test_a_process_that_registers_again_without_a_directory_does_not_lead_in_it() -> None:
+    world = two_directories()
+    world.register(1, log_dirs=[UUID(int=9001)])
+    assert not world.image.brokers[1].fenced
+    assert (world.partition("a").leader, world.partition("a").isr) == (2, (2,))
 
 
 # --- the rest -------------------------------------------------------------------------------------------------------

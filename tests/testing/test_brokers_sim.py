@@ -103,6 +103,20 @@ def test_faults_of_the_run_itself(seed: int) -> None:
     assert simulate(seed, broker_options_of(seed)).violation is None
 
 
+@pytest.mark.parametrize("seed", [
+    156,        # the last leader, whose disk was replaced, was elected with an empty log
+    142,        # a heartbeat unfenced a broker and reported a directory as failed: the broker led a partition in it
+    54,         # an acknowledgement that waited for others left after the end of the leadership
+    207,        # no one but an operator can choose among several replicas when the last leader has lost its log
+])
+def test_a_replaced_directory_loses_nothing(seed: int) -> None:
+    options = broker_options_of(seed).where(
+        brokers=3, replication=2, min_insync=2, elr=True, unclean=False, resize=False, durability=1, directories=2,
+        directory_every_ms=500, kill_every_ms=600, down_ms=300, fault_seconds=10, produce_every_ms=40,
+        move_every_ms=150)
+    assert simulate(seed, options).violation is None
+
+
 def test_a_directory_that_fails_ends_no_leadership_for_long() -> None:
     options = CALM.where(directories=2, directory_every_ms=400, replication=3, min_insync=2, elr=True, fault_seconds=4,
                          durability=1)

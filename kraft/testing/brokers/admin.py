@@ -37,6 +37,7 @@ class Admin:
         self._safe_start = safe_start
         self.deleted: dict[Key, int] = {}
         """Highest log start of any leader after a deletion, by partition."""
+        self._chosen_us = 0
 
     @property
     def _image(self) -> MetadataImage:
@@ -158,6 +159,21 @@ class Admin:
         else:
             self._count("preferred election requested")
             self._submit_request(ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None, timeout_ms=1000))
+
+    def choose_leaders(self) -> None:
+        """Elect a leader where only an operator may choose one: the log of the last leader was lost, and several other
+        replicas may have the records."""
+        now_us = self._cluster.loop.now_us
+        chosen = [(topic, index) for topic, index, partition in self._image.partitions()
+                  if partition.leader == NO_LEADER and len(partition.last_known_elr) > 1]
+        if not chosen or now_us < self._chosen_us + RETRY_MS * MILLISECOND:
+            return
+        self._chosen_us = now_us
+        self._count("leader chosen by the operator")
+        for topic, index in chosen:
+            self._truth.unclean_requested[topic.topic_id, index] = None
+        self._submit_request(ElectLeadersRequest(election_type=UNCLEAN, timeout_ms=1000, topic_partitions=[
+            TopicPartitions(topic=topic.name, partitions=[index]) for topic, index in chosen]))
 
     def delete_records(self) -> None:
         """Delete records up to a random offset, at most to `safe_start` and the leader's high watermark."""

@@ -420,7 +420,9 @@ class Broker:
         if answer.error == ErrorCode.NONE and partition is not None:
             replica = self.replicas[partition.topic, partition.index]
             replica.observe(self.node.judge)
-            self.node.judge.acknowledges(replica, partition.leader_epoch, answer.end_offset)
+            # An answer that waited for earlier ones of its connection may leave after the end of the leadership.
+            leader_epoch = partition.leader_epoch if partition.is_leader else None
+            self.node.judge.acknowledges(replica, leader_epoch, answer.end_offset)
 
     def _bounds(self, request: Bounds) -> BoundsAre:
         partition = self.table.get_by_id(request.key[0].bytes, request.key[1])

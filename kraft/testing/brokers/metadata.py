@@ -82,6 +82,7 @@ class MetadataTruth:
                 self.elections += 1
                 is_unclean = self._judge_election(key, change.topic.name, before, after)
             self._judge_reassignment(key, before, after)
+            self._judge_last_known(key, before, after)
         self._on_change(key, change, is_unclean)
 
     def _note_leader(self, key: Key, after: PartitionRegistration) -> None:
@@ -140,6 +141,18 @@ class MetadataTruth:
         if list(after.replicas) == stay and not all(added in after.isr for added in before.adding_replicas):
             raise ViolationError("ReassignmentAwaitsIsr", f"{key}: {after} after {before}")
 
+    @staticmethod
+    def _judge_last_known(key: Key, before: PartitionRegistration, after: PartitionRegistration) -> None:
+        """Check LastLeaderStaysKnown: while no replica leads, a last known leader is replaced only for a reason. Its
+        log is in another directory now, its directory was never known, or it is no replica any more."""
+        if before.leader != NO_LEADER or after.leader != NO_LEADER or before.isr or not before.last_known_elr:
+            return
+        kept = [replica for replica in before.last_known_elr if replica in after.replicas
+                and before.directory_of(replica) not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
+                and before.directory_of(replica) == after.directory_of(replica)]
+        if not all(replica in after.last_known_elr for replica in kept):
+            raise ViolationError("LastLeaderStaysKnown", f"{key}: {after} after {before}")
+
     # --- the whole state ----------------------------------------------------------------------------------------------
 
     def valid_controller_state(self) -> None:
@@ -171,11 +184,12 @@ class MetadataTruth:
             self._recovery_quorum(f"{topic.name}-{index}", partition)
 
     def _recovery_quorum(self, name: str, partition: PartitionRegistration) -> None:
-        """Check MinIsrRecoveryQuorum: if no replica is in sync or eligible, the last leader is known. This is KIP-966
-        as it was released; the model keeps `min.insync.replicas` of them."""
+        """Check MinIsrRecoveryQuorum: if no replica is in sync or eligible, the last leader is known, or the replicas
+        that may have its records when its log was lost. This is KIP-966 as it was released; the model keeps
+        `min.insync.replicas` of them."""
         known = partition.last_known_elr
         if self.image.elr_enabled and not partition.isr and not partition.elr and not (
-                len(known) == 1 and known[0] in self.image.brokers):
+                known and all(replica in self.image.brokers for replica in known)):
             raise ViolationError("MinIsrRecoveryQuorum", f"{name}: {partition}")
 
     def _min_isr(self, topic: str, partition: PartitionRegistration) -> int:

@@ -53,7 +53,7 @@ def _snapshot_steps(image: MetadataImage | None) -> Generator[None, None, Metada
 class BrokerJudge(Judge):
     """A judge that also receives acknowledgements."""
 
-    def acknowledges(self, replica: Replica, leader_epoch: int, end_offset: int) -> None: ...
+    def acknowledges(self, replica: Replica, leader_epoch: int | None, end_offset: int) -> None: ...
 
 
 @dataclass(slots=True)

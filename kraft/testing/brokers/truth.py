@@ -148,11 +148,12 @@ class Truth(BrokerJudge):
         if not truth.agrees(log, high_watermark):
             raise ViolationError("ConsistentRead", f"{replica} shows {high_watermark}, and has another log before")
 
-    def acknowledges(self, replica: Replica, leader_epoch: int, end_offset: int) -> None:
-        """Check OneLeaderAcknowledges: in an epoch one broker acknowledges acks=all, and only committed records."""
+    def acknowledges(self, replica: Replica, leader_epoch: int | None, end_offset: int) -> None:
+        """Check OneLeaderAcknowledges: in an epoch one broker acknowledges acks=all, and only committed records.
+        `leader_epoch` None: it does not lead any more."""
         truth = self.of(replica.key, replica.topic)
         broker_id = replica.broker_id
-        if truth.acknowledged_by.setdefault(leader_epoch, broker_id) != broker_id:
+        if leader_epoch is not None and truth.acknowledged_by.setdefault(leader_epoch, broker_id) != broker_id:
             raise ViolationError("OneLeaderAcknowledges", f"{replica} acknowledges in epoch {leader_epoch}, so did "
                                                           f"broker {truth.acknowledged_by[leader_epoch]}")
         if end_offset > truth.end_offset and not truth.is_lossy:

@@ -311,6 +311,7 @@ class BrokerWorld(World):
             self._begin_consumer((topic.topic_id, index))
 
     def also_missing(self) -> ViolationError | None:
+        self.admin.choose_leaders()
         return liveness.unmet(self.cluster.broker_nodes(), self.metadata, self.producers, self.consumers)
 
     def calm(self) -> None:

@@ -125,7 +125,7 @@ def shrink_counts_at_once(patches: Patches) -> None:
 @CONTROLLERS.add(0, "KIP-966: unclean shutdown")
 def unclean_shutdown_stays_eligible(patches: Patches) -> None:
     """A broker that returns without the mark of a clean stop stays in the ISR and the ELR."""
-    patches.put(brokers, "lost", leaderships.leaves)
+    patches.put(brokers, "lost", lambda context, broker_id, **_: leaderships.leaves(context, broker_id))
 
 
 @CONTROLLERS.add(41, "KAFKA-15665")
