@@ -33,7 +33,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers explore attack kip-mutants fault-mutants pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers explore attack kip-mutants fault-mutants pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean bench-transactions
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -214,6 +214,10 @@ bench-peer: build ## our node beside Apache Kafka 4.3.1, in one run (needs Java 
 
 bench-cluster: build ## three nodes of ours beside three of Kafka's, replicated, in one run (needs Java and Maven)
 	@$(BIN)/python -m bench.macro.cluster
+
+bench-transactions: build ## transactions on one node and on three, of ours and of Kafka in one run (needs Java and Maven)
+	@$(BIN)/python -m bench.macro.transactions --nodes 1
+	@$(BIN)/python -m bench.macro.transactions --nodes 3
 
 bench-operations: build ## restarts and moves under load, 10,000 partitions on three nodes; ours and Kafka's in one run
 	@$(BIN)/python -m bench.macro.operations

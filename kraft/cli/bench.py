@@ -56,6 +56,7 @@ WORKLOAD_OPTIONS: Final = (
     click.option("--acks", type=Acks(), default="1", show_default=True, help="all, 1 or 0; -1 is all."),
     click.option("--codec", default="none", show_default=True, help="none, gzip, snappy, lz4 or zstd."),
     click.option("--fetch-bytes", type=WHOLE, default=1 << 20, show_default=True, help="max.bytes of a Fetch."),
+    click.option("--committed", is_flag=True, help="fetch: read with read_committed."),
     click.option("--topic", default="kraft-bench", show_default=True, help="Created when it does not exist."),
     click.option("--partitions", type=IntRange(1), help="Partitions of a new topic [default: --connections]."),
     click.option("--fill-bytes", type=IntRange(0), default=0, show_default=True,
@@ -73,7 +74,7 @@ WORKLOAD_OPTIONS: Final = (
                  help="Write a report with plots as one HTML file."),
 )
 WORKLOAD_FIELDS: Final = ("connections", "in_flight", "rate", "record_bytes", "batch_bytes", "acks", "codec",
-                          "fetch_bytes", "topic", "seed")
+                          "fetch_bytes", "committed", "topic", "seed")
 
 
 def workload_options(command: Command) -> Command:

@@ -39,8 +39,8 @@ class Workload:
 
     `record_bytes` is the size of a record's value (8 to 64 Mi), `batch_bytes` the approximate size of a batch; a batch
     has at least one record. `rate` is requests per second over all connections, 0 for a closed loop with `in_flight`
-    requests on each. `fetch_bytes` is max.bytes of a Fetch. Raises `InvalidWorkloadError`, which names the invalid
-    setting.
+    requests on each. `fetch_bytes` is max.bytes of a Fetch, which reads with read_committed if `committed`. Raises
+    `InvalidWorkloadError`, which names the invalid setting.
     """
 
     kind: str
@@ -52,6 +52,7 @@ class Workload:
     acks: int = 1
     codec: str = "none"
     fetch_bytes: int = 1 << 20
+    committed: bool = False
     topic: str = "kraft-bench"
     seed: int = 1
 
@@ -137,7 +138,8 @@ def fetch_spec(workload: Workload, connection: Connection, partition: int, first
         return FetchResponse(responses=[FetchableTopicResponse(topic=workload.topic, partitions=[part])])
 
     version = connection.version(FetchRequest.API_KEY, FETCH_VERSION_MAX)
-    frames = [connection.frame(fetch_request(workload.topic, partition, offset, limits), version)
+    frames = [connection.frame(fetch_request(workload.topic, partition, offset, limits,
+                                             committed=workload.committed), version)
               for offset in (0, -1)]
     batch = workload.batch()
     return LoadSpec(

@@ -94,6 +94,15 @@ def test_the_fields_of_a_fetch_are_found_in_every_version(version):
     assert reply[spec.records_position:] == b"\0\0\0\x08abcdefgh"
 
 
+def test_a_fetch_reads_with_the_isolation_of_the_workload():
+    frames = {committed: parts.fetch_spec(Workload("fetch", topic="a-topic", committed=committed), FakeConnection(11),
+                                          0, 0).frame for committed in (False, True)}
+    isolation_position = next(place for place, (one, other) in enumerate(zip(frames[False], frames[True], strict=True))
+                              if one != other)
+    assert (frames[False][isolation_position], frames[True][isolation_position]) == (0, 1)
+    assert frames[False][isolation_position + 1:] == frames[True][isolation_position + 1:]
+
+
 def test_a_stamp_lies_inside_the_first_value():
     workload = Workload("end-to-end", record_bytes=40, batch_bytes=500)
     spec = parts.produce_spec(workload, FakeConnection(9), 0, stamped=True)
