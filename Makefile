@@ -33,7 +33,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers explore attack kip-mutants fault-mutants pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean bench-transactions
+.PHONY: help preflight build docs test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers explore attack kip-mutants fault-mutants pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean bench-transactions order-kills
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -163,6 +163,9 @@ fault-mutants: build ## causes of faults put back into the code one by one, each
 	@$(BIN)/python -m tests.mutation faults
 
 # Every run has a seed: python -m tests.pipeline ingest --runs 1 --seed 7
+order-kills: build ## the example of PostgreSQL and a topic: service, database and brokers killed a thousand times (needs PostgreSQL); an hour
+	@$(BIN)/python -m tests.examples.order_kills --kills 1000
+
 pipeline-kills: build ## exports and ingests killed at random moments; every record is there once; a quarter of an hour
 	@$(BIN)/python -m tests.pipeline export --runs $(KILL_RUNS)
 	@$(BIN)/python -m tests.pipeline ingest --runs $(KILL_RUNS)

@@ -4,8 +4,8 @@
 
 librdkafka's transactional producers load both alternately, the other one stopped. With three nodes every topic, the
 coordinator's included, has three replicas, and min.insync.replicas is 2. Kafka is warmed before. The time of a
-transaction is that from its first record to the answer to its end. Needs Java and Maven. The table is written as JSON to
-bench/out, too.
+transaction is that from its first record to the answer to its end. Needs Java and Maven. The table is written as JSON
+to bench/out, too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bench.macro.servers import KafkaServer, KraftServer, Server
 from bench.macro.topics import delete_topics
 from kraft.client import Cluster
 from kraft.client.topics import create_topic
-from kraft.load.measure import measure
+from kraft.load.measure import Measurement, measure
 from kraft.load.workload import Workload
 from tests.peer.kafka import missing
 
@@ -121,18 +121,18 @@ def read_rows(pair: Pair) -> list[Figure]:
     row = f"Fetch, transactions of {READ_RECORDS} records"
     written = {server.name: _Producers(server, 1) for server in pair.servers}
 
-    def run(server: Server) -> tuple[float, ...]:
-        load = Workload("fetch", topic=written[server.name].topic)
-        found = []
+    def read(server: Server, *, committed: bool) -> Measurement:
+        load = Workload("fetch", topic=written[server.name].topic, committed=committed)
         with Cluster(server.bootstrap) as cluster:
-            for committed in (False, True):
-                each = Workload("fetch", topic=load.topic, committed=committed)
-                found.append(measure(each, cluster, seconds=pair.seconds, warmup=pair.seconds / 4, pids=server.pids))
-        for each in found:
-            if each.errors:
-                raise RuntimeError(f"{server.name}, {row}: {each.errors} errors, the first {each.first_error}")
-        plain, committed = (each.cpu_seconds_per_gigabyte or 0.0 for each in found)
-        return found[1].megabytes_per_second or 0.0, committed, committed / plain if plain else float("inf")
+            found = measure(load, cluster, seconds=pair.seconds, warmup=pair.seconds / 4, pids=server.pids)
+        if found.errors:
+            raise RuntimeError(f"{server.name}, {row}: {found.errors} errors, the first {found.first_error}")
+        return found
+
+    def run(server: Server) -> tuple[float, ...]:
+        uncommitted, committed = read(server, committed=False), read(server, committed=True)
+        before, after = (each.cpu_seconds_per_gigabyte or 0.0 for each in (uncommitted, committed))
+        return committed.megabytes_per_second or 0.0, after, after / before if before else float("inf")
 
     try:
         for producers in written.values():

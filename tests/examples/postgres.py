@@ -1,0 +1,92 @@
+"""PostgreSQL of the system's package, as a process in a temporary directory."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import psycopg
+
+START_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.05
+STOP_SECONDS: Final = 30.0
+USER: Final = "nobody"
+"""PostgreSQL refuses to run as root."""
+SETTINGS: Final = ("max_prepared_transactions=20", "listen_addresses=", "max_connections=20", "shared_buffers=8MB")
+
+
+def _binaries() -> Path | None:
+    """Return the directory of the newest installed version; None without any."""
+    found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
+    return max(found, key=lambda path: int(path.parent.name), default=None)
+
+
+def missing() -> str | None:
+    """Return why PostgreSQL cannot run here; None when it can."""
+    return "needs PostgreSQL (Debian's package postgresql)" if _binaries() is None else None
+
+
+class Postgres:
+    """A server with an empty database, reached by `dsn`; a context manager that removes it at the end."""
+
+    def __init__(self) -> None:
+        binaries = _binaries()
+        assert binaries is not None, missing()
+        self._home = Path(tempfile.mkdtemp(prefix="kraft-postgres-"))
+        self._data = self._home / "data"
+        self._binaries = binaries
+        self._process: subprocess.Popen[bytes] | None = None
+        self.dsn = f"host={self._home} dbname=postgres user=postgres"
+        if os.geteuid() == 0:
+            owner = pwd.getpwnam(USER)
+            os.chown(self._home, owner.pw_uid, owner.pw_gid)
+        self._run("initdb", "--pgdata", str(self._data), "--username=postgres", "--auth=trust", "--no-sync")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.kill()
+        shutil.rmtree(self._home)
+
+    def start(self) -> None:
+        """Start the server and wait until it accepts connections."""
+        options = [part for setting in (*SETTINGS, f"unix_socket_directories={self._home}") for part in ("-c", setting)]
+        with (self._home / "output.log").open("ab") as output:
+            self._process = subprocess.Popen(self._command("postgres", "-D", str(self._data), *options), cwd="/",
+                                             stdin=subprocess.DEVNULL, stderr=output, start_new_session=True)
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                psycopg.connect(self.dsn).close()
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline or self._process.poll() is not None:
+                    raise
+                time.sleep(POLL_SECONDS)
+            else:
+                return
+
+    def kill(self) -> None:
+        """Kill all its processes, as if the machine had failed."""
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(STOP_SECONDS)
+            self._process = None
+
+    def _run(self, *command: str) -> None:
+        subprocess.run(self._command(*command), check=True, stdout=subprocess.DEVNULL, cwd="/")
+
+    def _command(self, program: str, *arguments: str) -> Sequence[str]:
+        prefix = ["setpriv", f"--reuid={USER}", "--regid=nogroup", "--clear-groups", "--"] if os.geteuid() == 0 else []
+        return [*prefix, str(self._binaries / program), *arguments]
