@@ -20,6 +20,7 @@ The cluster needs `transaction.two.phase.commit.enable=true`, and PostgreSQL `ma
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Final
 
 import click
@@ -51,7 +52,7 @@ class OrderService:
         database.execute(TABLES)
         database.execute(LOCK_TIMEOUT)
         self._producer = TransactionalProducer(cluster, name, two_phase=True, keep_prepared=True)
-        self._owner = f"{self._producer.producer_id}:{self._producer.producer_epoch}"
+        self._owner = uuid.uuid4().hex
         self._producer.complete(self._take_over())
         self._count = 0
 
