@@ -33,7 +33,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers explore attack kip-mutants fault-mutants pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean bench-transactions order-kills
+.PHONY: help preflight build docs test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers explore attack kip-mutants fault-mutants order-kills pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -162,10 +162,10 @@ kip-mutants: build ## rules of the specifications taken out of the code one by o
 fault-mutants: build ## causes of faults put back into the code one by one, each noticed by its own tests; half an hour
 	@$(BIN)/python -m tests.mutation faults
 
-# Every run has a seed: python -m tests.pipeline ingest --runs 1 --seed 7
 order-kills: build ## the example of PostgreSQL and a topic: service, database and brokers killed a thousand times (needs PostgreSQL); an hour
 	@$(BIN)/python -m tests.examples.order_kills --kills 1000
 
+# Every run has a seed: python -m tests.pipeline ingest --runs 1 --seed 7
 pipeline-kills: build ## exports and ingests killed at random moments; every record is there once; a quarter of an hour
 	@$(BIN)/python -m tests.pipeline export --runs $(KILL_RUNS)
 	@$(BIN)/python -m tests.pipeline ingest --runs $(KILL_RUNS)

@@ -13,8 +13,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 import click
 import confluent_kafka
@@ -31,6 +33,7 @@ TARGETS: Final = ("service", "service", "database", "broker")
 PAUSE_MS_MAX: Final = 150
 RECOVERY_SECONDS: Final = 60.0
 """Limit of the time until the service works again after a kill."""
+ERROR_BYTES: Final = 2_000
 
 
 class OrdersUnderKills:
@@ -42,6 +45,16 @@ class OrdersUnderKills:
         self._database = database
         self._random = random.Random(seed)
         self._service: subprocess.Popen[bytes] | None = None
+        self._opened = ExitStack()
+        self._errors = self._opened.enter_context(tempfile.TemporaryFile())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.stop_service()
+        self._opened.close()
 
     def kill_once(self) -> None:
         """Let the service work for a random time, then kill one of the three, and start it again."""
@@ -68,7 +81,7 @@ class OrdersUnderKills:
             assert self._service.stdout is not None
             left = max(0.0, deadline - time.monotonic())
             if not select.select([self._service.stdout], [], [], left)[0]:
-                raise AssertionError(f"no order was stored within {RECOVERY_SECONDS:.0f} s")
+                raise AssertionError(f"no order was stored within {RECOVERY_SECONDS:.0f} s: {self._last_error()}")
             if os.read(self._service.stdout.fileno(), 1 << 16):
                 return
             self._service.wait()
@@ -83,8 +96,9 @@ class OrdersUnderKills:
         """Let a last process end what is open. Return the number of orders; raise AssertionError when the rows and the
         records differ."""
         self.stop_service()
-        last = subprocess.run([*self._command(), "--count=2"], check=False, stdout=subprocess.DEVNULL, timeout=60)
-        assert last.returncode == 0, "the service cannot start"
+        last = subprocess.run([*self._command(), "--count=2"], check=False, stdout=subprocess.DEVNULL,
+                              stderr=self._errors, timeout=RECOVERY_SECONDS)
+        assert last.returncode == 0, f"the service cannot start: {self._last_error()}"
         with psycopg.connect(self._database.dsn) as connection:
             rows = Counter(number for number, in connection.execute("SELECT id FROM orders"))
         records = Counter(int(key) for key in self._keys())
@@ -111,14 +125,18 @@ class OrdersUnderKills:
             consumer.close()
 
     def _start_service(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([*self._command(), "--count=1000000"], stdout=subprocess.PIPE,
-                                stderr=subprocess.DEVNULL)
+        return subprocess.Popen([*self._command(), "--count=1000000"], stdout=subprocess.PIPE, stderr=self._errors)
+
+    def _last_error(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read()[-ERROR_BYTES:].decode(errors="replace")
 
     def _command(self) -> list[str]:
         return [sys.executable, str(PROGRAM), f"--bootstrap={self._cluster.bootstrap}",
                 f"--database={self._database.dsn}"]
 
 
+CHECK_KILLS: Final = 100
 SETTINGS: Final = {"transaction.two.phase.commit.enable": "true", "min.insync.replicas": "2"}
 
 
@@ -134,12 +152,12 @@ def main(kills: int, seed: int) -> None:
         cluster.start()
         with cluster.client() as client:
             create_topic(client, TOPIC, 1, replication=3)
-        run = OrdersUnderKills(cluster, database, seed)
-        for number in range(1, kills + 1):
-            run.kill_once()
-            if number % 100 == 0:
-                click.echo(f"{number} kills: {run.check():,} orders in both")
-        click.echo(f"{kills} kills of {dict(run.kills)}: {run.check():,} orders, each in the database and in the topic")
+        with OrdersUnderKills(cluster, database, seed) as run:
+            for number in range(1, kills + 1):
+                run.kill_once()
+                if number % CHECK_KILLS == 0:
+                    click.echo(f"{number} kills: {run.check():,} orders in both")
+            click.echo(f"{kills} kills of {dict(run.kills)}: {run.check():,} orders, each in database and topic")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def test_each_order_is_in_both_after_kills_of_service_database_and_broker(tmp_pa
         cluster.start()
         with cluster.client() as client:
             create_topic(client, TOPIC, 1)
-        run = OrdersUnderKills(cluster, database, seed=1)
-        for _ in range(KILLS):
-            run.kill_once()
-        assert run.check() > KILLS
+        with OrdersUnderKills(cluster, database, seed=1) as run:
+            for _ in range(KILLS):
+                run.kill_once()
+            assert run.check() > KILLS
