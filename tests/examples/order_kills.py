@@ -46,7 +46,7 @@ class OrdersUnderKills:
         self._random = random.Random(seed)
         self._service: subprocess.Popen[bytes] | None = None
         self._opened = ExitStack()
-        self._errors = self._opened.enter_context(tempfile.TemporaryFile())
+        self._errors = self._opened.enter_context(tempfile.TemporaryFile())     # noqa: SIM115  __exit__ closes it
 
     def __enter__(self) -> Self:
         return self
