@@ -17,6 +17,7 @@ import platform
 import re
 import sys
 from pathlib import Path
+from zipfile import ZipFile, is_zipfile
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -105,6 +106,13 @@ def remove_orphans() -> None:
             path.unlink()
 
 
+def remove_empty_archives() -> None:
+    """Remove what a translation that was interrupted left in Cython's cache: an archive without files."""
+    for path in (CACHE / "generated").glob("*.zip"):
+        if not is_zipfile(path) or not ZipFile(path).namelist():
+            path.unlink()
+
+
 def extensions() -> list[Extension]:
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
         raise SystemExit("kraft runs on Linux on x86-64 and 64-bit ARM; this is "
@@ -171,6 +179,7 @@ def modules() -> list[Extension]:
 # Processes that translate modules may import this file again.
 if __name__ == "__main__":
     remove_orphans()
+    remove_empty_archives()
     # An installer of an editable package compiles every module in a directory of its own, which it throws away: the
     # package points at those that `build_ext --inplace` has made.
     setup(
