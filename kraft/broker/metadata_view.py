@@ -1,5 +1,6 @@
 """View of the metadata for the coordinators."""
 
+from collections.abc import Callable
 from uuid import UUID
 
 from kraft.metadata.image import MetadataImage
@@ -7,10 +8,12 @@ from kraft.metadata.versions import TRANSACTION_VERSION
 
 
 class ImageTopics:
-    """View of `image`, which is replaced with each committed change."""
+    """View of `image`, which is replaced with each committed change. `covers_start` returns whether an image has all
+    that was committed before this process started."""
 
-    def __init__(self, image: MetadataImage) -> None:
+    def __init__(self, image: MetadataImage, covers_start: Callable[[MetadataImage], bool]) -> None:
         self.image = image
+        self._covers_start = covers_start
 
     def topic_id(self, name: str) -> UUID | None:
         """See `TopicView`."""
@@ -24,6 +27,11 @@ class ImageTopics:
     def has_partition(self, name: str, partition: int) -> bool:
         """See `TopicView`."""
         return self.image.partition(name, partition) is not None
+
+    @property
+    def is_current(self) -> bool:
+        """See `Leaders`."""
+        return self._covers_start(self.image)
 
     def leader_of(self, topic: str, partition: int) -> int | None:
         """See `Leaders`."""

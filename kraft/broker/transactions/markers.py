@@ -3,8 +3,9 @@
     add --> queue of the leader --take--> in flight --answered--> written
                  ^------- back-off <-- failed, or no leader -----'
 
-A marker is also done when its partition is deleted, and when the partition refuses it for its producer epoch: then it
-has a later marker of this producer already. All other failures are retried indefinitely, with the present leader.
+A marker is also done when its partition is deleted. A broker that starts may not know a partition yet, which is no
+deletion. And it is done when the partition refuses it for its producer epoch: then it has a later marker of this
+producer. All other failures are retried indefinitely, with the present leader.
 The transaction stays in its *Prepare* state meanwhile, so nothing is lost by waiting.
 """
 
@@ -35,6 +36,10 @@ class Leaders(Protocol):
 
     def leader_of(self, topic: str, partition: int) -> int | None:
         """Return the id of the leader, NO_LEADER without one, None when the partition does not exist."""
+
+    @property
+    def is_current(self) -> bool:
+        """False while a missing partition may only be unknown yet: soon after a start."""
 
 
 class Decision(NamedTuple):
@@ -153,9 +158,9 @@ class MarkerQueue:
         if marker.marking.is_cancelled:
             return
         leader = self._leaders.leader_of(*marker.partition)
-        if leader is None:
+        if leader is None and self._leaders.is_current:
             marker.marking.written(marker.partition)
-        elif leader == NO_LEADER:
+        elif leader is None or leader == NO_LEADER:
             self._delay(marker, now_ms)
         else:
             self._due.setdefault(leader, deque()).append(marker)

@@ -17,6 +17,7 @@ from kraft.broker.transactions.config import TransactionCoordinatorConfig
 from kraft.broker.transactions.coordinator import TransactionCoordinator
 from kraft.config.node_config import Endpoint, NodeConfig
 from kraft.config.setting import Value
+from kraft.metadata.image import MetadataImage
 from kraft.protocol.api_keys import ApiKey
 from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.base.time_slices import WorkQueue
@@ -43,7 +44,7 @@ class BrokerCore:
         appends = CoordinatorAppends(OFFSETS_TOPIC, path.table, now_ms,
                                      config.integer("offsets.topic.compression.codec"))
         transaction_appends = CoordinatorAppends(TRANSACTION_TOPIC, path.table, now_ms)
-        self.image_topics = ImageTopics(control.image)
+        self.image_topics = ImageTopics(control.image, self._covers_start)
         groups = GroupCoordinator(group_config(config.integer), appends, self.image_topics, uuid.uuid4)
         appends.coordinator = groups
         transactions = TransactionCoordinator(
@@ -77,6 +78,11 @@ class BrokerCore:
                                        control.lose_directory, on_failure)
         self._opened.push_async_callback(self.replicas.close)
         self._opened.callback(self.changes.close)
+
+    def _covers_start(self, image: MetadataImage) -> bool:
+        """Return whether `image` has this process's registration, and thus all that was committed before it."""
+        registration = image.brokers.get(self.broker.node_id)
+        return registration is not None and registration.epoch == self.broker.epoch
 
     def schedule(self) -> None:
         """Set the alarms of the coordinators. Call it after anything that may have moved their deadlines."""

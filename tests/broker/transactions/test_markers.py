@@ -81,6 +81,23 @@ def test_a_partition_without_a_leader_waits_and_a_deleted_one_is_done() -> None:
     assert node.status() is Status.COMPLETE_COMMIT
 
 
+def test_a_partition_that_is_only_unknown_yet_gets_its_marker() -> None:
+    """A broker that starts may lead, by what it knows, before it knows every topic."""
+    node = TxnNode()
+    deciding(node, 0)
+    del node.cluster.leaders["orders", 0]
+    node.cluster.is_current = False
+    node.fail_over()
+    node.advance(5 * RETRY_MS)
+    assert node.status() is Status.PREPARE_COMMIT
+    node.cluster.leaders["orders", 0] = 2
+    node.cluster.is_current = True
+    node.answers_markers = True
+    node.advance(RETRY_MS)
+    assert node.status() is Status.COMPLETE_COMMIT
+    assert [broker for broker, _ in node.written] == [2]
+
+
 def test_a_later_marker_of_the_producer_makes_this_one_needless() -> None:
     """KAFKA-19999: the coordinator's own repetition was refused for its epoch, and the transaction never ended."""
     node = TxnNode()

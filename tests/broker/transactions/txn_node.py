@@ -45,6 +45,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.transaction_version = 2
+        self.is_current = True
         self.leaders: dict[TopicPartition, int] = {("orders", index): 1 + index % 2 for index in range(4)}
         self.leaders |= {(OFFSETS_TOPIC, index): 1 for index in range(50)}
 

@@ -44,7 +44,7 @@ class World:
         self.held: list[Callable[[], None]] = []
         self.holds = False
         self.brokers: dict[int, Any] = {}
-        self.queue = MarkerQueue(SimpleNamespace(leader_of=lambda _topic, partition: partition))
+        self.queue = MarkerQueue(SimpleNamespace(leader_of=lambda _topic, partition: partition, is_current=True))
         self.broker: Any = SimpleNamespace(node_id=1, image=SimpleNamespace(brokers=self.brokers),
                                            config=SimpleNamespace(inter_broker_listener="PLAINTEXT"))
         coordinator: Any = SimpleNamespace(markers=self.queue)
