@@ -25,7 +25,8 @@ class RequestChannel:
     memory: RequestMemory
     times: RequestTimes
     slices: SliceQueue
-    connections: set[Endpoint]
+    connections: dict[Endpoint, None]
+    """Open connections, in the order of their arrival, which is also the order of `sweep`, `drain` and `abort`."""
     now_ms: int
     """The time of the last sweep."""
     request_bytes_max: int

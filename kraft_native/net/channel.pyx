@@ -68,7 +68,7 @@ cdef class RequestChannel:
         self.api_versions = {}
         self.invalid_client = {}
         self.woken = []
-        self.connections = set()
+        self.connections = {}
         self.closed = {}
         self.request_bytes_max = <int32_t>within("request_bytes_max", request_bytes_max, 14, 0x7FFFFFFF - 4)
         self.answer_bytes_max = within("answer_bytes_max", answer_bytes_max, 1, 0x7FFFFFFF)

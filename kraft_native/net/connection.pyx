@@ -63,7 +63,7 @@ cdef class Connection(Endpoint):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple) and len(peer) >= 2:
             self.peer_host, self.peer_port = peer[0].removeprefix("::ffff:"), peer[1]    # IPv4 on an IPv6 socket
-        self.channel.connections.add(self)
+        self.channel.connections[self] = None
         self.channel.connections_opened += 1
         refused = self.listener.admit(self)
         if refused is not None:
@@ -79,7 +79,7 @@ cdef class Connection(Endpoint):
         self.transport = None
         if self.reason is None:
             self.reason = "peer"
-        self.channel.connections.discard(self)
+        self.channel.connections.pop(self, None)
         self.channel.count_closed(self.reason)
         self.listener.left(self)
 

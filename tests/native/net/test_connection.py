@@ -414,3 +414,16 @@ def test_withdrawn_apis_are_unknown(bench: Bench) -> None:
     wire: Wire = bench.connect()
     wire.feed(request(METADATA, 1, 1))
     assert bench.channel.closed == {"api_key": 1}
+
+
+def test_connections_end_in_the_order_of_their_arrival(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulation must not depend on where its objects lie in memory."""
+    wires = [bench.connect() for _ in range(30)]
+    aborted: list[Wire] = []
+    monkeypatch.setattr(Wire, "abort", lambda wire: aborted.append(wire))
+    bench.channel.abort("shutdown")
+    assert [wires.index(wire) for wire in aborted] == list(range(30))
+    for wire in wires:
+        wire.closing = True
+        wire.finish_closing()
+    assert not bench.channel.connections
