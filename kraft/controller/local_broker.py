@@ -101,7 +101,8 @@ class LocalBroker:
     @property
     def deadline_ms(self) -> int:
         """Time when `tick` has something to do; NEVER_MS: never."""
-        return min(self._next_ms, self.lease.deadline_ms, *self._unreported.values())
+        deadline_ms = min(self._next_ms, self.lease.deadline_ms)
+        return min(deadline_ms, *self._unreported.values()) if self._unreported else deadline_ms
 
     @property
     def incarnation_id(self) -> UUID:

@@ -43,7 +43,7 @@ cdef class RequestChannel:
     cdef bytes api_versions_unsupported
     cdef list woken                # endpoints that are due
     cdef bint turn_due
-    cdef readonly dict connections # endpoint -> None, in the order of their arrival
+    cdef readonly dict connections  # endpoint -> None, in the order of their arrival
     cdef readonly int64_t now_ms   # the time of the last sweep
     cdef readonly int32_t request_bytes_max
     cdef readonly int64_t answer_bytes_max

@@ -3,10 +3,13 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
+from kraft.metadata.image import MetadataImage
 from kraft.testing.brokers.consumers import Consumer
+from kraft.testing.brokers.replica import Replica
 from kraft.testing.mutants.find import hunt
 from kraft.testing.mutants.patches import planted
 from kraft.testing.mutants.registry import BROKER_MUTANTS
@@ -98,6 +101,8 @@ def test_repaired_directories_stay_repaired(seed: int) -> None:
     44,         # a follower that followed again never learned the high watermark
     76,         # a leader advanced its high watermark and became a follower in one event
     203,        # a controller's own work, which had waited, began after the end of its leadership
+    838,        # a snapshot was due when a controller ended, and was not made
+    389,        # an active controller's snapshot ended behind its image, and its log was trimmed above that
 ])
 def test_faults_of_the_run_itself(seed: int) -> None:
     assert simulate(seed, broker_options_of(seed)).violation is None
@@ -147,6 +152,24 @@ def test_one_seed_is_one_run_whatever_the_order_of_hashes() -> None:
     first, second = (process.communicate()[0].split() for process in processes)
     assert len(dict.fromkeys(first)) == 8
     assert first == second
+
+
+def test_judges_miss_nothing_in_replicas_without_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run in which the judges look at every replica after every event is the same."""
+    def runs() -> list[tuple[str, dict[str, int]]]:
+        outcomes = [simulate(seed, broker_options_of(seed).where(fault_seconds=1)) for seed in range(20, 26)]
+        return [(outcome.digest, outcome.counts) for outcome in outcomes]
+
+    expected = runs()
+    has_changed, calls = Replica.has_changed, Counter[bool]()
+
+    def always(replica: Replica, image: MetadataImage) -> bool:
+        calls[has_changed(replica, image)] += 1
+        return True
+
+    monkeypatch.setattr(Replica, "has_changed", always)
+    assert runs() == expected
+    assert calls[False] > calls[True] > 0
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from kraft.raft.messages import FetchRequest, FetchResponse
 from kraft.raft.ready import FollowLease, OutgoingRequest
 from kraft.testing.sim.batches import Contents, Records, Value
+from kraft.testing.sim.chance import below, happens
 from kraft.testing.sim.clock import Clock
 from kraft.testing.sim.disk import Disk, DiskError
 from kraft.testing.sim.event_loop import EventLoop
@@ -235,3 +237,12 @@ def test_nothing_is_sent_by_the_thread_while_an_answer_is_pending() -> None:
     around = Around()
     around.sender.send(OutgoingRequest(2, None, 5, FETCH))
     assert not around.sender.follow(LEASE, around.follower)
+
+
+def test_quick_draws_are_those_of_the_library() -> None:
+    quick, usual = Random(5), Random(5)
+    for limit in (1, 2, 3, 7, 8, 1000, 1024, 1 << 40):
+        assert [below(quick, limit) for _ in range(50)] == [usual.randrange(limit) for _ in range(50)], limit
+    assert [happens(quick, 300) for _ in range(50)] == [usual.randrange(1000) < 300 for _ in range(50)]
+    assert not happens(quick, 0)
+    assert quick.getstate() == usual.getstate()

@@ -167,9 +167,9 @@ class Broker:
 
     @property
     def deadline_ms(self) -> int:
+        deadline_ms = min(self.local.deadline_ms, self.keeper.deadline_ms, self._assignments.deadline_ms)
         waits_until_ms = self.purgatory.deadline_ms
-        return min(self.local.deadline_ms, self.keeper.deadline_ms, self._assignments.deadline_ms,
-                   NEVER_MS if waits_until_ms < 0 else waits_until_ms)
+        return deadline_ms if waits_until_ms < 0 else min(deadline_ms, waits_until_ms)
 
     def tick(self) -> None:
         self.local.tick(self.now_ms)
@@ -355,13 +355,19 @@ class Broker:
         if self._is_flushing or self._durability == PER_APPEND:
             return
         if self._durability == GROUP_COMMIT:
-            if any(replica.has_unflushed for replica in self.replicas.values()):
-                self._is_flushing = True
-                self.node.later_us(self.node.flush_us(), self._flush)
-        elif any(replica.log.durable_end < replica.log.end_offset for replica in self.replicas.values()):
-            self._is_flushing = True
-            marks = [(replica.log, replica.log.end_offset, replica.log.chain) for replica in self.replicas.values()]
-            self.node.later_us(WRITEBACK_MS * 1000, self._written_back, marks)
+            for replica in self.replicas.values():
+                if replica.has_unflushed:
+                    self._is_flushing = True
+                    self.node.later_us(self.node.flush_us(), self._flush)
+                    return
+        else:
+            views = [replica.log for replica in self.replicas.values()]
+            for view in views:
+                if view.durable_end < view.end_offset:
+                    self._is_flushing = True
+                    marks = [(each, each.end_offset, each.chain) for each in views]
+                    self.node.later_us(WRITEBACK_MS * 1000, self._written_back, marks)
+                    return
 
     def _flush(self) -> None:
         self._is_flushing = False

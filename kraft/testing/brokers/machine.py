@@ -62,6 +62,8 @@ class SimMachine(MetadataMachine):
         self.led(leadership.epoch, leadership.epoch_start, leads=leadership.role is Role.LEADER)
 
     def read(self, offset: int, end_offset: int) -> Iterator[CommittedRecord]:
+        start_offset = self._node.log.start_offset
+        assert start_offset <= offset, f"the log starts at {start_offset}, records are read from {offset}"
         for batch in self._node.log.between(offset, end_offset):
             for record in committed_records(batch):
                 if record.offset >= offset:

@@ -105,6 +105,7 @@ class BrokerNode(Node):
         self.broker: Broker | None = None
         self._act_token = 0
         self._act_at_us = -1
+        self._act_deadline_ms = NEVER_MS
 
     # --- parts --------------------------------------------------------------------------------------------------------
 
@@ -258,6 +259,9 @@ class BrokerNode(Node):
             deadline_ms = min(deadline_ms, self.broker.deadline_ms)
         if deadline_ms >= NEVER_MS:
             return
+        if deadline_ms == self._act_deadline_ms and self._act_at_us >= 0:
+            return                     # considered already
+        self._act_deadline_ms = deadline_ms
         loop = self._around.loop
         # A deadline that has passed and is still set waits for something else.
         at_us = max(self.clock.at_us(deadline_ms), loop.now_us + MILLISECOND)
@@ -299,13 +303,13 @@ class BrokerNode(Node):
             self._work.popleft()
         if self._work:
             self._step_later()
-        else:
-            self._maybe_snapshot()
+        self._maybe_snapshot()
 
     def leadership(self, leadership: Leadership) -> None:
         super().leadership(leadership)
         self.machine.leadership_changed(leadership)
         self._leader_changed()
+        self._maybe_snapshot()         # a controller that ended had an image without the last records, perhaps
 
     def _leader_changed(self) -> None:
         if self.broker is not None and self.is_up:
@@ -329,7 +333,11 @@ class BrokerNode(Node):
 
     @property
     def owes_snapshot(self) -> bool:
-        return super().owes_snapshot and not self.machine.in_transaction and not self.machine.is_behind
+        """See `Node`. A snapshot ends where the image does. The image of an active controller may lack records of the
+        quorum at the end of the log. A snapshot of these would trim the log above the image."""
+        machine = self.machine
+        return (super().owes_snapshot and not machine.in_transaction and not machine.is_behind
+                and machine.image.offset + 1 == self.applied)
 
     # --- brokers that may be offline ----------------------------------------------------------------------------------
 

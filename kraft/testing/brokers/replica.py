@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 from kraft.broker.isr import Key
+from kraft.metadata.image import MetadataImage
 from kraft.testing.brokers.log_view import UNCHANGED, Batch, LogView
 from kraft_native.partition.partition import Partition
 
@@ -38,6 +39,8 @@ class Replica:
     shown: int = 0
     seen: int = 0
     led_epoch: int = -1
+    _last_state: tuple[object, ...] | None = None
+    _last_image: MetadataImage | None = None
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index} on broker {self.broker_id} in epoch {self.leader_epoch}"
@@ -83,6 +86,25 @@ class Replica:
     def has_minimum(self) -> bool:
         progress = self.partition.progress
         return progress.in_sync_count >= min(self.partition.min_insync_replicas, len(progress) + 1)
+
+    def has_changed(self, image: MetadataImage) -> bool:
+        """Return whether something has changed since the last call that the checks after an event depend on. `image`:
+        the committed metadata."""
+        partition = self.partition
+        log = partition.log
+        if log.closed:
+            return True
+        state: tuple[object, ...] = (
+            log.log_end_offset, log.log_start_offset, log.truncation_generation, partition.high_watermark,
+            partition.leader_epoch)
+        if partition.is_leader:
+            progress = partition.progress
+            state += (log.durable_end_offset, progress.followers(), progress.in_sync_count,
+                      partition.min_insync_replicas)
+        if state == self._last_state and image is self._last_image:
+            return False
+        self._last_state, self._last_image = state, image
+        return True
 
     def observe(self, judge: Judge) -> None:
         """Report to the judge what has changed since the last call."""

@@ -13,6 +13,7 @@ from random import Random
 from typing import Final, Protocol
 
 from kraft.controller.sessions import Found
+from kraft.testing.sim.chance import below, happens
 from kraft.testing.sim.loop import Loop
 from kraft.testing.sim.network import CLIENT_ID, Network
 from kraft.testing.sim.options import MILLISECOND, SECOND
@@ -82,7 +83,7 @@ class Connection:
         self._wire.later(self._deliver)
 
     def _deliver(self) -> None:
-        if self._is_held(requests=True) or self._wire.is_cut(self.source.id, self.target.id):
+        if (self.holds and self._is_held(requests=True)) or self._wire.is_cut(self.source.id, self.target.id):
             self._wire.again(self._deliver)
             return
         if not self._out:
@@ -110,7 +111,7 @@ class Connection:
         self._wire.later(self._deliver_back)
 
     def _deliver_back(self) -> None:
-        if self._is_held(requests=False) or self._wire.is_cut(self.target.id, self.source.id):
+        if (self.holds and self._is_held(requests=False)) or self._wire.is_cut(self.target.id, self.source.id):
             self._wire.again(self._deliver_back)
             return
         number, body = self._back.popleft()
@@ -318,12 +319,12 @@ class Wire:
         return source < CLIENT_ID and target < CLIENT_ID and self._network.is_cut(source, target)
 
     def _chance(self, per_mille: int) -> bool:
-        return per_mille > 0 and self._random.randrange(1000) < per_mille
+        return happens(self._random, per_mille)
 
     def _delay_us(self) -> int:
         """Random delay of a message. A dropped message is sent again, so it is late."""
         options = self._network.options
-        delay_us = options.delay_ms * MILLISECOND + self._random.randrange(options.jitter_ms * MILLISECOND + 1)
+        delay_us = options.delay_ms * MILLISECOND + below(self._random, options.jitter_ms * MILLISECOND + 1)
         if self._chance(options.drop_per_mille):
             self._counts["message dropped"] += 1
             delay_us += RETRANSMIT_US

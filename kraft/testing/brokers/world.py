@@ -156,14 +156,19 @@ class BrokerWorld(World):
             self.look(node)
 
     def look(self, node: BrokerNode) -> None:
-        """Check VisibleWhenCommitted: no node shows metadata that is not committed. Then check each replica by
-        itself."""
-        if node.machine.image.offset >= self.ledger.end_offset:
-            raise ViolationError("VisibleWhenCommitted", f"{node} shows metadata up to {node.machine.image.offset}, "
-                                                         f"committed is {self.ledger.end_offset}")
-        if node.broker is not None:
-            node.broker.observe()
-            for replica in node.broker.replicas.values():
+        """Check VisibleWhenCommitted: no node shows metadata that is not committed. Then check by itself each replica
+        that has changed."""
+        shown = node.machine.image.offset
+        if shown >= self.ledger.end_offset:
+            raise ViolationError("VisibleWhenCommitted", f"{node} shows metadata up to {shown}, committed is "
+                                                         f"{self.ledger.end_offset}")
+        broker = node.broker
+        if broker is not None and broker.replicas:
+            image = self.metadata.image
+            changed = [each for each in broker.replicas.values() if each.has_changed(image)]
+            for replica in changed:
+                replica.observe(node.judge)
+            for replica in changed:
                 self._check_replica(replica)
 
     def _check_thoroughly(self) -> None:

@@ -52,7 +52,8 @@ class EventLoop:
         self._loop = loop
         self._clock = clock
         self._enter = enter
-        self._soon: deque[Callback] = deque()
+        self.soon: deque[Callback] = deque()
+        """Pending callbacks of `call_soon`."""
         self._timers: list[Timer] = []
         self.reader: Callback | None = None
         """Reader of flush events; the only descriptor that the driver watches."""
@@ -60,7 +61,7 @@ class EventLoop:
     # --- for the driver
 
     def call_soon(self, callback: Callback, /) -> None:
-        self._soon.append(callback)
+        self.soon.append(callback)
 
     def call_later(self, delay: float, callback: Callback, /) -> Timer:
         timer = Timer(self._clock.now_ms + round(delay * 1000), callback)
@@ -87,13 +88,8 @@ class EventLoop:
 
     def turn(self) -> None:
         """Call all callbacks of `call_soon`."""
-        while self._soon:
-            self._soon.popleft()()
-
-    @property
-    def is_idle(self) -> bool:
-        """True when no callback of `call_soon` is pending."""
-        return not self._soon
+        while self.soon:
+            self.soon.popleft()()
 
     def fire(self) -> None:
         """Call what is due by the clock, which may have jumped."""
@@ -108,7 +104,7 @@ class EventLoop:
 
     def close(self) -> None:
         """End the loop of a dead process: nothing is called any more."""
-        self._soon.clear()
+        self.soon.clear()
         for timer in self._timers:
             timer.cancel()
 

@@ -23,15 +23,17 @@ class Loop:
         heappush(self._queue, (max(time_us, self.now_us), self._request_number, callback, arguments))
 
     def after(self, delay_us: int, callback: Callback, *arguments: Any) -> None:
-        self.at(self.now_us + delay_us, callback, *arguments)
+        self._request_number = number = self._request_number + 1
+        heappush(self._queue, (self.now_us + delay_us if delay_us > 0 else self.now_us, number, callback, arguments))
 
     def step(self, until_us: int) -> int:
         """Run the next event and return its number. Return -1, and advance time to `until_us`, when no event is before
         it."""
-        if not self._queue or self._queue[0][0] >= until_us:
+        queue = self._queue
+        if not queue or queue[0][0] >= until_us:
             self.now_us = until_us
             return -1
-        self.now_us, number, callback, arguments = heappop(self._queue)
+        self.now_us, number, callback, arguments = heappop(queue)
         self.events += 1
         callback(*arguments)
         return number

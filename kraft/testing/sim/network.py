@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Protocol
 from kraft.raft.messages import DiscoverRequest, FetchResponse, Loss, Lost, Message, Request, VoteRequest
 from kraft.raft.types import Endpoint
 from kraft.testing.sim.batches import Records
+from kraft.testing.sim.chance import below, happens
 from kraft.testing.sim.loop import Loop
 from kraft.testing.sim.options import MILLISECOND, Options
 
@@ -216,7 +217,7 @@ class Network:
 
     def _delay_us(self) -> int:
         options = self.options
-        return options.delay_ms * MILLISECOND + self._random.randrange(options.jitter_ms * MILLISECOND + 1)
+        return options.delay_ms * MILLISECOND + below(self._random, options.jitter_ms * MILLISECOND + 1)
 
     def _chance(self, per_mille: int) -> bool:
-        return per_mille > 0 and self._random.randrange(1000) < per_mille
+        return happens(self._random, per_mille)

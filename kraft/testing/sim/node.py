@@ -351,7 +351,7 @@ class Node:
         """End this iteration of the loop, or let it last longer, so that more happens in it. Return whether a callback
         was pending and ran."""
         process = self._process
-        if process is None or process.loop.is_idle:
+        if process is None or not process.loop.soon:
             return False
         turn_us = self._around.options.turn_us
         if turn_us and not self._random.randrange(KEEPS_ITERATION_ODDS):

@@ -95,16 +95,17 @@ class World:
         check(self.history, self.ledger)
 
     def _run_until(self, end_us: int) -> None:
-        loop, update = self.loop, self._digest.update
+        loop, update, pack, every = self.loop, self._digest.update, STEP.pack, invariants.EXPENSIVE_EVERY
+        step = loop.step
         while True:
             try:
-                number = loop.step(end_us)
+                number = step(end_us)
             except AssertionError as error:
                 raise ViolationError("CoreAsserts", str(error)) from error
             if number < 0:
                 return
-            update(STEP.pack(loop.now_us, number))
-            if loop.events % invariants.EXPENSIVE_EVERY == 0:
+            update(pack(loop.now_us, number))
+            if loop.events % every == 0:
                 self._check_thoroughly()
 
     def _heal(self) -> None:
