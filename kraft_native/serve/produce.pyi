@@ -1,4 +1,4 @@
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import final
 
 from kraft_native.log.batch_check import BatchCheck
@@ -10,6 +10,8 @@ from kraft_native.request.slices import SliceQueue
 @final
 class ProduceHandler(RequestHandler):
     table: PartitionTable
+    verifier: Callable[[str, int, int, list[tuple[str, int]], bool, Callable[[Sequence[int]], None]], object] | None
+    verifies: bool
     def __init__(self, table: PartitionTable, offload: Callable[[DeferredProduce], object] | None = None,
                  quotas: ClientQuotas | None = None,
                  on_failure: Callable[[BaseException], object] | None = None,
@@ -22,3 +24,4 @@ class DeferredProduce:
     def steps(self) -> Generator[None]: ...
     def run(self) -> None: ...
     def resume(self) -> None: ...
+    def verified(self, codes: Sequence[int]) -> None: ...

@@ -44,7 +44,7 @@ from kraft_native.serve.fetch import FetchHandler
 from kraft_native.serve.produce import ProduceHandler
 from tests.native import serving
 from tests.native.log.test_costly_batches import COSTLY
-from tests.native.logs import batch
+from tests.native.logs import START_MS, batch
 from tests.native.serving import topic_id_of
 from tests.native.wires import API_VERSIONS, BODIES, INVALID, UNSUPPORTED, request
 from tests.runtime.nodes import config
@@ -191,10 +191,12 @@ async def frames_of(port: int, exchange: Callable[[Client, Client], None]) -> li
 # --- Produce
 
 
-def produce(version: int, acks: int, *parts: tuple[int, bytes], topic: str = "t") -> bytes:
+def produce(version: int, acks: int, *parts: tuple[int, bytes], topic: str = "t",
+            transactional_id: str | None = None) -> bytes:
     data = [PartitionProduceData(index=index, records=records) for index, records in parts]
     by_id = version >= PRODUCE_BY_ID_FROM
-    return framed(ProduceRequest(acks=acks, timeout_ms=FAR_MS, topic_data=[TopicProduceData(
+    return framed(ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=FAR_MS,
+                                 topic_data=[TopicProduceData(
         name="" if by_id else topic, topic_id=UUID(bytes=topic_id_of(topic)) if by_id else UUID(int=0),
         partition_data=data)]), version)
 
@@ -248,6 +250,29 @@ def test_produce(version: int, tmp_path: Path) -> None:
     assert uvloop.run(main()) == []
     assert codes(answers, version).keys() == {ErrorCode.NONE}
     assert len(answers) == sum(acks != 0 for acks, _ in frames)
+
+
+@pytest.mark.parametrize("version", [3, 11, 13])
+def test_produce_into_an_open_transaction(version: int, tmp_path: Path) -> None:
+    """The first batch of a transaction is verified; those after it are appended like others."""
+    frames = [(acks, produce(version, acks, *((index, batch(producer_id=7, producer_epoch=0, base_sequence=1 + number,
+                                                            transactional=True)) for index in range(2)),
+                             transactional_id="x"))
+              for number, acks in enumerate(islice(cycle((1, -1)), REQUESTS))]
+    answers: list[bytes] = []
+    queries: list[object] = []
+
+    async def main() -> list[str]:
+        async with started(tmp_path) as node:
+            node.produce_handler.verifier = lambda *query: queries.append(query)
+            for index in range(2):
+                node.partition("t", index).append(batch(producer_id=7, producer_epoch=0, base_sequence=0,
+                                                        transactional=True))
+            return await frames_of(node.port, exchange_of(frames, answers))
+
+    assert uvloop.run(main()) == []
+    assert queries == []
+    assert codes(answers, version) == {ErrorCode.NONE: 2 * REQUESTS}
 
 
 def test_produce_of_costly_batches(tmp_path: Path) -> None:
@@ -362,6 +387,37 @@ def test_fetch(version: int, tmp_path: Path) -> None:
     found, reader = uvloop.run(main())
     assert found == []
     reader.check()
+
+
+@pytest.mark.parametrize("version", [4, 18])
+def test_fetch_of_committed_records(version: int, tmp_path: Path) -> None:
+    """The answer names the aborted transactions."""
+    answers: list[bytes] = []
+
+    async def main() -> list[str]:
+        async with started(tmp_path) as node:
+            partition = node.partition()
+            for epoch in range(10):
+                partition.append(batch(producer_id=7, producer_epoch=epoch, base_sequence=0, transactional=True))
+                partition.append_marker(7, epoch + 1, 0, bool(epoch % 2), transaction_version=2, now_ms=START_MS)
+            by_id = version >= FETCH_BY_ID_FROM
+            topic_id = UUID(bytes=topic_id_of("t")) if by_id else UUID(int=0)
+            committed = framed(FetchRequest(
+                max_wait_ms=FAR_MS, min_bytes=1, max_bytes=1 << 20, isolation_level=1, topics=[FetchTopic(
+                    topic="" if by_id else "t", topic_id=topic_id,
+                    partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])]), version)
+            assert node.fetch(("t", 0, 0), isolation_level=1).answered     # the first read maps the segment's file
+
+            def exchange(reader: Client, _writer: Client) -> None:
+                answers.extend(reader.answer_to(committed) for _ in range(REQUESTS))
+
+            return await frames_of(node.port, exchange)
+
+    assert uvloop.run(main()) == []
+    for answer in answers:
+        [part] = FetchResponse.decode(body(answer, 1, version), version).responses[0].partitions
+        assert (part.error_code, part.last_stable_offset) == (ErrorCode.NONE, 20)
+        assert [aborted.first_offset for aborted in part.aborted_transactions or []] == [0, 4, 8, 12, 16]
 
 
 def test_a_whole_node(tmp_path: Path) -> None:

@@ -39,7 +39,8 @@ FILES: Final[dict[str, tuple[ApiKey, ...]]] = {
     "find_coordinator": (ApiKey.FIND_COORDINATOR,),
     "group_requests": (
         ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.SYNC_GROUP, ApiKey.DESCRIBE_GROUPS,
-        ApiKey.LIST_GROUPS, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.DELETE_GROUPS, ApiKey.OFFSET_DELETE),
+        ApiKey.LIST_GROUPS, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.DELETE_GROUPS, ApiKey.OFFSET_DELETE,
+        ApiKey.TXN_OFFSET_COMMIT),
     "incremental_alter_configs": (ApiKey.INCREMENTAL_ALTER_CONFIGS,),
     "init_producer_id": (ApiKey.INIT_PRODUCER_ID,),
     "list_config_resources": (ApiKey.LIST_CONFIG_RESOURCES,),

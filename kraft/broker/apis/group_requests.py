@@ -2,7 +2,7 @@
 
 - JoinGroup (11), Heartbeat (12), LeaveGroup (13), SyncGroup (14).
 - DescribeGroups (15), ListGroups (16), DeleteGroups (42).
-- OffsetCommit (8), OffsetFetch (9), OffsetDelete (47).
+- OffsetCommit (8), OffsetFetch (9), OffsetDelete (47), TxnOffsetCommit (28).
 """
 
 from kraft.broker.api import Answer, RequestContext, Steps

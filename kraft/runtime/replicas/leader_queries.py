@@ -1,7 +1,8 @@
-"""Queries of a follower to its leader, besides Fetch."""
+"""Queries of a broker to another one, besides Fetch."""
 
 from typing import Final
 
+from kraft.broker.broker import Broker
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
 from kraft.raft.types import Endpoint
@@ -12,6 +13,15 @@ from kraft_native.partition.partition import Partition
 VERSION: Final = 9
 LATEST: Final = -1
 EARLIEST: Final = -2
+
+
+def address_of(broker: Broker, node_id: int) -> Endpoint | None:
+    """Return the address at which brokers reach the node; None while it is not registered, or not with the listener of
+    brokers."""
+    registration = broker.image.brokers.get(node_id)
+    listener = broker.config.inter_broker_listener
+    endpoints = registration.endpoints if registration is not None else ()
+    return next((Endpoint(each.name, each.host, each.port) for each in endpoints if each.name == listener), None)
 
 
 async def log_bounds(dialer: Dialer, address: Endpoint, node_id: int, partition: Partition,

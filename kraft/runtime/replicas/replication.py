@@ -34,7 +34,7 @@ from kraft.raft.types import Endpoint
 from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.base.time_slices import WorkQueue
 from kraft.runtime.net.dialer import Backoff, Dialer
-from kraft.runtime.replicas.leader_queries import log_bounds
+from kraft.runtime.replicas.leader_queries import address_of, log_bounds
 from kraft.runtime.replicas.recorder import ReplicaRecorder
 from kraft_native.base.errors import KraftError
 from kraft_native.partition.partition import Partition
@@ -180,7 +180,6 @@ class Replication:
         self.keeper = IsrKeeper(broker.node_id, self._send_request, self._epoch_of, self._trace)
         self._clock = clock
         self.on_failure = on_failure
-        self._listener = broker.config.inter_broker_listener
         self._leaders: dict[int, _Leader] = {}
         self._following: dict[Key, tuple[int, Partition]] = {}
         """The fetched replicas, each with its leader's id."""
@@ -271,11 +270,7 @@ class Replication:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, found.value)
 
     def address_of(self, node_id: int) -> Endpoint | None:
-        """Address at which brokers reach the node; None while it is not registered."""
-        registration = self.broker.image.brokers.get(node_id)
-        endpoints = registration.endpoints if registration is not None else ()
-        return next((Endpoint(each.name, each.host, each.port) for each in endpoints if each.name == self._listener),
-                    None)
+        return address_of(self.broker, node_id)
 
     def new_fetcher(self, on_lost: Callable[[ReplicaFetcher], object]) -> ReplicaFetcher:
         number = self.broker.integer

@@ -9,6 +9,7 @@ from functools import partial
 from kraft.broker.apply_faults import ApplyFaults
 from kraft.broker.broker import Broker
 from kraft.broker.client_telemetry import ClientTelemetry
+from kraft.broker.coordinator.answer import RequestContext
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
@@ -19,6 +20,8 @@ from kraft.config.node_config import Endpoint, NodeConfig
 from kraft.config.setting import Value
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
+from kraft.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.base.time_slices import WorkQueue
 from kraft.runtime.net.dialer import Dialer
@@ -28,6 +31,7 @@ from kraft.runtime.quorum.control_plane import ControlPlane
 from kraft.runtime.replicas.coordinator_driver import CoordinatorAppends, CoordinatorDriver
 from kraft.runtime.replicas.manager import ReplicaManager
 from kraft.runtime.replicas.marker_sender import MarkerSender
+from kraft.runtime.replicas.transaction_checks import OffsetsTransactions, TransactionChecks
 from kraft.runtime.stages.data_path import DataPath
 from kraft.runtime.stages.storage import Storage
 
@@ -45,7 +49,9 @@ class BrokerCore:
                                      config.integer("offsets.topic.compression.codec"))
         transaction_appends = CoordinatorAppends(TRANSACTION_TOPIC, path.table, now_ms)
         self.image_topics = ImageTopics(control.image, self._covers_start)
-        groups = GroupCoordinator(group_config(config.integer), appends, self.image_topics, uuid.uuid4)
+        offsets_transactions = OffsetsTransactions(path.table, now_ms, self.schedule)
+        groups = GroupCoordinator(group_config(config.integer), appends, self.image_topics, uuid.uuid4,
+                                  offsets_transactions)
         appends.coordinator = groups
         transactions = TransactionCoordinator(
             transaction_config(config.__getitem__), transaction_appends, self.image_topics, _ProducerIds(self))
@@ -58,6 +64,11 @@ class BrokerCore:
             telemetry=ClientTelemetry(uuid.uuid4), cold_reader=path.cold_reader, loggers=LoggerLevels(),
             leaders=lines.checks, endpoints=dict(endpoints), faults=ApplyFaults(_report_fault, _report_repair))
         path.table.explain(self.broker.absence_by_key)
+        self.checks = TransactionChecks(self.broker, dialer, on_failure)
+        self.checks.local = self._check_here
+        offsets_transactions.checks = self.checks
+        path.produce.verifier = self.checks.verify
+        self._opened.callback(self.checks.close)
         self.coordinators = {
             OFFSETS_TOPIC: CoordinatorDriver(groups, appends, now_ms, on_failure, path.cold_reader),
             TRANSACTION_TOPIC: CoordinatorDriver(
@@ -88,6 +99,13 @@ class BrokerCore:
         """Set the alarms of the coordinators. Call it after anything that may have moved their deadlines."""
         for driver in self.coordinators.values():
             driver.schedule()
+
+    def _check_here(self, request: AddPartitionsToTxnRequest,
+                    respond: Callable[[AddPartitionsToTxnResponse], None]) -> None:
+        """Pass checks of transactions to this node's own coordinator."""
+        context = RequestContext(AddPartitionsToTxnRequest.VERSIONS[-1])
+        self.broker.transactions.handle(request, context, respond, now_ms())
+        self.schedule()
 
     async def close(self) -> None:
         """Stop the work on changes, replicas and groups, and all of it even when a part fails."""

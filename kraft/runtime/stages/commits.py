@@ -144,6 +144,10 @@ class Commits:
         faults.attempt("cordoned log directories", self._cordon)
         faults.attempt("replication throttles", self._core.replicas.reconfigure_throttles)
         faults.attempt("rate of the log cleaner", self._housekeeping.cleaner.reconfigure)
+        faults.attempt("verification of transactions", self._verify_transactions)
+
+    def _verify_transactions(self) -> None:
+        self._path.produce.verifies = self._core.checks.are_due
 
     def _configure_coordinators(self) -> None:
         self._broker.groups.config = group_config(self._broker.integer)

@@ -1,0 +1,223 @@
+"""Driver of the checks of transactions: to the coordinator on this node, or over one connection to each other broker.
+
+`kraft.broker.transaction_checks` decides what a request holds. A check that is not answered in `request.timeout.ms`
+ends with an error that clients retry.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kraft.broker.broker import Broker
+from kraft.broker.coordinator.hashing import partition_of
+from kraft.broker.groups.transactional_commits import Transaction
+from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kraft.broker.transaction_checks import CheckQueue, TransactionCheck, errors_of, request_of
+from kraft.metadata.image import NO_LEADER
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
+from kraft.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
+from kraft.runtime.net.controller_channel import KeptLine
+from kraft.runtime.net.dialer import Dialer
+from kraft.runtime.replicas.leader_queries import address_of
+from kraft_native.base.errors import KraftError, UnsupportedVersionError
+from kraft_native.partition.table import PartitionTable
+
+log = logging.getLogger(__name__)
+
+BROKER_VERSION_MIN: Final = 4
+"""First version of AddPartitionsToTxn that is a broker's request."""
+
+ERRORS: Final = {int(each): each for each in ErrorCode}
+ENABLED: Final = "transaction.partition.verification.enable"
+
+LocalCoordinator = Callable[[AddPartitionsToTxnRequest, Callable[[AddPartitionsToTxnResponse], None]], None]
+
+
+class TransactionChecks:
+    """Checks of transactions for one broker. Loop thread only. `on_failure` is called with a fault of our own.
+
+    `local` is the coordinator on this node; until it is set, transactions that this node coordinates are refused.
+    """
+
+    def __init__(self, broker: Broker, dialer: Dialer, on_failure: Callable[[BaseException], object]) -> None:
+        self.broker = broker
+        self.dialer = dialer
+        self.local: LocalCoordinator | None = None
+        self.total = 0
+        """Partitions checked since the start."""
+        self.refused_total = 0
+        """Partitions whose check failed."""
+        self._on_failure = on_failure
+        self._loop = asyncio.get_running_loop()
+        self._senders: dict[int, _Sender] = {}
+        self._timers: dict[asyncio.TimerHandle, None] = {}
+        self._closed = False
+
+    @property
+    def are_due(self) -> bool:
+        """True unless transactions begin unchecked (transaction.partition.verification.enable)."""
+        return bool(self.broker.setting(ENABLED))
+
+    def verify(self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: list[tuple[str, int]],
+               adds: bool, callback: Callable[[Sequence[int]], None]) -> None:
+        """Have the coordinator confirm that the partitions are in the producer's transaction, or add them. `callback`
+        gets an error per partition, and is not called before this returns."""
+        now = self._loop.time()
+        self._loop.call_soon(self._submit, TransactionCheck(
+            transactional_id, producer_id, producer_epoch, tuple(partitions), adds, callback, now,
+            now + self.timeout_seconds))
+
+    @property
+    def timeout_seconds(self) -> float:
+        return self.broker.integer("request.timeout.ms") / 1000
+
+    def close(self) -> None:
+        """Answer nothing from here on."""
+        self._closed = True
+        for timer in self._timers:
+            timer.cancel()
+        for sender in self._senders.values():
+            sender.close()
+
+    def _submit(self, check: TransactionCheck) -> None:
+        if self._closed:
+            return
+        topic = self.broker.image.topic(TRANSACTION_TOPIC)
+        leader = NO_LEADER if topic is None else topic.partitions[
+            partition_of(check.transactional_id, len(topic.partitions))].leader
+        if leader == self.broker.node_id and self.local is not None:
+            self.local(request_of([check]), lambda response: self.answer([check], response))
+        elif leader in (NO_LEADER, self.broker.node_id) or address_of(self.broker, leader) is None:
+            self.refuse([check], ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        else:
+            sender = self._senders.get(leader)
+            if sender is None:
+                sender = self._senders[leader] = _Sender(leader, self)
+            sender.add(check)
+
+    def answer(self, checks: Sequence[TransactionCheck], response: AddPartitionsToTxnResponse) -> None:
+        """Pass the coordinator's answer on. A partition that the coordinator cannot add yet, because it is still ending
+        the previous transaction, is tried again for a moment: the client would only do the same."""
+        for check, errors in zip(checks, errors_of(checks, response), strict=True):
+            if check.adds and ErrorCode.CONCURRENT_TRANSACTIONS in errors and self._may_retry(check):
+                self._later(check)
+            else:
+                self._done(check, errors)
+
+    def refuse(self, checks: Sequence[TransactionCheck], code: ErrorCode) -> None:
+        """End checks with an error of this node's own."""
+        for check in checks:
+            self._done(check, [code] * len(check.partitions))
+
+    def _may_retry(self, check: TransactionCheck) -> bool:
+        limit = self.broker.integer("add.partitions.to.txn.retry.backoff.max.ms") / 1000
+        return self._loop.time() - check.begun < min(limit, self.timeout_seconds)
+
+    def _later(self, check: TransactionCheck) -> None:
+        def due() -> None:
+            del self._timers[timer]
+            self._submit(check)
+
+        timer = self._loop.call_later(self.broker.integer("add.partitions.to.txn.retry.backoff.ms") / 1000, due)
+        self._timers[timer] = None
+
+    def _done(self, check: TransactionCheck, errors: Sequence[int]) -> None:
+        if self._closed:
+            return
+        self.total += len(errors)
+        self.refused_total += sum(error != ErrorCode.NONE for error in errors)
+        try:
+            check.done(errors)
+        except Exception as error:  # noqa: BLE001 - a Produce that is never answered would be worse
+            self._on_failure(error)
+
+
+class _Sender:
+    """The checks for one broker, over one connection that is opened when there is something to send."""
+
+    def __init__(self, node_id: int, checks: TransactionChecks) -> None:
+        self._node_id = node_id
+        self._checks = checks
+        self._queue = CheckQueue()
+        self._line = KeptLine(f"broker-{checks.broker.node_id}-transactions", checks.dialer)
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, check: TransactionCheck) -> None:
+        self._queue.add(check)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._work())
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        self._line.close()
+
+    async def _work(self) -> None:
+        while checks := self._queue.take(asyncio.get_running_loop().time()):
+            try:
+                response = await self._send(checks)
+            except UnsupportedVersionError as error:
+                log.warning("broker %d coordinates transactions, but cannot verify them: %s", self._node_id, error)
+                self._checks.refuse(checks, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            except (OSError, TimeoutError) as error:
+                log.debug("broker %d does not verify transactions: %r", self._node_id, error)
+                self._line.close()
+                self._checks.refuse(checks, ErrorCode.NETWORK_EXCEPTION)
+            except KraftError as error:
+                log.warning("broker %d answers with what cannot be read: %s", self._node_id, error)
+                self._line.close()
+                self._checks.refuse(checks, ErrorCode.NETWORK_EXCEPTION)
+            else:
+                self._checks.answer(checks, response)
+        self._task = None
+
+    async def _send(self, checks: Sequence[TransactionCheck]) -> AddPartitionsToTxnResponse:
+        address = address_of(self._checks.broker, self._node_id)
+        if address is None:
+            raise ConnectionError(f"broker {self._node_id} is not registered")
+        line = await self._line.to(address)
+        version = line.versions.best(ApiKey.ADD_PARTITIONS_TO_TXN)
+        if version < BROKER_VERSION_MIN:
+            raise UnsupportedVersionError(f"it has AddPartitionsToTxn {version}, {BROKER_VERSION_MIN} is needed")
+        body = await line.request(request_of(checks), version, self._checks.timeout_seconds)
+        return AddPartitionsToTxnResponse.decode(body, version)
+
+
+class OffsetsTransactions:
+    """The group coordinator's port to the checks. `answered` is called after an answer, because deadlines may have
+    moved. `checks` is set once they exist: the broker of theirs has the coordinator."""
+
+    def __init__(self, table: PartitionTable, clock: Callable[[], int], answered: Callable[[], None]) -> None:
+        self._table = table
+        self._clock = clock
+        self._on_answered = answered
+        self.checks: TransactionChecks | None = None
+
+    def verify(self, partition: int, transaction: Transaction, *, adds: bool, knows_abortable: bool,
+               done: Callable[[ErrorCode, int], None]) -> None:
+        """See `TransactionPort`."""
+        def answered(errors: Sequence[int]) -> None:
+            done(_offsets_error(errors[0], knows_abortable), self._clock())
+            self._on_answered()
+
+        assert self.checks is not None
+        target = self._table.get(OFFSETS_TOPIC, partition)
+        producer = transaction.producer
+        if not self.checks.are_due or (
+                target is not None and target.has_open_transaction(producer.producer_id, producer.epoch)):
+            done(ErrorCode.NONE, self._clock())
+        else:
+            self.checks.verify(transaction.transactional_id, producer.producer_id, producer.epoch,
+                               [(OFFSETS_TOPIC, partition)], adds, answered)
+
+
+def _offsets_error(code: int, knows_abortable: bool) -> ErrorCode:
+    error = ERRORS.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
+    if error is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if error is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
+        return ErrorCode.INVALID_TXN_STATE
+    return error

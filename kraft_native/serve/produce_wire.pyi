@@ -1,0 +1,5 @@
+from typing import Self, final
+
+@final
+class ProduceData:
+    def __new__(cls) -> Self: ...

@@ -1,0 +1,199 @@
+"""Produce requests as they arrive and leave: decoded into arrays of topics and partitions, and their replies encoded.
+
+Reply per partition, fixed part: index int32, error int16, base offset int64, append time int64, log start int64 (V5).
+"""
+
+from libc.stdint cimport int32_t, uint8_t
+from libc.stdlib cimport free
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+
+cimport cython
+
+from kraft_native.base.fault cimport ERROR_NONE, ERROR_NOT_LEADER_OR_FOLLOWER
+from kraft_native.base.span cimport span_bytes, span_i16, span_i32
+from kraft_native.request.fields cimport (
+    UUID_BYTES, UVARINT_BYTES_MAX, put_bytes, put_count, put_i8, put_i16, put_i32, put_i64, put_string,
+    read_blob, read_count, read_string, skip_tags,
+)
+from kraft_native.request.reply cimport put_reply_header
+from kraft_native.serve.produce_wait cimport grown, put_leader, put_refusal
+
+cdef enum:
+    FLEXIBLE_FROM = 9
+    LEADER_REPORTED_FROM = 10
+    PARTITIONS_MAX = 100_000       # of one request; a larger one is refused
+    # Index, code, three numbers, counts of errors, null message, leader tag: one partition's bytes without errors.
+    PART_REPLY_BYTES_MAX = 64
+
+
+@cython.final
+cdef class ProduceData:
+    def __cinit__(self):
+        self.refusals = {}
+        self.waiting = []
+
+    def __dealloc__(self):
+        free(self.topics)
+        free(self.parts)
+
+    cdef int reserve(self, Py_ssize_t topic_count, Py_ssize_t part_count) except -1:
+        if topic_count > self.topic_capacity:
+            topic_count = max(topic_count, 2 * self.topic_capacity)
+            self.topics = <TopicData*>grown(self.topics, topic_count, sizeof(TopicData), "topics")
+            self.topic_capacity = topic_count
+        if part_count > self.part_capacity:
+            part_count = max(part_count, 2 * self.part_capacity)
+            self.parts = <PartitionData*>grown(self.parts, part_count, sizeof(PartitionData), "partitions")
+            self.part_capacity = part_count
+        return 0
+
+    # --- the request ------------------------------------------------------------------------------------------------
+
+    cdef bint decode(self, Span* body, int version) except -1:
+        cdef int32_t topic_count
+        cdef bint flexible = version >= FLEXIBLE_FROM
+        self.topic_count = self.part_count = 0
+        if (
+            read_string(body, flexible, &self.transactional_id, &self.transactional_id_bytes) < 0
+            or span_i16(body, &self.acks) < 0
+            or span_i32(body, &self.timeout_ms) < 0
+            or read_count(body, flexible, 2, &topic_count) < 0
+            or topic_count < 0
+            or topic_count > PARTITIONS_MAX
+        ):
+            return False
+        self.reserve(topic_count, topic_count)
+        while self.topic_count < topic_count:
+            if not self.decode_topic(body, version):
+                return False
+        return skip_tags(body, flexible) == 0
+
+    cdef bint decode_topic(self, Span* body, int version) except -1:
+        cdef TopicData* topic = self.topics + self.topic_count
+        cdef PartitionData* part
+        cdef bint flexible = version >= FLEXIBLE_FROM
+        cdef int32_t count
+        if version >= PRODUCE_BY_ID_FROM:
+            topic.key_bytes = UUID_BYTES
+            if span_bytes(body, UUID_BYTES, &topic.key) < 0:
+                return False
+        elif read_string(body, flexible, &topic.key, &topic.key_bytes) < 0 or topic.key_bytes < 0:
+            return False
+        if read_count(body, flexible, 5, &count) < 0 or count < 0 or self.part_count + count > PARTITIONS_MAX:
+            return False
+        topic.first = self.part_count
+        topic.count = count
+        self.reserve(0, self.part_count + count)
+        while count > 0:
+            part = self.parts + self.part_count
+            if (
+                span_i32(body, &part.index) < 0
+                or read_blob(body, flexible, &part.records, &part.records_bytes) < 0
+                or skip_tags(body, flexible) < 0
+            ):
+                return False
+            part.base_offset = part.log_append_time_ms = part.log_start_offset = -1
+            part.leader_id = part.leader_epoch = -1
+            part.error = part.verdict = ERROR_NONE
+            part.outdated = 0
+            part.pending = False
+            self.part_count += 1
+            count -= 1
+        self.topic_count += 1
+        return skip_tags(body, flexible) == 0
+
+    cdef int move(self, const uint8_t* body, const uint8_t* moved_to) except -1:
+        cdef Py_ssize_t i
+        if body == moved_to:
+            return 0
+        if self.transactional_id_bytes > 0:
+            self.transactional_id = moved_to + (self.transactional_id - body)
+        for i in range(self.topic_count):
+            self.topics[i].key = moved_to + (self.topics[i].key - body)
+        for i in range(self.part_count):
+            if self.parts[i].records_bytes > 0:
+                self.parts[i].records = moved_to + (self.parts[i].records - body)
+        return 0
+
+    cdef int clear(self) except -1:
+        if self.waiting:
+            self.waiting = []
+        if self.refusals:
+            self.refusals = {}
+        self.verified = None
+        self.named_total = 0
+        return 0
+
+    # --- the reply --------------------------------------------------------------------------------------------------
+
+    cdef int encode(self, Reply reply, PartitionTable table, RequestHandler counter, Scratch out) except -1:
+        cdef int version = reply.api_version
+        cdef bint flexible = version >= FLEXIBLE_FROM
+        cdef bytes tags = b"\0"
+        cdef uint8_t* p
+        cdef Py_ssize_t i
+        self.leaders = set() if version >= LEADER_REPORTED_FROM else None
+        out.size = 0
+        out.reserve(32)
+        p = out.data
+        p += put_reply_header(p, reply.correlation_id, 1 if flexible else 0)
+        p = put_count(p, flexible, <int32_t>self.topic_count)
+        out.size = p - out.data
+        for i in range(self.topic_count):
+            self.encode_topic(self.topics + i, version, table, counter, out)
+        if self.leaders:
+            tags = table.endpoint_tags(self.leaders)
+        out.reserve(out.size + 4 + PyBytes_GET_SIZE(tags))
+        p = put_i32(out.data + out.size, reply.throttle_ms)
+        self.tags_at = p - out.data
+        if flexible:
+            p = put_bytes(p, <const uint8_t*>PyBytes_AS_STRING(tags), PyBytes_GET_SIZE(tags))
+        out.size = p - out.data
+        return 0
+
+    cdef int encode_topic(self, TopicData* topic, int version, PartitionTable table, RequestHandler counter,
+                          Scratch out) except -1:
+        cdef bint flexible = version >= FLEXIBLE_FROM
+        cdef PartitionData* part
+        cdef Py_ssize_t place
+        cdef uint8_t* p
+        out.reserve(out.size + topic.key_bytes + 2 * UVARINT_BYTES_MAX + topic.count * PART_REPLY_BYTES_MAX)
+        p = out.data + out.size
+        if version >= PRODUCE_BY_ID_FROM:
+            p = put_bytes(p, topic.key, UUID_BYTES)
+        else:
+            p = put_string(p, flexible, topic.key, topic.key_bytes)
+        p = put_count(p, flexible, <int32_t>topic.count)
+        for place in range(topic.first, topic.first + topic.count):
+            part = self.parts + place
+            if part.error != ERROR_NONE:
+                counter.count_error(part.error)
+            p = put_i32(p, part.index)
+            part.position = p - out.data
+            p = put_i16(p, part.error)
+            p = put_i64(p, part.base_offset)
+            p = put_i64(p, part.log_append_time_ms)
+            if version >= 5:
+                p = put_i64(p, part.log_start_offset)
+            if version >= 8:
+                if self.refusals and place in self.refusals:
+                    out.size = p - out.data
+                    message, record_errors = self.refusals[place]
+                    put_refusal(out, flexible, message, record_errors)
+                    out.reserve(out.size + (topic.first + topic.count - place) * PART_REPLY_BYTES_MAX)
+                    p = out.data + out.size
+                else:
+                    p = put_count(p, flexible, 0)
+                    p = put_string(p, flexible, NULL, -1)
+            if not flexible:
+                continue
+            if self.leaders is not None and part.error == ERROR_NOT_LEADER_OR_FOLLOWER and part.leader_epoch >= 0:
+                part.leader_id = table.named(part.leader_id)
+                p = put_leader(p, part.leader_id, part.leader_epoch)
+                if part.leader_id >= 0:
+                    self.leaders.add(part.leader_id)
+            p = put_i8(p, 0)           # no (more) tagged fields
+        if flexible:
+            p = put_i8(p, 0)
+        out.size = p - out.data
+        return 0

@@ -1,0 +1,16 @@
+"""Answers of a transaction's coordinator, as a Produce reports them."""
+
+from libc.stdint cimport int16_t
+
+from kraft_native.serve.produce_wire cimport PartitionData, ProduceData
+
+cdef enum:
+    ADDS_FROM = 12                 # version of Produce that adds its partitions to the transaction
+
+cdef bint is_transactional(const PartitionData* part) noexcept
+# Kafka's error for a whole request whose transactional batches do not belong together; 0.
+cdef int16_t identity_error(ProduceData data) noexcept
+# The error of a partition whose coordinator answered `code`.
+cdef int16_t produce_error(int code, int version) noexcept
+# What to report with it; None: nothing but the code.
+cdef bytes why_refused(int error, int code)
