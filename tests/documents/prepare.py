@@ -22,9 +22,10 @@ def kraft(*arguments: str, text: str = "") -> None:
     subprocess.run(["kraft", *arguments], check=True, input=text, text=True, stdout=subprocess.DEVNULL)
 
 
-def start_node(data: str) -> None:
+def start_node(data: str, **settings: str) -> None:
     """Start a node at its default address; return when it accepts connections."""
-    subprocess.Popen(["kraft", "server", "start", "--data", data], stdout=subprocess.DEVNULL)
+    options = [text for name, value in settings.items() for text in ("--set", f"{name.replace('_', '.')}={value}")]
+    subprocess.Popen(["kraft", "server", "start", "--data", data, *options], stdout=subprocess.DEVNULL)
     until = time.monotonic() + SECONDS
     while time.monotonic() < until:
         with socket.socket() as probe:
@@ -77,10 +78,17 @@ def recorder() -> None:
     start_node("kraft-data")
 
 
+def transactions() -> None:
+    start_node("kraft-data", transaction_two_phase_commit_enable="true")
+    for topic in ("invoices", "orders"):
+        kraft("topics", "create", topic)
+
+
 PREPARATIONS: Final[dict[str, Callable[[], None]]] = {
     "README.md": readme,
     "docs/cluster.md": cluster,
     "docs/internals/recorder.md": recorder,
     "docs/pipeline.md": pipeline,
     "docs/spark.md": spark,
+    "docs/transactions.md": transactions,
 }
