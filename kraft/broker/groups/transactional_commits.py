@@ -6,7 +6,8 @@ log, and OffsetFetch shows the previous offsets until then.
 The first commit of a transaction in this log is verified. The transaction coordinator has to confirm that the
 transaction is open and that it contains this partition of `__consumer_offsets`; from version 5 it adds the partition.
 Other requests are served meanwhile. The transaction may end meanwhile too: after a marker that arrives before the
-confirmation, the confirmed transaction may be the one that has ended (KAFKA-14053), so it is verified again.
+confirmation, the confirmed transaction may be the one that has ended (KAFKA-14053). From version 5 on each transaction
+has an epoch of its own, and it is verified again. Clients of older versions have to retry.
 """
 
 from __future__ import annotations
@@ -68,6 +69,9 @@ def commit(state: GroupShard, request: TxnOffsetCommitRequest, answer: Answer[Tx
         state.shard.now_ms = max(state.shard.now_ms, now_ms)
         if error:
             state.shard.refuse(answer, append_error(error))
+        elif verification.is_outdated and version < FIRST_VERSION_THAT_ADDS:
+            # The next transaction may have the same epoch. Only a client that still needs the commit sends it again.
+            state.shard.refuse(answer, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         elif verification.is_outdated:
             commit(state, request, answer, port)
         else:

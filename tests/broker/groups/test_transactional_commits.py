@@ -206,6 +206,18 @@ def test_after_a_marker_during_the_verification_it_is_verified_again(error: Erro
     assert len(node.verifications.requested) == 3
 
 
+def test_before_version_5_a_marker_during_the_verification_sends_the_client_away() -> None:
+    """The next transaction may have the same epoch: the offsets of the ended one must not become a part of it."""
+    node = Node()
+    node.verifications.held = True
+    pending = txn_commit(node, {("orders", 0): 1}, version=4)
+    node.end_transaction("g", PRODUCER.producer_id, committed=False)
+    node.verifications.finish()
+    node.commit()
+    assert errors_of(pending) == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+    assert len(node.verifications.requested) == 1
+
+
 def test_a_leader_that_resigns_during_the_verification() -> None:
     node = Node()
     node.verifications.held = True
