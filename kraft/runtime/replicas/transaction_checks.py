@@ -206,7 +206,7 @@ class OffsetsTransactions:
         assert self.checks is not None
         target = self._table.get(OFFSETS_TOPIC, partition)
         producer = transaction.producer
-        if not self.checks.are_due or (
+        if (not self.checks.are_due and not adds) or (
                 target is not None and target.has_open_transaction(producer.producer_id, producer.epoch)):
             done(ErrorCode.NONE, self._clock())
         else:

@@ -266,8 +266,8 @@ def test_offsets_are_verified_unless_their_transaction_is_open() -> None:
             port.checks = it.checks
             found: list[tuple[ErrorCode, int]] = []
 
-            async def verify(*, knows_abortable: bool = True) -> ErrorCode:
-                port.verify(3, Transaction("x", Producer(7, 1)), adds=True, knows_abortable=knows_abortable,
+            async def verify(*, knows_abortable: bool = True, adds: bool = True) -> ErrorCode:
+                port.verify(3, Transaction("x", Producer(7, 1)), adds=adds, knows_abortable=knows_abortable,
                             done=lambda *answer: found.append(answer))
                 await asyncio.sleep(0)
                 error, now_ms = found.pop()
@@ -285,7 +285,8 @@ def test_offsets_are_verified_unless_their_transaction_is_open() -> None:
             is_open = True
             assert await verify() == ErrorCode.NONE
             is_open, it.settings["transaction.partition.verification.enable"] = False, False
-            assert await verify() == ErrorCode.NONE
+            assert await verify(adds=False) == ErrorCode.NONE
             assert len(requests) == 4
+            assert await verify() == ErrorCode.TRANSACTION_ABORTABLE, "the coordinator still has to add the partition"
 
     run(work)
