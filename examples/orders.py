@@ -46,11 +46,13 @@ class OrderService:
     """Writer of orders. One process at a time has its `name`; a new one replaces the others. Used by one thread."""
 
     def __init__(self, cluster: Cluster, database: psycopg.Connection, name: str) -> None:
-        """End what a previous process has left. `database` must be in autocommit mode and without a transaction."""
+        """End what a previous process has left. `database` must be without a transaction, and not in autocommit mode,
+        in which psycopg prepares no transaction."""
         self.name = name
         self._database = database
         database.execute(TABLES)
         database.execute(LOCK_TIMEOUT)
+        database.commit()
         self._producer = TransactionalProducer(cluster, name, two_phase=True, keep_prepared=True)
         self._owner = uuid.uuid4().hex
         self._producer.complete(self._take_over())
@@ -77,6 +79,7 @@ class OrderService:
     def last_order(self) -> int:
         """Return the highest order id; 0 without orders."""
         row = self._database.execute("SELECT max(id) FROM orders").fetchone()
+        self._database.commit()
         return 0 if row is None or row[0] is None else row[0]
 
     def _take_over(self) -> str | None:
@@ -93,14 +96,16 @@ class OrderService:
                     "INSERT INTO producers VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner "
                     "RETURNING state", (self.name, self._owner)).fetchone()
             except psycopg.errors.LockNotAvailable:
+                self._database.rollback()
                 continue
+            self._database.commit()
             return None if row is None else row[0]
 
     def _roll_back(self, transaction: psycopg.Xid) -> None:
         try:
             self._database.tpc_rollback(transaction)
         except psycopg.errors.UndefinedObject:
-            """The process that prepared it has committed it meanwhile."""
+            self._database.rollback()       # the process that prepared it has committed it meanwhile
 
 
 @click.command()
@@ -111,7 +116,7 @@ class OrderService:
 @click.option("--batch", type=click.IntRange(1), default=2, show_default=True, help="Orders of a transaction.")
 def main(bootstrap: str, database: str, name: str, count: int, batch: int) -> None:
     """Store orders with the next free ids."""
-    with Cluster(bootstrap) as cluster, psycopg.connect(database, autocommit=True) as connection:
+    with Cluster(bootstrap) as cluster, psycopg.connect(database) as connection:
         service = OrderService(cluster, connection, name)
         first = service.last_order() + 1
         for start in range(first, first + count, batch):

@@ -34,8 +34,9 @@ cdef class ProduceHandler(RequestHandler):
     # False when the batch cannot be appended yet.
     cdef bint append_one(self, ProduceData data, PartitionData* part, Py_ssize_t place, Partition partition,
                          Reply reply, int64_t now_ms, BatchCheck check) except -1
+    cdef bint is_confirmed_first(self, Reply reply) noexcept
     cdef bint must_verify(self, ProduceData data, const PartitionData* part, Py_ssize_t place,
-                          Partition partition) except -1
+                          Partition partition, Reply reply) except -1
     cdef bint is_outdated(self, ProduceData data, const PartitionData* part, Py_ssize_t place, Reply reply) except -1
     cdef int16_t transaction_error(self, ProduceData data, const PartitionData* part, Py_ssize_t place,
                                    Partition partition, Reply reply) except -1

@@ -95,7 +95,7 @@ cdef class ProduceHandler(RequestHandler):
     `verifier(transactional_id, producer_id, producer_epoch, [(topic, index)], adds, callback)` has the coordinator
     confirm a transaction, and calls `callback(codes)` once, after it returned, with an error per partition. With `adds`
     the coordinator adds the partitions. Without a verifier no transaction begins. Without `verifies`
-    (transaction.partition.verification.enable) each one begins unconfirmed.
+    (transaction.partition.verification.enable) one of an older client begins unconfirmed, which has added the partition.
     """
 
     def __init__(self, PartitionTable table not None, offload=None, ClientQuotas quotas=None, on_failure=None,
@@ -220,7 +220,7 @@ cdef class ProduceHandler(RequestHandler):
         cdef int state
         part.error = forbidden(part, partition, reply, data.acks)
         if part.error == ERROR_NONE and is_transactional(part):
-            if self.must_verify(data, part, place, partition):
+            if self.must_verify(data, part, place, partition, reply):
                 self.stopped = STOPPED_UNVERIFIED
                 return False
             part.error = self.transaction_error(data, part, place, partition, reply)
@@ -276,8 +276,12 @@ cdef class ProduceHandler(RequestHandler):
             part.log_start_offset = partition.core.log_start
         return 0
 
+    cdef bint is_confirmed_first(self, Reply reply) noexcept:
+        """Return whether a transaction begins by an answer of the coordinator: always where it adds the partition."""
+        return self.verifies or reply.api_version >= ADDS_FROM
+
     cdef bint must_verify(self, ProduceData data, const PartitionData* part, Py_ssize_t place,
-                          Partition partition) except -1:
+                          Partition partition, Reply reply) except -1:
         """Return whether the coordinator has to confirm the transaction of this batch, and was not requested to yet."""
         cdef int64_t producer_id = load_i64(part.records + BATCH_PRODUCER_ID)
         cdef int16_t producer_epoch = load_i16(part.records + BATCH_PRODUCER_EPOCH)
@@ -285,7 +289,8 @@ cdef class ProduceHandler(RequestHandler):
         if known != NULL and (producer_epoch < known.producer_epoch
                               or (known.txn_first_offset >= 0 and producer_epoch == known.producer_epoch)):
             return False               # fenced, or in its open transaction
-        return (self.verifies and self.verifier is not None and producer_id >= 0 and part.verdict == ERROR_NONE
+        return (self.is_confirmed_first(reply) and self.verifier is not None and producer_id >= 0
+                and part.verdict == ERROR_NONE
                 and (data.verified is None or place not in data.verified))
 
     cdef bint is_outdated(self, ProduceData data, const PartitionData* part, Py_ssize_t place, Reply reply) except -1:
@@ -306,7 +311,7 @@ cdef class ProduceHandler(RequestHandler):
         cdef ProducerEntry* known
         if part.verdict != ERROR_NONE:
             return part.verdict
-        if partition.in_transaction(producer_id, producer_epoch) or not self.verifies:
+        if partition.in_transaction(producer_id, producer_epoch) or not self.is_confirmed_first(reply):
             return ERROR_NONE
         known = partition.core.producers.find(producer_id)
         if known != NULL and producer_epoch < known.producer_epoch:
@@ -456,7 +461,7 @@ cdef class DeferredProduce:
         cdef PartitionData* part = self.data.parts + place
         cdef Verification verification
         if partition is None or not partition.is_leader or not is_transactional(part) \
-                or not self.handler.must_verify(self.data, part, place, partition):
+                or not self.handler.must_verify(self.data, part, place, partition, self.reply):
             return 0
         verification = partition.verify(
             load_i64(part.records + BATCH_PRODUCER_ID), load_i16(part.records + BATCH_PRODUCER_EPOCH),

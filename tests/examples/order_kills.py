@@ -76,7 +76,7 @@ class OrdersUnderKills:
         """Wait until the service has stored another order, and start it whenever it has ended."""
         deadline = time.monotonic() + RECOVERY_SECONDS
         while True:
-            if self._service is None or self._service.poll() is not None:
+            if self._service is None:
                 self._service = self._start_service()
             assert self._service.stdout is not None
             left = max(0.0, deadline - time.monotonic())
@@ -84,7 +84,7 @@ class OrdersUnderKills:
                 raise AssertionError(f"no order was stored within {RECOVERY_SECONDS:.0f} s: {self._last_error()}")
             if os.read(self._service.stdout.fileno(), 1 << 16):
                 return
-            self._service.wait()
+            self.stop_service()
 
     def stop_service(self) -> None:
         if self._service is not None:

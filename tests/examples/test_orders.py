@@ -9,7 +9,7 @@ from kraft.local.cluster import LocalCluster
 from tests.examples.order_kills import SETTINGS, TOPIC, OrdersUnderKills
 from tests.examples.postgres import Postgres, missing
 
-KILLS = 8
+KILLS = 5
 
 
 @pytest.fixture(autouse=True)

@@ -155,7 +155,7 @@ def test_one_seed_is_one_run_whatever_the_order_of_hashes() -> None:
 
 
 def test_judges_miss_nothing_in_replicas_without_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run in which the judges look at every replica after every event is the same."""
+    """A run in which the judges inspect every replica after every event is the same."""
     def runs() -> list[tuple[str, dict[str, int]]]:
         outcomes = [simulate(seed, broker_options_of(seed).where(fault_seconds=1)) for seed in range(20, 26)]
         return [(outcome.digest, outcome.counts) for outcome in outcomes]

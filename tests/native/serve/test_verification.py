@@ -271,11 +271,19 @@ def test_an_unknown_producer_begins_with_sequence_0_from_version_12(node: Transa
     assert code_of(reply) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+def test_without_verification_the_coordinator_still_adds_the_partition(node: TransactionalNode) -> None:
+    """transaction.partition.verification.enable=false: no marker would end a transaction that it does not know."""
+    node.partition()
+    node.produce_handler.verifies = False
+    node.begin(version=12)
+    assert len(node.queries) == 1
+
+
 def test_without_verification_a_transaction_begins_at_once(node: TransactionalNode) -> None:
-    """transaction.partition.verification.enable=false."""
+    """transaction.partition.verification.enable=false: the client has added the partition before."""
     partition = node.partition()
     node.produce_handler.verifies = False
-    assert code_of(node.begin()) == ErrorCode.NONE
+    assert code_of(node.begin(version=11)) == ErrorCode.NONE
     assert node.queries == [] and partition.has_open_transaction(9, 0)
 
 
