@@ -34,6 +34,7 @@ PAUSE_MS_MAX: Final = 150
 RECOVERY_SECONDS: Final = 60.0
 """Limit of the time until the service works again after a kill."""
 ERROR_BYTES: Final = 2_000
+POLL_SECONDS: Final = 0.5
 
 
 class OrdersUnderKills:
@@ -115,7 +116,7 @@ class OrdersUnderKills:
         keys: list[bytes] = []
         try:
             while True:
-                for message in consumer.consume(10_000, RECOVERY_SECONDS):
+                for message in consumer.consume(10_000, POLL_SECONDS):
                     error = message.error()
                     if error is None:
                         keys.append(message.key())
