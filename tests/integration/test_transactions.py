@@ -1,9 +1,13 @@
-"""Transactions of librdkafka on one node and on three: commits, aborts, fenced clients, time-outs, and fail-over."""
+"""Transactions of librdkafka on one node and on three: commits, aborts, fenced clients, time-outs, and fail-over. Other
+clients commit and abort."""
 
+import asyncio
 import threading
 from typing import Any
 
+import aiokafka
 import confluent_kafka
+import kafka
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -173,3 +177,37 @@ def test_a_client_outlives_its_coordinator(new_quorum: MakeQuorum, name: str) ->
     assert worker.failure is None
     for partition in (0, 1):
         assert committed(quorum, name, len(worker.committed), partition) == worker.committed
+
+
+def test_transactions_of_aiokafka(node: NodeProcess, name: str) -> None:
+    create(node, name)
+
+    async def run() -> None:
+        async with aiokafka.AIOKafkaProducer(bootstrap_servers=node.address, transactional_id=name) as producer:
+            for number in range(4):
+                await producer.begin_transaction()
+                await producer.send_and_wait(name, str(number).encode())
+                if number % 2:
+                    await producer.abort_transaction()
+                else:
+                    await producer.commit_transaction()
+
+    asyncio.run(run())
+    assert committed(node, name, 2) == ["0", "2"]
+
+
+def test_transactions_of_kafka_python(node: NodeProcess, name: str) -> None:
+    create(node, name)
+    producer = kafka.KafkaProducer(bootstrap_servers=node.address, transactional_id=name)
+    try:
+        producer.init_transactions()
+        for number in range(4):
+            producer.begin_transaction()
+            producer.send(name, str(number).encode()).get(SECONDS)
+            if number % 2:
+                producer.abort_transaction()
+            else:
+                producer.commit_transaction()
+    finally:
+        producer.close()
+    assert committed(node, name, 2) == ["0", "2"]
