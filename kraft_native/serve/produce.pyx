@@ -95,7 +95,8 @@ cdef class ProduceHandler(RequestHandler):
     `verifier(transactional_id, producer_id, producer_epoch, [(topic, index)], adds, callback)` has the coordinator
     confirm a transaction, and calls `callback(codes)` once, after it returned, with an error per partition. With `adds`
     the coordinator adds the partitions. Without a verifier no transaction begins. Without `verifies`
-    (transaction.partition.verification.enable) one of an older client begins unconfirmed, which has added the partition.
+    (transaction.partition.verification.enable) that of an older client, which has added the partition, begins
+    unconfirmed.
     """
 
     def __init__(self, PartitionTable table not None, offload=None, ClientQuotas quotas=None, on_failure=None,
