@@ -130,6 +130,7 @@ ARGUMENTS = {
     "metadata diff": "--as-of 1",
     "pipeline export": "TABLE --topic t", "pipeline ingest": "ROWS --topic t --job JOB",
     "bench compare": "localhost:1 localhost:1 ping",
+    "transactions describe": "t", "transactions abort": "t/0 --start-offset 1",
 }
 """Arguments of the commands that need some."""
 
