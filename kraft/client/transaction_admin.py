@@ -108,7 +108,10 @@ def describe_transactions(cluster: Cluster, listed: Iterable[ListedTransaction])
 
 
 def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction:
-    """Return the state of a transactional id. Raises `RefusedError` when its coordinator does not know it."""
+    """Return the state of a transactional id. Raises `RefusedError` when its coordinator does not know it, and at once
+    `ConnectionFailedError` when no broker can be reached."""
+    cluster.check_access()
+
     def attempt() -> Transaction:
         node_id = cluster.coordinator_id(transactional_id, TRANSACTION)
         found = _described(cluster.node(node_id), node_id, [transactional_id])
