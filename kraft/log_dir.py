@@ -127,6 +127,14 @@ class TopicPartition(NamedTuple):
         return name if len(name) <= _FILE_NAME_BYTES_MAX else None
 
 
+def _modified_ns(file: Path) -> int:
+    """Return the time of a file's last change; 0 when it does not exist."""
+    try:
+        return file.lstat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
 def topic_id_in(directory: Path) -> uuid.UUID | None:
     """Return the topic id in a partition's directory; None when `partition.metadata` is missing or cannot be read."""
     try:
@@ -205,6 +213,8 @@ class LogDir:
         self._opened: set[TopicPartition] = set()
         self._in_files: set[tuple[str, int]] = set()
         self._writing = threading.Lock()
+        self._noted_ns: dict[tuple[str, int], int] = {}
+        """Time at which a recovery point was noted; none for those that are as they were read."""
         self._flusher = flusher
         self._owns_flusher = False
         if not self.path.is_dir():
@@ -216,6 +226,7 @@ class LogDir:
         try:
             self.meta = self._open_meta(node_id, cluster_id)
             here = set(self.partitions())
+            self._read_ns = _modified_ns(self.path / RECOVERY_POINTS)
             self._recovery_points = self._read(RECOVERY_POINTS, here)
             self._log_starts = self._read(LOG_STARTS, here)
             self._high_watermarks = self._read(HIGH_WATERMARKS, here)
@@ -376,8 +387,7 @@ class LogDir:
         if not directory.is_dir():
             raise FileNotFoundError(f"{directory}: no such log")
         doomed = self._doom(directory, name, durable=durable)
-        for marks in (self._recovery_points, self._log_starts, self._high_watermarks):
-            marks.pop(name, None)
+        self._drop_marks(name)
         return doomed
 
     def _doom(self, directory: Path, name: TopicPartition, *, durable: bool = True) -> Path:
@@ -464,6 +474,7 @@ class LogDir:
 
     def note(self, name: TopicPartition, log: Log) -> None:
         """Record the marks of a log, open or closed, for the next checkpoint files."""
+        self._noted_ns[name] = file_io.stamp_ns()
         self._recovery_points[name] = log.recovery_point
         self._high_watermarks[name] = log.high_watermark
         if log.closed or log.log_start_offset > log.segments[0].base_offset:
@@ -473,16 +484,25 @@ class LogDir:
 
     def write_marks(self) -> None:
         """Write the checkpoint files, durably, with the marks that were last recorded for each log. Any thread may call
-        it."""
+        it.
+
+        A log may be truncated between its noting and this writing, or may not have been opened since the file was
+        read. Therefore the file of the recovery points does not show the time of this writing, but that of the oldest
+        noting in it. The state that a log has written since then is younger, and holds (`kraft_native.log.marks`).
+        """
         with self._writing:
-            # Each is copied in one step, because the owner's thread may change it meanwhile.
+            # Each is copied in one step, because the owner's thread may change it meanwhile. The times come first: a
+            # point is as young as its time, or younger.
+            noted = dict(self._noted_ns)
             points, starts, marks = dict(self._recovery_points), dict(self._log_starts), dict(self._high_watermarks)
-            checkpoints.write_offsets(self.path / RECOVERY_POINTS, points)
+            oldest = min((noted.get(name, self._read_ns) for name in points), default=file_io.stamp_ns())
+            checkpoints.write_offsets(self.path / RECOVERY_POINTS, points, modified_ns=max(oldest, self._read_ns))
             checkpoints.write_offsets(self.path / LOG_STARTS, starts)
             checkpoints.write_offsets(self.path / HIGH_WATERMARKS, marks)
             self._in_files = {*points, *starts, *marks}
 
     def _drop_marks(self, name: TopicPartition) -> None:
+        self._noted_ns.pop(name, None)
         for marks in (self._recovery_points, self._log_starts, self._high_watermarks):
             marks.pop(name, None)
 

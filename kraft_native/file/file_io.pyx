@@ -24,6 +24,8 @@ cdef extern from "file/file_io.h" nogil:
     int kf_write_back(int fd, int64_t offset, int64_t size)
     int kf_populate(int fd, int64_t offset, int64_t size)
     int kf_truncate(int fd, int64_t size)
+    int kf_set_time(int fd, int64_t modified_ns)
+    int64_t kf_stamp()
     int kf_datasync(int fd)
     int kf_sync(int fd)
     int kf_sync_dir(const char* path)
@@ -183,7 +185,7 @@ def read_file(path) -> bytes:
         kf_close(fd)
 
 
-def write_atomic(path, bytes data not None, *, bint durable=True) -> None:
+def write_atomic(path, bytes data not None, *, bint durable=True, int64_t modified_ns=-1) -> None:
     """Replace the file so that a reader, and a restart, sees the old content or the new one and nothing in between.
 
     Writes `path + ".tmp"`, flushes it, renames it over `path`, and flushes the directory, without the GIL while it
@@ -191,6 +193,9 @@ def write_atomic(path, bytes data not None, *, bint durable=True) -> None:
     loss: only for files that can be rebuilt). On failure the old file is untouched and the temporary one may remain; it
     is overwritten the next time. Only when the last step fails, the flush of the directory, the new content is in place
     already; a power loss may then still bring the old one back.
+
+    `modified_ns`: the time of the last change that the file is to show from the rename on, in nanoseconds since 1970;
+    -1: the time of the write.
     """
     cdef bytes name = system_path(path)
     cdef bytes temporary = name + b".tmp"
@@ -201,6 +206,8 @@ def write_atomic(path, bytes data not None, *, bint durable=True) -> None:
     try:
         with nogil:
             result = kf_pwrite(fd, start, size, 0)
+            if result == 0 and modified_ns >= 0:
+                result = kf_set_time(fd, modified_ns)
             if result == 0 and durable:
                 result = kf_sync(fd)
         check(result, temporary)
@@ -209,6 +216,11 @@ def write_atomic(path, bytes data not None, *, bint durable=True) -> None:
     check(kf_rename(temporary, name), path)
     if durable:
         sync_directory(os.path.dirname(name) or b".")
+
+
+def stamp_ns() -> int:
+    """Time that the system would note as the last change of a file that is written now, in nanoseconds since 1970."""
+    return kf_stamp()
 
 
 def sync_directory(path) -> None:

@@ -12,7 +12,7 @@ Precedence:
 - Our state and Kafka's checkpoints both exist: the younger one. Kafka writes `recovery-point-offset-checkpoint` at
   every stop and once a minute. If it is younger than our state, Kafka has owned the log since, and our numbers are
   stale. Ours is written before every truncation; if it is younger, a recovery point of Kafka's may lie in the part cut
-  since.
+  since. `kraft.log_dir.LogDir`, which writes this checkpoint, too, gives the file the time of its oldest point.
 - The log start only moves up: the largest wins, whatever its source.
 - A clean stop in our state holds only while the active segment still has the name and the size recorded with it.
 - A state of a clean stop has the sizes of all segments. A missing or shorter segment is a loss.

@@ -154,14 +154,15 @@ class SharedOffsets:
         return self._parsed[name]
 
 
-def write_offsets(path: Path, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Write (topic, partition) -> offset as an offset checkpoint, in the mapping's order."""
+def write_offsets(path: Path, offsets: Mapping[tuple[str, int], int], *, modified_ns: int = -1) -> None:
+    """Write (topic, partition) -> offset as an offset checkpoint, in the mapping's order. `modified_ns`: as for
+    `write_atomic`."""
     lines = []
     for (topic, partition), offset in offsets.items():
         if not topic or topic.split() != [topic]:
             raise InvalidArgumentError(f"topic: {topic!r} cannot be a field of a checkpoint line")
         lines.append(f"{topic} {partition} {offset}")
-    write_atomic(path, checkpoint_bytes(lines))
+    write_atomic(path, checkpoint_bytes(lines), modified_ns=modified_ns)
 
 
 # Topic and directory ids ---------------------------------------------------------------------------------------------

@@ -203,6 +203,80 @@ def test_checkpoints_keep_what_was_not_opened(tmp_path: Path) -> None:
     assert checkpoints.read_offsets(tmp_path / LOG_STARTS) == {("a", 0): 3}
 
 
+def after_the_next_tick(path: Path) -> None:
+    """Return when a file that is written now is younger than `path`."""
+    probe = path.with_name("probe")
+    while True:
+        probe.write_bytes(b"")
+        if probe.stat().st_mtime_ns > path.stat().st_mtime_ns:
+            break
+    probe.unlink()
+
+
+def truncated_below_its_point(path: Path) -> LogDir:
+    """Return an open directory whose log has been truncated below the recovery point that was last noted for it."""
+    with LogDir(path) as directory:
+        fill(directory.log("t", 0), 5)
+    (path / CLEAN_SHUTDOWN).unlink()
+    (path / "t-0" / "kraft-log-state").unlink()
+    directory = LogDir(path)
+    log = directory.log("t", 0)
+    assert log.recovery_point == 10
+    directory.note(TopicPartition("t", 0), log)
+    assert log.truncate_to(4)
+    after_the_next_tick(path / "t-0" / "kraft-log-state")
+    return directory
+
+
+def test_a_log_that_is_truncated_before_its_point_is_written_loses_nothing(tmp_path: Path) -> None:
+    """A checkpoint of many logs takes time; the truncation is of the time between."""
+    directory = truncated_below_its_point(tmp_path)
+    directory.write_marks()
+    assert checkpoints.read_offsets(tmp_path / RECOVERY_POINTS) == {("t", 0): 10}
+    directory.abandon()
+    with LogDir(tmp_path) as again:
+        log = again.log("t", 0)
+        assert log.log_end_offset == 4
+        assert log.recovery.intact
+
+
+@pytest.mark.parametrize("stop", ["clean", "killed"])
+def test_an_owner_that_did_not_open_a_truncated_log_leaves_it_as_it_is(tmp_path: Path, stop: str) -> None:
+    """The owner writes the point that it has read, which is above the end of the log."""
+    directory = truncated_below_its_point(tmp_path)
+    directory.write_marks()
+    directory.abandon()
+    second = LogDir(tmp_path)
+    second.log("other", 0)
+    second.checkpoint()
+    if stop == "clean":
+        second.close()
+    else:
+        second.abandon()
+    assert checkpoints.read_offsets(tmp_path / RECOVERY_POINTS)["t", 0] == 10
+    with LogDir(tmp_path) as again:
+        log = again.log("t", 0)
+        assert log.log_end_offset == 4
+        assert log.recovery.intact
+
+
+def test_points_of_kafka_stay_younger_than_the_state_of_a_log_that_was_not_opened(tmp_path: Path) -> None:
+    with LogDir(tmp_path) as directory:
+        for topic in ("a", "b"):
+            fill(directory.log(topic, 0), 5)
+    (tmp_path / CLEAN_SHUTDOWN).unlink()
+    checkpoints.write_offsets(tmp_path / RECOVERY_POINTS, {("a", 0): 6, ("b", 0): 10})
+    state = (tmp_path / "a-0" / "kraft-log-state").stat().st_mtime_ns
+    os.utime(tmp_path / RECOVERY_POINTS, ns=(state, state + 1_000))
+    with LogDir(tmp_path) as directory:
+        fill(directory.log("b", 0), 1)
+        directory.checkpoint()
+        assert (tmp_path / RECOVERY_POINTS).stat().st_mtime_ns == state + 1_000
+    with LogDir(tmp_path) as directory:
+        found = directory.log("a", 0).recovery
+        assert (found.marks_from, found.recovery_point) == ("given", 6)
+
+
 def test_an_unopened_log_after_a_crash_is_not_called_clean(tmp_path: Path) -> None:
     with LogDir(tmp_path) as directory:
         fill(directory.log("a", 0), 5)

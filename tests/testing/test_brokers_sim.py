@@ -122,6 +122,20 @@ def test_a_replaced_directory_loses_nothing(seed: int) -> None:
     assert simulate(seed, options).violation is None
 
 
+@pytest.mark.parametrize(("seed", "brokers", "replication", "elr"), [
+    (1008, 4, 3, True), (1105, 4, 3, True),     # a process wrote the point before it had opened the log
+    (2010, 3, 2, False),                        # the same in its clean stop
+])
+def test_a_log_is_truncated_below_the_recovery_point_of_its_directory(
+        seed: int, brokers: int, replication: int, elr: bool) -> None:
+    """A later process that did not open the log wrote that point again, and the truncated records counted as lost."""
+    options = broker_options_of(seed).where(
+        brokers=brokers, replication=replication, min_insync=2, elr=elr, unclean=False, resize=False, durability=1,
+        directories=2, directory_every_ms=500, kill_every_ms=600, down_ms=300, fault_seconds=10, produce_every_ms=40,
+        move_every_ms=150)
+    assert simulate(seed, options).violation is None
+
+
 def test_a_directory_that_fails_ends_no_leadership_for_long() -> None:
     options = CALM.where(directories=2, directory_every_ms=400, replication=3, min_insync=2, elr=True, fault_seconds=4,
                          durability=1)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static kf_hook_fn hook_fn = NULL;
@@ -228,6 +229,24 @@ int kf_sync(int fd) {
     UNINTERRUPTED(result, fsync(fd));
     report_done(&event, result);
     return result;
+}
+
+int kf_set_time(int fd, int64_t modified_ns) {
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+                                {.tv_sec = modified_ns / 1000000000, .tv_nsec = modified_ns % 1000000000}};
+    int result;
+    UNINTERRUPTED(result, futimens(fd, times));
+    return result;
+}
+
+int64_t kf_stamp(void) {
+    struct timespec now;
+#ifdef CLOCK_REALTIME_COARSE
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+#else
+    clock_gettime(CLOCK_REALTIME, &now);
+#endif
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 int kf_sync_dir(const char *path) {

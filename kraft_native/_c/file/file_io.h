@@ -68,6 +68,10 @@ int kf_allocate(int fd, int64_t offset, int64_t size);
 int kf_announce_write(int fd, const struct iovec *iov, int iov_count, size_t size, int64_t offset);
 /* Reports the end of that copy. */
 void kf_announce_written(int fd, const struct iovec *iov, int iov_count, size_t size, int64_t offset);
+/* Sets the time of the last change that the file shows. No content changes, so no hook is called. */
+int kf_set_time(int fd, int64_t modified_ns);
+/* Time at which the kernel would stamp a file that changes now: that of its last clock tick. */
+int64_t kf_stamp(void);
 int kf_datasync(int fd);
 int kf_sync(int fd);
 int kf_sync_dir(const char *path);

@@ -7,6 +7,7 @@ import os
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,24 @@ def test_write_atomic_in_the_current_directory(tmp_path, monkeypatch):
         file_io.write_atomic("plain", b"x")
     assert [event.path for event in trace.events() if event.kind == "sync_directory"] == ["."] * 2
     assert (tmp_path / "plain").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("modified_ns", [0, 1, 1_700_000_000_123_456_789])
+def test_write_atomic_sets_the_time_before_the_file_has_its_name(tmp_path, modified_ns):
+    target = tmp_path / "f"
+    file_io.write_atomic(target, b"new", modified_ns=modified_ns)
+    assert target.stat().st_mtime_ns == modified_ns
+    with fail_at(1, error=errno.EIO, under=tmp_path, kinds=["rename"]), pytest.raises(StorageError):
+        file_io.write_atomic(target, b"newer", modified_ns=modified_ns + 5_000_000_000)
+    assert (tmp_path / "f.tmp").stat().st_mtime_ns == modified_ns + 5_000_000_000
+
+
+def test_no_file_that_is_written_later_has_an_earlier_stamp(tmp_path):
+    for number in range(200):
+        before = file_io.stamp_ns()
+        file_io.write_atomic(tmp_path / "f", b"%d" % number, durable=False)
+        stamped = (tmp_path / "f").stat().st_mtime_ns
+        assert before <= stamped <= time.time_ns()
 
 
 @pytest.mark.parametrize("durable", [True, False])
