@@ -18,6 +18,7 @@ from kraft.client import Cluster
 from kraft.client.fetcher import Limits, fetch_request
 from kraft.client.producer import produce_request
 from kraft.client.topics import create_topic
+from kraft.client.transactions import TRANSACTION
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -57,7 +58,8 @@ def victim_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodePro
             create_topic(cluster, "events", partitions=1)
             answer = cluster.leader("events", 0).send(one_record("events", MIB // 2), ProduceResponse, version=9)
             assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
-            cluster.coordinator("group")  # creates the offsets topic, whose files stay open from now on
+            cluster.coordinator("group")    # creates the internal topics, whose files stay open from now on
+            cluster.coordinator("transactional id", TRANSACTION)
         with Peer(node) as peer:
             peer.send(request("Fetch", 11, fetch_body(max_wait_ms=0)))
             assert len(peer.reply()) > MIB // 2    # opens the file a second time; the replies consist of its pages
