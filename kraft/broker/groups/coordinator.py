@@ -228,9 +228,6 @@ class GroupCoordinator:
 
     def _commit_in_transaction(self, transactions: TransactionPort, request: TxnOffsetCommitRequest,
                                context: RequestContext, respond: Respond, now_ms: int) -> None:
-        if not request.group_id:
-            respond(transactional_commits.refusal(request, ErrorCode.INVALID_GROUP_ID, context.api_version))
-            return
         known, refused = topic_checks.split_txn_commit(request, self._environment.topics)
         if not known.topics:
             respond(TxnOffsetCommitResponse(topics=refused))
@@ -238,8 +235,11 @@ class GroupCoordinator:
         answer: Answer[TxnOffsetCommitResponse] = Answer(
             context, lambda response: respond(topic_checks.merge_txn_commit(refused, response)),
             lambda error, _: transactional_commits.refusal(known, error, context.api_version))
-        self._in_shard(request.group_id, answer, now_ms, lambda state: transactional_commits.commit(
-            state, known, answer, transactions))
+        if request.group_id:
+            self._in_shard(request.group_id, answer, now_ms, lambda state: transactional_commits.commit(
+                state, known, answer, transactions))
+        else:
+            answer.give(answer.refusal(ErrorCode.INVALID_GROUP_ID))
 
     def _delete(self, request: OffsetDeleteRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
         known, refused = topic_checks.split_delete(request, self._environment.topics)

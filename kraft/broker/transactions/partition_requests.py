@@ -66,12 +66,12 @@ def _serve(shards: Shards[TransactionShard], cluster: ClusterView, request: AddP
         return _results(dict.fromkeys(partitions, error), version)
 
     answer: Answer[list[AddPartitionsToTxnTopicResult]] = Answer(context, respond, all_with)
-    if not request.transactional_id:
-        answer.give(all_with(ErrorCode.INVALID_REQUEST))
-        return
     if unknown := _unknown(cluster, partitions):
         answer.give(_results({each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each in unknown
                               else ErrorCode.OPERATION_NOT_ATTEMPTED for each in partitions}, version))
+        return
+    if not request.transactional_id:
+        answer.give(all_with(ErrorCode.INVALID_REQUEST))
         return
     try:
         shard, state = shards.for_key(request.transactional_id, now_ms)
