@@ -22,7 +22,8 @@ from tools.tree import ROOT, files
 WALL_MS = 1_800_000_000_000
 TIME_OUT = 7
 NATIVE = ROOT / "kraft_native"
-READ_HERE = {"base/clock.pxd", "_c/file/file_io.c", "_c/log/flush_clock.h", "_c/log/live.h", "_c/bench/load_generator.c"}
+READ_HERE = {"base/clock.pxd", "_c/file/file_io.c", "_c/log/flush_clock.h", "_c/log/live.h",
+             "_c/bench/load_generator.c"}
 """`clock` itself, the time that the system gives to files, measurements of real waits of threads, and the load
 generator."""
 
