@@ -10,7 +10,7 @@ from typing import Any
 
 from kraft.broker.coordinator.shard import Producer, Shard
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
-from kraft.broker.groups.group_records import GroupReplay, decode
+from kraft.broker.groups.group_records import GroupReplay, OffsetReplay, decode
 from kraft.broker.groups.offsets import TopicOffsets
 from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
@@ -54,7 +54,7 @@ class Model:
         self.count = 0
         self.next_offset = 1
         self.sent: dict[tuple[str, str, int], list[int]] = {}
-        self.acknowledged: dict[tuple[str, str, int], int] = {}
+        self.acknowledged: dict[tuple[str, str, int], int] = {}     # -> position of the last record
         self.leaders: dict[tuple[str, int, int], str] = {}     # (group, life of the coordinator, generation) -> leader
         self.life = 0
         self.assigned = 0
@@ -261,7 +261,16 @@ class Model:
             self.on_error(client, error)
             return
         key = (client.group, "orders", partition)
-        self.acknowledged[key] = max(self.acknowledged.get(key, 0), offset)
+        self.acknowledged[key] = max(self.acknowledged.get(key, 0), self.record_of(key, offset))
+
+    def record_of(self, key: tuple[str, str, int], offset: int) -> int:
+        """Return the position of a commit in the log. A transaction that is verified late is appended behind commits
+        that were sent after it, so the order of the records counts, not that of the requests."""
+        (found,) = [record.offset for record in self.node.logs.stored(self.partition_of(key[0]))
+                    if isinstance(replayed := decode(record), OffsetReplay) and replayed.offset is not None
+                    and (replayed.group_id, replayed.topic, replayed.partition) == key
+                    and replayed.offset.offset == offset]
+        return found
 
     def on_txn(self, client: Client, response: Any) -> None:
         (error,) = [p.error_code for topic in response.topics for p in topic.partitions]
@@ -328,10 +337,10 @@ class Model:
             for group in state.groups.values():
                 if isinstance(group, ClassicGroup):
                     self.check_group(group)
-        for key, offset in self.acknowledged.items():
+        for key, record_offset in self.acknowledged.items():
             stored = self.node.state_of(key[0]).offsets.get(*key)
             assert stored is not None, f"an acknowledged commit is lost: {key}"
-            assert stored.offset >= offset, key
+            assert stored.record_offset >= record_offset, key
             assert stored.offset in self.sent[key]
 
     def check_group(self, group: ClassicGroup) -> None:
