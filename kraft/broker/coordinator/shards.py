@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.hashing import partition_of
 from kraft.broker.coordinator.shard import AppendPort, Shard, StateMachine, StoredRecord
@@ -66,6 +67,25 @@ class Shards(Generic[S]):
     def for_key(self, key: str, now_ms: int) -> tuple[Shard, S]:
         """Return the shard that serves `key`; refuse like `partition_for` and `serving`."""
         return self.serving(self.partition_for(key), now_ms)
+
+    def run(self, partition: int, answer: Answer[Any], now_ms: int, act: Callable[[S], None]) -> None:
+        """Run `act` on the state of `partition`. A refusal, also one of `act`, becomes the answer."""
+        self._run(lambda: self.serving(partition, now_ms), answer, act)
+
+    def run_for_key(self, key: str, answer: Answer[Any], now_ms: int, act: Callable[[S], None]) -> None:
+        """Run `act` on the state that serves `key`, like `run`."""
+        self._run(lambda: self.for_key(key, now_ms), answer, act)
+
+    def _run(self, find: Callable[[], tuple[Shard, S]], answer: Answer[Any], act: Callable[[S], None]) -> None:
+        try:
+            shard, state = find()
+        except RefusedError as refused:
+            answer.give(answer.refusal(refused.error))
+            return
+        try:
+            act(state)
+        except RefusedError as refused:
+            shard.refuse(answer, refused.error)
 
     def partitions(self) -> list[int]:
         """Return the partitions that this node leads, including loading ones, in order."""

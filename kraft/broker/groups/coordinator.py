@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
-from kraft.broker.coordinator.errors import RefusedError
+from kraft.broker.coordinator.coordinator import Coordinator, Respond
 from kraft.broker.coordinator.shard import AppendPort, Shard
 from kraft.broker.coordinator.shards import Shards
 from kraft.broker.groups import (
@@ -37,7 +37,6 @@ from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.shard import Environment, GroupShard, TopicView
 from kraft.broker.groups.transactional_commits import TransactionPort
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.message import Message
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -58,7 +57,6 @@ from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitReq
 from kraft.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 
 M = TypeVar("M")
-Respond: TypeAlias = Callable[[Any], None]
 
 FIRST_SYNC_VERSION_WITH_PROTOCOL = 5
 
@@ -77,7 +75,7 @@ class ServedGroups(GroupShard):
         expiry.schedule(self)
 
 
-class GroupCoordinator:
+class GroupCoordinator(Coordinator[ServedGroups]):
     """Coordinator that serves JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, TxnOffsetCommit, OffsetFetch,
     OffsetDelete, ListGroups, DescribeGroups and DeleteGroups in the versions of their schemas.
     """
@@ -86,8 +84,7 @@ class GroupCoordinator:
                  new_uuid: Callable[[], UUID], transactions: TransactionPort | None = None) -> None:
         """`new_uuid` creates the random part of member ids. Without `transactions`, TxnOffsetCommit is not served."""
         self._environment = Environment(config, topics, new_uuid)
-        self.shards: Shards[ServedGroups] = Shards(port, self._make_shard, config.offset_commit_timeout_ms)
-        self._handlers: dict[type[Message], Callable[[Any, RequestContext, Respond, int], None]] = {
+        super().__init__(Shards(port, self._make_shard, config.offset_commit_timeout_ms), {
             JoinGroupRequest: self._join,
             SyncGroupRequest: self._sync,
             HeartbeatRequest: self._heartbeat,
@@ -98,7 +95,7 @@ class GroupCoordinator:
             ListGroupsRequest: self._list,
             DescribeGroupsRequest: self._describe,
             DeleteGroupsRequest: self._delete_groups,
-        }
+        })
         if transactions is not None:
             self._handlers[TxnOffsetCommitRequest] = partial(self._commit_in_transaction, transactions)
 
@@ -114,39 +111,7 @@ class GroupCoordinator:
     def config(self, config: GroupCoordinatorConfig) -> None:
         self._environment.config = config
 
-    @property
-    def partition_count(self) -> int | None:
-        """Number of partitions of `__consumer_offsets`; None until the topic exists, with NOT_COORDINATOR as the
-        answer."""
-        return self.shards.partition_count
-
-    @partition_count.setter
-    def partition_count(self, count: int | None) -> None:
-        self.shards.partition_count = count
-
-    @property
-    def requests(self) -> tuple[type[Message], ...]:
-        """Request types that `handle` accepts."""
-        return tuple(self._handlers)
-
-    def handle(self, request: Message, context: RequestContext, respond: Respond, now_ms: int) -> None:
-        """Serve one request; `respond` gets its response message once, now or later."""
-        self._handlers[type(request)](request, context, respond, now_ms)
-
     # ---------------------------------------------------------------- the driver's calls
-
-    @property
-    def deadline_ms(self) -> int | None:
-        """Latest time for the next `tick`; None when none is needed."""
-        return self.shards.deadline_ms
-
-    def tick(self, now_ms: int) -> None:
-        """Run the clocks. When much is due at once, `deadline_ms` stays in the past until all is done."""
-        self.shards.tick(now_ms)
-
-    def committed(self, partition: int, high_watermark: int, now_ms: int) -> None:
-        """Advance the high watermark of a partition of `__consumer_offsets`."""
-        self.shards.committed(partition, high_watermark, now_ms)
 
     def marker_appended(self, partition: int, producer_id: int, committed: bool, end_offset: int, now_ms: int) -> None:
         """Apply the marker of a transaction that was appended to a partition of `__consumer_offsets` and ends at
@@ -166,16 +131,11 @@ class GroupCoordinator:
 
     def _in_shard(self, group_id: str, answer: Answer[M], now_ms: int, act: Callable[[ServedGroups], None]) -> None:
         """Run `act` in the shard of a group and turn a refusal into the answer."""
-        try:
-            shard, state = self.shards.for_key(group_id, now_ms)
-        except RefusedError as refused:
-            answer.give(answer.refusal(refused.error))
-            return
-        try:
+        def checked(state: ServedGroups) -> None:
             state.check_not_deleting(group_id)
             act(state)
-        except RefusedError as refused:
-            shard.refuse(answer, refused.error)
+
+        self.shards.run_for_key(group_id, answer, now_ms, checked)
 
     def _join(self, request: JoinGroupRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
         if context.api_version == 0:

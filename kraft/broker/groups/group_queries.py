@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
-from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.gather import Gather
 from kraft.broker.coordinator.shards import Phase, Shards
 from kraft.broker.groups import admin, offset_requests, refusals, topic_checks
@@ -53,15 +52,7 @@ def _serve(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: 
     if partition is None:
         answer.give(answer.refusal(ErrorCode.NOT_COORDINATOR))
         return
-    try:
-        shard, state = shards.serving(partition, now_ms)
-    except RefusedError as refused:
-        answer.give(answer.refusal(refused.error))
-        return
-    try:
-        act(state)
-    except RefusedError as refused:
-        shard.refuse(answer, refused.error)
+    shards.run(partition, answer, now_ms, act)
 
 
 def _in_shard(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: int, act: Callable[[S], P]) -> None:

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
+from kraft.broker.coordinator.coordinator import Coordinator, Respond
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.hashing import partition_of
 from kraft.broker.coordinator.shard import AppendPort, Shard
@@ -34,7 +35,6 @@ from kraft.broker.transactions.producer_id import ProducerIdNeededError
 from kraft.broker.transactions.shard import ClusterView, Environment, ProducerIdSource, TransactionShard
 from kraft.broker.transactions.state import EPOCH_PER_TRANSACTION, NO_EPOCH, NO_ID, NO_TIMEOUT_MS, Identity
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.message import Message
 from kraft.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kraft.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 from kraft.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
@@ -45,7 +45,6 @@ from kraft.protocol.messages.init_producer_id_request import InitProducerIdReque
 from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kraft.protocol.messages.list_transactions_request import ListTransactionsRequest
 
-Respond: TypeAlias = Callable[[Any], None]
 Act: TypeAlias = Callable[[TransactionShard, int | None], None]
 """Decision about one transactional id in its shard, with a new producer id if the previous attempt needed one."""
 
@@ -54,7 +53,7 @@ FIRST_VERSION_WITH_FENCED: Final = 2
 FIRST_END_VERSION_WITH_EPOCH: Final = 5
 
 
-class TransactionCoordinator:
+class TransactionCoordinator(Coordinator[TransactionShard]):
     """Coordinator that serves InitProducerId (with a transactional id), AddPartitionsToTxn, AddOffsetsToTxn, EndTxn,
     DescribeTransactions and ListTransactions in the versions of their schemas."""
 
@@ -62,15 +61,15 @@ class TransactionCoordinator:
                  producer_ids: ProducerIdSource) -> None:
         self.markers = MarkerQueue(cluster)
         self._environment = Environment(config, cluster, producer_ids, self.markers)
-        self.shards: Shards[TransactionShard] = Shards(port, self._make_shard, config.commit_timeout_ms)
-        self._handlers: dict[type[Message], Callable[[Any, RequestContext, Respond, int], None]] = {
+        shards: Shards[TransactionShard] = Shards(port, self._make_shard, config.commit_timeout_ms)
+        super().__init__(shards, {
             InitProducerIdRequest: self._init_producer_id,
-            AddPartitionsToTxnRequest: partial(partition_requests.add_partitions, self.shards, cluster),
+            AddPartitionsToTxnRequest: partial(partition_requests.add_partitions, shards, cluster),
             AddOffsetsToTxnRequest: self._add_offsets,
             EndTxnRequest: self._end,
-            DescribeTransactionsRequest: partial(queries.describe, self.shards),
-            ListTransactionsRequest: partial(queries.list_transactions, self.shards),
-        }
+            DescribeTransactionsRequest: partial(queries.describe, shards),
+            ListTransactionsRequest: partial(queries.list_transactions, shards),
+        })
 
     def _make_shard(self, shard: Shard) -> TransactionShard:
         return TransactionShard(shard, self._environment)
@@ -84,41 +83,18 @@ class TransactionCoordinator:
     def config(self, config: TransactionCoordinatorConfig) -> None:
         self._environment.config = config
 
-    @property
-    def partition_count(self) -> int | None:
-        """Number of partitions of `__transaction_state`; None until the topic exists, with NOT_COORDINATOR as the
-        answer."""
-        return self.shards.partition_count
-
-    @partition_count.setter
-    def partition_count(self, count: int | None) -> None:
-        self.shards.partition_count = count
-
-    @property
-    def requests(self) -> tuple[type[Message], ...]:
-        """Request types that `handle` accepts."""
-        return tuple(self._handlers)
-
-    def handle(self, request: Message, context: RequestContext, respond: Respond, now_ms: int) -> None:
-        """Serve one request; `respond` gets its response message once, now or later."""
-        self._handlers[type(request)](request, context, respond, now_ms)
-
     # ---------------------------------------------------------------- the driver's calls
 
     @property
     def deadline_ms(self) -> int | None:
         """Latest time for the next `tick`; None when none is needed."""
-        deadlines = [each for each in (self.shards.deadline_ms, self.markers.deadline_ms) if each is not None]
+        deadlines = [each for each in (super().deadline_ms, self.markers.deadline_ms) if each is not None]
         return min(deadlines, default=None)
 
     def tick(self, now_ms: int) -> None:
         """Run the clocks. When much is due at once, `deadline_ms` stays in the past until all is done."""
-        self.shards.tick(now_ms)
+        super().tick(now_ms)
         self.markers.tick(now_ms, STEPS_PER_TICK)
-
-    def committed(self, partition: int, high_watermark: int, now_ms: int) -> None:
-        """Advance the high watermark of a partition of `__transaction_state`."""
-        self.shards.committed(partition, high_watermark, now_ms)
 
     # ---------------------------------------------------------------- requests about one transactional id
 
@@ -130,17 +106,10 @@ class TransactionCoordinator:
             answer.give(answer.refusal(ErrorCode.INVALID_REQUEST))
             return
         try:
-            shard, state = self.shards.for_key(transactional_id, now_ms)
-        except RefusedError as refused:
-            answer.give(answer.refusal(refused.error))
-            return
-        try:
-            act(state, new_producer_id)
+            self.shards.run_for_key(transactional_id, answer, now_ms, lambda state: act(state, new_producer_id))
         except ProducerIdNeededError:
             self._environment.producer_ids.take(
                 now_ms, partial(self._with_producer_id, transactional_id, answer, now_ms, act))
-        except RefusedError as refused:
-            shard.refuse(answer, refused.error)
 
     def _with_producer_id(self, transactional_id: str, answer: Answer[Any], now_ms: int, act: Act,
                           producer_id: int | None) -> None:

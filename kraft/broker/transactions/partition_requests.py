@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
-from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.gather import Gather
 from kraft.broker.coordinator.shards import Shards
 from kraft.broker.transactions.partitions import add, verify
@@ -73,14 +72,10 @@ def _serve(shards: Shards[TransactionShard], cluster: ClusterView, request: AddP
     if not request.transactional_id:
         answer.give(all_with(ErrorCode.INVALID_REQUEST))
         return
-    try:
-        shard, state = shards.for_key(request.transactional_id, now_ms)
-    except RefusedError as refused:
-        answer.give(all_with(refused.error))
-        return
-    transaction = state.transactions.get(request.transactional_id)
-    identity = Identity(request.producer_id, request.producer_epoch)
-    try:
+
+    def act(state: TransactionShard) -> None:
+        transaction = state.transactions.get(request.transactional_id)
+        identity = Identity(request.producer_id, request.producer_epoch)
         if request.verify_only:
             errors: Errors = verify(transaction, identity, partitions)
         else:
@@ -89,10 +84,9 @@ def _serve(shards: Shards[TransactionShard], cluster: ClusterView, request: AddP
             if added is not None:
                 state.put(added)
             errors = dict.fromkeys(partitions, ErrorCode.NONE)
-    except RefusedError as refused:
-        shard.refuse(answer, refused.error)
-        return
-    shard.reply(answer, _results(errors, version))
+        state.shard.reply(answer, _results(errors, version))
+
+    shards.run_for_key(request.transactional_id, answer, now_ms, act)
 
 
 def _unknown(cluster: ClusterView, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, None]:

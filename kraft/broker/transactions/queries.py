@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeAlias
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
@@ -95,16 +96,14 @@ def describe(shards: Shards[TransactionShard], request: DescribeTransactionsRequ
         if not transactional_id:
             answer.give(answer.refusal(ErrorCode.INVALID_REQUEST))
             continue
-        try:
-            shard, state = shards.for_key(transactional_id, now_ms)
-        except RefusedError as refused:
-            answer.give(answer.refusal(refused.error))
-            continue
-        transaction = state.transactions.get(transactional_id)
-        if transaction is None:
-            shard.refuse(answer, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
-        else:
-            shard.reply(answer, _described(transaction))
+        shards.run_for_key(transactional_id, answer, now_ms, partial(_describe, transactional_id, answer))
+
+
+def _describe(transactional_id: str, answer: Answer[DescribedTransaction], state: TransactionShard) -> None:
+    transaction = state.transactions.get(transactional_id)
+    if transaction is None:
+        raise RefusedError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+    state.shard.reply(answer, _described(transaction))
 
 
 def _refusal_for(transactional_id: str) -> Callable[[ErrorCode, str | None], DescribedTransaction]:

@@ -4,12 +4,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from kraft.broker.coordinator.coordinator import Coordinator
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.loading import load_batches
 from kraft.broker.coordinator.shard import Producer, Record, Shard
-from kraft.broker.coordinator.shards import Shards
 from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.base.time_slices import TimeSlice
@@ -28,24 +28,6 @@ FIRST_SEQUENCE: Final = 0          # of every batch of a coordinator, whose appe
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-class Coordinator(Protocol):
-    """Calls of the driver to a coordinator."""
-
-    @property
-    def shards(self) -> Shards[Any]:
-        """The partitions that this node coordinates."""
-
-    @property
-    def deadline_ms(self) -> int | None:
-        """Latest time for the next `tick`; None when none is needed."""
-
-    def tick(self, now_ms: int) -> None:
-        """Run the clocks."""
-
-    def committed(self, partition: int, high_watermark: int, now_ms: int) -> None:
-        """Advance the high watermark of a partition."""
-
-
 class CoordinatorAppends:
     """The coordinator's port to the logs: one batch per write, and a call when it is committed.
 
@@ -57,7 +39,7 @@ class CoordinatorAppends:
         self.table = table
         self.clock = clock
         self.codec = CODECS[codec]
-        self.coordinator: Coordinator | None = None
+        self.coordinator: Coordinator[Any] | None = None
         self._again: dict[Partition, asyncio.TimerHandle] = {}
 
     def append(self, partition: int, records: Sequence[Record], producer: Producer | None = None) -> int:
@@ -116,7 +98,7 @@ class CoordinatorAppends:
 class CoordinatorDriver:
     """Loading of the partitions that this node leads, and the coordinator's deadlines. Loop thread only."""
 
-    def __init__(self, coordinator: Coordinator, appends: CoordinatorAppends, clock: Callable[[], int],
+    def __init__(self, coordinator: Coordinator[Any], appends: CoordinatorAppends, clock: Callable[[], int],
                  on_failure: Callable[[BaseException], object], cold_reader: ColdReader,
                  load_bytes: int = LOAD_BYTES) -> None:
         """`load_bytes`: the size of one read while a partition is loaded."""
