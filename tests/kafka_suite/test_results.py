@@ -20,14 +20,20 @@ def one_class(**methods: tuple[str, str]) -> dict[str, Any]:
 
 CONTROL = one_class(a=("pass", ""), b=("pass", ""), c=("fail", ""), d=("pass", ""), e=("pass", ""), f=("pass", ""))
 OURS = one_class(a=("pass", ""), b=("fail", "other"), c=("fail", "other"), d=("not-applicable", ""),
-                 e=("fail", "missing: transactions"))
+                 e=("fail", "missing: share groups"))
 
 
 def test_only_methods_that_kafka_passes_count() -> None:
     module = compare(CONTROL, OURS, judge)["tools"]
     assert (module.classes, module.applicable, module.passed) == (1, 4, 1)
-    assert module.causes == {"other": 1, "missing: transactions": 1, "not reached": 1}
+    assert module.causes == {"other": 1, "missing: share groups": 1, "not reached": 1}
     assert compare(CONTROL, OURS, judge, "^[ab]")["tools"].applicable == 2
+
+
+def test_a_feature_of_this_version_is_no_reason() -> None:
+    ours = one_class(a=("fail", "missing: transactions"), b=("fail", "missing: SASL"))
+    failures = compare(CONTROL, ours, judge)["tools"].failures
+    assert [each.method for each in unexplained(failures[:2], {})] == ["a()"]
 
 
 def test_a_failure_needs_a_reason(tmp_path: Path) -> None:
