@@ -1,7 +1,18 @@
-"""Markers that are due, by broker: one WriteTxnMarkers request at a time for each.
+"""Markers that are due, by broker, and the requests that carry them.
 
     add --> queue of the leader --take--> in flight --answered--> written
                  ^------- back-off <-- failed, or no leader -----'
+
+**Lanes.** A broker answers WriteTxnMarkers once all its markers are committed, and answers come in order on a
+connection. So one partition whose followers are slow would delay the markers of all others. Three rules prevent that:
+
+- A broker has up to `LANES` requests in flight, each in a lane (connection) of its own.
+- Markers of a partition with an unanswered one wait. So a slow partition occupies one lane, and the markers of each
+  producer keep their order.
+- A partition that was not committed in time is *slow*. One of its markers at a time is sent, in a lane of the slow
+  partitions, until it is written.
+
+Partitions of this node need no request: `take_own` returns their markers, and each has its own outcome.
 
 A marker is also done when its partition is deleted. A broker that starts may not know a partition yet, which is no
 deletion. And it is done when the partition refuses it for its producer epoch: then it has a later marker of this
@@ -27,6 +38,9 @@ from kraft.protocol.messages.write_txn_markers_request import (
 from kraft.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
 
 MARKERS_PER_REQUEST: Final = 256
+LANES: Final = 4
+"""Requests in flight to one broker, in addition to the one of slow partitions."""
+SLOW_LANE: Final = LANES
 RETRY_MS: Final = 100
 DONE: Final = (ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
 
@@ -78,75 +92,194 @@ class Marking:
                 self.done()
 
 
-class _Marker(NamedTuple):
+class Marker(NamedTuple):
+    """Marker of one transaction in one partition."""
+
     marking: Marking
     partition: TopicPartition
 
 
+class Dispatch(NamedTuple):
+    """Request in flight to a broker. At most one has the same broker and lane."""
+
+    broker_id: int
+    lane: int
+    request: WriteTxnMarkersRequest
+    markers: list[Marker]
+
+
+class _Destination:
+    """Markers for one broker that are not in flight, by partition. A partition with some is in `ready` or `slow`. While
+    it has a marker in flight, it is `busy` instead."""
+
+    __slots__ = ("busy", "lanes", "ready", "slow", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: dict[TopicPartition, deque[Marker]] = {}
+        self.ready: deque[TopicPartition] = deque()
+        self.slow: deque[TopicPartition] = deque()
+        self.busy: dict[TopicPartition, None] = {}
+        self.lanes: dict[int, None] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.waiting and not self.lanes
+
+    def add(self, marker: Marker, is_slow: bool) -> None:
+        waiting = self.waiting.get(marker.partition)
+        if waiting is None:
+            waiting = self.waiting[marker.partition] = deque()
+            if marker.partition not in self.busy:
+                (self.slow if is_slow else self.ready).append(marker.partition)
+        waiting.append(marker)
+
+    def release(self, partition: TopicPartition, is_slow: bool) -> None:
+        """Handle the answer to the partition's marker in flight."""
+        del self.busy[partition]
+        if partition in self.waiting:
+            (self.slow if is_slow else self.ready).append(partition)
+
+    def free_lane(self) -> int | None:
+        """Return a lane for the next request; None when none is free or nothing is due."""
+        if self.slow and SLOW_LANE not in self.lanes:
+            return SLOW_LANE
+        if not self.ready:
+            return None
+        return next((lane for lane in range(LANES) if lane not in self.lanes), None)
+
+    def take(self, partitions: deque[TopicPartition], count_max: int, per_partition: int) -> list[Marker]:
+        """Remove and return markers of the first of `partitions`. `settle` is due for these partitions."""
+        taken: list[Marker] = []
+        while partitions and len(taken) < count_max:
+            waiting = self.waiting[partitions[0]]
+            taken += (waiting.popleft() for _ in range(min(per_partition, count_max - len(taken), len(waiting))))
+            if not waiting:
+                del self.waiting[partitions[0]]
+            partitions.popleft()
+        return taken
+
+    def settle(self, taken: Iterable[Marker], sent: Iterable[Marker], partitions: deque[TopicPartition]) -> None:
+        """Make the partitions of markers that are `sent` busy, and the others of `taken` due again."""
+        self.busy.update(dict.fromkeys(marker.partition for marker in sent))
+        for partition in dict.fromkeys(marker.partition for marker in taken):
+            if partition in self.waiting and partition not in self.busy:
+                partitions.append(partition)
+
+    def drain(self) -> list[Marker]:
+        """Remove and return all that are not in flight."""
+        drained = [marker for waiting in self.waiting.values() for marker in waiting]
+        self.waiting.clear()
+        self.ready.clear()
+        self.slow.clear()
+        return drained
+
+
 class MarkerQueue:
-    """Markers of all transactions of this coordinator. The driver sends what `take` returns, and reports to
-    `answered`. `on_due` is called when a broker has markers to be sent."""
+    """Markers of all transactions of this coordinator. The driver sends what `take` returns, and reports to `answered`;
+    it appends what `take_own` returns, and reports to `settled`. `on_due` is called when a broker has markers to be
+    sent."""
 
     def __init__(self, leaders: Leaders) -> None:
         self._leaders = leaders
-        self._due: dict[int, deque[_Marker]] = {}
-        self._in_flight: dict[int, list[_Marker]] = {}
-        self._delayed: list[tuple[int, int, _Marker]] = []
+        self._destinations: dict[int, _Destination] = {}
+        self._slow: dict[TopicPartition, None] = {}
+        self._delayed: list[tuple[int, int, Marker, bool]] = []
         self._sequence = 0
+        self._count = 0
+        self._leaderless_count = 0
         self.on_due: Callable[[int], None] = lambda _broker_id: None
 
     def __len__(self) -> int:
         """Number of markers that are not written, including those of cancelled transactions."""
-        return (sum(map(len, self._due.values())) + sum(map(len, self._in_flight.values())) + len(self._delayed))
+        return self._count
 
     @property
-    def delayed_count(self) -> int:
-        """Number of those that wait for a leader, or for the next attempt."""
-        return len(self._delayed)
+    def leaderless_count(self) -> int:
+        """Number of those that wait for a leader of their partition."""
+        return self._leaderless_count
+
+    @property
+    def slow_count(self) -> int:
+        """Number of partitions that did not commit a marker in time, and have one that is not written."""
+        return len(self._slow)
 
     def add(self, marking: Marking, now_ms: int) -> None:
         """Queue the markers of a transaction, at least one."""
+        self._count += len(marking.missing)
         for partition in sorted(marking.missing):
-            self._route(_Marker(marking, partition), now_ms)
+            self._route(Marker(marking, partition), now_ms)
 
-    def take(self, broker_id: int) -> WriteTxnMarkersRequest | None:
-        """Return the next request for that broker; None while one is in flight, and when nothing is due."""
-        due = self._due.get(broker_id)
-        if not due or broker_id in self._in_flight:
-            return None
-        taken: list[_Marker] = []
-        while due and len(taken) < MARKERS_PER_REQUEST:
-            if not (marker := due.popleft()).marking.is_cancelled:
-                taken.append(marker)
-        if not due:
-            del self._due[broker_id]
-        if not taken:
-            return None
-        self._in_flight[broker_id] = taken
-        return _request(taken)
+    # ---------------------------------------------------------------- other brokers
 
-    def answered(self, broker_id: int, response: WriteTxnMarkersResponse | None, now_ms: int) -> None:
-        """Process the answer to the request in flight; None: the broker cannot be reached."""
-        sent = self._in_flight.pop(broker_id, [])
-        if response is None:
-            sent += self._due.pop(broker_id, ())
+    def take(self, broker_id: int) -> Dispatch | None:
+        """Return the next request for that broker; None when nothing is due, and while too much is in flight."""
+        destination = self._destinations.get(broker_id)
+        if destination is None:
+            return None
+        while (lane := destination.free_lane()) is not None:
+            partitions, per_partition = ((destination.slow, 1) if lane == SLOW_LANE
+                                         else (destination.ready, MARKERS_PER_REQUEST))
+            taken = destination.take(partitions, MARKERS_PER_REQUEST, per_partition)
+            markers = self._without_cancelled(taken)
+            destination.settle(taken, markers, partitions)
+            if markers:
+                destination.lanes[lane] = None
+                return Dispatch(broker_id, lane, _request(markers), markers)
+        self._forget_idle(broker_id, destination)
+        return None
+
+    def answered(self, dispatch: Dispatch, response: WriteTxnMarkersResponse | None, now_ms: int) -> None:
+        """Process the answer to a request; None: the broker cannot be reached, or does not answer."""
+        destination = self._destinations[dispatch.broker_id]
+        del destination.lanes[dispatch.lane]
         codes = {} if response is None else {
             (marker.producer_id, topic.name, each.partition_index): each.error_code
             for marker in response.markers for topic in marker.topics for each in topic.partitions}
-        for marker in sent:
-            code = codes.get((marker.marking.decision.producer_id, *marker.partition))
-            if code in DONE:
-                marker.marking.written(marker.partition)
-            else:
+        outcomes = [(marker, codes.get((marker.marking.decision.producer_id, *marker.partition),
+                                       ErrorCode.REQUEST_TIMED_OUT)) for marker in dispatch.markers]
+        late = dict.fromkeys(marker.partition for marker, code in outcomes if code == ErrorCode.REQUEST_TIMED_OUT)
+        for partition in dict.fromkeys(marker.partition for marker in dispatch.markers):
+            self._slow.pop(partition, None)
+            if partition in late:
+                self._slow[partition] = None
+            destination.release(partition, partition in late)
+        if response is None:
+            for marker in destination.drain():
                 self._delay(marker, now_ms)
-        if self._due.get(broker_id):
-            self.on_due(broker_id)
+        for marker, code in outcomes:
+            self._settle(marker, code, now_ms)
+        if destination.free_lane() is not None:
+            self.on_due(dispatch.broker_id)
+        else:
+            self._forget_idle(dispatch.broker_id, destination)
+
+    # ---------------------------------------------------------------- partitions of this node
+
+    def take_own(self, broker_id: int, count_max: int) -> list[Marker]:
+        """Return markers of partitions that this node leads; `settled` is due for each, in any order."""
+        destination = self._destinations.get(broker_id)
+        if destination is None:
+            return []
+        partitions = destination.ready or destination.slow
+        taken = destination.take(partitions, count_max, count_max)
+        destination.settle(taken, (), partitions)
+        self._forget_idle(broker_id, destination)
+        return self._without_cancelled(taken)
+
+    def settled(self, marker: Marker, code: int, now_ms: int) -> None:
+        """Process the outcome of one marker that `take_own` returned."""
+        self._slow.pop(marker.partition, None)
+        self._settle(marker, code, now_ms)
+
+    # ---------------------------------------------------------------- time
 
     def tick(self, now_ms: int, steps_max: int) -> int:
         """Queue markers again whose back-off is over, at most `steps_max`. Return the remaining steps."""
         while steps_max > 0 and self._delayed and self._delayed[0][0] <= now_ms:
             steps_max -= 1
-            self._route(heapq.heappop(self._delayed)[2], now_ms)
+            _, _, marker, is_leaderless = heapq.heappop(self._delayed)
+            self._leaderless_count -= is_leaderless
+            self._route(marker, now_ms)
         return steps_max
 
     @property
@@ -154,26 +287,62 @@ class MarkerQueue:
         """Time when `tick` has something to do; None for never."""
         return self._delayed[0][0] if self._delayed else None
 
-    def _route(self, marker: _Marker, now_ms: int) -> None:
+    # ---------------------------------------------------------------- the way of one marker
+
+    def _settle(self, marker: Marker, code: int, now_ms: int) -> None:
+        if code in DONE:
+            self._done(marker)
+        else:
+            self._delay(marker, now_ms)
+
+    def _route(self, marker: Marker, now_ms: int) -> None:
         if marker.marking.is_cancelled:
+            self._drop(marker)
             return
         leader = self._leaders.leader_of(*marker.partition)
         if leader is None and self._leaders.is_current:
-            marker.marking.written(marker.partition)
+            self._slow.pop(marker.partition, None)
+            self._done(marker)
         elif leader is None or leader == NO_LEADER:
-            self._delay(marker, now_ms)
+            self._delay(marker, now_ms, is_leaderless=True)
         else:
-            self._due.setdefault(leader, deque()).append(marker)
-            if leader not in self._in_flight:
+            destination = self._destinations.get(leader)
+            if destination is None:
+                destination = self._destinations[leader] = _Destination()
+            destination.add(marker, marker.partition in self._slow)
+            if destination.free_lane() is not None:
                 self.on_due(leader)
 
-    def _delay(self, marker: _Marker, now_ms: int) -> None:
-        if not marker.marking.is_cancelled:
-            self._sequence += 1
-            heapq.heappush(self._delayed, (now_ms + RETRY_MS, self._sequence, marker))
+    def _delay(self, marker: Marker, now_ms: int, *, is_leaderless: bool = False) -> None:
+        if marker.marking.is_cancelled:
+            self._drop(marker)
+            return
+        self._sequence += 1
+        self._leaderless_count += is_leaderless
+        heapq.heappush(self._delayed, (now_ms + RETRY_MS, self._sequence, marker, is_leaderless))
+
+    def _done(self, marker: Marker) -> None:
+        """Remove a marker that is written, or needs not be."""
+        self._count -= 1
+        marker.marking.written(marker.partition)
+
+    def _drop(self, marker: Marker) -> None:
+        """Remove a marker of a transaction that this node does not coordinate any more."""
+        self._count -= 1
+        self._slow.pop(marker.partition, None)
+
+    def _without_cancelled(self, markers: list[Marker]) -> list[Marker]:
+        for marker in markers:
+            if marker.marking.is_cancelled:
+                self._drop(marker)
+        return [marker for marker in markers if not marker.marking.is_cancelled]
+
+    def _forget_idle(self, broker_id: int, destination: _Destination) -> None:
+        if destination.is_idle:
+            self._destinations.pop(broker_id, None)
 
 
-def _request(markers: Iterable[_Marker]) -> WriteTxnMarkersRequest:
+def _request(markers: Iterable[Marker]) -> WriteTxnMarkersRequest:
     by_marking: dict[Marking, dict[str, list[int]]] = {}
     for marking, (topic, partition) in markers:
         by_marking.setdefault(marking, {}).setdefault(topic, []).append(partition)

@@ -203,7 +203,7 @@ METRICS: Final = (
            "Markers of decided transactions that their partitions have not confirmed yet."),
     Metric("kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize", "gauge", (),
            "kafka.coordinator.transaction:type=TransactionMarkerChannelManager,name=UnknownDestinationQueueSize",
-           "Those that wait for a leader, or for the next attempt."),
+           "Those whose partition has no leader, or is not known here yet."),
     # --- the node and its metadata
     Metric("kafka_server_kafkaserver_brokerstate", "gauge", (), "kafka.server:type=KafkaServer,name=BrokerState",
            "1 starting, 2 recovery, 3 running, 6 pending controlled shutdown, 7 shutting down."),

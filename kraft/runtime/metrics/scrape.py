@@ -274,7 +274,7 @@ async def _read_transactions(parts: "NodeParts", sheet: Sheet) -> None:
         sheet.put("kraft_transactional_ids", count, status.label)
     sheet.put("kraft_transaction_markers", len(coordinator.markers))
     sheet.put("kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize",
-              coordinator.markers.delayed_count)
+              coordinator.markers.leaderless_count)
 
 
 def _read_applied(parts: "NodeParts", sheet: Sheet) -> None:

@@ -1,118 +1,133 @@
-"""Driver of the markers of transactions: to the partitions of this broker, or over one connection to each other broker.
+"""Driver of the markers of transactions: to the partitions of this broker, or over connections to the other brokers.
 
-`kraft.broker.transactions.markers` decides what a request holds. A request that fails, or is not answered in
-`ANSWER_SECONDS`, goes to the present leaders of its partitions after a pause. Its markers may then be written a second
-time, which their partitions recognise.
+`kraft.broker.transactions.markers` decides what a request holds, and how many a broker has in flight: one on each
+connection. A request that fails, or is not answered in `ANSWER_SECONDS`, goes to the present leaders of its partitions
+after a pause. Its markers may then be written a second time, which their partitions recognise.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from kraft.broker.api import RequestContext, Steps
-from kraft.broker.apis import handler_of
 from kraft.broker.broker import Broker
+from kraft.broker.marker_appends import TransactionEnd, append_marker
 from kraft.broker.transactions.coordinator import TransactionCoordinator
+from kraft.broker.transactions.markers import Dispatch, Marker
 from kraft.protocol.api_keys import ApiKey
-from kraft.protocol.message import Message
-from kraft.protocol.messages.write_txn_markers_request import WriteTxnMarkersRequest
 from kraft.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
-from kraft.raft.types import Endpoint
 from kraft.runtime.net.controller_channel import KeptLine
 from kraft.runtime.net.dialer import Dialer
+from kraft.runtime.replicas.leader_queries import address_of
 from kraft_native.base.errors import KraftError
 
 log = logging.getLogger(__name__)
 
 ANSWER_SECONDS: Final = 3.0
-OWN_VERSION: Final = WriteTxnMarkersRequest.VERSIONS[-1]
+OWN_MARKERS_PER_ITERATION: Final = 64
+"""Appends to own partitions before the loop serves other requests."""
 
 
 class MarkerSender:
-    """Sender of all markers of one coordinator. Loop thread only. `run` runs the steps of a local request; `answered`
-    is called after each answer, because deadlines may have moved; `on_failure` is called with a fault of our own."""
+    """Sender of all markers of one coordinator. Loop thread only. `answered` is called after each answer, because
+    deadlines may have moved; `on_failure` is called with a fault of our own."""
 
     def __init__(self, broker: Broker, coordinator: TransactionCoordinator, dialer: Dialer, clock: Callable[[], int],
-                 run: Callable[[Steps], None], answered: Callable[[], None],
-                 on_failure: Callable[[BaseException], object]) -> None:
+                 answered: Callable[[], None], on_failure: Callable[[BaseException], object]) -> None:
         self._broker = broker
-        self._coordinator = coordinator
+        self._markers = coordinator.markers
         self._dialer = dialer
         self._clock = clock
-        self._run = run
         self._on_answered = answered
         self._on_failure = on_failure
-        self._lines: dict[int, KeptLine] = {}
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._loop = asyncio.get_running_loop()
+        self._lines: dict[tuple[int, int], KeptLine] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._due: dict[int, asyncio.Handle] = {}
         self._is_closed = False
-        coordinator.markers.on_due = self._due
+        self._markers.on_due = self._serve_later
 
     def close(self) -> None:
         """Send nothing from here on."""
         self._is_closed = True
-        for task in self._tasks.values():
+        for handle in self._due.values():
+            handle.cancel()
+        for task in self._tasks:
             task.cancel()
         for line in self._lines.values():
             line.close()
 
-    def _due(self, broker_id: int) -> None:
-        """Send to that broker, in a later iteration: a decision that queues markers is still being made."""
-        if self._is_closed or broker_id in self._tasks:
-            return
-        task = self._tasks[broker_id] = asyncio.get_running_loop().create_task(self._send_all(broker_id))
-        task.add_done_callback(lambda _task: self._tasks.pop(broker_id, None))
+    def _serve_later(self, broker_id: int) -> None:
+        """Serve a broker in a later iteration: a decision that queues markers is still being made."""
+        if not self._is_closed and broker_id not in self._due:
+            serve = self._append_own if broker_id == self._broker.node_id else self._send_due
+            self._due[broker_id] = self._loop.call_soon(self._guarded, serve, broker_id)
 
-    async def _send_all(self, broker_id: int) -> None:
-        markers = self._coordinator.markers
+    def _guarded(self, serve: Callable[[int], None], broker_id: int) -> None:
+        del self._due[broker_id]
         try:
-            while (request := markers.take(broker_id)) is not None:
-                response = await (self._serve(request) if broker_id == self._broker.node_id
-                                  else self._send(broker_id, request))
-                markers.answered(broker_id, response, self._clock())
-                self._on_answered()
+            serve(broker_id)
         except Exception as error:  # noqa: BLE001 - transactions that never end would be worse
             self._on_failure(error)
 
-    async def _serve(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-        """Pass the request to this broker's own handler."""
-        done: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    # ---------------------------------------------------------------- partitions of this broker
 
-        def answer(response: Message) -> None:
-            if not done.done():
-                done.set_result(response)
+    def _append_own(self, broker_id: int) -> None:
+        markers = self._markers.take_own(broker_id, OWN_MARKERS_PER_ITERATION)
+        if len(markers) == OWN_MARKERS_PER_ITERATION:
+            self._serve_later(broker_id)
+        now_ms = self._clock()
+        timeout_ms = self._broker.integer("request.timeout.ms")
+        for marker in markers:
+            marking, (topic, index) = marker
+            decision = marking.decision
+            end = TransactionEnd(decision.producer_id, decision.producer_epoch, marking.coordinator_epoch(),
+                                 decision.commits, decision.transaction_version)
+            appended = append_marker(self._broker, end, topic, index, now_ms)
+            appended.call_when_committed(partial(self._settled, marker), timeout_ms)
 
-        context = RequestContext(OWN_VERSION, "", "", self._broker.config.inter_broker_listener, self._clock(),
-                                 self._run)
-        steps = handler_of(ApiKey.WRITE_TXN_MARKERS)(self._broker, request, context, answer)
-        if steps is not None:
-            self._run(steps)
-        response = await done
-        assert isinstance(response, WriteTxnMarkersResponse)
-        return response
+    def _settled(self, marker: Marker, code: int) -> None:
+        if self._is_closed:
+            return
+        try:
+            self._markers.settled(marker, code, self._clock())
+            self._on_answered()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._on_failure(error)
 
-    async def _send(self, broker_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse | None:
+    # ---------------------------------------------------------------- other brokers
+
+    def _send_due(self, broker_id: int) -> None:
+        while (dispatch := self._markers.take(broker_id)) is not None:
+            task = self._loop.create_task(self._deliver(dispatch))
+            self._tasks[task] = None
+            task.add_done_callback(self._tasks.pop)
+
+    async def _deliver(self, dispatch: Dispatch) -> None:
+        try:
+            response = await self._send(dispatch)
+            self._markers.answered(dispatch, response, self._clock())
+            self._on_answered()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._on_failure(error)
+
+    async def _send(self, dispatch: Dispatch) -> WriteTxnMarkersResponse | None:
         """Return the answer of another broker; None when there is none in time."""
-        address = self._address(broker_id)
+        address = address_of(self._broker, dispatch.broker_id)
         if address is None:
             return None
-        line = self._lines.get(broker_id)
+        place = dispatch.broker_id, dispatch.lane
+        line = self._lines.get(place)
         if line is None:
-            line = self._lines[broker_id] = KeptLine(f"broker-{self._broker.node_id}-transaction-markers", self._dialer)
+            line = self._lines[place] = KeptLine(f"broker-{self._broker.node_id}-transaction-markers", self._dialer)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 opened = await line.to(address)
                 version = opened.versions.best(ApiKey.WRITE_TXN_MARKERS)
-                body = await opened.request(request, version, ANSWER_SECONDS)
+                body = await opened.request(dispatch.request, version, ANSWER_SECONDS)
             return WriteTxnMarkersResponse.decode(body, version)
         except (OSError, KraftError) as error:
-            log.info("markers of transactions for broker %d are sent again: %r", broker_id, error)
+            log.info("markers of transactions for broker %d are sent again: %r", dispatch.broker_id, error)
             line.close()
             return None
-
-    def _address(self, broker_id: int) -> Endpoint | None:
-        registration = self._broker.image.brokers.get(broker_id)
-        if registration is None:
-            return None
-        return next((Endpoint(each.name, each.host, each.port) for each in registration.endpoints
-                     if each.name == self._broker.config.inter_broker_listener), None)

@@ -4,7 +4,6 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from functools import partial
 
 from kraft.broker.apply_faults import ApplyFaults
 from kraft.broker.broker import Broker
@@ -19,7 +18,6 @@ from kraft.broker.transactions.coordinator import TransactionCoordinator
 from kraft.config.node_config import Endpoint, NodeConfig
 from kraft.config.setting import Value
 from kraft.metadata.image import MetadataImage
-from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
 from kraft.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from kraft.runtime.base.logger_levels import LoggerLevels
@@ -77,9 +75,7 @@ class BrokerCore:
         """Drivers of the coordinators, by topic."""
         for driver in self.coordinators.values():
             self._opened.callback(driver.close)
-        markers = MarkerSender(
-            self.broker, transactions, dialer, now_ms,
-            partial(path.server.slices.work, ApiKey.WRITE_TXN_MARKERS), self.schedule, on_failure)
+        markers = MarkerSender(self.broker, transactions, dialer, now_ms, self.schedule, on_failure)
         self._opened.callback(markers.close)
         path.table.hide(lines.checks.refusing)
         self._opened.callback(lines.close)

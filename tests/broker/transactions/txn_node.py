@@ -40,6 +40,17 @@ EXHAUSTED = 32_766
 PARTITIONS = 3
 
 
+def marker_response(request: WriteTxnMarkersRequest,
+                    code_of: Callable[[TopicPartition], ErrorCode]) -> WriteTxnMarkersResponse:
+    return WriteTxnMarkersResponse(markers=[
+        WritableTxnMarkerResult(producer_id=marker.producer_id, topics=[
+            WritableTxnMarkerTopicResult(name=topic.name, partitions=[
+                WritableTxnMarkerPartitionResult(partition_index=index, error_code=code_of((topic.name, index)))
+                for index in topic.partition_indexes])
+            for topic in marker.topics])
+        for marker in request.markers])
+
+
 class Cluster:
     """Topic "orders" with four partitions on brokers 1 and 2, and `__consumer_offsets`."""
 
@@ -135,23 +146,16 @@ class TxnNode:
 
     def write_markers(self, broker: int) -> bool:
         """Let a broker serve one request; return whether one was due."""
-        request = self.coordinator.markers.take(broker)
-        if request is None:
+        dispatch = self.coordinator.markers.take(broker)
+        if dispatch is None:
             return False
-        request = WriteTxnMarkersRequest.decode(request.encode(2), 2)
+        request = WriteTxnMarkersRequest.decode(dispatch.request.encode(2), 2)
         self.written.append((broker, request))
-        self.coordinator.markers.answered(broker, self.marker_response(request), self.now_ms)
+        self.coordinator.markers.answered(dispatch, self.marker_response(request), self.now_ms)
         return True
 
     def marker_response(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-        return WriteTxnMarkersResponse(markers=[
-            WritableTxnMarkerResult(producer_id=marker.producer_id, topics=[
-                WritableTxnMarkerTopicResult(name=topic.name, partitions=[
-                    WritableTxnMarkerPartitionResult(partition_index=index,
-                                                     error_code=self.marker_code((topic.name, index)))
-                    for index in topic.partition_indexes])
-                for topic in marker.topics])
-            for marker in request.markers])
+        return marker_response(request, self.marker_code)
 
     def markers(self) -> list[tuple[int, int, bool, str, int]]:
         """Written markers: producer id, epoch, commits, topic, partition."""
