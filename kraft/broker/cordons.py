@@ -1,6 +1,7 @@
-"""Checks of changes to a broker's settings that only the broker can make, before the controller decides.
+"""Checks of changed settings by the broker that gets the request, before the controller decides.
 
-The settings must be the broker's own, and `cordoned.log.dirs` must name directories that it has (KIP-1066)."""
+A resource is named once. The settings of a broker must be this broker's own, and `cordoned.log.dirs` must name
+directories that it has (KIP-1066)."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -18,9 +19,12 @@ DELETE: Final = 1
 SUBTRACT: Final = 3
 
 
-def broker_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyResource) -> str | None:
-    """Return the fault of a change to one broker's settings, in words; None: none, or the resource is of another kind.
-    The controller refuses a name that is not a number."""
+def broker_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyResource, count: int) -> str | None:
+    """Return the fault of a change, in words; None: none that a broker finds. `count`: how often the request names the
+    resource. This broker refuses one mention and the controller another one, so a resource is counted before either
+    does. The controller refuses a name that is not a number."""
+    if count > 1:
+        return "the resource is named more than once"
     if resource.resource_type != BROKER_RESOURCE or not resource.resource_name:
         return None
     name = resource.resource_name

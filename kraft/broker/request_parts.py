@@ -128,7 +128,7 @@ def _fetched(around: tuple[Any, ...], element: Any) -> object:
 
 def _group_or_topic(element: Any) -> object:
     if isinstance(element, OffsetFetchRequestGroup):
-        return element.group_id
+        return element.group_id, element.member_id, element.member_epoch
     return element.name, getattr(element, "topic_id", None)      # a request for one group has topics without ids
 
 
@@ -213,6 +213,16 @@ def serve_in_parts(request: Message, send: Callable[[Message, Answer], None], an
     yield from parts.steps()
 
 
+class _KnownElement(NamedTuple):
+    """The last element of a response with some key, and the known elements inside it."""
+
+    element: Any
+    inside: "dict[object, _KnownElement]"
+
+
+_Known = dict[object, _KnownElement]
+
+
 class _Parts:
     """A request in progress, part by part."""
 
@@ -224,7 +234,7 @@ class _Parts:
         self._answer = answer
         self._run = run
         self._whole: Message | None = None
-        self._known: dict[tuple[object, ...], Any] = {}
+        self._known: dict[str, _Known] = {}
         self._sending = self._answered = False
 
     def steps(self) -> Steps:
@@ -251,7 +261,7 @@ class _Parts:
 
     def _index(self, response: Message) -> None:
         for path in _responses(self._plan):
-            self._add(path, (), [], getattr(response, path[0].response) or ())
+            self._add(path, self._known.setdefault(path[0].response, {}), [], getattr(response, path[0].response) or ())
 
     def _merge(self, whole: Any, response: Any) -> None:
         if hasattr(whole, "error_code") and not whole.error_code and response.error_code:
@@ -263,26 +273,27 @@ class _Parts:
         for path in _responses(self._plan):
             found = getattr(response, path[0].response)
             if found:
-                self._add(path, (), getattr(whole, path[0].response), found)
+                self._add(path, self._known[path[0].response], getattr(whole, path[0].response), found)
 
-    def _add(self, path: tuple[Level, ...], above: tuple[object, ...], into: list[Any],
-             elements: Iterable[Any]) -> None:
-        """Append elements of a response. For an element that is already present, merge what is inside the new one into
-        it."""
+    def _add(self, path: tuple[Level, ...], known: _Known, into: list[Any], elements: Iterable[Any]) -> None:
+        """Append elements of one response. What is inside an element that continues a known one is merged into that
+        one. An element whose key occurred in this response before is another one: the request named it twice."""
         level, deeper = path[0], path[1:]
         if not deeper:
             into.extend(elements)
             return
+        seen: dict[object, None] = {}
         for element in elements:
-            key = (*above, level.response, *(getattr(element, name) for name in level.key))
-            known = self._known.get(key)
+            key = tuple(getattr(element, name) for name in level.key)
+            before = None if key in seen else known.get(key)
+            seen[key] = None
             inside = getattr(element, deeper[0].response)
-            if known is None:
-                self._known[key] = element
+            if before is None:
+                known[key] = _KnownElement(element, {})
                 into.append(element)
-                self._add(deeper, key, [], inside)
-            elif known is not element:
-                self._add(deeper, key, getattr(known, deeper[0].response), inside)
+                self._add(deeper, known[key].inside, [], inside)
+            else:
+                self._add(deeper, before.inside, getattr(before.element, deeper[0].response), inside)
 
 
 def _responses(plan: Plan) -> list[tuple[Level, ...]]:

@@ -11,14 +11,12 @@ from typing import Final
 from kraft.controller.brokers import check_broker_epoch
 from kraft.controller.decision import Context, Decision
 from kraft.controller.leaderships import change_of
-from kraft.metadata.delta import merge
+from kraft.controller.partitions_decided import PartitionsDecided
 from kraft.metadata.image import RECOVERED, RECOVERING, PartitionRegistration, TopicImage
-from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState
 from kraft.protocol.messages.alter_partition_request import PartitionData as Wanted
 from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse, PartitionData, TopicData
-from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 
 EPOCHS_SINCE: Final = 3
 """First version with the broker epochs of the replicas."""
@@ -28,35 +26,33 @@ def alter_partition(context: Context, request: AlterPartitionRequest) -> Decisio
     """Decide each partition on its own. The whole request gets STALE_BROKER_EPOCH if its broker is not the registered
     one."""
     check_broker_epoch(context.image, request.broker_id, request.broker_epoch)
-    records: list[Record] = []
+    decided = PartitionsDecided()
     topics = []
     for wanted_topic in request.topics:
         topic = context.image.topics.get(wanted_topic.topic_id)
         parts = [_refused(wanted.partition_index, ErrorCode.UNKNOWN_TOPIC_ID) if topic is None
-                 else _alter(context, request.broker_id, topic, wanted, records)
+                 else _alter(context, request.broker_id, topic, wanted, decided)
                  for wanted in wanted_topic.partitions]
         topics.append(TopicData(topic_id=wanted_topic.topic_id, partitions=parts))
-    return Decision(AlterPartitionResponse(topics=topics), records, atomic=False)
+    return Decision(AlterPartitionResponse(topics=topics), decided.records, atomic=False)
 
 
 def _alter(
-    context: Context, broker_id: int, topic: TopicImage, wanted: Wanted, records: list[Record]
+    context: Context, broker_id: int, topic: TopicImage, wanted: Wanted, decided: PartitionsDecided
 ) -> PartitionData:
     """Add the record of one change, and return its result."""
     index = wanted.partition_index
-    partition = topic.partitions.get(index)
+    partition = decided.of(topic, index)
     if partition is None:
         return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     states = _states(context, wanted, len(partition.replicas) + 1)
     code = _validate(context, broker_id, partition, wanted, states)
     if code != ErrorCode.NONE:
         return _refused(index, code)
-    record = change_of(context, topic, index, isr=[state.broker_id for state in states],
+    record = change_of(context, topic, index, partition=partition, isr=[state.broker_id for state in states],
                        recovery=wanted.leader_recovery_state)
     if record is not None:
-        records.append(record)
-        assert isinstance(record.message, PartitionChangeRecord)
-        partition = merge(partition, record.message)
+        partition = decided.add(topic, record)
         if partition.leader != broker_id:
             # The change completed a reassignment that removes the leader itself.
             return _refused(index, ErrorCode.NEW_LEADER_ELECTED)

@@ -1,13 +1,12 @@
 """AssignReplicasToDirs: a broker reports in which of its log directories replicas lie (KIP-858)."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from uuid import UUID
 
 from kraft.controller.brokers import check_broker_epoch
 from kraft.controller.decision import Context, Decision, RefusedError
 from kraft.controller.leaderships import change_of
-from kraft.metadata.delta import merge
+from kraft.controller.partitions_decided import PartitionsDecided
 from kraft.metadata.image import NO_LEADER, BrokerRegistration, PartitionRegistration, TopicImage
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
@@ -34,18 +33,18 @@ def assign_replicas_to_dirs(
         raise RefusedError(ErrorCode.UNSUPPORTED_VERSION,
                            f"metadata.version {context.image.metadata_version.name} has no directories of replicas")
     broker = check_broker_epoch(context.image, request.broker_id, request.broker_epoch)
-    records: list[Record] = []
+    decided = PartitionsDecided()
     answer = AssignReplicasToDirsResponse()
     for directory in request.directories:
         topics = []
         for topic in directory.topics:
             parts = []
             for part in topic.partitions:
-                code = _assign(context, broker, directory.id, topic.topic_id, part.partition_index, records)
+                code = _assign(context, broker, directory.id, topic.topic_id, part.partition_index, decided)
                 parts.append(PartitionData(partition_index=part.partition_index, error_code=code))
             topics.append(TopicData(topic_id=topic.topic_id, partitions=parts))
         answer.directories.append(DirectoryData(id=directory.id, topics=topics))
-    return Decision(answer, records, atomic=False)
+    return Decision(answer, decided.records, atomic=False)
 
 
 def assign_replicas_to_dirs_refused(
@@ -55,25 +54,27 @@ def assign_replicas_to_dirs_refused(
 
 
 def _assign(
-    context: Context, broker: BrokerRegistration, directory: UUID, topic_id: UUID, index: int, records: list[Record]
+    context: Context, broker: BrokerRegistration, directory: UUID, topic_id: UUID, index: int,
+    decided: PartitionsDecided,
 ) -> ErrorCode:
     topic = context.image.topics.get(topic_id)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    partition: PartitionRegistration | None = topic.partitions.get(index)
+    partition = decided.of(topic, index)
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if broker.broker_id not in partition.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if partition.directory_of(broker.broker_id) != directory:
-        records += _placed(context, broker, directory, topic, index)
+        _place(context, broker, directory, topic, index, partition, decided)
     return ErrorCode.NONE
 
 
-def _placed(
-    context: Context, broker: BrokerRegistration, directory: UUID, topic: TopicImage, index: int
-) -> Iterator[Record]:
-    before, broker_id = topic.partitions[index], broker.broker_id
+def _place(
+    context: Context, broker: BrokerRegistration, directory: UUID, topic: TopicImage, index: int,
+    before: PartitionRegistration, decided: PartitionsDecided,
+) -> None:
+    broker_id = broker.broker_id
     places = tuple(directory if replica == broker_id else place
                    for replica, place in zip(before.replicas, before.directories, strict=True))
     placed = replace(before, directories=places)
@@ -86,12 +87,12 @@ def _placed(
                            isr=[replica for replica in before.isr if replica != broker_id])
     elif before.leader == NO_LEADER:
         change = change_of(context, topic, index, partition=placed)
-    message = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=index) if change is None else change.message
+    message = (PartitionChangeRecord(topic_id=topic.topic_id, partition_id=index) if change is None
+               else change.message)
     assert isinstance(message, PartitionChangeRecord)
     message.directories = list(places)
-    yield Record(message, context.image.metadata_version.partition_change_record)
-    after = merge(before, message)
+    after = decided.add(topic, Record(message, context.image.metadata_version.partition_change_record))
     if is_emptied and after.leader == NO_LEADER:
         election = change_of(context, topic, index, partition=after)
         if election is not None:
-            yield election
+            decided.add(topic, election)

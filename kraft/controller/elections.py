@@ -9,6 +9,7 @@ from typing import Final
 from kraft.controller.decision import STEP, Context, Decision, RefusedError, text_of
 from kraft.controller.leaderships import allows_unclean, change_of
 from kraft.controller.partition_change import Election
+from kraft.controller.partitions_decided import PartitionsDecided
 from kraft.metadata.image import NO_LEADER, PartitionRegistration
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
@@ -40,7 +41,7 @@ def elect_leaders(
             (topic.name, topic.partitions) for topic in image.topics.values())
     else:
         wanted = ((topic.topic, topic.partitions) for topic in request.topic_partitions)
-    records: list[Record] = []
+    decided = PartitionsDecided()
     results: list[ReplicaElectionResult] = []
     seen = 0
     for name, indexes in wanted:
@@ -49,31 +50,31 @@ def elect_leaders(
             seen += 1
             if seen % STEP == 0:
                 yield
-            code, message = _elect(context, name, index, request.election_type, records)
+            code, message = _elect(context, name, index, request.election_type, decided)
             if not (everything and code == ErrorCode.ELECTION_NOT_NEEDED):
                 results_of_topic.append(PartitionResult(
                     partition_id=index, error_code=code, error_message=text_of(code, message)))
         results.append(ReplicaElectionResult(topic=name, partition_result=results_of_topic))
-    return Decision(ElectLeadersResponse(replica_election_results=results), records, atomic=False)
+    return Decision(ElectLeadersResponse(replica_election_results=results), decided.records, atomic=False)
 
 
 def _elect(
-    context: Context, name: str, index: int, election_type: int, records: list[Record]
+    context: Context, name: str, index: int, election_type: int, decided: PartitionsDecided
 ) -> tuple[ErrorCode, str | None]:
     """Add the record of one election, and return its result."""
     topic = context.image.topic(name)
-    partition = None if topic is None else topic.partitions.get(index)
+    partition = None if topic is None else decided.of(topic, index)
     if topic is None or partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of topic {name!r}"
     has = partition.replicas[0] if election_type == PREFERRED else partition.leader
     if partition.leader == has != NO_LEADER:
         return ErrorCode.ELECTION_NOT_NEEDED, None
-    record = change_of(
-        context, topic, index, election=Election.PREFERRED if election_type == PREFERRED else Election.UNCLEAN)
+    record = change_of(context, topic, index, partition=partition,
+                       election=Election.PREFERRED if election_type == PREFERRED else Election.UNCLEAN)
     if record is None:
         return (ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if election_type == PREFERRED
                 else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE), None
-    records.append(record)
+    decided.add(topic, record)
     return ErrorCode.NONE, None
 
 

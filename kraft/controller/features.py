@@ -30,11 +30,13 @@ _RESULTS_UNTIL: Final = 1
 
 
 def update_features(context: Context, request: UpdateFeaturesRequest) -> Decision[UpdateFeaturesResponse]:
-    """Apply all updates of the request, or none: the first refusal refuses them all."""
+    """Apply all updates of the request, or none: the first refusal refuses them all. The last update of a feature
+    counts, as in Kafka."""
+    updates = {update.feature: update for update in request.feature_updates}
     wanted = {METADATA_VERSION: context.image.metadata_version.level, **context.image.features}
-    wanted |= {update.feature: update.max_version_level for update in request.feature_updates}
+    wanted |= {feature: update.max_version_level for feature, update in updates.items()}
     records: list[Record] = []
-    for update in request.feature_updates:
+    for update in updates.values():
         try:
             records += _update(context, update, wanted)
         except RefusedError as refusal:
@@ -52,8 +54,8 @@ def _answer(
     context: Context, request: UpdateFeaturesRequest, code: ErrorCode, message: str | None
 ) -> UpdateFeaturesResponse:
     results = [] if context.api_version > _RESULTS_UNTIL else [
-        UpdatableFeatureResult(feature=update.feature, error_code=code, error_message=text_of(code, message))
-        for update in request.feature_updates]
+        UpdatableFeatureResult(feature=feature, error_code=code, error_message=text_of(code, message))
+        for feature in dict.fromkeys(update.feature for update in request.feature_updates)]
     return UpdateFeaturesResponse(error_code=code, error_message=text_of(code, message), results=results)
 
 

@@ -7,8 +7,8 @@ from kraft.controller.decision import Context, Decision, RefusedError, text_of
 from kraft.controller.leaderships import allows_unclean, change_of
 from kraft.controller.partition_change import Assignment
 from kraft.controller.partitions import check_assignment
+from kraft.controller.partitions_decided import PartitionsDecided
 from kraft.metadata.image import PartitionRegistration, TopicImage
-from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -72,13 +72,13 @@ def alter_partition_reassignments(
     """Set the target replicas, partition by partition; null cancels a reassignment in progress and removes the added
     replicas. A target that can be reached at once (only removals, or another order) is complete at once."""
     responses = []
-    records: list[Record] = []
+    decided = PartitionsDecided()
     for topic in request.topics:
         parts = []
         for part in topic.partitions:
             code, message = ErrorCode.NONE, None
             try:
-                records += _reassign(context, topic.name, part, request.allow_replication_factor_change)
+                _reassign(context, topic.name, part, request.allow_replication_factor_change, decided)
             except RefusedError as refusal:
                 code, message = refusal.error, refusal.message
             parts.append(ReassignablePartitionResponse(
@@ -86,12 +86,15 @@ def alter_partition_reassignments(
         responses.append(ReassignableTopicResponse(name=topic.name, partitions=parts))
     return Decision(AlterPartitionReassignmentsResponse(
         error_message=None, allow_replication_factor_change=request.allow_replication_factor_change,
-        responses=responses), records, atomic=False)
+        responses=responses), decided.records, atomic=False)
 
 
-def _reassign(context: Context, name: str, part: ReassignablePartition, may_change_factor: bool) -> list[Record]:
+def _reassign(
+    context: Context, name: str, part: ReassignablePartition, may_change_factor: bool, decided: PartitionsDecided
+) -> None:
+    """Add the record of one reassignment."""
     topic = context.image.topic(name)
-    partition = None if topic is None else topic.partitions.get(part.partition_index)
+    partition = None if topic is None else decided.of(topic, part.partition_index)
     if topic is None or partition is None:
         raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {name}-{part.partition_index}")
     isr = partition.isr
@@ -107,8 +110,9 @@ def _reassign(context: Context, name: str, part: ReassignablePartition, may_chan
         _check_target(context, partition, part.partition_index, part.replicas, may_change_factor)
         removing = tuple(sorted(each for each in partition.replicas if each not in part.replicas))
         wanted = Assignment((*part.replicas, *removing), removing, to_be_added(partition, part.replicas))
-    record = change_of(context, topic, part.partition_index, isr=isr, assignment=wanted)
-    return [] if record is None else [record]
+    record = change_of(context, topic, part.partition_index, partition=partition, isr=isr, assignment=wanted)
+    if record is not None:
+        decided.add(topic, record)
 
 
 def to_be_added(partition: PartitionRegistration, targets: Sequence[int]) -> tuple[int, ...]:

@@ -192,7 +192,8 @@ def create_topics_refused(request: CreateTopicsRequest, code: ErrorCode, message
 
 
 def delete_topics(context: Context, request: DeleteTopicsRequest) -> Decision[DeleteTopicsResponse]:
-    """Delete topics by name or id; each may be named once, and by only one of the two."""
+    """Delete topics by name or id; each may be named once, and by only one of the two. A topic that is named by both is
+    refused in one result, as in Kafka."""
     if not context.settings.delete_topics:
         raise RefusedError(ErrorCode.TOPIC_DELETION_DISABLED if context.api_version >= _DELETION_DISABLED_SINCE
                            else ErrorCode.INVALID_REQUEST, "delete.topic.enable is false")
@@ -214,7 +215,9 @@ def delete_topics(context: Context, request: DeleteTopicsRequest) -> Decision[De
     for name, count in named.items():
         results.append(_delete_by_name(context, name, count, by_id, records))
     for topic_id, count in by_id.items():
-        results.append(_delete_by_id(context, topic_id, count, named, records))
+        result = _delete_by_id(context, topic_id, count, named, records)
+        if result is not None:
+            results.append(result)
     return Decision(DeleteTopicsResponse(responses=results), records)
 
 
@@ -239,15 +242,14 @@ def _delete_by_name(
 
 def _delete_by_id(
     context: Context, topic_id: UUID, count: int, named: Mapping[str, int], records: list[Record]
-) -> DeletableTopicResult:
+) -> DeletableTopicResult | None:
+    """Return the result; None for a topic that has its result by its name."""
     topic = context.image.topics.get(topic_id)
     if count > 1:
         return _deleted(None, topic_id, ErrorCode.INVALID_REQUEST, "the id is given more than once")
     if topic is None:
         return _deleted(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
-    if topic.name in named:
-        return _deleted(topic.name, topic_id, ErrorCode.INVALID_REQUEST, "the topic is named by its name too")
-    return _delete(context, topic, records)
+    return None if named.get(topic.name) == 1 else _delete(context, topic, records)
 
 
 def _delete(context: Context, topic: TopicImage, records: list[Record]) -> DeletableTopicResult:

@@ -241,7 +241,7 @@ def test_cordoned_directories_are_checked_once_per_request() -> None:
     changes = [AlterableConfig(name="cordoned.log.dirs", config_operation=0, value=Value("/a")) for _ in range(COUNT)]
     resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=changes)
     broker = cast("Broker", SimpleNamespace(node_id=1, config=SimpleNamespace(log_dirs=(Path("/a"),))))
-    assert broker_refusal(broker, resource) is None
+    assert broker_refusal(broker, resource, 1) is None
     assert checked == 1
 
 

@@ -11,7 +11,9 @@ import pytest
 
 from kraft.broker.api import RequestContext, Steps
 from kraft.broker.apis.alter_configs import alter_configs
+from kraft.broker.apis.alter_replica_log_dirs import alter_replica_log_dirs
 from kraft.broker.apis.client_quotas import describe_client_quotas
+from kraft.broker.apis.delete_records import delete_records
 from kraft.broker.apis.describe_producers import describe_producers
 from kraft.broker.apis.find_coordinator import find_coordinator
 from kraft.broker.apis.incremental_alter_configs import incremental_alter_configs
@@ -25,7 +27,19 @@ from kraft.metadata.image import BROKER_RESOURCE, EMPTY, MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages import alter_configs_request as legacy
+from kraft.protocol.messages.alter_replica_log_dirs_request import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from kraft.protocol.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
 from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
+from kraft.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kraft.protocol.messages.delete_records_response import DeleteRecordsResponse
 from kraft.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
@@ -94,6 +108,63 @@ def test_settings_of_another_broker_are_refused() -> None:
     assert change("2") == ([ErrorCode.INVALID_REQUEST] * 2, [])
     for name in ("1", "", "x"):
         assert change(name) == ([], [name] * 2)
+
+
+def test_a_resource_that_a_request_names_twice_is_refused_each_time() -> None:
+    """Kafka does the same. Here this broker would refuse one mention, and the controller would accept the other."""
+    passed: list[Message] = []
+    answers: list[Message] = []
+    broker = cast("Broker", SimpleNamespace(
+        node_id=1, config=SimpleNamespace(log_dirs=[Path("/a")]), loggers=None,
+        submit_steps=lambda request, *_arguments: iter([passed.append(request)])))
+    finish(incremental_alter_configs(broker, IncrementalAlterConfigsRequest(resources=[
+        AlterConfigsResource(resource_type=BROKER_RESOURCE, resource_name="1", configs=[
+            AlterableConfig(name="cordoned.log.dirs", config_operation=0, value=value)]) for value in ("/a", "/b")]),
+        CONTEXT, answers.append))
+    finish(alter_configs(broker, legacy.AlterConfigsRequest(resources=[
+        legacy.AlterConfigsResource(resource_type=BROKER_RESOURCE, resource_name="1", configs=[
+            legacy.AlterableConfig(name="cordoned.log.dirs", value=value)]) for value in ("/a", "/b")]),
+        CONTEXT, answers.append))
+    assert [[each.error_code for each in answer.responses] for answer in answers] == [  # type: ignore[attr-defined]
+        [ErrorCode.INVALID_REQUEST] * 2] * 2
+    assert not passed
+
+
+def test_the_last_mention_of_a_partition_counts_where_records_are_deleted() -> None:
+    """Kafka does the same: an earlier mention deletes nothing."""
+    deleted: list[int] = []
+    partition = SimpleNamespace(
+        is_leader=True, high_watermark=10, delete_records=deleted.append,
+        call_when_deleted=lambda offset, _is_alive, settle, **_options: settle(0, offset))
+    broker = cast("Broker", SimpleNamespace(
+        partition=lambda _topic, _index: partition, topic_setting=lambda _topic, _name: ["delete"]))
+    answers: list[Message] = []
+    finish(delete_records(broker, DeleteRecordsRequest(topics=[
+        DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=9)]),
+        DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=1, offset=4),
+                                                 DeleteRecordsPartition(partition_index=0, offset=5)])]),
+        CONTEXT, answers.append))
+    [answer] = answers
+    assert isinstance(answer, DeleteRecordsResponse)
+    assert [(topic.name, [(each.partition_index, each.low_watermark) for each in topic.partitions])
+            for topic in answer.topics] == [("t", [(0, 5), (1, 4)])]
+    assert deleted == [5, 4]
+
+
+def test_the_last_directory_of_a_replica_counts() -> None:
+    """Kafka does the same: no move to an earlier one begins."""
+    moved: list[tuple[str, int, str]] = []
+    broker = cast("Broker", SimpleNamespace(
+        table=SimpleNamespace(settle=lambda: False),
+        moves=SimpleNamespace(alter=lambda *move: moved.append(move) or ErrorCode.NONE)))
+    answers: list[Message] = []
+    finish(alter_replica_log_dirs(broker, AlterReplicaLogDirsRequest(dirs=[
+        AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name="t", partitions=[0])])
+        for path in ("/a", "/b")]), CONTEXT, answers.append))
+    [answer] = answers
+    assert isinstance(answer, AlterReplicaLogDirsResponse)
+    assert [[each.partition_index for each in topic.partitions] for topic in answer.results] == [[0]]
+    assert moved == [("t", 0, "/b")]
 
 
 def test_a_follower_lists_the_producers_that_its_replica_knows(tmp_path: Path) -> None:

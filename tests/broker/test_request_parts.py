@@ -178,6 +178,29 @@ def test_three_levels_are_put_together_again() -> None:
     assert len(server.parts) > 3 and all(part.broker_id == 3 for part in server.parts)
 
 
+@pytest.mark.parametrize("count", [5, 300])
+def test_a_group_that_two_members_name_has_two_results(count: int) -> None:
+    """Each member has its own answer, so neither mention is dropped or merged into the other."""
+    sent, answered = offset_fetch_request, offset_fetch_response
+    last = list(range(count))
+    codes = {"a": ErrorCode.NONE, "b": ErrorCode.UNKNOWN_MEMBER_ID}
+
+    def fetched(part: OffsetFetchRequest) -> OffsetFetchResponse:
+        return OffsetFetchResponse(groups=[answered.OffsetFetchResponseGroup(
+            group_id=group.group_id, error_code=codes[group.member_id or ""], topics=[
+                answered.OffsetFetchResponseTopics(name=topic.name, partitions=[
+                    answered.OffsetFetchResponsePartitions(partition_index=index) for index in topic.partition_indexes])
+                for topic in group.topics or ()]) for group in part.groups])
+
+    server = Server(fetched)
+    answer = server.serve(OffsetFetchRequest(groups=[
+        sent.OffsetFetchRequestGroup(group_id="g", member_id=member, topics=[
+            sent.OffsetFetchRequestTopics(name="t", partition_indexes=indexes)])
+        for member, indexes in (("a", [0, 1]), ("b", [0, 0, *last]))]))
+    assert [(group.error_code, [each.partition_index for each in group.topics[0].partitions])
+            for group in answer.groups] == [(codes["a"], [0, 1]), (codes["b"], last)]
+
+
 @pytest.mark.parametrize("count", [3, 3000])
 def test_records_are_read_once(count: int) -> None:
     sent, answered = offset_fetch_request, offset_fetch_response

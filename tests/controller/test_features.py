@@ -8,6 +8,7 @@ from kraft.controller.features import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.broker_registration_request import Feature
 from kraft.protocol.messages.clear_elr_record import ClearElrRecord
+from kraft.protocol.messages.feature_level_record import FeatureLevelRecord
 from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.controller.world import World
 
@@ -79,6 +80,19 @@ def test_all_or_none() -> None:
     assert world.log.end_offset == before
     answer = update(world, ("group.version", 0, SAFE_DOWNGRADE), version=1)
     assert [(result.feature, result.error_code) for result in answer.results] == [("group.version", ErrorCode.NONE)]
+
+
+def test_the_last_update_of_a_feature_counts() -> None:
+    """Kafka does the same, also when an earlier update is not allowed."""
+    world = World()
+    world.join(1)
+    before = world.log.end_offset
+    answer = update(world, ("group.version", 9, UPGRADE), ("share.version", 1, UPGRADE),
+                    ("group.version", 0, SAFE_DOWNGRADE), version=1)
+    assert [(result.feature, result.error_code) for result in answer.results] == [
+        ("group.version", ErrorCode.NONE), ("share.version", ErrorCode.NONE)]
+    assert world.log.messages(before) == [FeatureLevelRecord(name="group.version", feature_level=0),
+                                          FeatureLevelRecord(name="share.version", feature_level=1)]
 
 
 def test_upgrades_and_downgrades_of_the_metadata_version() -> None:

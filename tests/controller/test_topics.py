@@ -217,9 +217,23 @@ def test_undeletable_topics(world: World) -> None:
     ) == [
         ("b", b, ErrorCode.INVALID_REQUEST), (None, ZERO_ID, ErrorCode.INVALID_REQUEST),
         ("a", a, ErrorCode.INVALID_REQUEST), ("x", ZERO_ID, ErrorCode.INVALID_REQUEST),
-        ("a", a, ErrorCode.INVALID_REQUEST), (None, nobody, ErrorCode.UNKNOWN_TOPIC_ID),
+        (None, nobody, ErrorCode.UNKNOWN_TOPIC_ID),
     ]
     assert list(world.image.topic_ids) == ["a", "b"]
+
+
+def test_a_topic_named_by_name_and_by_id_has_one_result(world: World) -> None:
+    """Kafka does the same. A refused name or id is no mention of its topic for the other one."""
+    create(world, topic("a"), topic("b"))
+    a, b = world.image.topic_ids["a"], world.image.topic_ids["b"]
+    by_id = [DeleteTopicState(name=None, topic_id=each) for each in (a, b)]
+    by_name = [DeleteTopicState(name=each) for each in "ab"]
+    refused = ErrorCode.INVALID_REQUEST
+    assert delete(world, by_id[0], by_name[0]) == [("a", a, refused)]
+    assert delete(world, by_id[0], by_name[0], by_id[0]) == [("a", a, refused), (None, a, refused)]
+    assert list(world.image.topic_ids) == ["a", "b"]
+    assert delete(world, by_name[1], by_id[1], by_name[1]) == [("b", ZERO_ID, refused), ("b", b, ErrorCode.NONE)]
+    assert list(world.image.topic_ids) == ["a"]
 
 
 def test_deletion_can_be_switched_off() -> None:

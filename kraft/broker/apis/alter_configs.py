@@ -1,9 +1,9 @@
 """AlterConfigs (key 33): the active controller decides.
 
 This broker refuses what only it can judge: changes to the settings of another broker, and directories in
-`cordoned.log.dirs` that it does not have."""
+`cordoned.log.dirs` that it does not have. It also refuses a resource that the request names more than once."""
 
-from kraft.broker.api import Answer, RequestContext, Steps
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps
 from kraft.broker.broker import Broker
 from kraft.broker.cordons import broker_refusal
 from kraft.protocol.error_codes import ErrorCode
@@ -15,8 +15,10 @@ from kraft.protocol.messages.alter_configs_response import AlterConfigsResourceR
 def alter_configs(broker: Broker, request: AlterConfigsRequest, context: RequestContext, answer: Answer) -> Steps:
     """Change each resource on its own; the results of those that this broker refuses come first."""
     refused, rest = [], []
+    counts = yield from counted_steps((each.resource_type, each.resource_name) for each in request.resources)
     for each in request.resources:
-        if (why := broker_refusal(broker, each)) is None:
+        count = counts[each.resource_type, each.resource_name]
+        if (why := broker_refusal(broker, each, count)) is None:
             rest.append(each)
         else:
             refused.append(AlterConfigsResourceResponse(

@@ -21,15 +21,19 @@ from kraft.protocol.messages.alter_replica_log_dirs_response import (
 
 def alter_replica_log_dirs(broker: Broker, request: AlterReplicaLogDirsRequest, _context: RequestContext,
                            answer: Answer) -> Steps:
-    """Move each replica on its own."""
+    """Move each replica on its own. The last mention of a replica counts, as in Kafka."""
     while broker.table.settle():
         yield
-    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
+    paths: dict[tuple[str, int], str] = {}
     for wanted in request.dirs:
         for topic in wanted.topics:
             for index in topic.partitions:
-                code = broker.moves.alter(topic.name, index, wanted.path)
-                results[topic.name].append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
+                paths[topic.name, index] = wanted.path
                 yield
+    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
+    for (name, index), path in paths.items():
+        code = broker.moves.alter(name, index, path)
+        results[name].append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
+        yield
     answer(AlterReplicaLogDirsResponse(results=[
         AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions) for name, partitions in results.items()]))

@@ -33,14 +33,21 @@ class _Deletion(NamedTuple):
 
 
 def delete_records(broker: Broker, request: DeleteRecordsRequest, _context: RequestContext, answer: Answer) -> Steps:
-    """Delete per partition, each with its own error: a log that is only compacted refuses with POLICY_VIOLATION."""
+    """Delete per partition, each with its own error: a log that is only compacted refuses with POLICY_VIOLATION. The
+    last mention of a partition counts, as in Kafka."""
+    wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        of_topic = wanted.setdefault(topic.name, {})
+        for each in topic.partitions:
+            of_topic[each.partition_index] = each
+            yield
     due: list[_Deletion] = []
     response = DeleteRecordsResponse()
-    for topic in request.topics:
-        result = DeleteRecordsTopicResult(name=topic.name)
+    for name, partitions in wanted.items():
+        result = DeleteRecordsTopicResult(name=name)
         response.topics.append(result)
-        for each in topic.partitions:
-            result.partitions.append(_partition(broker, topic.name, each, due))
+        for each in partitions.values():
+            result.partitions.append(_partition(broker, name, each, due))
             yield
     if not due:
         answer(response)

@@ -1,10 +1,11 @@
 """IncrementalAlterConfigs (key 44): changes the levels of this broker's loggers itself (KIP-412).
 
 It refuses a change to the settings of another broker, and one that cordons a directory that this broker does not have.
+It also refuses a resource that the request names more than once.
 Everything else is passed on to the active controller.
 """
 
-from kraft.broker.api import Answer, RequestContext, Steps
+from kraft.broker.api import Answer, RequestContext, Steps, counted_steps
 from kraft.broker.broker import Broker
 from kraft.broker.cordons import broker_refusal
 from kraft.broker.logger_changes import alter_loggers
@@ -24,10 +25,12 @@ def incremental_alter_configs(broker: Broker, request: IncrementalAlterConfigsRe
                               answer: Answer) -> Steps:
     """Answer with the results of this broker first, then with those of the controller."""
     own, others, results = [], [], []
+    counts = yield from counted_steps((each.resource_type, each.resource_name) for each in request.resources)
     for each in request.resources:
-        if each.resource_type == BROKER_LOGGER_RESOURCE:
+        count = counts[each.resource_type, each.resource_name]
+        if each.resource_type == BROKER_LOGGER_RESOURCE and count == 1:
             own.append(each)
-        elif (why := broker_refusal(broker, each)) is not None:
+        elif (why := broker_refusal(broker, each, count)) is not None:
             results.append(AlterConfigsResourceResponse(
                 error_code=ErrorCode.INVALID_REQUEST, error_message=why, resource_type=each.resource_type,
                 resource_name=each.resource_name))
