@@ -6,6 +6,7 @@ import resource
 import socket
 import struct
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -84,9 +85,13 @@ def closed_without_a_word(node: NodeProcess, data: bytes) -> None:
         assert peer.rest() == b""
 
 
-def descriptors(node: NodeProcess) -> int:
-    """Count the open descriptors of the node's process."""
-    return len(list(Path(f"/proc/{node.pid}/fd").iterdir()))
+def descriptors(node: NodeProcess) -> Counter[str]:
+    """Count the open descriptors of the node's process by what they refer to: a file, or a kind of other object."""
+    found: Counter[str] = Counter()
+    for path in Path(f"/proc/{node.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):    # closed meanwhile
+            found[re.sub(r"\[\d+\]$", "", str(path.readlink()))] += 1
+    return found
 
 
 def peak_bytes(node: NodeProcess) -> int:

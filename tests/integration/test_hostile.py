@@ -6,6 +6,7 @@ import random
 import socket
 import struct
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -78,10 +79,10 @@ def victim(victim_process: NodeProcess) -> Iterator[NodeProcess]:
     assert victim_process.alarms() == []
     assert victim_process.resident_bytes() - before < 40 * MIB
     for _ in range(500):
-        if descriptors(victim_process) <= open_before:
+        if not descriptors(victim_process) - open_before:
             break
         time.sleep(0.01)  # the node closes its side when it receives our close
-    assert descriptors(victim_process) <= open_before
+    assert descriptors(victim_process) - open_before == Counter()
 
 
 def fetch_body(max_wait_ms: int, offset: int = 0) -> bytes:
