@@ -15,7 +15,7 @@ from kraft.broker.ports import ControllerPort, LogDirPort, LoggerPort, MovePort,
 from kraft.broker.producer_ids import ProducerIds
 from kraft.broker.request_parts import serve_in_parts
 from kraft.broker.transactions.coordinator import TransactionCoordinator
-from kraft.config.effective import BrokerLayers, Source, broker_integer, broker_value, topic_value
+from kraft.config.effective import BrokerLayers, Source, broker_value, topic_value
 from kraft.config.node_config import CORDONED, EVERY_DIRECTORY, Endpoint, NodeConfig
 from kraft.config.setting import Value
 from kraft.metadata.delta import MetadataDelta, PartitionChange
@@ -43,6 +43,13 @@ class Led(NamedTuple):
 
     epoch: int
     until_ms: int
+
+
+class _Settings(NamedTuple):
+    """Values of broker settings that were looked up, under one image."""
+
+    image: MetadataImage
+    values: dict[str, Value]
 
 
 @dataclass
@@ -77,7 +84,10 @@ class Broker:
     unserved: Container[tuple[str, int]] = ()
     """Replicas here whose log cannot be opened, or failed."""
 
+    _settings: _Settings = field(init=False)
+
     def __post_init__(self) -> None:
+        self._settings = _Settings(self.image, {})
         self.producer_ids = ProducerIds(self._request_producer_ids)
 
     def _request_producer_ids(self, now_ms: int) -> None:
@@ -130,11 +140,18 @@ class Broker:
 
     def setting(self, name: str) -> Value:
         """Return the value in force of a broker setting."""
-        return broker_value(name, self.layers()).value
+        if self._settings.image is not self.image:
+            self._settings = _Settings(self.image, {})
+        values = self._settings.values
+        if name not in values:
+            values[name] = broker_value(name, self.layers()).value
+        return values[name]
 
     def integer(self, name: str) -> int:
         """Return the value in force of a whole-number setting."""
-        return broker_integer(name, self.layers())
+        value = self.setting(name)
+        assert isinstance(value, int), f"{name} is not a whole number"
+        return value
 
     def own_integer(self, name: str) -> int | None:
         """Return the value of a whole-number setting that is set for this broker; None where it has the default."""

@@ -36,7 +36,9 @@ HELLO = request("ApiVersions", 0, b"")
 FRAME_MS, IDLE_MS, READER_MS = 400, 2_000, 800
 CONNECTIONS, PER_IP = 60, 5
 FEW_DESCRIPTORS = 256
-SETTINGS = {
+INTERNAL_PARTITIONS = {"offsets.topic.num.partitions": "8", "transaction.state.log.num.partitions": "4"}
+INTERNAL_FILES = sum(map(int, INTERNAL_PARTITIONS.values())) + 2    # and of the metadata: its log, the flight recorder
+SETTINGS = INTERNAL_PARTITIONS | {
     "kraft.request.timeout.ms": str(FRAME_MS), "connections.max.idle.ms": str(IDLE_MS),
     "kraft.slow.reader.timeout.ms": str(READER_MS), "kraft.request.memory.max.bytes": str(16 * MIB),
     "socket.listen.backlog.size": "1024",
@@ -61,6 +63,8 @@ def victim_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodePro
             assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
             cluster.coordinator("group")    # creates the internal topics, whose files stay open from now on
             cluster.coordinator("transactional id", TRANSACTION)
+        wait_until(lambda: sum("/__" in name for name in descriptors(node)) == INTERNAL_FILES,
+                   "the log of every internal partition is open")
         with Peer(node) as peer:
             peer.send(request("Fetch", 11, fetch_body(max_wait_ms=0)))
             assert len(peer.reply()) > MIB // 2    # opens the file a second time; the replies consist of its pages

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kraft.broker.coordinator.answer import Answer
+from kraft.broker.coordinator.deadlines import Deadlines
 from kraft.broker.coordinator.errors import RefusedError, append_error
 from kraft.broker.coordinator.timers import Action, Key, Timers
 from kraft.protocol.error_codes import ErrorCode
@@ -96,7 +97,9 @@ class _Waiting(NamedTuple):
 class Shard:
     """Log end of one partition, its waiting answers, and its timers. Used by one thread, which passes the time."""
 
-    def __init__(self, partition: int, leader_epoch: int, port: AppendPort, commit_timeout_ms: int) -> None:
+    def __init__(self, partition: int, leader_epoch: int, port: AppendPort, commit_timeout_ms: int,
+                 deadlines: Deadlines | None = None) -> None:
+        """`deadlines` are those of all shards of the coordinator."""
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.now_ms = 0
@@ -105,6 +108,7 @@ class Shard:
         self.end_offset = 0         # after the last record that was appended or loaded
         self.committed_offset = 0   # the high watermark: the end of what is committed
         self._port = port
+        self._deadlines = Deadlines() if deadlines is None else deadlines
         self._commit_timeout_ms = commit_timeout_ms
         self._waiting: deque[_Waiting] = deque()
         self._after_commit: deque[tuple[int, Action]] = deque()
@@ -141,6 +145,7 @@ class Shard:
         else:
             deadline_ms = self.now_ms + self._commit_timeout_ms
             self._waiting.append(_Waiting(self.end_offset, deadline_ms, answer, response))
+            self._deadlines.note(self, deadline_ms)
 
     def refuse(self, answer: Answer[M], error: ErrorCode, message: str | None = None) -> None:
         """Send the response for `error` with `reply`."""
@@ -156,7 +161,12 @@ class Shard:
 
     def after(self, key: Key, delay_ms: int, action: Action) -> None:
         """Run `action` in `delay_ms` from now, replacing the timer of `key`."""
-        self.timers.schedule(key, self.now_ms + delay_ms, action)
+        self.at(key, self.now_ms + delay_ms, action)
+
+    def at(self, key: Key, deadline_ms: int, action: Action) -> None:
+        """Run `action` at `deadline_ms`, replacing the timer of `key`."""
+        self.timers.schedule(key, deadline_ms, action)
+        self._deadlines.note(self, deadline_ms)
 
     # ---------------------------------------------------------------- for the driver
 

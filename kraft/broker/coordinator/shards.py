@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from kraft.broker.coordinator.answer import Answer
+from kraft.broker.coordinator.deadlines import Deadlines
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.hashing import partition_of
 from kraft.broker.coordinator.shard import AppendPort, Shard, StateMachine, StoredRecord
@@ -45,6 +46,7 @@ class Shards(Generic[S]):
         self._make_state = make_state
         self._commit_timeout_ms = commit_timeout_ms
         self._entries: dict[int, _Entry[S]] = {}
+        self._deadlines = Deadlines()
 
     # ---------------------------------------------------------------- lookup
 
@@ -109,7 +111,7 @@ class Shards(Generic[S]):
         if entry is not None and entry.phase is not Phase.FAILED:
             entry.shard.leader_epoch = max(entry.shard.leader_epoch, leader_epoch)
             return False
-        shard = Shard(partition, leader_epoch, self._port, self._commit_timeout_ms)
+        shard = Shard(partition, leader_epoch, self._port, self._commit_timeout_ms, self._deadlines)
         state = self._make_state(shard)
         shard.attach(state.replay)
         self._entries[partition] = _Entry(shard, state)
@@ -179,8 +181,7 @@ class Shards(Generic[S]):
     @property
     def deadline_ms(self) -> int | None:
         """Latest time for the next `tick`; None when none is needed."""
-        deadlines = [entry.shard.deadline_ms for entry in self._entries.values() if entry.phase is Phase.ACTIVE]
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return self._deadlines.first_ms
 
     def active(self, now_ms: int) -> Iterator[tuple[Shard, S]]:
         """Yield every shard that serves, by partition."""

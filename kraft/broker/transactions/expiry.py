@@ -31,7 +31,7 @@ def arm_timeout(state: TransactionShard, transactional_id: str, transaction: Tra
     if deadline_ms is None:
         state.shard.timers.cancel(key)
     else:
-        state.shard.timers.schedule(key, deadline_ms, partial(_time_out, state, transactional_id))
+        state.shard.at(key, deadline_ms, partial(_time_out, state, transactional_id))
 
 
 def _time_out(state: TransactionShard, transactional_id: str, new_producer_id: int | None = None) -> None:

@@ -4,11 +4,11 @@ import logging
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator
-from functools import partial
+from functools import cache, partial
 from inspect import isgeneratorfunction
 from typing import Final
 
-from kraft.broker.api import RequestContext, Steps
+from kraft.broker.api import Handler, RequestContext, Steps
 from kraft.broker.apis import handler_of
 from kraft.broker.broker import Broker
 from kraft.broker.request_parts import PLANS
@@ -37,6 +37,11 @@ SMALL_BYTES: Final = 2 * 1024
 def now_ms() -> int:
     """Milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+@cache
+def _runs_in_steps(handler: Handler) -> bool:
+    return isgeneratorfunction(handler)
 
 
 def serve_api(channel: RequestChannel, api: Api, versions: range, handler: RequestHandler | None = None) -> None:
@@ -147,7 +152,7 @@ class RequestRouter:
         reply = work.reply
         version = reply.api_version
         handler = handler_of(api.key)
-        request = yield from decoded(api, version, body, in_steps=isgeneratorfunction(handler))
+        request = yield from decoded(api, version, body, in_steps=_runs_in_steps(handler))
         if len(body) > SMALL_BYTES:
             work.request = request
         context = RequestContext(version, _client_id(reply), getattr(reply.sink, "peer_host", ""), self.listener,
