@@ -46,7 +46,7 @@ class Led(NamedTuple):
 
 
 class _Settings(NamedTuple):
-    """Values of broker settings that were looked up, under one image."""
+    """Cache of the values of broker settings, under one image."""
 
     image: MetadataImage
     values: dict[str, Value]

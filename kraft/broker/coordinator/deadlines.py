@@ -15,7 +15,7 @@ class Owner(Protocol):
 
 
 class Deadlines:
-    """The first deadline of all owners, found without a look at each of them.
+    """The first deadline of all owners, found without visiting each of them.
 
     An owner notes each deadline that it sets. A deadline that moves to a later time, or that is cancelled, need not be
     noted: its entry in the heap is corrected when it becomes the first.
