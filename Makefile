@@ -19,6 +19,7 @@ TRANSACTIONS    ?= 100000
 TRANSACTION_FAULTS ?= 200
 KILL_RUNS       ?= 50
 LEADER_KILLS    ?= 3
+STREAMS_KILLS   ?= 50
 CLUSTER_CYCLES  ?= 200
 COMPARE_ROWS    ?= 0..99
 ATTACK_ELEMENTS ?= 100000
@@ -33,7 +34,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers explore attack kip-mutants fault-mutants order-kills pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers explore attack kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -127,7 +128,7 @@ crash-cluster: build ## three nodes through a thousand faults under real clients
 
 # A shorter one: make crash-transactions TRANSACTIONS=3000 TRANSACTION_FAULTS=20 CRASH_SEED=7
 # The control, one node of Apache Kafka: python -m tests.crash_transactions --kafka
-crash-transactions: build ## transactional clients on three nodes through two hundred faults, judged for the anomalies of Adya and Elle; an hour or two
+crash-transactions: build ## transactional clients, those of Java and Go too where they can be built, on three nodes through two hundred faults, judged for the anomalies of Adya and Elle; an hour or two
 	@$(BIN)/python -m tests.crash_transactions --seed $(CRASH_SEED) --faults $(TRANSACTION_FAULTS) --transactions $(TRANSACTIONS)
 
 # Processes, ports, descriptors and files are counted before and after.
@@ -164,6 +165,10 @@ fault-mutants: build ## causes of faults put back into the code one by one, each
 
 order-kills: build ## the example of PostgreSQL and a topic: service, database and brokers killed a thousand times (needs PostgreSQL); an hour
 	@$(BIN)/python -m tests.examples.order_kills --kills 1000
+
+# A shorter one: make streams-kills STREAMS_KILLS=10 CRASH_SEED=7
+streams-kills: build ## a Kafka Streams application with exactly_once_v2 killed fifty times, its output compared (needs Java, Maven); ten minutes
+	@$(BIN)/python -m tests.clients.streams_kills --kills $(STREAMS_KILLS) --seed $(CRASH_SEED)
 
 # Every run has a seed: python -m tests.pipeline ingest --runs 1 --seed 7
 pipeline-kills: build ## exports and ingests killed at random moments; every record is there once; a quarter of an hour

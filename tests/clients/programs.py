@@ -1,6 +1,7 @@
 """Programs around third-party clients: franz-go, Sarama and kafka-go in Go, KafkaJS in JavaScript.
 
 Each library is behind the same two commands (`go/main.go` documents their output), so that one test judges them all.
+Their transactions are in `transactional`.
 The programs are built from the lock files beside them. Where the language is missing, `require` skips the test and says
 why.
 """
@@ -50,13 +51,14 @@ LIBRARIES: Final = (
 
 def require(library: Library) -> None:
     """Skip the calling test, visibly, when the library is not available."""
-    reason = _javascript() if library.name == "kafkajs" else _go()
+    reason = _javascript() if library.name == "kafkajs" else go_reason()
     if reason is not None:
         pytest.skip(f"needs {library.name}: {reason}")
 
 
 @functools.cache
-def _go() -> str | None:
+def go_reason() -> str | None:
+    """Build the Go programs; return the reason for a failure, or None."""
     return _built("go", HERE / "go", "build", "-o", str(GO_PROGRAM), ".")
 
 

@@ -10,13 +10,14 @@ a later transaction. *Repetition* means the previous epoch, *new* the present on
 |---|---|---|---|---|
 | Empty | PRODUCER_FENCED | ends, without partitions | PRODUCER_FENCED | INVALID_TXN_STATE |
 | Ongoing | PRODUCER_FENCED | ends | PRODUCER_FENCED | ends |
-| PrepareAbort | CONCURRENT_TRANSACTIONS | PRODUCER_FENCED | PRODUCER_FENCED | PRODUCER_FENCED |
-| PrepareCommit | INVALID_TXN_STATE | PRODUCER_FENCED | CONCURRENT_TRANSACTIONS | PRODUCER_FENCED |
+| PrepareAbort | CONCURRENT_TRANSACTIONS | CONCURRENT_TRANSACTIONS | PRODUCER_FENCED | CONCURRENT_TRANSACTIONS |
+| PrepareCommit | INVALID_TXN_STATE | CONCURRENT_TRANSACTIONS | CONCURRENT_TRANSACTIONS | CONCURRENT_TRANSACTIONS |
 | CompleteAbort | done | ends, without partitions | PRODUCER_FENCED | INVALID_TXN_STATE |
 | CompleteCommit | INVALID_TXN_STATE | ends, without partitions | done | INVALID_TXN_STATE |
 
 A repeated commit finds an aborted transaction only if the coordinator aborted it. PRODUCER_FENCED then lets the client
-start again (KAFKA-20785).
+start again (KAFKA-20785). A new abort that finds the previous transaction prepared is legal: EndTxn is answered before
+the markers are written, and franz-go aborts transactions whose records it has not sent. The client sends it again.
 """
 
 from __future__ import annotations
@@ -132,6 +133,8 @@ def _check_epoch(transaction: Transaction, identity: Identity) -> bool:
     if transaction.status in (Status.EMPTY, Status.ONGOING):
         is_valid = identity == client
     elif transaction.status.is_prepared:
+        if identity == client:
+            raise RefusedError(ErrorCode.CONCURRENT_TRANSACTIONS)
         is_valid = is_repetition
     else:
         is_valid = is_repetition or identity == client

@@ -1,11 +1,13 @@
-// Third-party clients, each behind the same two commands, so that one test can judge them all:
+// Third-party clients, each behind the same commands, so that one test can judge them all:
 //
 //	clients produce LIBRARY BOOTSTRAP TOPIC CODEC COUNT RATE
 //	clients consume LIBRARY BOOTSTRAP TOPIC GROUP
+//	clients transactions LIBRARY BOOTSTRAP
 //
 // `produce` sends COUNT records, RATE a second, and writes a line for each acknowledged one: partition, offset, value.
 // `consume` is a member of a group; it writes partition, offset, key, header and value of each record, then commits it.
-// Both end gracefully when their standard input ends. An error on which a library gives up goes to standard error
+// `transactions` carries out commands (see the function of that name).
+// All end gracefully when their standard input ends. An error on which a library gives up goes to standard error
 // and makes the exit code 1.
 package main
 
@@ -43,6 +45,9 @@ func main() {
 }
 
 func run(arguments []string) error {
+	if len(arguments) == 3 && arguments[0] == "transactions" {
+		return transactions(arguments[1], arguments[2])
+	}
 	if len(arguments) < 5 {
 		return fmt.Errorf("usage: clients produce|consume LIBRARY BOOTSTRAP TOPIC ...")
 	}
