@@ -7,10 +7,13 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 from kraft.testing.history import summary
+from tests.clients.transactional import reason_against
 from tests.crash_transactions.campaign import Campaign, Goal
+from tests.crash_transactions.foreign import NAMES
 from tests.crash_transactions.targets import KafkaTarget, OurCluster, Target
 
 
@@ -24,11 +27,22 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--kafka", action="store_true", help="one node of Apache Kafka in place of the cluster")
     parser.add_argument("--late-for-all", action="store_true",
                         help="delay requests of clients that no broker can protect from that")
+    parser.add_argument("--foreign", choices=(*NAMES, "none"), action="append", metavar="CLIENT",
+                        help=f"client of another language: {', '.join(NAMES)}, none; by default all that can be built")
     return parser.parse_args()
 
 
 def print_line(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')}  {text}", flush=True)
+
+
+def foreign_clients(wanted: Sequence[str]) -> list[str]:
+    """Return the clients of other languages that can be run. Prints why others cannot."""
+    reasons = {name: reason_against(name) for name in wanted if name != "none"}
+    for name, reason in reasons.items():
+        if reason is not None:
+            print_line(f"without {name}: {reason}")
+    return [name for name, reason in reasons.items() if reason is None]
 
 
 def main() -> int:
@@ -39,7 +53,7 @@ def main() -> int:
                       if arguments.kafka else
                       OurCluster(directory, arguments.seed, brokers=arguments.brokers,
                                  late_for_all=arguments.late_for_all))
-    campaign = Campaign(target, arguments.seed, print_line)
+    campaign = Campaign(target, arguments.seed, print_line, foreign=foreign_clients(arguments.foreign or NAMES))
     began = time.monotonic()
     wrong = ""
     with target:

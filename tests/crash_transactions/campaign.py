@@ -5,7 +5,7 @@ import contextlib
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -17,10 +17,11 @@ from kraft.testing.transactions.history import History, Outcome
 from kraft.testing.transactions.judge import judge
 from tests.crash_cluster.clients import Client
 from tests.crash_cluster.faults import CHECK_SECONDS, wait_until
+from tests.crash_transactions.foreign import ForeignTransformer, ForeignWriter
 from tests.crash_transactions.readers import GroupOffsets, StableOffsets, Watcher
 from tests.crash_transactions.record import Record
 from tests.crash_transactions.targets import Target
-from tests.crash_transactions.transformers import Transformer
+from tests.crash_transactions.transformers import Processing, Transformer
 from tests.crash_transactions.writers import KraftWriter, RdkafkaWriter, Writer
 
 INPUTS: Final = 3
@@ -69,7 +70,8 @@ class Totals:
 class Load:
     """Clients of one chapter."""
 
-    def __init__(self, target: Target, chapter: str, timeout_seconds: float, excused: Callable[[], float]) -> None:
+    def __init__(self, target: Target, chapter: str, timeout_seconds: float, excused: Callable[[], float],
+                 foreign: Sequence[str]) -> None:
         self.inputs, self.outputs, self.exclusive = (f"{name}-{chapter}" for name in ("in", "out", "alone"))
         self.record = Record({self.inputs: INPUTS, self.outputs: OUTPUTS, self.exclusive: EXCLUSIVE}, self.exclusive,
                              timeout_seconds)
@@ -83,7 +85,10 @@ class Load:
             *(KraftWriter(f"kraft {each}", through, self.record, self.inputs, chapter)
               for each in range(KRAFT_WRITERS)),
             *(Transformer(f"transformer {each}", through, self.record, group, self.inputs, self.outputs, chapter)
-              for each in range(TRANSFORMERS))]
+              for each in range(TRANSFORMERS)),
+            *(ForeignWriter(each, f"{each} writer", through, self.record, self.inputs, chapter) for each in foreign),
+            *(ForeignTransformer(each, f"{each} transformer", through, self.record, group, self.inputs, self.outputs,
+                                 chapter) for each in foreign)]
         self.watcher = Watcher("watcher", self.direct, self.record)
         self.stable = StableOffsets(self.direct, self.record, excused)
         self.offsets = GroupOffsets(self.direct, self.record, group, self.inputs)
@@ -101,7 +106,7 @@ class Load:
 
     def await_progress(self) -> None:
         """Wait until every writer has begun two more transactions: one of them has ended then."""
-        wanted = [(each, each.transactions + 2) for each in self.writers if not isinstance(each, Transformer)]
+        wanted = [(each, each.transactions + 2) for each in self.writers if not isinstance(each, Processing)]
         self._await(lambda: all(each.transactions >= count for each, count in wanted), PROGRESS_SECONDS,
                     lambda: f"progress: {[(each.name, each.transactions, count) for each, count in wanted]}")
 
@@ -165,16 +170,18 @@ class Load:
 
 
 class Campaign:
-    """A campaign on a target that runs; `report` receives a line of progress now and then."""
+    """A campaign on a target that runs; `report` receives a line of progress now and then. `foreign`: the clients of
+    other languages that take part, with a writer and a transformer each."""
 
     def __init__(self, target: Target, seed: int, report: Callable[[str], None],
-                 timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+                 timeout_seconds: float = TIMEOUT_SECONDS, foreign: Sequence[str] = ()) -> None:
         self.target = target
         self.totals = Totals()
         self.history: History | None = None
         self._seed = seed
         self._report = report
         self._timeout_seconds = timeout_seconds
+        self._foreign = foreign
         self._chance = random.Random(seed)
         self._faulty_seconds = 0.0
         self._fault_began = 0.0
@@ -197,7 +204,7 @@ class Campaign:
 
     def _run_chapter(self, chapter: str, goal: Goal, until: float) -> list[Anomaly]:
         began, first = time.monotonic(), self.target.faults.total()
-        load = Load(self.target, chapter, self._timeout_seconds, self._excused_seconds)
+        load = Load(self.target, chapter, self._timeout_seconds, self._excused_seconds, self._foreign)
         faults = min(CHAPTER_FAULTS, max(0, goal.faults - first))
         transactions = min(CHAPTER_TRANSACTIONS, goal.transactions - self.totals.counts["transactions"])
         load.await_progress()
@@ -239,6 +246,9 @@ class Campaign:
             counts[f"transactions {outcome.value}"] += sum(each.outcome is outcome for each in history.transactions)
         counts["records"] += sum(len(log.codes) for log in history.logs)
         counts["records consumed and processed"] += sum(len(each.inputs) for each in history.transactions)
+        for writer in load.writers:
+            if isinstance(writer, ForeignWriter):
+                counts[f"transactions of {writer.name}"] += writer.transactions
         counts["producers replaced"] += sum(each.lost for each in load.writers)
         counts["group offsets read"] += len(history.offset_reads)
         self.totals.permitted_cycles += permitted_cycles

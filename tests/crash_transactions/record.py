@@ -57,7 +57,11 @@ def encode(code: int, partition: int) -> bytes:
 
 def code_in(message: confluent_kafka.Message, partition: int) -> int:
     """Return the code of a record, or `NOT_OURS` if it was not sent to this partition."""
-    value = message.value() or b""
+    return code_of_value(message.value() or b"", partition)
+
+
+def code_of_value(value: bytes, partition: int) -> int:
+    """Return the code in a record's value, or `NOT_OURS` if it was not sent to this partition."""
     if len(value) < VALUE.size:
         return NOT_OURS
     code, sent_to = VALUE.unpack_from(value)

@@ -1,7 +1,8 @@
 """Members of a group that consume, transform and produce: outputs and offsets in one transaction."""
 
 import time
-from typing import Final
+from abc import abstractmethod
+from typing import Final, NamedTuple
 
 import confluent_kafka
 from confluent_kafka import KafkaException, TopicPartition
@@ -9,21 +10,61 @@ from confluent_kafka import KafkaException, TopicPartition
 from kraft.testing.transactions.history import Input, OffsetCommit, Outcome
 from tests.crash_cluster.clients import LEAVE_POLLS_MAX, PATIENCE
 from tests.crash_transactions.record import Record, code_in
-from tests.crash_transactions.writers import CALL_SECONDS, PAUSE_SECONDS, LostError, RdkafkaWriter
+from tests.crash_transactions.writers import CALL_SECONDS, PAUSE_SECONDS, LostError, RdkafkaWriter, Writer
 from tests.integration.clients import Reachable, librdkafka_consumer
 
 RECORDS_MAX: Final = 20
 POLL_SECONDS: Final = 0.1
 
 
-class Transformer(RdkafkaWriter):
-    """Member of `group`: an output for each input record."""
+class Consumed(NamedTuple):
+    """A record of the input topic."""
+
+    partition: int
+    offset: int
+    code: int
+
+
+class Processing(Writer):
+    """Writer of an output for each input record. `group` consumes the topic `inputs`."""
+
+    group: str
+    inputs: str
+
+    @abstractmethod
+    def add_offsets(self, positions: dict[int, int]) -> bool:
+        """Add offsets by partition to the transaction. Return False if it has to be aborted."""
+
+    def process(self, found: list[Consumed]) -> bool:
+        """Run one transaction on these records. Return whether it was committed."""
+        number, transaction = self.record.begin(self._number)
+        self.transactions += 1
+        transaction.outcome = Outcome.ABORTED
+        positions: dict[int, int] = {}
+        for index, each in enumerate(found):
+            transaction.inputs.append(Input(self.record.numbers[self.inputs, each.partition], each.offset, each.code))
+            positions[each.partition] = each.offset + 1
+            self.send(number, transaction, index, self.chance.choice(self.record.of_topic(self._topic)))
+        fate = self.chance.choices(("commit", "abort", "abandon"), (90, 7, 3))[0]
+        for partition, position in positions.items():
+            place = self.record.numbers[self.inputs, partition]
+            transaction.commits.append(OffsetCommit(self.group, place, position))
+        if self.add_offsets(positions):
+            self.finish(transaction, fate)
+        else:
+            self.abort()
+            transaction.ended = time.monotonic()
+        return transaction.outcome is Outcome.COMMITTED
+
+
+class Transformer(Processing, RdkafkaWriter):
+    """Member of `group` by librdkafka."""
 
     def __init__(self, name: str, cluster: Reachable, record: Record, group: str, inputs: str, outputs: str,
                  seed: str) -> None:
         super().__init__(name, cluster, record, outputs, seed)
-        self._group = group
-        self._inputs = inputs
+        self.group = group
+        self.inputs = inputs
         self._consumer: confluent_kafka.Consumer | None = None
 
     def work(self) -> None:
@@ -37,9 +78,9 @@ class Transformer(RdkafkaWriter):
         self._leave()
         super().open(transactional_id)
         self._consumer = librdkafka_consumer(
-            self.cluster, self._group, isolation_level="read_committed", session_timeout_ms=6_000,
+            self.cluster, self.group, isolation_level="read_committed", session_timeout_ms=6_000,
             heartbeat_interval_ms=500, error_cb=lambda _: None, **PATIENCE)
-        self._consumer.subscribe([self._inputs], on_revoke=self._on_revoke, on_lost=self._on_revoke)
+        self._consumer.subscribe([self.inputs], on_revoke=self._on_revoke, on_lost=self._on_revoke)
         self._revoked = False
 
     def _on_revoke(self, _: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
@@ -67,35 +108,19 @@ class Transformer(RdkafkaWriter):
             raise LostError("rebalance")
         if not messages:
             return
-        number, transaction = self.record.begin(self._number)
-        self.transactions += 1
-        transaction.outcome = Outcome.ABORTED
-        positions: dict[int, int] = {}
-        for index, message in enumerate(messages):
+        inputs = []
+        for message in messages:
             topic, partition, offset = message.topic(), message.partition(), message.offset()
             assert topic is not None
             assert partition is not None
             assert offset is not None
-            place = self.record.numbers[topic, partition]
-            transaction.inputs.append(Input(place, offset, code_in(message, place)))
-            positions[partition] = offset + 1
-            self.send(number, transaction, index, self.chance.choice(self.record.of_topic(self._topic)))
-        fate = self.chance.choices(("commit", "abort", "abandon"), (90, 7, 3))[0]
-        for partition, position in positions.items():
-            place = self.record.numbers[self._inputs, partition]
-            transaction.commits.append(OffsetCommit(self._group, place, position))
-        if self._send_offsets(positions):
-            self.finish(transaction, fate)
-        else:
-            self.abort()
-            transaction.ended = time.monotonic()
-        if transaction.outcome is not Outcome.COMMITTED:
+            inputs.append(Consumed(partition, offset, code_in(message, self.record.numbers[topic, partition])))
+        if not self.process(inputs):
             raise LostError("the consumer has to return to the group's offsets")
 
-    def _send_offsets(self, positions: dict[int, int]) -> bool:
-        """Add the offsets to the transaction. Return False if it has to be aborted."""
+    def add_offsets(self, positions: dict[int, int]) -> bool:
         assert self._consumer is not None
-        offsets = [TopicPartition(self._inputs, partition, position) for partition, position in positions.items()]
+        offsets = [TopicPartition(self.inputs, partition, position) for partition, position in positions.items()]
         for _ in self.attempts():
             try:
                 self.producer.send_offsets_to_transaction(
