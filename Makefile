@@ -11,6 +11,7 @@ FUZZ_SEED    ?= 1
 SIMULATE_SEEDS  ?= 0..9999
 MUTANT_SEEDS    ?= 0..399
 BROKER_SEEDS    ?= 0..4999
+TRANSACTION_SEEDS ?= 0..4999
 RELOCATIONS     ?= 0..999
 CRASH_SEED      ?= 1
 KILLS           ?= 200
@@ -34,7 +35,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers explore attack kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -146,6 +147,12 @@ simulate-brokers: build ## five thousand simulated runs with controllers, broker
 	@mkdir -p build
 	@$(BIN)/kraft simulate --brokers --seeds $(BROKER_SEEDS) --jobs $(JOBS) --output build/simulate-brokers.json
 	@$(BIN)/kraft simulate --brokers --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --output build/mutants-brokers.json
+
+# make simulate-transactions TRANSACTION_SEEDS=0..199
+simulate-transactions: build ## five thousand simulated runs with transactional clients, a quarter of them hours long, then every known bug of those
+	@mkdir -p build
+	@$(BIN)/kraft simulate --transactions --seeds $(TRANSACTION_SEEDS) --jobs $(JOBS) --output build/simulate-transactions.json
+	@$(BIN)/kraft simulate --transactions --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --output build/mutants-transactions.json
 
 # Then four of the known bugs, each with the shortest trace that shows it.
 explore: build ## every interleaving of a small quorum, within bounds; a quarter of an hour and a gigabyte

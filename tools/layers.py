@@ -91,9 +91,10 @@ PACKAGES: dict[str, Rule] = {
                      "metadata", "protocol", "raft", "recorder", "steps", "native"),
                     ("asyncio", "concurrent", "logging", "os", "random", "signal", "socket", "threading", "time",
                       "uvloop")),
+    # Its use of asyncio is on a loop of virtual time, which its simulator provides.
     "testing": Rule(("broker", "config", "controller", "deadlines", "immutable", "local", "log_dir", "metadata",
                      "protocol", "raft", "recorder", "runtime", "native"),
-                    ("logging", "multiprocessing", "random", "time"), ordered=True),
+                    ("asyncio", "logging", "multiprocessing", "random", "time"), ordered=True),
     "client": Rule(("_version", "protocol", "native"), ("socket", "time")),
     "local": Rule(("", "client", "config", "log_dir", "metadata", "protocol", "raft", "runtime", "native"),
                   ("os", "signal", "socket", "subprocess", "threading", "time", "uvloop")),

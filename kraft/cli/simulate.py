@@ -23,7 +23,7 @@ from kraft.recorder.timeline import merged
 from kraft.testing.explore.models import MODELS, Model
 from kraft.testing.mutants.find import Hunt, hunt
 from kraft.testing.mutants.patches import Mutant
-from kraft.testing.mutants.registry import BROKER_MUTANTS, MUTANTS, NOT_HERE
+from kraft.testing.mutants.registry import BROKER_MUTANTS, MUTANTS, NOT_HERE, TRANSACTION_MUTANTS
 from kraft.testing.sim.campaign import Finding, Report, campaign, shrink
 from kraft.testing.sim.joined import joined
 from kraft.testing.sim.options import Options, parse
@@ -36,6 +36,8 @@ from kraft.testing.sim.run import (
     simulate,
     simulate_brokers,
     simulate_relocation,
+    simulate_transactions,
+    transaction_options_of,
 )
 
 PROGRESS_EVERY: Final = 50
@@ -84,6 +86,7 @@ class Results:
 
 @kraft.command("simulate")
 @click.option("--brokers", is_flag=True, help="Runs with controllers, brokers and clients.")
+@click.option("--transactions", is_flag=True, help="Runs with brokers, coordinators and transactional clients.")
 @click.option("--relocations", is_flag=True, help="Runs in which three voters are restarted at new addresses.")
 @click.option("--seed", type=IntRange(0), help="One run.")
 @click.option("--trace", is_flag=True, help="With --seed: print every event of the nodes.")
@@ -108,17 +111,19 @@ class Results:
 @JSON
 @click.option("--output", "output_file", type=OUTPUT_FILE,
               help="Write the figures as JSON to a file.")
-def simulate_command(brokers: bool, relocations: bool, seed: int | None, trace: bool, timeline: Path | None,
-                     options: Options | None, shrinks: bool, seeds: range | None, minutes: float | None, jobs: int,
-                     mutants: bool, mutant_names: tuple[str, ...], exhaustive: bool, model_names: tuple[str, ...],
-                     states: int | None, depth: int | None, trace_file: TextIO | None,
-                     join_files: tuple[TextIO, ...], as_json: bool, output_file: Path | None) -> None:
+def simulate_command(brokers: bool, transactions: bool, relocations: bool, seed: int | None, trace: bool,
+                     timeline: Path | None, options: Options | None, shrinks: bool, seeds: range | None,
+                     minutes: float | None, jobs: int, mutants: bool, mutant_names: tuple[str, ...], exhaustive: bool,
+                     model_names: tuple[str, ...], states: int | None, depth: int | None,
+                     trace_file: TextIO | None, join_files: tuple[TextIO, ...], as_json: bool,
+                     output_file: Path | None) -> None:
     """Inject faults into a quorum in virtual time, and check its invariants. Exit code 1 when an invariant was broken
     (with --mutants: when a bug was not found)."""
-    chosen = _chosen(mutant_names, BROKER_MUTANTS if brokers else MUTANTS)
-    if brokers and relocations:
-        raise click.UsageError("--brokers and --relocations are runs of different kinds")
+    if brokers + transactions + relocations > 1:
+        raise click.UsageError("--brokers, --transactions and --relocations are runs of different kinds")
+    chosen = _chosen(mutant_names, BROKER_MUTANTS if brokers else TRANSACTION_MUTANTS if transactions else MUTANTS)
     run, draw = ((simulate_brokers, broker_options_of) if brokers
+                 else (simulate_transactions, transaction_options_of) if transactions
                  else (simulate_relocation, relocation_options_of) if relocations else (simulate, options_of))
     results = Results(as_json, output_file)
     with redirect_stdout(results.for_people):
@@ -129,7 +134,8 @@ def simulate_command(brokers: bool, relocations: bool, seed: int | None, trace: 
                       for name in model_names or MODELS]
             _explore(models, states, chosen if mutant_names else [], trace_file, results)
         elif mutants:
-            _finish_hunt(hunt(chosen, seeds or range(400), jobs, _print_hunt, draw=draw), results, brokers=brokers)
+            _finish_hunt(hunt(chosen, seeds or range(400), jobs, _print_hunt, draw=draw), results,
+                         names_missing=not (brokers or transactions))
         elif seed is not None:
             outcome = _simulate_one(seed, options or draw(seed), trace, timeline)
             _print_outcome(outcome)
@@ -212,10 +218,10 @@ def _finish(findings: list[Finding], shrinks: bool) -> None:
     raise click.exceptions.Exit(1)
 
 
-def _finish_hunt(hunts: list[Hunt], results: Results, *, brokers: bool) -> None:
+def _finish_hunt(hunts: list[Hunt], results: Results, *, names_missing: bool) -> None:
     found = [each for each in hunts if each.seed is not None]
     click.echo(f"{len(found)} of {len(hunts)} mutants found")
-    if not brokers:
+    if names_missing:
         for number, why in NOT_HERE.items():
             click.echo(f"{number} is not hunted: {why}")
     results.write([each.as_json() for each in hunts])

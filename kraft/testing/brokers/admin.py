@@ -4,7 +4,9 @@ from collections.abc import Callable
 from random import Random
 
 from kraft.broker.isr import Key
+from kraft.controller.features import SAFE_DOWNGRADE, UPGRADE
 from kraft.metadata.image import NO_LEADER, MetadataImage, PartitionRegistration, TopicImage
+from kraft.metadata.versions import FEATURES, TRANSACTION_VERSION
 from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -14,6 +16,7 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode
 from kraft.testing.brokers.replica import Replica
@@ -21,6 +24,9 @@ from kraft.testing.sim.cluster import Cluster
 from kraft.testing.sim.options import MILLISECOND
 
 LATEST_VERSION = 99
+PLAIN_TOPICS = "t"
+"""First letter of the topics that idempotent producers use."""
+TRANSACTIONAL_TOPIC = "x0"
 RETRY_MS = 150
 PREFERRED = 0
 UNCLEAN = 1
@@ -65,7 +71,8 @@ class Admin:
     def start(self) -> None:
         """Create the topics of the run as soon as enough brokers are registered."""
         options = self._cluster.options
-        missing = [name for name in self._names() if name not in self._image.topic_ids]
+        names = self._names() + ([TRANSACTIONAL_TOPIC] if options.transactions else [])
+        missing = [name for name in names if name not in self._image.topic_ids]
         active = [broker for broker in self._image.brokers.values() if broker.active]
         if missing and len(active) >= min(options.replication, options.brokers):
             self._create(missing[0])
@@ -73,7 +80,7 @@ class Admin:
             self._cluster.loop.after(RETRY_MS * MILLISECOND, self.start)
 
     def _names(self) -> list[str]:
-        return [f"t{number}" for number in range(self._cluster.options.topics)]
+        return [f"{PLAIN_TOPICS}{number}" for number in range(self._cluster.options.topics)]
 
     def _create(self, name: str) -> None:
         options = self._cluster.options
@@ -87,6 +94,8 @@ class Admin:
     def change_topic(self) -> None:
         """Delete a topic, or create a missing one."""
         names = self._names()
+        if not names:
+            return
         name = names[self._random.randrange(len(names))]
         if name in self._image.topic_ids:
             self._count("topic deleted")
@@ -94,6 +103,15 @@ class Admin:
             self._cluster.loop.after(self._random.randrange(2 * RETRY_MS) * MILLISECOND, self.start)
         else:
             self.start()
+
+    def change_level(self) -> None:
+        """Raise or lower transaction.version."""
+        level = self._random.randrange(FEATURES[TRANSACTION_VERSION].latest + 1)
+        is_lower = level < self._image.features.get(TRANSACTION_VERSION, 0)
+        self._count("transaction.version changed")
+        update = FeatureUpdateKey(feature=TRANSACTION_VERSION, max_version_level=level,
+                                  upgrade_type=SAFE_DOWNGRADE if is_lower else UPGRADE)
+        self._submit_request(UpdateFeaturesRequest(feature_updates=[update], timeout_ms=1000))
 
     # --- replicas -----------------------------------------------------------------------------------------------------
 

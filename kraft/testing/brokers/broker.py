@@ -8,6 +8,7 @@ timers that `kraft.runtime` puts around all this.
 
 from collections import deque
 from collections.abc import Callable
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -35,17 +36,20 @@ from kraft.testing.brokers.ends import ServerEnd
 from kraft.testing.brokers.fetcher import Fetcher
 from kraft.testing.brokers.leaders import Leaders
 from kraft.testing.brokers.log_view import LogView
-from kraft.testing.brokers.messages import Bounds, BoundsAre, Check, Fetch, Produce, Produced, Running
+from kraft.testing.brokers.messages import Bounds, BoundsAre, Call, Check, Fetch, Produce, Produced, Running
 from kraft.testing.brokers.replica import DURABILITIES, GROUP_COMMIT, PER_APPEND, Replica
+from kraft.testing.brokers.transactional.async_loop import AsyncLoop
+from kraft.testing.brokers.transactional.coordinators import Coordinators
 from kraft.testing.brokers.wire import Answered, Connection, Reply
 from kraft.testing.sim.cluster import CLUSTER_ID
-from kraft.testing.sim.options import Options
+from kraft.testing.sim.options import SECOND, Options
 from kraft_native.base.errors import KraftError
 from kraft_native.net.channel import RequestChannel
 from kraft_native.net.frames import RequestMemory
 from kraft_native.partition.partition import Partition
 from kraft_native.partition.purgatory import Purgatory
 from kraft_native.partition.table import PartitionTable
+from kraft_native.request.reply import Reply as WireReply
 from kraft_native.segment.config import LogConfig
 from kraft_native.serve.fetch import FetchHandler
 from kraft_native.serve.fetch_session import SessionCache
@@ -82,6 +86,7 @@ class Broker:
         self.table = PartitionTable(self.purgatory)
         self.table.explain(self._absence)
         self.replicas: dict[tuple[str, int], Replica] = {}
+        self._produce_handler = ProduceHandler(self.table)
         self._channel = self._new_channel()
         self.keeper = IsrKeeper(node.id, self._alter_partition, self._epoch_of)
         self.roles: ReplicaRoles[Partition] = ReplicaRoles(node.id, self.keeper, self)
@@ -98,12 +103,20 @@ class Broker:
         self._fetchers: dict[int, Fetcher] = {}
         self._durability = options.durability
         self._is_flushing = False
+        self.coordinators = self._new_coordinators() if options.transactions else None
+        """Coordinators of transactions and groups; None in a run without transactions."""
+
+    def _new_coordinators(self) -> Coordinators:
+        node = self.node
+        loop = AsyncLoop(lambda: node.clock.now_us / SECOND, self._call_later, self._soon, self.failed)
+        return Coordinators(self, self.table, self._produce_handler, self._channel, loop,
+                            node.random_of("coordinators"))
 
     def _new_channel(self) -> RequestChannel:
-        channel = RequestChannel("simulated", RequestMemory(MEMORY_BYTES), on_request=self._unexpected,
-                                 on_failure=self._failed, call_soon=self._soon.append, call_later=self._call_later)
+        channel = RequestChannel("simulated", RequestMemory(MEMORY_BYTES), on_request=self._request,
+                                 on_failure=self.failed, call_soon=self._soon.append, call_later=self._call_later)
         for api, handler in ((frames.FETCH, FetchHandler(self.table, SessionCache())),
-                             (frames.PRODUCE, ProduceHandler(self.table))):
+                             (frames.PRODUCE, self._produce_handler)):
             channel.serve(api.key, api.versions[0], api.versions[-1], api.flexible_from, handler)
         return channel
 
@@ -139,7 +152,7 @@ class Broker:
         self.node.later(delay_ms, function, *arguments)
 
     def _call_later(self, seconds: float, callback: Callable[[], None]) -> None:
-        self.node.later(round(seconds * 1000), callback)
+        self.node.later(ceil(seconds * 1000), callback)
 
     def open_to_peer(self, target_id: int, lane: str, refused: Callable[[], None]) -> Connection | None:
         return self.node.wire.open(self.node, target_id, lane, refused)
@@ -202,6 +215,7 @@ class Broker:
                 self.disk.remove(name, None)
             else:
                 self.disk.settle(name, image.topic_ids[name[0]], registration.directory_of(self.id))
+        self._show(image)
         self.carry_out(replica_plan.plan_all(image, self.id))
         self.leaders.applied(image)
         self.node.machine.subscribe(self._changed)
@@ -217,12 +231,25 @@ class Broker:
         self.observe()
         for fetcher in self._fetchers.values():
             fetcher.close()
+        self.end_loop()
         self._channel.abort("shutdown")
+
+    def end_loop(self) -> None:
+        """End the event loop of the coordinators: nothing happens in them any more."""
+        if self.coordinators is not None:
+            self.coordinators.loop.close()
 
     def _changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if self.node.broker is self:
+            self._show(image)
             self.carry_out(replica_plan.plan_change(delta, self.id))
+            if self.coordinators is not None:
+                self.coordinators.applied(delta)
             self.leaders.applied(image)
+
+    def _show(self, image: MetadataImage) -> None:
+        if self.coordinators is not None:
+            self.coordinators.show(image)
 
     # --- replicas -----------------------------------------------------------------------------------------------------
 
@@ -248,9 +275,17 @@ class Broker:
         if registration.leader_epoch < partition.leader_epoch:
             return
         if step.action is Action.LEAD:
+            is_news = registration.leader_epoch > partition.leader_epoch or not partition.is_leader
             self.roles.lead(partition, registration)
+            if is_news and self.coordinators is not None:
+                self.coordinators.leads(partition)
         else:
             self.roles.follow(partition, registration)
+            self._resigns(name, registration.leader_epoch)
+
+    def _resigns(self, name: tuple[str, int], leader_epoch: int | None) -> None:
+        if self.coordinators is not None:
+            self.coordinators.resigns(*name, leader_epoch)
 
     def _new_replica(self, step: Step) -> Partition:
         log, view = self.disk.open(step.topic, step.number, step.topic_id, LogConfig(
@@ -291,6 +326,7 @@ class Broker:
 
     def _give_up(self, name: tuple[str, int]) -> Replica | None:
         replica = self.replicas.pop(name, None)
+        self._resigns(name, None)
         if replica is not None:
             replica.observe(self.node.judge)
             self.roles.remove(replica.partition)
@@ -385,7 +421,12 @@ class Broker:
     def _checkpoint(self) -> None:
         if self.node.broker is self:   # else it has left, and its logs are closed
             self.disk.checkpoint()
-            self.later(CHECKPOINT_MS, self._checkpoint)
+            self.later(self._checkpoint_ms, self._checkpoint)
+
+    @property
+    def _checkpoint_ms(self) -> int:
+        """Pause between two checkpoints; longer in a run of hours."""
+        return max(CHECKPOINT_MS, self.options.session_ms // 10)
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -395,6 +436,8 @@ class Broker:
         elif isinstance(body, Fetch):
             self._end_of(reply.connection).serve(
                 reply.number, *frames.fetch_frame(body, self.options.fetch_wait_ms, self.options.fetch_batches))
+        elif isinstance(body, Call):
+            self._end_of(reply.connection).serve(reply.number, body.frame, body.decode)
         elif isinstance(body, Produce):
             self._produce(body, reply)
         elif isinstance(body, Check):
@@ -449,9 +492,10 @@ class Broker:
             return code, "", None, (), self.id
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic.name, topic.partitions, (), self.id
 
-    def _unexpected(self, _reply: object, api_key: int, api_version: int, _body: bytes) -> None:
-        raise AssertionError(f"broker {self.id} got a request of API {api_key}, version {api_version}")
+    def _request(self, reply: WireReply, api_key: int, api_version: int, body: bytes) -> None:
+        assert self.coordinators is not None, f"broker {self.id} got a request of API {api_key}, version {api_version}"
+        self.coordinators.on_request(reply, api_key, api_version, body)
 
-    def _failed(self, cause: BaseException) -> None:
+    def failed(self, cause: BaseException) -> None:
         """Note a failure of compiled code; it ends the run after this event."""
         self._failure = self._failure or cause

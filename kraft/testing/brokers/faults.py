@@ -16,6 +16,7 @@ from kraft.testing.brokers.leaders import LANE
 from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode
 from kraft.testing.brokers.producers import Producer
+from kraft.testing.brokers.transactional.coordinators import COORDINATOR_LANES
 from kraft.testing.brokers.wire import Hold, Wire
 from kraft.testing.sim.cluster import Cluster
 from kraft.testing.sim.faults import Faults
@@ -49,7 +50,8 @@ class BrokerFaults(Faults):
                 (options.shuffle_every_ms, self._shuffle), (options.reboot_every_ms, self._reboot),
                 (options.zombie_every_ms, self._overtake), (options.stall_every_ms, self._stall),
                 (options.reset_every_ms, self._reset), (options.directory_every_ms, self._fail_directory),
-                (options.refusal_every_ms, self._refuse))
+                (options.refusal_every_ms, self._refuse), (options.level_every_ms, self._admin.change_level),
+                (options.coordinate_every_ms, self._hold_coordinator))
 
     def stop(self) -> None:
         super().stop()
@@ -155,6 +157,20 @@ class BrokerFaults(Faults):
             self._wire.reset(node.id, controller.id, "controller")
             if self._random.random() < 0.5:
                 self._cut_links([(node.id, controller.id), (controller.id, node.id)])
+
+    def _hold_coordinator(self) -> None:
+        """Hold back the markers or checks of transactions between two brokers, or their answers; or break the
+        connection."""
+        nodes = [each for each in self._cluster.nodes if isinstance(each, BrokerNode) and each.has_broker]
+        if len(nodes) > 1:
+            self._count("markers or checks of transactions held back")
+            source, target = self._random.sample(nodes, 2)
+            lane = self._random.choice(COORDINATOR_LANES)
+            if self._random.random() < 0.3:
+                self._wire.reset(source.id, target.id, lane)
+            else:
+                for_us = self._within_us(self._cluster.options.hold_ms)
+                self._wire.hold(source.id, target.id, lane, self._hold(for_us, requests=self._random.random() < 0.5))
 
     def _refuse(self) -> None:
         """Let a live broker refuse new connections from another node. Some existing connections between the two break

@@ -12,7 +12,7 @@ from kraft.protocol.messages.produce_request import PartitionProduceData, Produc
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.testing.brokers.clients import TIMEOUT_MS
 from kraft.testing.brokers.log_view import decoded_batches, encoded_batch
-from kraft.testing.brokers.messages import Fetch, Fetched, FetchedPart, Produce, Produced
+from kraft.testing.brokers.messages import Call, Fetch, Fetched, FetchedPart, Produce, Produced
 
 FETCH: Final = API_BY_KEY[FetchRequest.API_KEY]
 PRODUCE: Final = API_BY_KEY[ProduceRequest.API_KEY]
@@ -62,6 +62,17 @@ def produce_frame(produce: Produce) -> tuple[bytes, Decode]:
         return Produced(part.error_code, -1 if part.error_code else part.base_offset + produce.records)
 
     return _framed(request, PRODUCE_VERSION), produced
+
+
+def call_of(request: Message, version: int) -> Call:
+    """Return any request as a frame, with what reads its answer."""
+    api = API_BY_KEY[request.API_KEY]
+
+    def decode(frame: bytes) -> Message:
+        _header, body = decode_response_header(frame, api, version)
+        return api.response.decode(body, version)
+
+    return Call(_framed(request, version), decode)
 
 
 def _framed(request: Message, version: int) -> bytes:

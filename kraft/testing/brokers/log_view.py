@@ -10,12 +10,15 @@ from typing import Final, NamedTuple
 from uuid import UUID
 from zlib import crc32
 
+from kraft_native.batch.batch import Batch as StoredBatch
 from kraft_native.batch.batch import walk
 from kraft_native.batch.records import BatchBuilder, records
 from kraft_native.facade.log import Log
 
 LINK: Final = Struct("<qqiIq")
 VALUE_BYTES: Final = 8
+NO_VALUE: Final = -1
+"""Value of a batch that no simulated producer sent: markers, and records of coordinators."""
 READ_BYTES: Final = 1 << 20
 WALL_MS: Final = 1_700_000_000_000
 """Wall clock of all nodes when a run begins."""
@@ -24,9 +27,9 @@ WALL_MS: Final = 1_700_000_000_000
 class Batch(NamedTuple):
     """A batch of records.
 
-    `value` is the number of its first record, as its producer counts them. `chain` is a checksum over this batch and
-    all before it; `before` is the chain of the previous batch. Logs with the same chain are the same up to there. Both
-    are None where the batches before are unknown.
+    `value` is the number of its first record, as its producer counts them, or `NO_VALUE`. `chain` is a checksum over
+    this batch and all before it; `before` is the chain of the previous batch. Logs with the same chain are the same up
+    to there. Both are None where the batches before are unknown.
     """
 
     base_offset: int
@@ -41,9 +44,10 @@ class Batch(NamedTuple):
     crc: int
 
 
-def encoded_batch(producer: int, producer_epoch: int, sequence: int, value: int, count: int) -> bytes:
+def encoded_batch(producer: int, producer_epoch: int, sequence: int, value: int, count: int, *,
+                  transactional: bool = False) -> bytes:
     """Encode a batch as a producer sends it: record `value` and those after it."""
-    builder = BatchBuilder()
+    builder = BatchBuilder(transactional=transactional)
     for number in range(value, value + count):
         builder.append(number.to_bytes(VALUE_BYTES, "big"), None, WALL_MS)
     return builder.build(producer_id=producer, producer_epoch=producer_epoch, base_sequence=sequence)
@@ -52,14 +56,17 @@ def encoded_batch(producer: int, producer_epoch: int, sequence: int, value: int,
 def decoded_batches(data: bytes, before: int | None) -> Iterator[Batch]:
     """Yield the whole batches in `data`. `before` is the chain up to the first one."""
     for each in walk(data):
-        value = next(records(each)).value
-        assert value is not None
         end_offset = each.last_offset + 1
         chain = None if before is None else crc32(
             LINK.pack(each.base_offset, end_offset, each.leader_epoch, each.crc, each.producer_id), before)
         yield Batch(each.base_offset, end_offset, each.leader_epoch, each.producer_id, each.producer_epoch,
-                    each.base_sequence, int.from_bytes(value, "big"), before, chain, each.crc)
+                    each.base_sequence, _value_of(each), before, chain, each.crc)
         before = chain
+
+
+def _value_of(batch: StoredBatch) -> int:
+    value = None if batch.is_control else next(records(batch)).value
+    return NO_VALUE if value is None or len(value) != VALUE_BYTES else int.from_bytes(value, "big")
 
 
 class Change(NamedTuple):

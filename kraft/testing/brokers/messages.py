@@ -2,6 +2,7 @@
 follower's Fetch is sent as the bytes of its compiled fetcher. A client's Fetch and Produce are translated to and from
 bytes where the broker receives them (`frames`)."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kraft.broker.isr import Key
@@ -26,6 +27,14 @@ class Check(NamedTuple):
 
 class Running(NamedTuple):
     """The process runs."""
+
+
+class Call(NamedTuple):
+    """Any request of a client as the frame that the broker reads. `decode` reads the frame of the answer, which the
+    client receives as a `Message`."""
+
+    frame: bytes
+    decode: Callable[[bytes], Message]
 
 
 class FetchPart(NamedTuple):

@@ -14,7 +14,7 @@ from kraft.controller.sessions import Doubt, Found
 from kraft.deadlines import NEVER_MS
 from kraft.metadata.image import BrokerRegistration, MetadataImage
 from kraft.metadata.snapshot import Record
-from kraft.metadata.versions import ELR_VERSION, LATEST, SUPPORTED, default_features
+from kraft.metadata.versions import ELR_VERSION, LATEST, SUPPORTED, TRANSACTION_VERSION, default_features
 from kraft.protocol.message import Message
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.feature_level_record import FeatureLevelRecord
@@ -87,6 +87,10 @@ class BrokerNode(Node):
         features = default_features(LATEST.level)
         if not options.elr:
             features.pop(ELR_VERSION, None)
+        if options.transactions:
+            features.pop(TRANSACTION_VERSION, None)
+            if options.transaction_version:
+                features[TRANSACTION_VERSION] = options.transaction_version
         self.settings = ControllerSettings(
             node_id=config.node_id, cluster_id=CLUSTER_ID,
             bootstrap=tuple(Record(FeatureLevelRecord(name=name, feature_level=level))
@@ -135,6 +139,10 @@ class BrokerNode(Node):
                 self._connections = BrokerConnections(self._machine, self._around.wire)
         return self._machine
 
+    def random_of(self, name: str) -> Random:
+        """Return a generator of its own for a part of this process."""
+        return Random(f"{self.new_id()}/{name}")
+
     def new_id(self) -> UUID:
         return UUID(int=self._random.getrandbits(127) | 1 << 127)
 
@@ -153,6 +161,7 @@ class BrokerNode(Node):
         if was_up:
             if self.broker is not None:
                 self.broker.observe()
+                self.broker.end_loop()
             self.broker = None
             self.broker_disk.crash()
             if power:
@@ -210,6 +219,8 @@ class BrokerNode(Node):
         """Set the clocks of compiled code to that of this node: it handles an event."""
         now_us = self.clock.now_us
         set_compiled_clock(now_us * 1000, WALL_MS + now_us // 1000)
+        if self.broker is not None and self.broker.coordinators is not None:
+            self.broker.coordinators.loop.enter()
 
     def enter(self, life: int, function: Callable[..., None], *arguments: Any) -> None:
         self._set_clock()

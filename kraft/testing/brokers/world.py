@@ -12,7 +12,7 @@ from kraft.metadata.image import MetadataImage, PartitionRegistration
 from kraft.raft.config import RaftConfig
 from kraft.raft.events import Event
 from kraft.testing.brokers import liveness
-from kraft.testing.brokers.admin import Admin
+from kraft.testing.brokers.admin import PLAIN_TOPICS, Admin
 from kraft.testing.brokers.clients import Around
 from kraft.testing.brokers.consumers import Consumer
 from kraft.testing.brokers.disk import BrokerDisk, Storage
@@ -30,7 +30,7 @@ from kraft.testing.sim.cluster import Cluster
 from kraft.testing.sim.faults import Faults
 from kraft.testing.sim.network import CLIENT_ID
 from kraft.testing.sim.node import Node, Surroundings
-from kraft.testing.sim.options import SECOND, Options
+from kraft.testing.sim.options import MILLISECOND, SECOND, Options
 from kraft.testing.sim.violation import ViolationError
 from kraft.testing.sim.world import World
 from kraft_native.base.clock import use_system as use_system_clock
@@ -108,9 +108,9 @@ class BrokerWorld(World):
     def _nodes(self) -> list[BrokerNode]:
         return self.cluster.broker_nodes()
 
-    def new_faults(self) -> Faults:
-        return BrokerFaults(self.cluster, self.operator, self.cluster.random("faults"), self.admin, self.guard,
-                            self.metadata, self.cluster.wire, lambda: self.producers)
+    def new_faults(self, random: Random) -> Faults:
+        return BrokerFaults(self.cluster, self.operator, random, self.admin, self.guard, self.metadata,
+                            self.cluster.wire, lambda: self.producers)
 
     def run(self) -> None:
         disabled = logging.root.manager.disable
@@ -129,7 +129,7 @@ class BrokerWorld(World):
     def _judge_all(self) -> None:
         image = self.metadata.image
         for key, truth in self.truth.partitions.items():
-            if key[0] in image.topics and not truth.is_lossy:
+            if key[0] in image.topics and not truth.is_lossy and self._has_clients(truth.topic):
                 self._judge_clients(key, truth)
         self.counts.update({
             "leader elections": self.metadata.elections, "unclean elections": self.metadata.unclean_elections,
@@ -213,7 +213,7 @@ class BrokerWorld(World):
 
     def _partition_changed(self, key: Key, change: PartitionChange, is_unclean: bool) -> None:
         self._add_to_trace(f"{change.topic.name}-{change.index}: {change.after}")
-        if change.before is None and change.after is not None:
+        if change.before is None and change.after is not None and self._has_clients(change.topic.name):
             self._begin_producers(key)
             self._begin_consumer(key)
         truth = self.truth.of(key, change.topic.name)
@@ -223,6 +223,11 @@ class BrokerWorld(World):
             self.truth.candidates_have_everything(key)
 
     # --- clients ------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _has_clients(topic: str) -> bool:
+        """Return whether idempotent producers and plain consumers use the topic."""
+        return topic.startswith(PLAIN_TOPICS)
 
     def _begin_producers(self, key: Key) -> None:
         for _ in range(PRODUCERS_PER_PARTITION):
@@ -313,7 +318,8 @@ class BrokerWorld(World):
         super()._heal()
         self.admin.start()
         for topic, index, _ in self.metadata.image.partitions():
-            self._begin_consumer((topic.topic_id, index))
+            if self._has_clients(topic.name):
+                self._begin_consumer((topic.topic_id, index))
 
     def also_missing(self) -> ViolationError | None:
         self.admin.choose_leaders()
@@ -330,13 +336,18 @@ class BrokerWorld(World):
             if not producer.is_over:
                 producer.add()
         failed = self._failed_fetches()
-        self._run_until(self.loop.now_us + QUIET_US)
+        self._run_until(self.loop.now_us + self._quiet_us)
         missing = self.also_missing()
         if missing is not None:
             raise missing
         if self._failed_fetches() - failed > FAILED_FETCHES_MAX:
             raise ViolationError("NoUselessFetches", f"{self._failed_fetches() - failed} fetches fail in a quiet time")
         self._stop_one()
+
+    @property
+    def _quiet_us(self) -> int:
+        """Time for a few heartbeats, at least."""
+        return max(QUIET_US, self.cluster.options.session_ms * MILLISECOND)
 
     def _failed_fetches(self) -> int:
         return sum(number for name, number in self.counts.items() if name.startswith("fetch answered"))
@@ -347,6 +358,6 @@ class BrokerWorld(World):
             node = nodes[self.loop.events % len(nodes)]
             life = node.life
             node.stop()
-            self._run_until(self.loop.now_us + QUIET_US)
+            self._run_until(self.loop.now_us + self._quiet_us)
             if node.life == life and node.broker is not None:
                 raise ViolationError("ControlledShutdownEnds", f"broker {node.id} was not released")

@@ -8,6 +8,7 @@ from kraft.testing.mutants.machine import MACHINE
 from kraft.testing.mutants.patches import Mutant
 from kraft.testing.mutants.replicas import REPLICAS
 from kraft.testing.mutants.replication import REPLICATION
+from kraft.testing.mutants.transactions import TRANSACTIONS
 from kraft.testing.mutants.voters import VOTERS
 from kraft.testing.mutants.voting import VOTING
 
@@ -20,6 +21,9 @@ BROKER_MUTANTS: Final[dict[str, Mutant]] = {
     mutant.name: mutant for collection in (REPLICAS, CONTROLLERS) for mutant in collection.mutants
 }
 """Mutants that runs with brokers must find."""
+
+TRANSACTION_MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in TRANSACTIONS.mutants}
+"""Mutants that runs with transactions must find."""
 
 NOT_HERE: Final[dict[int, str]] = {
     23: "an overloaded controller fences live brokers: leases are the controller's, the core has none",

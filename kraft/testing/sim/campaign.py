@@ -25,7 +25,8 @@ FAULTS = (
     "quorum connections hang", "controller overtaken", "requests of a producer held back", "log directory failed",
     "log directory repaired", "log directory replaced", "batches lost with a directory",
     "connection to the controller broken", "connections refused by a live broker", "half-open connection to a broker",
-    "requests held back",
+    "requests held back", "markers or checks of transactions held back", "transaction.version changed",
+    "request repeated late", "batch stuck on its way", "transactions abandoned",
 )
 """Names under which runs count faults."""
 
@@ -36,7 +37,8 @@ BROKERS = (
     "high watermarks checked", "requests decided", "death put off", "producer epoch bumped", "broker probed: REFUSED",
     "broker probed: UNANSWERED", "broker probed: ACCEPTED", "live broker taken for dead",
     "leader checked: ANSWERED", "leader checked: REFUSED", "leader checked: UNANSWERED", "answer held",
-    "dead leader left out", "live leader left out", "dead leader named",
+    "dead leader left out", "live leader left out", "dead leader named", "producer epochs begun",
+    "transactions begun", "transactions committed", "transactions aborted",
 )
 """Names under which runs with brokers count the actions of those."""
 

@@ -40,6 +40,11 @@ def directory_id(node_id: int, disk: int) -> UUID:
     return UUID(int=(node_id << 64) + disk + 1)
 
 
+WAIT_MS: Final = 500
+LONG_WAIT_MS: Final = 10_000
+"""Longest wait of a Fetch of the quorum in a run of hours, so that an idle hour has few events."""
+
+
 class Cluster:
     """Cluster of a run. `held`: the log of every disk that ever existed, as its last process left it. `dead`: replicas
     whose disk is lost."""
@@ -123,7 +128,7 @@ class Cluster:
             election_backoff_max_ms=options.election_backoff_max_ms,
             fetch_timeout_ms=options.fetch_timeout_ms,
             request_timeout_ms=options.fetch_timeout_ms,
-            fetch_max_wait_ms=min(500, options.fetch_timeout_ms // 2),
+            fetch_max_wait_ms=min(LONG_WAIT_MS if options.quiet_seconds else WAIT_MS, options.fetch_timeout_ms // 2),
             fetch_max_bytes=options.fetch_max_bytes,
             fetch_snapshot_max_bytes=options.fetch_max_bytes,
             start_grace_ms=min(100, options.election_timeout_ms))

@@ -123,6 +123,23 @@ class Options:
     leader_checks: bool = False         # a producer that failed requests Metadata, which checks leaders
     refusal_every_ms: int = 0           # a live broker refuses connections of one node, or one of them hangs
     step_us: int = 0                    # longest pause between two steps of the metadata machine; 0: there is none
+    transactions: int = 0               # transactional clients; 0: none, and no coordinators
+    readers: int = 1                    # of each isolation level, for each partition
+    transaction_version: int = 2        # finalized at the start
+    level_every_ms: int = 0             # transaction.version is changed
+    transaction_ms: int = 2000          # time-out of transactions
+    transaction_every_ms: int = 100     # pause between two of a client, about
+    request_ms: int = 1500              # request.timeout.ms of brokers and clients
+    repeat_per_mille: int = 0           # requests of transactional clients that arrive again, late
+    abandon_per_mille: int = 0          # transactions that their client abandons, or continues after a new epoch began
+    abort_per_mille: int = 150          # transactions that their client aborts
+    stuck_per_mille: int = 0            # batches that arrive after their client has given them up
+    epochs: int = 0                     # of a producer id; 0: as many as in production
+    coordinate_every_ms: int = 0        # messages of coordinators to brokers are held back
+    expiry_check_ms: int = 3_600_000    # between two searches for expired transactional ids
+    id_expiration_ms: int = 604_800_000
+    quiet_seconds: int = 0              # after each phase with faults, while nothing happens but time-outs
+    phases: int = 1                     # phases with faults, each with a quiet one after it
     swap_ms: int = 200                  # between two leaders of a rotating leadership, about
     hold_ms: int = 600                  # how long answers or requests are held back, about
 

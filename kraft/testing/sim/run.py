@@ -10,6 +10,8 @@ from typing import Final, TextIO
 
 from kraft.raft.events import Event
 from kraft.testing.brokers.options import draw as draw_with_brokers
+from kraft.testing.brokers.transactional.options import draw as draw_with_transactions
+from kraft.testing.brokers.transactional.world import TransactionWorld
 from kraft.testing.brokers.world import BrokerWorld
 from kraft.testing.sim.options import SECOND, Options, draw
 from kraft.testing.sim.relocation import RelocationWorld
@@ -49,6 +51,11 @@ def broker_options_of(seed: int) -> Options:
     return draw_with_brokers(Random(f"{seed}/broker options"))
 
 
+def transaction_options_of(seed: int) -> Options:
+    """Return the options of this seed's run with transactions."""
+    return draw_with_transactions(Random(f"{seed}/transaction options"))
+
+
 def relocation_options_of(seed: int) -> Options:
     """Return the options of this seed's run that restarts three voters at new addresses."""
     return draw_relocation(Random(f"{seed}/relocation options"))
@@ -64,13 +71,19 @@ def simulate_brokers(seed: int) -> Outcome:
     return simulate(seed, broker_options_of(seed))
 
 
+def simulate_transactions(seed: int) -> Outcome:
+    """Run one seed with transactions."""
+    return simulate(seed, transaction_options_of(seed))
+
+
 def simulate(seed: int, options: Options | None = None, trace: TextIO | None = None,
              listen: Callable[[int, float, Event], None] | None = None) -> Outcome:
     """Run one seed, with its own options or with others. `listen(node id, milliseconds, event)` receives every event of
     a core."""
     options = options_of(seed) if options is None else options
     started = process_time()
-    kind = BrokerWorld if options.brokers else RelocationWorld if options.relocation else World
+    kind = (TransactionWorld if options.transactions else BrokerWorld if options.brokers
+            else RelocationWorld if options.relocation else World)
     world = kind(seed, options, trace, listen)
     violation = None
     try:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from hashlib import blake2b
+from random import Random
 from struct import Struct
 from typing import Final, TextIO
 
@@ -62,14 +63,14 @@ class World:
         self._roles: dict[int, str] = {}
         self.cluster = self.new_cluster(seed, options)
         self.operator = Operator(self.cluster, self.cluster.random("operator"))
-        self.faults = self.new_faults()
+        self.faults = self.new_faults(self.cluster.random("faults"))
         self.clients = Clients(self.cluster, self.history, self.cluster.random("clients"))
 
     def new_cluster(self, seed: int, options: Options) -> Cluster:
         return Cluster(seed, options, self.loop, self.counts, self)
 
-    def new_faults(self) -> Faults:
-        return Faults(self.cluster, self.operator, self.cluster.random("faults"))
+    def new_faults(self, random: Random) -> Faults:
+        return Faults(self.cluster, self.operator, random)
 
     @property
     def digest(self) -> str:
@@ -79,20 +80,35 @@ class World:
     # --- running -----------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Run both phases and check the history. Raises a `ViolationError`."""
+        """Run both phases, again if the options say so, and check the history. Raises a `ViolationError`."""
         for node in self.cluster.nodes:
             self.loop.after(1, node.start)
         self.clients.start()
-        self.faults.start()
-        self._run_until(self.cluster.options.fault_seconds * SECOND)
+        options = self.cluster.options
         # After each change of leader a snapshot is fetched from its first byte, and each response may carry only one
         # byte.
-        options = self.cluster.options
         fetching_us = 2 * CHUNK_US * options.snapshot_bytes // options.fetch_max_bytes
-        self._heal()
-        self._run_until(self.loop.now_us + late_us(options))
-        self._converge(self.loop.now_us + self.cluster.options.heal_seconds * SECOND + fetching_us)
+        for phase in range(options.phases):
+            if phase:
+                self.cluster.options = options
+                self.begin_phase(phase)
+            self.faults.start()
+            self._run_until(self.loop.now_us + options.fault_seconds * SECOND)
+            self._heal()
+            self._run_until(self.loop.now_us + late_us(options))
+            self._converge(self.loop.now_us + options.heal_seconds * SECOND + fetching_us)
+            self.converged()
+        self.calm()
         check(self.history, self.ledger)
+
+    def begin_phase(self, number: int) -> None:
+        """Begin another phase with faults."""
+        self.faults = self.new_faults(self.cluster.random(f"faults {number}"))
+        self.clients.is_on = True
+        self.clients.start()
+
+    def converged(self) -> None:
+        """Do what follows a phase with faults, once everything has converged."""
 
     def _run_until(self, end_us: int) -> None:
         loop, update, pack, every = self.loop, self._digest.update, STEP.pack, invariants.EXPENSIVE_EVERY
@@ -140,7 +156,6 @@ class World:
                 missing = self.also_missing()
             if missing is None:
                 self._check_thoroughly()
-                self.calm()
                 return
             if self.loop.now_us >= deadline_us:
                 raise missing

@@ -1,0 +1,233 @@
+"""A run with transactions: the world of brokers, with coordinators, transactional clients, and their judges."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import ceil
+from random import Random
+from typing import Final, TextIO
+
+from kraft.broker.internal_topics import OFFSETS_TOPIC
+from kraft.broker.transactions import ending, state
+from kraft.metadata.image import MetadataImage
+from kraft.raft.events import Event
+from kraft.testing.brokers.transactional.async_loop import AsyncLoop
+from kraft.testing.brokers.transactional.clients import TOPIC, Around
+from kraft.testing.brokers.transactional.readers import PartitionReader, Reader
+from kraft.testing.brokers.transactional.spans import Spans
+from kraft.testing.brokers.transactional.transformers import Transformer
+from kraft.testing.brokers.transactional.writers import Writer
+from kraft.testing.brokers.world import BrokerWorld
+from kraft.testing.sim.options import MILLISECOND, SECOND, Options
+from kraft.testing.sim.violation import ViolationError
+from kraft.testing.transactions.history import History, Log
+from kraft.testing.transactions.judge import judge
+
+NOTES_PER_TIMEOUT: Final = 20
+"""Times that each last stable offset is read during the time-out of a transaction, at least."""
+NOTE_MS: Final = 250
+
+
+@contextmanager
+def limited_epochs(count: int) -> Iterator[None]:
+    """Let producer ids have so many epochs for clients, to exhaust them often; 0: as many as in production."""
+    before = state.LAST_CLIENT_EPOCH, state.EPOCH_MAX
+    for module in (state, ending) if count else ():
+        vars(module).update(LAST_CLIENT_EPOCH=count - 1, EPOCH_MAX=count)
+    try:
+        yield
+    finally:
+        for module in (state, ending):
+            vars(module).update(LAST_CLIENT_EPOCH=before[0], EPOCH_MAX=before[1])
+
+
+class TransactionWorld(BrokerWorld):
+    """The world of a run with transactions."""
+
+    def __init__(self, seed: int, options: Options, trace: TextIO | None = None,
+                 listen: Callable[[int, float, Event], None] | None = None) -> None:
+        super().__init__(seed, options, trace, listen)
+        names = [f"{topic}-{index}" for topic in (TOPIC, OFFSETS_TOPIC) for index in range(options.partitions)]
+        self.transaction_history = History(names, [Log() for _ in names])
+        self.spans = Spans(options.transaction_ms / 1000, lambda: self.loop.now_us / SECOND)
+        self._failure: BaseException | None = None
+        self._is_draining = False
+        self._soon: deque[Callable[[], object]] = deque()
+        self._async_loop = AsyncLoop(lambda: self.loop.now_us / SECOND, self._later, self._soon, self._client_failed)
+        self._async = Around(self.loop, self.cluster.wire, lambda: self.cluster.options, self.counts,
+                             self.transaction_history, self._image_of, self._async_loop, self._drain)
+        self.writers: list[Writer] = []
+        self.readers: list[Reader] = []
+
+    # --- the event loop of the clients --------------------------------------------------------------------------------
+
+    def _later(self, seconds: float, callback: Callable[[], None]) -> None:
+        def due() -> None:
+            self._async_loop.enter()
+            callback()
+            self._drain()
+
+        self.loop.after(ceil(seconds * SECOND), due)
+
+    def _drain(self) -> None:
+        """Run what is due, unless that is being done: a task may begin another one."""
+        if self._is_draining:
+            return
+        self._is_draining = True
+        while self._soon:
+            self._soon.popleft()()
+        self._is_draining = False
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def _client_failed(self, error: BaseException) -> None:
+        self._failure = self._failure or error
+
+    def _image_of(self, random: Random) -> MetadataImage | None:
+        node = self._any_broker(random)
+        return None if node is None else node.machine.image
+
+    # --- the run ------------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        self.spans.excuse()
+        self._begin_clients()
+        self._note()
+        try:
+            with limited_epochs(self.cluster.options.epochs):
+                super().run()
+        finally:
+            AsyncLoop.leave()
+            self._async_loop.close()
+        self._judge_transactions()
+
+    def _new_number(self) -> int:
+        return self._next_client() + len(self._async.clients)
+
+    def _random(self, number: int) -> Random:
+        return self.cluster.random(f"client {number}")
+
+    def _begin_clients(self) -> None:
+        options = self.cluster.options
+        indexes = range(options.partitions)
+        for place in range(options.transactions):
+            number = self._new_number()
+            if place % 3 == 1 and options.partitions > 1:
+                reader = PartitionReader(number, self._async, self._random(number), committed=True)
+                number += 1
+                writer: Writer = Transformer(number, self._async, self._random(number), 0, indexes[1:], reader)
+            else:
+                writer = Writer(number, self._async, self._random(number), indexes)
+            self.writers.append(writer)
+        for _ in range(options.readers):
+            self._begin_readers()
+        for writer in self.writers:
+            writer.begin()
+
+    def _begin_readers(self) -> None:
+        for index in range(self.cluster.options.partitions):
+            for committed in (False, True):
+                number = self._new_number()
+                reader = Reader(number, self._async, self._random(number), index, committed=committed)
+                self.readers.append(reader)
+                reader.begin()
+
+    def _leader_marks(self) -> dict[int, tuple[int, int]]:
+        """Return the last stable offset and the high watermark of each partition of the history that has a leader."""
+        found = {}
+        image = self.metadata.image
+        for number, name in enumerate(self.transaction_history.partitions):
+            topic, _, index = name.rpartition("-")
+            registration = image.partition(topic, int(index))
+            node = None if registration is None else next(
+                (each for each in self._nodes() if each.id == registration.leader), None)
+            if node is not None and node.broker is not None:
+                replica = node.broker.replicas.get((topic, int(index)))
+                if replica is not None and replica.is_leader and not replica.partition.log.closed:
+                    stable = replica.partition.latest("read_committed")[0]
+                    found[number] = stable, replica.high_watermark
+        return found
+
+    def _note(self) -> None:
+        for number, marks in self._leader_marks().items():
+            self.spans.note(number, *marks)
+        every_ms = max(NOTE_MS, self.cluster.options.transaction_ms // NOTES_PER_TIMEOUT)
+        self.loop.after(every_ms * MILLISECOND, self._note)
+
+    # --- phases -------------------------------------------------------------------------------------------------------
+
+    def begin_phase(self, number: int) -> None:
+        """Begin another phase with faults, after a quiet one."""
+        super().begin_phase(number)
+        self.spans.excuse()
+        for writer in self.writers:
+            writer.is_on = True
+            writer.begin()
+
+    def converged(self) -> None:
+        """Let a quiet phase pass, in which time-outs and expiry happen."""
+        options = self.cluster.options
+        if options.quiet_seconds:
+            self._run_until(self.loop.now_us + options.quiet_seconds * SECOND)
+            missing = self.also_missing()
+            if missing is not None:
+                raise missing
+
+    # --- healed -------------------------------------------------------------------------------------------------------
+
+    def _heal(self) -> None:
+        for writer in self.writers:
+            writer.is_on = False
+        super()._heal()
+        self._begin_readers()
+
+    def also_missing(self) -> ViolationError | None:
+        missing = super().also_missing()
+        if missing is not None:
+            return missing
+        self.spans.settle()
+        return self._transactions_missing()
+
+    def _transactions_missing(self) -> ViolationError | None:
+        for writer in self.writers:
+            if not writer.is_idle:
+                return ViolationError("TransactionsEnd", f"{writer.name} still waits")
+        marks = self._leader_marks()
+        for number, name in enumerate(self.transaction_history.partitions):
+            if number in marks and marks[number][0] != marks[number][1]:
+                return ViolationError("TransactionsEnd", f"{name}: the last stable offset is {marks[number][0]}, the "
+                                                         f"high watermark {marks[number][1]}")
+        for reader in self.readers:
+            if reader.index in marks and reader.position < marks[reader.index][1]:
+                return ViolationError("unseen", f"{reader.view.reader} is at {reader.position} of "
+                                                f"{self.transaction_history.partitions[reader.index]}, which ends at "
+                                                f"{marks[reader.index][1]}")
+        return None
+
+    # --- judged -------------------------------------------------------------------------------------------------------
+
+    def _judge_transactions(self) -> None:
+        """Judge everything that the clients did and saw by `kraft.testing.transactions`."""
+        history = self.transaction_history
+        marks = self._leader_marks()
+        image = self.metadata.image
+        for number, name in enumerate(history.partitions):
+            topic, _, index = name.rpartition("-")
+            topic_id = image.topic_ids.get(topic)
+            truth = None if topic_id is None else self.truth.partitions.get((topic_id, int(index)))
+            log = history.logs[number]
+            if truth is None:
+                continue
+            log.end = truth.end_offset
+            log.stable_end = marks[number][0] if number in marks else log.end
+            for batch in truth.committed if topic == TOPIC else ():
+                if batch.value >= 0:
+                    for place in range(batch.end_offset - batch.base_offset):
+                        log.offsets.append(batch.base_offset + place)
+                        log.codes.append(batch.value + place)
+        history.open_spans = self.spans.all()
+        verdict = judge(history)
+        if verdict.anomalies:
+            first = verdict.anomalies[0]
+            raise ViolationError(first.kind, f"{first.text} ({len(verdict.anomalies)} anomalies)")

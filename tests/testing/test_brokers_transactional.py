@@ -1,0 +1,63 @@
+"""Runs with transactions: they hold, they are the same wherever they run, and they find bugs."""
+
+from random import Random
+
+import pytest
+
+from kraft.testing.brokers.transactional.options import draw
+from kraft.testing.brokers.transactional.spans import Spans
+from kraft.testing.mutants.patches import planted
+from kraft.testing.mutants.registry import TRANSACTION_MUTANTS
+from kraft.testing.sim.options import Options
+from kraft.testing.sim.run import simulate
+
+CALM = Options(brokers=3, voters=1, observers=2, fault_seconds=2, topics=0, transactions=3, partitions=2)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_transactions_without_faults_all_end(version: int) -> None:
+    outcome = simulate(1, CALM.where(transaction_version=version, transaction_every_ms=50))
+    assert outcome.violation is None
+    counts = outcome.counts
+    assert counts["transactions begun"] == counts["transactions committed"] + counts["transactions aborted"] > 20
+    assert counts["producer epochs begun"] == 3
+    again = simulate(1, CALM.where(transaction_version=version, transaction_every_ms=50))
+    assert again.digest == outcome.digest
+
+
+def test_transactions_survive_faults() -> None:
+    options = CALM.where(kill_every_ms=1500, down_ms=300, elect_every_ms=500, coordinate_every_ms=200, hold_ms=300,
+                         repeat_per_mille=100, abandon_per_mille=100, stuck_per_mille=50, epochs=6, voters=3,
+                         observers=0, transaction_ms=800, request_ms=300, transaction_every_ms=20, session_ms=500)
+    outcome = simulate(3, options)
+    assert outcome.violation is None
+    for name in ("transactions committed", "transactions abandoned", "request repeated late", "process killed",
+                 "markers or checks of transactions held back"):
+        assert outcome.counts[name] > 0, name
+
+
+def test_a_known_bug_is_found() -> None:
+    with planted(TRANSACTION_MUTANTS["exhausted-epoch-returns-the-old-id"]):
+        outcome = simulate(1, CALM.where(epochs=4, transaction_every_ms=20))
+    assert outcome.violation is not None
+
+
+def test_a_span_counts_the_time_without_faults() -> None:
+    now = 0.0
+    spans = Spans(1.0, lambda: now)
+    spans.excuse()
+    spans.note(0, 5, 9)
+    now = 4.0
+    spans.settle()
+    now = 7.0
+    spans.note(0, 5, 12)
+    spans.note(0, 12, 12)
+    [span] = spans.all()
+    assert (span.offset, span.since, span.until, span.excused) == (5, 0.0, 7.0, 4.0)
+
+
+def test_options_are_drawn_from_the_seed() -> None:
+    assert draw(Random("7")) == draw(Random("7"))
+    drawn = [draw(Random(seed)) for seed in range(60)]
+    assert {each.transaction_version for each in drawn} == {0, 1, 2}
+    assert any(each.quiet_seconds for each in drawn)
