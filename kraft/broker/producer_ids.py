@@ -1,7 +1,8 @@
 """Blocks of producer ids that a broker assigns, requested from the controller (KIP-730).
 
-The first block is requested when the broker is registered, the next one when a tenth of a block is left. So new
-producers need no controller as long as ids are left.
+The first producer of a new cluster gets the id 0 from any broker. From then on every broker holds ids ready:
+it requests its first block when it is registered, the next one when a tenth of a block is left. So new producers need
+no controller as long as ids are left.
 """
 
 from collections import deque
@@ -30,6 +31,11 @@ class ProducerIds:
         if not self._is_requested and not has_enough:
             self._is_requested = True
             self._request(now_ms)
+
+    def follow(self, next_producer_id: int, now_ms: int) -> None:
+        """Learn the next id that the controller assigns. Once it has assigned a block, this broker needs one too."""
+        if next_producer_id > 0:
+            self.prepare(now_ms)
 
     def take(self, now_ms: int, answer: Callable[[int | None], None]) -> None:
         """Give the next id to `answer`, at once or when a block has arrived; None when the controller refused."""

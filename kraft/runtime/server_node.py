@@ -89,7 +89,6 @@ class ServerNode(AnyNode):
         broker.epoch = await control.register_broker(
             tuple(broker.endpoints[each.listener] for each in self.config.broker_listeners), logs.directory_ids,
             logs.previous_epoch)
-        broker.producer_ids.prepare(now_ms())
         parts.commits.start()
         while parts.core.changes and self.failure is None:  # noqa: ASYNC110 - each iteration of the loop does a slice
             await asyncio.sleep(0)

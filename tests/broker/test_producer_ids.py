@@ -30,6 +30,17 @@ def test_the_first_block_is_requested_once() -> None:
     assert (world.requests, world.taken) == (1, [100, 101, 102, 103, 104])
 
 
+def test_ids_are_held_ready_once_the_cluster_has_a_producer() -> None:
+    world = World()
+    world.ids.follow(-1, 7)
+    assert world.requests == 0
+    world.ids.follow(1000, 7)
+    assert world.requests == 1
+    world.ids.refill(1000, 1000, 7)
+    world.ids.follow(2000, 7)
+    assert world.requests == 1
+
+
 def test_the_next_block_is_requested_before_the_last_id_is_used() -> None:
     world = World()
     world.ids.prepare(7)

@@ -20,6 +20,8 @@ def main() -> int:
     parser.add_argument("--heading", help="only the classes under this heading of the suite's public.txt")
     parser.add_argument("--class", dest="classes", action="append", metavar="NAME", help="only this class")
     parser.add_argument("--tests", help="regular expression of method names")
+    parser.add_argument("--protocols", choices=("all", "classic"), default="all",
+                        help="classic: tests that go through the group protocols in turn leave out KIP-848")
     parser.add_argument("--work", type=Path, default=REPOSITORY / "build/kafka-suite",
                         help="for Kafka's jars and the nodes' data")
     parser.add_argument("--output", type=Path, help="results as JSON; classes that it has are not run again "
@@ -36,7 +38,7 @@ def main() -> int:
         output.unlink(missing_ok=True)
     classes = [*(suite.heading(arguments.heading) if arguments.heading else []), *(arguments.classes or [])]
     suite.run(output.resolve(), modules=arguments.module or list(MODULES), classes=classes, tests=arguments.tests,
-              kraft=Path(sys.executable).with_name("kraft"))
+              protocols=arguments.protocols, kraft=Path(sys.executable).with_name("kraft"))
     modules = compare(suite.control(), json.loads(output.read_text())["classes"], suite.judge, arguments.tests or "")
     known = read_known(Path(__file__).with_name("known.txt"))
     unknown = 0

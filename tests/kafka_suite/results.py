@@ -60,6 +60,12 @@ def read_known(path: Path) -> dict[str, list[tuple[re.Pattern[str], str]]]:
     return known
 
 
+def named_cause(result: Mapping[str, Any]) -> str | None:
+    """Return the cause that the error of a method names, where the suite's runner would guess by the class's name."""
+    goes_through_protocols = "Consumer with protocol CONSUMER" in (result.get("error") or "")
+    return f"{MISSING}KIP-848 group protocol" if goes_through_protocols else None
+
+
 def own_result(tests: Mapping[str, Mapping[str, Any]], uid: str, name: str) -> Mapping[str, Any]:
     """Result of the method `uid`; that of its container when that failed before; else a time-out."""
     if uid in tests:

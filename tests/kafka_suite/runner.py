@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from tests.golden import REPOSITORY
-from tests.kafka_suite.results import MISSING
+from tests.kafka_suite.results import MISSING, named_cause
 
 MODULES: Final = ("clients-it", "tools", "core", "server")
 PROGRAMS: Final = ("java", "javac", "mvn")
@@ -87,16 +87,18 @@ class Suite:
             return "not-applicable", by_hand[1]
         if status in ("not-applicable", "skipped") and not (by_hand and by_hand[0].startswith(MISSING)):
             return "not-applicable", str(result.get("reason"))
-        return status, by_hand[0] if by_hand else self._program.cause(class_name, result)
+        return status, by_hand[0] if by_hand else named_cause(result) or self._program.cause(class_name, result)
 
-    def run(self, output: Path, *, modules: list[str], classes: list[str], tests: str | None, kraft: Path) -> None:
+    def run(self, output: Path, *, modules: list[str], classes: list[str], tests: str | None, protocols: str,
+            kraft: Path) -> None:
         """Run the classes (all for an empty list) on nodes started by the command `kraft`; add the results to `output`.
+        With `protocols` "classic", tests that go through the group protocols in turn leave out KIP-848.
 
         Raises CalledProcessError when the suite's runner fails, as it does when Maven cannot fetch Kafka's jars.
         """
         pattern = ["--classes", "^(" + "|".join(map(re.escape, classes)) + ")$"] if classes else []
         for module in modules:
             command = [sys.executable, str(self.home / "run.py"), "--on", "kraft", "--module", module, "--jobs", "1",
-                       "--out", str(output), *pattern, *(["--tests", tests] if tests else [])]
+                       "--protocols", protocols, "--out", str(output), *pattern, *(["--tests", tests] if tests else [])]
             subprocess.run(command, check=True, env=os.environ | {
                 "KSUITE_WORK": str(self.work), "KSUITE_KRAFT": str(kraft), "PYTHONDONTWRITEBYTECODE": "1"})

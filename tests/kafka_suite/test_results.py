@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.kafka_suite.results import compare, read_known, unexplained
+from tests.kafka_suite.results import compare, named_cause, read_known, unexplained
 
 
 def judge(_class_name: str, result: Mapping[str, Any]) -> tuple[str, str]:
@@ -34,6 +34,13 @@ def test_a_feature_of_this_version_is_no_reason() -> None:
     ours = one_class(a=("fail", "missing: transactions"), b=("fail", "missing: SASL"))
     failures = compare(CONTROL, ours, judge)["tools"].failures
     assert [each.method for each in unexplained(failures[:2], {})] == ["a()"]
+
+
+def test_the_error_of_a_method_names_the_group_protocol() -> None:
+    newer = "timeout 15000. Consumer with protocol CONSUMER should consume 2 records"
+    assert named_cause({"status": "fail", "error": newer}) == "missing: KIP-848 group protocol"
+    assert named_cause({"status": "fail", "error": newer.replace("CONSUMER", "CLASSIC")}) is None
+    assert named_cause({"status": "timeout"}) is None
 
 
 def test_a_failure_needs_a_reason(tmp_path: Path) -> None:

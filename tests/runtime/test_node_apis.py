@@ -16,6 +16,7 @@ from kraft.client.fetcher import AT_ONCE, fetch_request
 from kraft.client.producer import produce_request
 from kraft.client.quorum import QuorumClient
 from kraft.client.refusals import RefusedError
+from kraft.controller.producer_ids import BLOCK_SIZE
 from kraft.metadata.image import BROKER_RESOURCE
 from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
@@ -186,6 +187,25 @@ def test_a_node_that_was_unregistered_comes_back(tmp_path):
         assert made.error_code == ErrorCode.NONE
 
     with_node(config(tmp_path / "data", broker_heartbeat_interval_ms="50"), work)
+
+
+def test_the_first_producer_id_is_0_and_a_later_process_holds_ids_ready(tmp_path):
+    """Ids are not taken before there is a producer, as Kafka's brokers; later they are held before one needs them."""
+    def first(cluster, node):
+        assert node.parts.control.image.next_producer_id == -1
+        made = cluster.send(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1),
+                            InitProducerIdResponse)
+        assert (made.error_code, made.producer_id) == (ErrorCode.NONE, 0)
+
+    def second(_cluster, node):
+        deadline = time.monotonic() + 20
+        while node.parts.control.image.next_producer_id <= BLOCK_SIZE:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    settings = config(tmp_path / "data")
+    with_node(settings, first)
+    with_node(settings, second)
 
 
 def test_directories_are_cordoned_through_a_broker_and_not_by_a_controller(tmp_path):

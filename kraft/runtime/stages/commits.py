@@ -59,6 +59,8 @@ class Commits:
         self._core.image_topics.image = image
         self._broker.groups.partition_count = self._core.image_topics.partition_count(OFFSETS_TOPIC)
         self._broker.transactions.partition_count = self._core.image_topics.partition_count(TRANSACTION_TOPIC)
+        if self._broker.epoch >= 0:
+            self._broker.producer_ids.follow(image.next_producer_id, now_ms())
 
     def _open_logs(self, image: MetadataImage) -> Generator[None]:
         yield from self._core.replicas.open_all(image)
