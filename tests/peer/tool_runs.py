@@ -12,6 +12,19 @@ from confluent_kafka import TopicPartition
 from tests.integration.clients import Record, librdkafka_consumer, librdkafka_produce, take
 from tests.peer.cluster import ThreeNodes
 from tests.peer.tools import ToolOutput, Tools
+from tests.peer.transaction_runs import (
+    DIFFERS,
+    OF_ABORTED,
+    OF_HANGING,
+    OF_OPEN,
+    OF_TERMINATED,
+    TOOL,
+    VERIFICATION,
+    hang,
+    open_transaction,
+    settle,
+    without_changing,
+)
 
 TOPIC: Final = "orders"
 GROUP: Final = "readers"
@@ -143,6 +156,15 @@ DATA: Final = (
     Run("kafka-transactions", "describe --transactional-id missing"),
     Run("kafka-transactions", f"abort --topic {TOPIC} --partition 0 --start-offset 0"),
 )
+TRANSACTIONS: Final = tuple(Run(TOOL, words, differs=DIFFERS.get(words, "")) for words in OF_OPEN)
+TERMINATED: Final = tuple(Run(TOOL, words) for words in OF_TERMINATED)
+UNVERIFIED: Final = Run("kafka-configs",
+                        f"--alter --entity-type brokers --entity-default --add-config {VERIFICATION}=false")
+HANGING: Final = tuple(Run(TOOL, words) for words in OF_HANGING)
+AFTER_ABORT: Final = (
+    *(Run(TOOL, words) for words in OF_ABORTED),
+    Run("kafka-configs", f"--alter --entity-type brokers --entity-default --delete-config {VERIFICATION}"),
+)
 CLUSTER: Final = (
     Run("kafka-cluster", "cluster-id"),
     Run("kafka-cluster", "cluster-id", controller=True),
@@ -214,7 +236,18 @@ def run_all(cluster: ThreeNodes, tools: Tools, files: Path,
     with active_group(cluster):
         for run in GROUPS:
             see(run, run_tool(cluster, tools, files, run))
-    for run in (*DATA, *MOVES, *CLUSTER):
+    for run in DATA:
+        see(run, run_tool(cluster, tools, files, run))
+    with open_transaction(cluster.address) as client:
+        for run in TRANSACTIONS:
+            see(run, run_tool(cluster, tools, files, run))
+        settle(client)
+        for run in (*TERMINATED, UNVERIFIED):
+            see(run, run_tool(cluster, tools, files, run))
+        hang(client)
+        for run in (*HANGING, *AFTER_ABORT):
+            see(run, run_tool(cluster, tools, files, run))
+    for run in (*MOVES, *CLUSTER):
         see(run, run_tool(cluster, tools, files, run))
     see(LAST, run_tool(cluster, tools, files, LAST, linger_ms=2500))
 
@@ -254,6 +287,8 @@ SENTENCES: Final = tuple((re.compile(pattern, re.MULTILINE), written) for patter
 def settled(cluster: ThreeNodes, files: Path, run: Run, printed: ToolOutput) -> ToolOutput:
     """The output without what cannot be the same of another cluster."""
     text = printed.text.replace(str(files), "FILES")
+    if run.tool == TOOL:
+        text = without_changing(text)
     for node in cluster.nodes:
         text = re.sub(rf"\b{node.port}\b", f"PORT{node.node_id}", text)
         text = re.sub(rf"\b{node.controller_port}\b", f"CONTROLLER{node.node_id}", text)
@@ -272,7 +307,8 @@ UNORDERED: Final = ("kafka-delete-records", "kafka-broker-api-versions", "kafka-
 def table() -> str:
     """All runs and how they compare, as docs/interop.md lists them."""
     rows = ["| tool | command | same? |", "|---|---|---|"]
-    for run in (*TOPICS, *CONFIGS, *GROUPS, *DATA, *MOVES, *CLUSTER, LAST):
+    for run in (*TOPICS, *CONFIGS, *GROUPS, *DATA, *TRANSACTIONS, *TERMINATED, UNVERIFIED, *HANGING, *AFTER_ABORT,
+                *MOVES, *CLUSTER, LAST):
         words = f"`{run.words}`" if run.words else ""
         where = " (controllers)" if run.controller else ""
         rows.append(f"| {run.tool}{where} | {words} | {f'no: {run.differs}' if run.differs else 'yes'} |")
