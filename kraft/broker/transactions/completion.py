@@ -40,6 +40,8 @@ def finish(state: TransactionShard, transactional_id: str) -> None:
     try:
         state.put(completed(transaction, state.now_ms))
     except RefusedError:
+        state.unwritten[transactional_id] = None
         state.shard.after(("completion", transactional_id), WRITE_AGAIN_MS, partial(finish, state, transactional_id))
     else:
         state.marking.pop(transactional_id, None)
+        state.unwritten.pop(transactional_id, None)

@@ -54,6 +54,8 @@ class TransactionShard:
         self.transactions: dict[str, Transaction] = {}
         self.marking: dict[str, Marking] = {}
         """Markers that are being written, by transactional id."""
+        self.unwritten: dict[str, None] = {}
+        """Transactional ids whose markers are written, and whose *Complete* record could not be appended yet."""
         self._serves = False
 
     @property
@@ -99,6 +101,7 @@ class TransactionShard:
         for marking in self.marking.values():
             marking.cancel()
         self.marking.clear()
+        self.unwritten.clear()
         self.transactions.clear()
 
     def _arm(self, transactional_id: str) -> None:

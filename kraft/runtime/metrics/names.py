@@ -10,6 +10,8 @@ from typing import Final, Literal, NamedTuple
 Kind = Literal["counter", "gauge", "histogram"]
 
 PARTITION: Final = ("topic", "partition")
+LOAD_MAX: Final = "Longest load of a partition of {} since the start, in milliseconds."
+LOAD_AVERAGE: Final = "Average time to load a partition of {} since the start, in milliseconds."
 
 
 class Metric(NamedTuple):
@@ -65,6 +67,11 @@ def _raft(name: str, kafka: str, text: str, kind: Kind = "gauge", labels: tuple[
 def _groups(name: str, kafka: str, text: str) -> Metric:
     return Metric(f"kafka_coordinator_group_groupmetadatamanager_{name}", "gauge", (),
                   f"kafka.coordinator.group:type=GroupMetadataManager,name={kafka}", text)
+
+
+def _loads(kind: str, name: str, kafka: str, topic: str, text: str) -> Metric:
+    return Metric(f"kafka_server_{kind}_coordinator_metrics_{name}", "gauge", (),
+                  f"kafka.server:type={kind}-coordinator-metrics,name={kafka}", text.format(topic))
 
 
 def _log(name: str, kafka: str, text: str) -> Metric:
@@ -134,6 +141,9 @@ METRICS: Final = (
               "Partitions led here whose in-sync replicas are fewer than their replicas."),
     _replicas("underminisrpartitioncount", "UnderMinIsrPartitionCount",
               "Partitions led here whose in-sync replicas are fewer than min.insync.replicas."),
+    _replicas("partitionswithlatetransactionscount", "PartitionsWithLateTransactionsCount",
+              "Partitions led here with a transaction whose last record is older than transaction.max.timeout.ms and "
+              "five minutes."),
     _replicas("offlinereplicacount", "OfflineReplicaCount", "Replicas whose log cannot be served."),
     Metric("kraft_damaged_replicas", "gauge", (), "", "Replicas whose log has lost records, or has damaged ones."),
     Metric("kraft_stray_partitions", "gauge", (), "",
@@ -196,7 +206,11 @@ METRICS: Final = (
     Metric("kafka_server_group_coordinator_metrics_num_partitions", "gauge", ("state",),
            "kafka.server:type=group-coordinator-metrics,name=num-partitions",
            "Partitions of __consumer_offsets led here: loading, active or failed."),
+    _loads("group", "partition_load_time_max", "partition-load-time-max", "__consumer_offsets", LOAD_MAX),
+    _loads("group", "partition_load_time_avg", "partition-load-time-avg", "__consumer_offsets", LOAD_AVERAGE),
     # --- transactions
+    _loads("transaction", "partition_load_time_max", "partition-load-time-max", "__transaction_state", LOAD_MAX),
+    _loads("transaction", "partition_load_time_avg", "partition-load-time-avg", "__transaction_state", LOAD_AVERAGE),
     Metric("kraft_transactional_ids", "gauge", ("state",), "",
            "Transactional ids coordinated here, by the state of their last transaction."),
     Metric("kraft_transaction_markers", "gauge", (), "",
@@ -204,6 +218,19 @@ METRICS: Final = (
     Metric("kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize", "gauge", (),
            "kafka.coordinator.transaction:type=TransactionMarkerChannelManager,name=UnknownDestinationQueueSize",
            "Those whose partition has no leader, or is not known here yet."),
+    Metric("kraft_transaction_marker_slow_partitions", "gauge", (), "",
+           "Partitions of other brokers that did not commit a marker in time, and are probed."),
+    Metric("kafka_coordinator_transaction_transactionmarkerchannelmanager_logappendretryqueuesize", "gauge", (),
+           "kafka.coordinator.transaction:type=TransactionMarkerChannelManager,name=LogAppendRetryQueueSize",
+           "Transactions whose markers are written, and whose end could not be appended to __transaction_state yet."),
+    Metric("kraft_transaction_checks_total", "counter", (), "",
+           "Partitions that this broker had verified or added by the coordinator of a transaction."),
+    Metric("kafka_server_addpartitionstotxnmanager_verificationfailure_total", "counter", (),
+           "kafka.server:type=AddPartitionsToTxnManager,name=VerificationFailureRate",
+           "Those that the coordinator refused, or did not answer."),
+    Metric("kafka_server_addpartitionstotxnmanager_verificationtimems", "histogram", (),
+           "kafka.server:type=AddPartitionsToTxnManager,name=VerificationTimeMs",
+           "Time of a verification, with its repetitions."),
     # --- the node and its metadata
     Metric("kafka_server_kafkaserver_brokerstate", "gauge", (), "kafka.server:type=KafkaServer,name=BrokerState",
            "1 starting, 2 recovery, 3 running, 6 pending controlled shutdown, 7 shutting down."),

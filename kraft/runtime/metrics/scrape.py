@@ -53,6 +53,8 @@ SCRAPE_SECONDS_MAX: Final = 10.0
 IDLE_SECONDS_MAX: Final = 10.0
 STOP_POLL_SECONDS: Final = 0.05
 TIME_BUCKETS_MS: Final = (*(str(end_ns / 1e6) for end_ns in BUCKET_ENDS_NS), "+Inf")
+LATE_MS: Final = 300_000
+"""Time after transaction.max.timeout.ms after which an open transaction is late, as in Kafka."""
 RUNNING: Final = 3
 SHUTTING_DOWN: Final = 7
 ERROR_NAMES: Final = {int(code): code.name for code in ErrorCode}
@@ -273,8 +275,18 @@ async def _read_transactions(parts: "NodeParts", sheet: Sheet) -> None:
     for status, count in counts.items():
         sheet.put("kraft_transactional_ids", count, status.label)
     sheet.put("kraft_transaction_markers", len(coordinator.markers))
-    sheet.put("kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize",
-              coordinator.markers.leaderless_count)
+    sheet.put("kraft_transaction_marker_slow_partitions", coordinator.markers.slow_count)
+    prefix = "kafka_coordinator_transaction_transactionmarkerchannelmanager"
+    sheet.put(f"{prefix}_unknowndestinationqueuesize", coordinator.markers.leaderless_count)
+    sheet.put(f"{prefix}_logappendretryqueuesize",
+              sum(len(state.unwritten) for _, state in coordinator.shards.active(0)))
+    checks, prefix = parts.core.checks, "kafka_server_addpartitionstotxnmanager"
+    sheet.put("kraft_transaction_checks_total", checks.total)
+    sheet.put(f"{prefix}_verificationfailure_total", checks.refused_total)
+    sheet.put_times(f"{prefix}_verificationtimems", list(checks.time_counts), checks.time_sum_ns)
+    for kind, driver in zip(("group", "transaction"), parts.core.coordinators.values(), strict=True):
+        sheet.put(f"kafka_server_{kind}_coordinator_metrics_partition_load_time_max", driver.load_times.max_ms)
+        sheet.put(f"kafka_server_{kind}_coordinator_metrics_partition_load_time_avg", driver.load_times.average_ms)
 
 
 def _read_applied(parts: "NodeParts", sheet: Sheet) -> None:
@@ -362,7 +374,8 @@ async def _read_replicas(parts: "NodeParts", sheet: Sheet) -> None:
     """Read this node's own replicas."""
     time_slice = TimeSlice()
     topics: dict[str, list[int]] = {}
-    count = leaders = under_replicated = under_minimum = 0
+    count = leaders = under_replicated = under_minimum = late = 0
+    late_before_ms = parts.control.clock() - LATE_MS - parts.core.broker.integer("transaction.max.timeout.ms")
     for partition in list(parts.path.table):
         if partition.removed:
             continue
@@ -374,6 +387,7 @@ async def _read_replicas(parts: "NodeParts", sheet: Sheet) -> None:
             leaders += 1
             in_sync, replicas = partition.progress.in_sync_count, len(partition.progress) + 1
             under_replicated += in_sync < replicas
+            late += has_late_transaction(partition, late_before_ms)
             under_minimum += in_sync < min(partition.min_insync_replicas, replicas)
         _read_replica(partition, sheet)
         await time_slice.give_way()
@@ -388,6 +402,7 @@ async def _read_replicas(parts: "NodeParts", sheet: Sheet) -> None:
     sheet.put(f"{prefix}_leadercount", leaders)
     sheet.put(f"{prefix}_underreplicatedpartitions", under_replicated)
     sheet.put(f"{prefix}_underminisrpartitioncount", under_minimum)
+    sheet.put(f"{prefix}_partitionswithlatetransactionscount", late)
     sheet.put(f"{prefix}_offlinereplicacount", len(parts.core.replicas.failed))
     sheet.put("kraft_damaged_replicas", len(parts.core.replicas.lost_records()))
     sheet.put("kraft_stray_partitions", parts.core.replicas.stray_count)
@@ -395,6 +410,12 @@ async def _read_replicas(parts: "NodeParts", sheet: Sheet) -> None:
     sheet.put(f"{prefix}_isrexpands_total", keeper.expands_total)
     sheet.put(f"{prefix}_isrshrinks_total", keeper.shrinks_total)
     sheet.put(f"{prefix}_failedisrupdates_total", keeper.failures_total)
+
+
+def has_late_transaction(partition: Partition, before_ms: int) -> bool:
+    """Return whether an open transaction of the partition had its last record before that time."""
+    return partition.log.last_stable_offset < partition.high_watermark and any(
+        each.txn_first_offset >= 0 and each.last_timestamp_ms < before_ms for each in partition.producers())
 
 
 def _read_replica(partition: Partition, sheet: Sheet) -> None:

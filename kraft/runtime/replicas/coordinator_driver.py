@@ -95,6 +95,25 @@ class CoordinatorAppends:
         return partition.is_leader and not partition.removed and partition.log.failure is None
 
 
+class LoadTimes:
+    """Times of the loads of partitions since the start."""
+
+    __slots__ = ("count", "max_ms", "total_ms")
+
+    def __init__(self) -> None:
+        self.count = self.max_ms = self.total_ms = 0
+
+    def note(self, time_ms: int) -> None:
+        self.count += 1
+        self.total_ms += time_ms
+        self.max_ms = max(self.max_ms, time_ms)
+
+    @property
+    def average_ms(self) -> float:
+        """Average; 0 without a load."""
+        return self.total_ms / max(1, self.count)
+
+
 class CoordinatorDriver:
     """Loading of the partitions that this node leads, and the coordinator's deadlines. Loop thread only."""
 
@@ -107,6 +126,7 @@ class CoordinatorDriver:
         self.clock = clock
         self.cold_reader = cold_reader
         self.load_bytes = load_bytes
+        self.load_times = LoadTimes()
         self._on_failure = on_failure
         self._loading: set[asyncio.Task[None]] = set()
         self._alarm = Alarm(clock, self._tick)
@@ -126,6 +146,7 @@ class CoordinatorDriver:
     async def _load(self, partition: Partition, shard: Shard | None) -> None:
         """Load one partition. Ends early with this leadership: then the shard is another one, or none."""
         shards, index = self.coordinator.shards, partition.index
+        began_ms = self.clock()
         try:
             time_slice, offset = TimeSlice(), partition.log.log_start_offset
             await self._turn(partition.log, offset)
@@ -141,7 +162,9 @@ class CoordinatorDriver:
                     break
                 await self._turn(partition.log, offset)
             if shards.loading(index) is shard:
-                shards.finish_load(index, offset, partition.high_watermark, self.clock())
+                now_ms = self.clock()
+                self.load_times.note(max(0, now_ms - began_ms))
+                shards.finish_load(index, offset, partition.high_watermark, now_ms)
                 if partition.high_watermark < offset:
                     self.appends.watch(index, offset)       # from the previous leader; followers confirm it
                 self.schedule()

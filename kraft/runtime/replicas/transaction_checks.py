@@ -6,6 +6,7 @@ ends with an error that clients retry.
 
 import asyncio
 import logging
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -24,6 +25,7 @@ from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.replicas.leader_queries import address_of
 from kraft_native.base.errors import KraftError, UnsupportedVersionError
 from kraft_native.partition.table import PartitionTable
+from kraft_native.request.times import BUCKET_ENDS_NS
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,9 @@ class TransactionChecks:
         """Partitions checked since the start."""
         self.refused_total = 0
         """Partitions whose check failed."""
+        self.time_counts = [0] * (len(BUCKET_ENDS_NS) + 1)
+        """Checks by their time, in the buckets of request times."""
+        self.time_sum_ns = 0
         self._on_failure = on_failure
         self._loop = asyncio.get_running_loop()
         self._senders: dict[int, _Sender] = {}
@@ -127,6 +132,9 @@ class TransactionChecks:
     def _done(self, check: TransactionCheck, errors: Sequence[int]) -> None:
         if self._closed:
             return
+        time_ns = int((self._loop.time() - check.begun) * 1e9)
+        self.time_counts[bisect_left(BUCKET_ENDS_NS, time_ns)] += 1
+        self.time_sum_ns += time_ns
         self.total += len(errors)
         self.refused_total += sum(error != ErrorCode.NONE for error in errors)
         try:

@@ -160,15 +160,21 @@ def test_a_coordinator_that_resigned_sends_nothing() -> None:
     assert len(node.coordinator.markers) == 0
 
 
+def unwritten(node: TxnNode) -> list[str]:
+    return [each for _, state in node.coordinator.shards.active(node.now_ms) for each in state.unwritten]
+
+
 def test_a_failed_completion_is_written_later() -> None:
     node = TxnNode()
     deciding(node, 0)
     node.logs.error = ErrorCode.NOT_ENOUGH_REPLICAS
     assert node.write_markers(1)
     assert node.status() is Status.PREPARE_COMMIT
+    assert unwritten(node) == ["t"]
     node.logs.error = None
     node.advance(TIMEOUT_MS)
     assert node.status() is Status.COMPLETE_COMMIT
+    assert unwritten(node) == []
     assert len(node.written) == 1
 
 

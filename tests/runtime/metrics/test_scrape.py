@@ -9,8 +9,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kraft.client.fetcher import AT_ONCE, fetch_request
-from kraft.client.producer import produce_request
+from kraft.client.producer import Producer, produce_request
+from kraft.client.refusals import RefusedError
 from kraft.client.topics import create_topic
+from kraft.client.transactional_producer import TransactionalProducer
 from kraft.config.errors import InvalidConfigError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
@@ -28,7 +30,7 @@ from kraft.protocol.messages.offset_commit_request import (
 from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.metrics.names import METRICS, markdown
-from kraft.runtime.metrics.scrape import SCRAPES_MAX, MetricsServer, Sheet
+from kraft.runtime.metrics.scrape import SCRAPES_MAX, MetricsServer, Sheet, has_late_transaction
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.request.times import NAMES
 from tests.runtime.nodes import config, with_node
@@ -198,6 +200,37 @@ def test_transactional_ids_are_counted_by_state(tmp_path):
                               transaction_state_log_num_partitions="1"), work)
     assert values["kraft_transactional_ids", "Empty"] == 1
     assert values["kraft_transactional_ids", "PrepareCommit"] == values["kraft_transaction_markers",] == 0
+    prefix = "kafka_server_transaction_coordinator_metrics_partition_load_time"
+    assert values[f"{prefix}_max",] >= values[f"{prefix}_avg",] >= 0
+
+
+def test_transactions_and_their_checks(tmp_path):
+    """The coordinator refuses a Produce of an unknown transactional id. An open transaction is late after its time."""
+    def work(cluster, node):
+        create_topic(cluster, "t", 1)
+        with TransactionalProducer(cluster, "x") as producer:
+            producer.send("t", 0, [(None, b"one")])
+            partition = node.parts.path.table.get("t", 0)
+            now_ms = node.parts.control.clock()
+            late = [has_late_transaction(partition, now_ms + later_ms) for later_ms in (-60_000, 60_000)]
+            producer.commit()
+        refused = Producer(cluster, transactional_id="unknown")
+        refused.adopt((123_456, 0), adds_implicitly=True)
+        builder = BatchBuilder()
+        builder.append(b"late")
+        with pytest.raises(RefusedError):
+            refused.send({("t", 0): builder.build()})
+        return late, scrape(node)
+
+    late, values = with_node(config(
+        tmp_path, kraft_metrics_listener="127.0.0.1:0", transaction_state_log_num_partitions="1",
+        transaction_state_log_replication_factor="1", transaction_state_log_min_isr="1"), work)
+    assert late == [False, True]
+    assert values["kafka_server_replicamanager_partitionswithlatetransactionscount",] == 0
+    prefix = "kafka_server_addpartitionstotxnmanager"
+    assert values["kraft_transaction_checks_total",] == values[f"{prefix}_verificationtimems_count",] >= 2
+    assert values[f"{prefix}_verificationfailure_total",] >= 1
+    assert values["kafka_coordinator_transaction_transactionmarkerchannelmanager_logappendretryqueuesize",] == 0
 
 
 def test_only_metrics_and_only_a_few_at_a_time(tmp_path):
