@@ -1,9 +1,11 @@
 """Transactions on a whole node: verified or added by its own coordinator, ended by markers, read when committed."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from kraft.cli.command import run
 from kraft.client import Cluster
 from kraft.client.features import UpgradeType, describe_features, update_features
 from kraft.client.groups import committed_offsets
@@ -42,8 +44,9 @@ def read(cluster: Cluster, index: int = 0, end: int = 0) -> tuple[int, list[int]
 
 
 @pytest.mark.parametrize("level", [1, 2])
-def test_a_transaction_over_partitions_and_offsets(tmp_path: Path, level: int) -> None:
-    def work(cluster: Cluster, _node: ServerNode) -> None:
+def test_a_transaction_over_partitions_and_offsets(tmp_path: Path, level: int,
+                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
         create_topic(cluster, "t", 2)
         current = describe_features(cluster).features["transaction.version"].level
         if level != current:
@@ -66,6 +69,16 @@ def test_a_transaction_over_partitions_and_offsets(tmp_path: Path, level: int) -
             b"one", b"two", b"three", b"four", b"five"]
         assert read(cluster, 1, end=4)[:2] == (4, [])
         assert committed_offsets(cluster, "g", stable=True)["t", 0].offset == 3
+        address = f"127.0.0.1:{node.listeners['PLAINTEXT'].port}"
+        assert run(["transactions", "timeline", "--transactional-id", "x", "--bootstrap", address]) == 0
+        text = capsys.readouterr().out
+        assert [text.count(f" {each} ") for each in (
+            "begins", "is to commit", "is to abort", "is committed", "is aborted")] == [3, 2, 1, 2, 1]
+        assert text.count("marker is written") >= 3 + 1 + 1
+        assert run(["transactions", "timeline", "--bootstrap", address, "--json"]) == 0
+        [loaded, *_] = [each for line in capsys.readouterr().out.splitlines() if (each := json.loads(line))["what"]
+                        == "coordinates transactions"]
+        assert loaded["node_id"] == 1
 
     with_node(config(tmp_path, **SETTINGS), work)
 

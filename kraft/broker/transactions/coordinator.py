@@ -6,7 +6,8 @@ The driver does the following:
 - It passes every request to `handle`.
 - It reports commits with `committed`.
 - It calls `tick` no later than `deadline_ms`.
-- It sends the requests of `markers.take` to brokers and reports to `markers.answered`.
+- It sends the requests of `markers.take` to brokers and reports to `markers.answered`. It appends the markers of
+  `markers.take_own` and reports to `markers.settled`.
 
 Everything runs on one thread, with the time as an argument: milliseconds since 1970, which never decrease. An answer is
 passed to the `respond` of its request, during one of these calls.
@@ -28,6 +29,7 @@ from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.transactions import partition_requests, queries
 from kraft.broker.transactions.config import TransactionCoordinatorConfig
 from kraft.broker.transactions.ending import EndRequest, end
+from kraft.broker.transactions.events import EndReason, OnEvent
 from kraft.broker.transactions.init_producer import InitRequest, init_producer
 from kraft.broker.transactions.markers import MarkerQueue
 from kraft.broker.transactions.partitions import add
@@ -83,6 +85,15 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
     def config(self, config: TransactionCoordinatorConfig) -> None:
         self._environment.config = config
 
+    @property
+    def on_event(self) -> OnEvent:
+        """Function that records an event of a transaction; assign it at the start."""
+        return self._environment.on_event
+
+    @on_event.setter
+    def on_event(self, on_event: OnEvent) -> None:
+        self._environment.on_event = self.markers.on_event = on_event
+
     # ---------------------------------------------------------------- the driver's calls
 
     @property
@@ -106,7 +117,8 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             answer.give(answer.refusal(ErrorCode.INVALID_REQUEST))
             return
         try:
-            self.shards.run_for_key(transactional_id, answer, now_ms, lambda state: act(state, new_producer_id))
+            self.shards.run_for_key(transactional_id, answer, now_ms, lambda state: state.decide(
+                transactional_id, partial(act, state, new_producer_id)))
         except ProducerIdNeededError:
             self._environment.producer_ids.take(
                 now_ms, partial(self._with_producer_id, transactional_id, answer, now_ms, act))
@@ -139,7 +151,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         def act(state: TransactionShard, new_producer_id: int | None) -> None:
             decided = init_producer(state.transactions.get(transactional_id), wanted, state.now_ms, new_producer_id)
             if decided.transaction is not None:
-                state.put(decided.transaction)
+                state.put(decided.transaction, EndReason.NEW_CLIENT)
             if decided.identity is None:
                 raise RefusedError(ErrorCode.CONCURRENT_TRANSACTIONS)
             response = InitProducerIdResponse(producer_id=decided.identity.producer_id,

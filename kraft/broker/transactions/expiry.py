@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.transactions.ending import abort_by_coordinator
+from kraft.broker.transactions.events import EndReason
 from kraft.broker.transactions.producer_id import ProducerIdNeededError
 from kraft.broker.transactions.records import tombstone_of
 from kraft.broker.transactions.state import Status, Transaction
@@ -45,7 +46,7 @@ def _time_out(state: TransactionShard, transactional_id: str, new_producer_id: i
         return
     version = state.environment.cluster.transaction_version
     try:
-        state.put(abort_by_coordinator(transaction, version, state.now_ms, new_producer_id))
+        state.put(abort_by_coordinator(transaction, version, state.now_ms, new_producer_id), EndReason.TIMED_OUT)
     except ProducerIdNeededError:
         _again(state, transactional_id)     # for the case that no id comes
         state.environment.producer_ids.take(state.now_ms, partial(_with_id, state, transactional_id))

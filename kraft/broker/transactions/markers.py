@@ -27,6 +27,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
+from kraft.broker.transactions.events import MarkerDelayed, MarkerWritten, OnEvent, ignore
 from kraft.broker.transactions.state import TopicPartition
 from kraft.metadata.image import NO_LEADER
 from kraft.protocol.error_codes import ErrorCode
@@ -66,15 +67,16 @@ class Decision(NamedTuple):
 
 
 class Marking:
-    """Markers of one transaction that are not written yet. `done` is called after the last one. `coordinator_epoch`
-    returns the present leader epoch of the partition of `__transaction_state`."""
+    """Markers of one transaction that are not written yet. `missing` has the error of the last attempt of each. `done`
+    is called after the last one. `coordinator_epoch` returns the present leader epoch of the partition of
+    `__transaction_state`."""
 
     __slots__ = ("coordinator_epoch", "decision", "done", "is_cancelled", "missing")
 
     def __init__(self, decision: Decision, partitions: Iterable[TopicPartition], coordinator_epoch: Callable[[], int],
                  done: Callable[[], None]) -> None:
         self.decision = decision
-        self.missing = dict.fromkeys(partitions)
+        self.missing: dict[TopicPartition, int] = dict.fromkeys(partitions, ErrorCode.NONE)
         self.coordinator_epoch = coordinator_epoch
         self.done = done
         self.is_cancelled = False
@@ -188,6 +190,7 @@ class MarkerQueue:
         self._count = 0
         self._leaderless_count = 0
         self.on_due: Callable[[int], None] = lambda _broker_id: None
+        self.on_event: OnEvent = ignore
 
     def __len__(self) -> int:
         """Number of markers that are not written, including those of cancelled transactions."""
@@ -245,7 +248,7 @@ class MarkerQueue:
             destination.release(partition, partition in late)
         if response is None:
             for marker in destination.drain():
-                self._delay(marker, now_ms)
+                self._delay(marker, now_ms, ErrorCode.REQUEST_TIMED_OUT)
         for marker, code in outcomes:
             self._settle(marker, code, now_ms)
         if destination.free_lane() is not None:
@@ -290,10 +293,12 @@ class MarkerQueue:
     # ---------------------------------------------------------------- the way of one marker
 
     def _settle(self, marker: Marker, code: int, now_ms: int) -> None:
-        if code in DONE:
-            self._done(marker)
-        else:
-            self._delay(marker, now_ms)
+        if code not in DONE:
+            self._delay(marker, now_ms, code)
+            return
+        decision = marker.marking.decision
+        self.on_event(MarkerWritten(decision.producer_id, decision.producer_epoch, *marker.partition, code))
+        self._done(marker)
 
     def _route(self, marker: Marker, now_ms: int) -> None:
         if marker.marking.is_cancelled:
@@ -304,7 +309,7 @@ class MarkerQueue:
             self._slow.pop(marker.partition, None)
             self._done(marker)
         elif leader is None or leader == NO_LEADER:
-            self._delay(marker, now_ms, is_leaderless=True)
+            self._delay(marker, now_ms, ErrorCode.LEADER_NOT_AVAILABLE, is_leaderless=True)
         else:
             destination = self._destinations.get(leader)
             if destination is None:
@@ -313,10 +318,15 @@ class MarkerQueue:
             if destination.free_lane() is not None:
                 self.on_due(leader)
 
-    def _delay(self, marker: Marker, now_ms: int, *, is_leaderless: bool = False) -> None:
-        if marker.marking.is_cancelled:
+    def _delay(self, marker: Marker, now_ms: int, code: int, *, is_leaderless: bool = False) -> None:
+        marking, partition = marker
+        if marking.is_cancelled:
             self._drop(marker)
             return
+        if marking.missing[partition] != code:
+            marking.missing[partition] = code
+            self.on_event(MarkerDelayed(marking.decision.producer_id, marking.decision.producer_epoch, *partition,
+                                        code))
         self._sequence += 1
         self._leaderless_count += is_leaderless
         heapq.heappush(self._delayed, (now_ms + RETRY_MS, self._sequence, marker, is_leaderless))

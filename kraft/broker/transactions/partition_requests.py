@@ -7,6 +7,7 @@ them (KIP-890). Each transaction has its own result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
@@ -86,7 +87,8 @@ def _serve(shards: Shards[TransactionShard], cluster: ClusterView, request: AddP
             errors = dict.fromkeys(partitions, ErrorCode.NONE)
         state.shard.reply(answer, _results(errors, version))
 
-    shards.run_for_key(request.transactional_id, answer, now_ms, act)
+    shards.run_for_key(request.transactional_id, answer, now_ms,
+                       lambda state: state.decide(request.transactional_id, partial(act, state)))
 
 
 def _unknown(cluster: ClusterView, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, None]:

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
+from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.shard import Record, Shard, StoredRecord
 from kraft.broker.transactions import completion, expiry
 from kraft.broker.transactions.config import TransactionCoordinatorConfig
+from kraft.broker.transactions.events import (
+    Began,
+    Completed,
+    CoordinatorLoaded,
+    CoordinatorResigned,
+    Decided,
+    EndReason,
+    Fenced,
+    OnEvent,
+    ignore,
+)
 from kraft.broker.transactions.markers import Leaders, MarkerQueue, Marking
 from kraft.broker.transactions.records import decode, record_of
-from kraft.broker.transactions.state import Transaction
+from kraft.broker.transactions.state import Status, Transaction
+from kraft.protocol.error_codes import ErrorCode
+
+FENCING: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
 class ClusterView(Leaders, Protocol):
@@ -33,9 +48,9 @@ class ProducerIdSource(Protocol):
 
 
 class Environment:
-    """Common parts of all shards of a coordinator; `config` may be replaced at runtime."""
+    """Common parts of all shards of a coordinator. `config` and `on_event` may be replaced at runtime."""
 
-    __slots__ = ("cluster", "config", "markers", "producer_ids")
+    __slots__ = ("cluster", "config", "markers", "on_event", "producer_ids")
 
     def __init__(self, config: TransactionCoordinatorConfig, cluster: ClusterView, producer_ids: ProducerIdSource,
                  markers: MarkerQueue) -> None:
@@ -43,6 +58,7 @@ class Environment:
         self.cluster = cluster
         self.producer_ids = producer_ids
         self.markers = markers
+        self.on_event: OnEvent = ignore
 
 
 class TransactionShard:
@@ -62,9 +78,33 @@ class TransactionShard:
     def now_ms(self) -> int:
         return self.shard.now_ms
 
-    def put(self, transaction: Transaction) -> None:
-        """Write the next value of a transaction. Raises RefusedError when that failed; then nothing changed."""
+    def put(self, transaction: Transaction, reason: EndReason = EndReason.CLIENT) -> None:
+        """Write the next value of a transaction. Raises RefusedError when that failed; then nothing changed. `reason`
+        is that of a decision."""
+        known = self.transactions.get(transaction.transactional_id)
         self.write([record_of(transaction, self.environment.cluster.transaction_version, self.now_ms)])
+        if known is None or known.status is not transaction.status:
+            self._report(transaction, reason)
+
+    def decide(self, transactional_id: str, act: Callable[[], None]) -> None:
+        """Run `act`, which decides a client's request, and report when it refuses an older client."""
+        try:
+            act()
+        except RefusedError as refused:
+            if refused.error in FENCING:
+                self.environment.on_event(Fenced(transactional_id, refused.error))
+            raise
+
+    def _report(self, transaction: Transaction, reason: EndReason) -> None:
+        status, identity = transaction.status, (transaction.transactional_id, transaction.producer_id,
+                                                transaction.producer_epoch)
+        if status is Status.ONGOING:
+            self.environment.on_event(Began(*identity))
+        elif status.is_prepared:
+            self.environment.on_event(Decided(*identity, status is Status.PREPARE_COMMIT, len(transaction.partitions),
+                                              reason))
+        elif status in (Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT):
+            self.environment.on_event(Completed(*identity, status is Status.COMPLETE_COMMIT))
 
     def write(self, records: list[Record]) -> None:
         """Write records of this partition. Raises RefusedError when that failed; then nothing changed."""
@@ -91,6 +131,8 @@ class TransactionShard:
         """Arm the time-outs, write the markers of decisions that the previous coordinator committed, and schedule the
         expiry."""
         self._serves = True
+        self.environment.on_event(CoordinatorLoaded(self.shard.partition, self.shard.leader_epoch,
+                                                    len(self.transactions)))
         for transactional_id, transaction in self.transactions.items():
             if transaction.status.is_prepared or transaction.deadline_ms is not None:
                 self._arm(transactional_id)
@@ -98,6 +140,7 @@ class TransactionShard:
 
     def unloaded(self) -> None:
         """Write no further markers: this node stopped coordinating these transactions."""
+        self.environment.on_event(CoordinatorResigned(self.shard.partition, self.shard.leader_epoch))
         for marking in self.marking.values():
             marking.cancel()
         self.marking.clear()

@@ -15,6 +15,7 @@ from kraft.broker.coordinator.hashing import partition_of
 from kraft.broker.groups.transactional_commits import Transaction
 from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.transaction_checks import CheckQueue, TransactionCheck, errors_of, request_of
+from kraft.broker.transactions.events import OnEvent, VerificationRefused, ignore
 from kraft.metadata.image import NO_LEADER
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -55,6 +56,7 @@ class TransactionChecks:
         self.time_counts = [0] * (len(BUCKET_ENDS_NS) + 1)
         """Checks by their time, in the buckets of request times."""
         self.time_sum_ns = 0
+        self.on_event: OnEvent = ignore
         self._on_failure = on_failure
         self._loop = asyncio.get_running_loop()
         self._senders: dict[int, _Sender] = {}
@@ -136,7 +138,11 @@ class TransactionChecks:
         self.time_counts[bisect_left(BUCKET_ENDS_NS, time_ns)] += 1
         self.time_sum_ns += time_ns
         self.total += len(errors)
-        self.refused_total += sum(error != ErrorCode.NONE for error in errors)
+        for (topic, partition), error in zip(check.partitions, errors, strict=True):
+            if error != ErrorCode.NONE:
+                self.refused_total += 1
+                self.on_event(VerificationRefused(check.transactional_id, check.producer_id, check.producer_epoch,
+                                                  topic, partition, error))
         try:
             check.done(errors)
         except Exception as error:  # noqa: BLE001 - a Produce that is never answered would be worse

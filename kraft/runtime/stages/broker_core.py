@@ -83,6 +83,7 @@ class BrokerCore:
         """Work on committed changes, in their order."""
         self.replicas = ReplicaManager(self.broker, storage.logs, self.coordinators, dialer, now_ms, self.changes.add,
                                        control.lose_directory, on_failure)
+        transactions.on_event = self.checks.on_event = self.replicas.replication.recorder.transaction
         self._opened.push_async_callback(self.replicas.close)
         self._opened.callback(self.changes.close)
 
