@@ -24,18 +24,21 @@ REPLICAS_MAX: Final = 2_000
 """Maximum number of replicas in one request."""
 
 OVERTAKEN: Final = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-"""Errors for a replica that no longer belongs to this broker, as the metadata will show."""
+"""Errors for a replica that no longer belongs to this broker, or that the controller does not know yet. One that was
+replaced without its knowledge does not know a partition of its successor."""
 
 Key = tuple[UUID, int]
 
 
 class DirectoryAssignments:
     """Assignments still to report. `submit(request)` sends one to the controller; its answer arrives at `answered`
-    later."""
+    later. `is_ours(key)` returns whether this broker has that replica according to its metadata."""
 
-    def __init__(self, broker_id: int, submit: Callable[[AssignReplicasToDirsRequest], None]) -> None:
+    def __init__(self, broker_id: int, submit: Callable[[AssignReplicasToDirsRequest], None],
+                 is_ours: Callable[[Key], bool]) -> None:
         self._broker_id = broker_id
         self._submit = submit
+        self._is_ours = is_ours
         self._due: dict[Key, UUID] = {}
         self._requested: dict[Key, UUID] | None = None
         self.deadline_ms = NEVER_MS
@@ -71,10 +74,10 @@ class DirectoryAssignments:
         """Process an answer. Assignments that the controller did not accept are due again at `deadline_ms`; otherwise
         more may be due for `send_due`."""
         requested, self._requested = self._requested or {}, None
-        settled = {(topic.topic_id, part.partition_index): True
-                   for directory in response.directories for topic in directory.topics for part in topic.partitions
-                   if part.error_code in (ErrorCode.NONE, *OVERTAKEN)}
+        codes = {(topic.topic_id, part.partition_index): part.error_code
+                 for directory in response.directories for topic in directory.topics for part in topic.partitions}
         for key, directory in requested.items():
-            if key not in settled:
+            code = codes.get(key, ErrorCode.UNKNOWN_SERVER_ERROR)
+            if code != ErrorCode.NONE and (code not in OVERTAKEN or self._is_ours(key)):
                 self._due.setdefault(key, directory)
                 self.deadline_ms = now_ms + RETRY_MS

@@ -47,11 +47,15 @@ RETRY_MS: Final = 50
 REVERTED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
 """Errors after which the proposal is not in force and never will be."""
 OVERTAKEN: Final = (
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.FENCED_LEADER_EPOCH,
-    ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INVALID_REQUEST, ErrorCode.NEW_LEADER_ELECTED,
+    ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INVALID_REQUEST,
+    ErrorCode.NEW_LEADER_ELECTED,
 )
 """Errors that show that the controller knows something newer, which the metadata will bring. Until then both sets may
-be in force."""
+be in force.
+
+UNKNOWN_TOPIC_ID and UNKNOWN_TOPIC_OR_PARTITION do not show that. The partition may be deleted, which the metadata will
+bring. But a controller that does not know yet that it was replaced does not know a partition of its successor either.
+So the proposal is sent again until the metadata removes the partition."""
 
 Key = tuple[UUID, int]
 Trace = Callable[[Key, ReplicaEvent], None]

@@ -2,7 +2,9 @@
 
 from uuid import UUID
 
-from kraft.broker.directory_assignments import RETRY_MS, DirectoryAssignments
+import pytest
+
+from kraft.broker.directory_assignments import OVERTAKEN, RETRY_MS, DirectoryAssignments
 from kraft.deadlines import NEVER_MS
 from kraft.metadata.image import UNASSIGNED_DIRECTORY
 from kraft.protocol.error_codes import ErrorCode
@@ -22,7 +24,8 @@ AssignedDirectories = dict[tuple[UUID, int], UUID]
 class Controller:
     def __init__(self) -> None:
         self.requested: list[AssignedDirectories] = []
-        self.assignments = DirectoryAssignments(1, self._submit)
+        self.ours: dict[tuple[UUID, int], bool] = {}
+        self.assignments = DirectoryAssignments(1, self._submit, self.ours.__contains__)
 
     def _submit(self, request: AssignReplicasToDirsRequest) -> None:
         assert (request.broker_id, request.broker_epoch) == (1, 5)
@@ -66,3 +69,19 @@ def test_rejected_assignments_are_sent_again_unless_superseded() -> None:
     controller.answer({}, ErrorCode.STALE_BROKER_EPOCH)
     controller.assignments.send_due(5)
     assert controller.requested[2] == {(TOPIC, 2): ONE}
+
+
+@pytest.mark.parametrize("error", OVERTAKEN)
+def test_an_assignment_that_the_controller_does_not_know_is_sent_again_while_it_is_ours(error: ErrorCode) -> None:
+    """A controller that was replaced without its knowledge does not know a topic that its successor created."""
+    controller = Controller()
+    controller.note(0, ONE)
+    controller.ours[TOPIC, 0] = True
+    for _ in range(2):
+        controller.assignments.send_due(5)
+        controller.answer({0: error})
+    controller.ours.clear()                        # the metadata says that it is deleted
+    for _ in range(2):
+        controller.assignments.send_due(5)
+        controller.answer({0: error})
+    assert controller.requested == [{(TOPIC, 0): ONE}] * 3

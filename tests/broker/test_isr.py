@@ -137,6 +137,21 @@ def test_with_an_unknown_outcome_both_sets_count_until_the_metadata_decides(erro
     assert bench.proposed()[0] == 7
 
 
+@pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
+def test_a_controller_that_does_not_know_the_partition_gets_the_request_again(error: ErrorCode) -> None:
+    """A controller that was replaced without its knowledge does not know a topic that its successor created."""
+    bench = Bench()
+    bench.keeper.caught_up(KEY, 3)
+    bench.answer(error=error)
+    assert bench.led.maximal == (1, 2, 3)
+    bench.keeper.tick(bench.keeper.deadline_ms)
+    assert bench.proposed(1) == bench.proposed(0)
+    bench.answer(error=error)
+    bench.keeper.resign(KEY)                       # the metadata says that it is deleted
+    bench.keeper.tick(bench.keeper.deadline_ms)
+    assert len(bench.requested) == 2
+
+
 def test_without_an_outcome_the_request_is_repeated() -> None:
     bench = Bench()
     bench.keeper.caught_up(KEY, 3)

@@ -36,7 +36,7 @@ class DirReports:
         self._clock = clock
         self._lose = lose
         self._on_failure = on_failure
-        self._assignments = DirectoryAssignments(broker.node_id, self._submit)
+        self._assignments = DirectoryAssignments(broker.node_id, self._submit, self._is_ours)
         self._promised: dict[tuple[str, int], tuple[UUID, asyncio.Event]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -90,6 +90,11 @@ class DirReports:
         registration = self._broker.image.partition(topic, index)
         if registration is not None and self._broker.node_id in registration.replicas:
             self.placed(topic, index, topic_id, registration)
+
+    def _is_ours(self, key: tuple[UUID, int]) -> bool:
+        topic = self._broker.image.topics.get(key[0])
+        registration = None if topic is None else topic.partitions.get(key[1])
+        return registration is not None and self._broker.node_id in registration.replicas
 
     def _submit(self, request: AssignReplicasToDirsRequest) -> None:
         self._broker.submit(request, ASSIGN_VERSION, self._clock(), self._answered)

@@ -65,6 +65,8 @@ class _Leader:
         self._replication = replication
         self._followed: dict[Key, Partition] = {}
         self._fetcher: ReplicaFetcher | None = None
+        self._opening: ReplicaFetcher | None = None
+        """The fetcher whose connection is being opened, until it is lost."""
         self._task: asyncio.Task[None] | None = None
         self._backoff = Backoff(PAUSE_SECONDS, replication.backoff_seconds)
         self._address: Endpoint | None = None
@@ -133,7 +135,7 @@ class _Leader:
                 self._record(LeaderUnreachable())
                 self._backoff.failed()
                 continue
-            fetcher = self._replication.new_fetcher(self._lost)
+            self._opening = fetcher = self._replication.new_fetcher(self._lost)
             try:
                 transport = await self._replication.dialer.connect(
                     address, partial(cast, asyncio.BufferedProtocol, fetcher),
@@ -144,15 +146,20 @@ class _Leader:
                 self._record(LeaderUnreachable(f"{address.host}:{address.port}", error))
                 self._backoff.failed()
                 continue
-            break
-        self._task = None
+            if self._opening is fetcher:
+                break
+            self._record(LeaderLost())     # before this task ran again: nothing else would report it
+            self._backoff.failed()
+        self._task = self._opening = None
         self._fetcher, self._address = fetcher, address
         self._record(LeaderConnected(f"{address.host}:{address.port}"))
         for partition in self._followed.values():
             fetcher.follow(partition)
 
     def _lost(self, fetcher: ReplicaFetcher) -> None:
-        if fetcher is self._fetcher:
+        if fetcher is self._opening:
+            self._opening = None
+        elif fetcher is self._fetcher:
             self._fetcher = None
             self._record(LeaderLost())
             if fetcher.responses_total:

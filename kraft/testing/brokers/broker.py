@@ -79,7 +79,7 @@ class Broker:
         self.incarnation_id = incarnation_id
         self.previous_epoch = previous_epoch
         self.disk = node.broker_disk
-        self._assignments = DirectoryAssignments(node.id, self._assign)
+        self._assignments = DirectoryAssignments(node.id, self._assign, self._is_ours)
         self._soon: deque[Callable[[], object]] = deque()
         self._failure: BaseException | None = None
         self.purgatory = Purgatory(self._soon.append)
@@ -304,6 +304,11 @@ class Broker:
         assert home is not None
         if self._assignments.note(key_of(partition), home, registration.directory_of(self.id)):
             self.later(GATHER_MS, self._assign_now)
+
+    def _is_ours(self, key: Key) -> bool:
+        topic = self.image.topics.get(key[0])
+        registration = None if topic is None else topic.partitions.get(key[1])
+        return registration is not None and self.id in registration.replicas
 
     def _assign_now(self) -> None:
         self._assignments.send_due(self.epoch)

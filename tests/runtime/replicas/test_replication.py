@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import pytest
 import uvloop
@@ -141,6 +142,34 @@ def test_a_connection_may_take_longer_to_open_after_it_failed(tmp_path: Path) ->
     made = replication(tmp_path, 1, socket_connection_setup_timeout_ms="300",
                        socket_connection_setup_timeout_max_ms="1000")
     assert [made.connect_seconds(failures) for failures in (0, 1, 2, 50)] == [0.3, 0.6, 1.0, 1.0]
+
+
+def test_a_connection_that_breaks_while_it_is_opened_is_replaced(tmp_path: Path) -> None:
+    """The loss may be reported before the task that opened the connection runs again."""
+    async def run() -> None:
+        node, opened = Node(tmp_path), list[Any]()
+
+        async def connect(_address: object, make: Callable[[], Any], *, seconds: float) -> Any:
+            protocol = make()
+            opened.append(protocol)
+            transport = SimpleNamespace(get_extra_info=lambda _name: None, abort=lambda: None, write=lambda _data: None)
+            protocol.connection_made(transport)
+            if len(opened) == 1:
+                protocol.connection_lost(None)
+            return transport
+
+        made = replication(tmp_path, 1)
+        made.dialer = cast("Dialer", SimpleNamespace(connect=connect))
+        partition = follow(node, made)
+        async with asyncio.timeout(SECONDS):
+            while len(opened) < 2:  # noqa: ASYNC110 - no event marks the second connection
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert [each.partitions() for each in opened] == [[], [partition]]
+        made.close()
+        node.close()
+
+    asyncio.run(run())
 
 
 def test_a_fault_while_a_connection_is_opened_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
