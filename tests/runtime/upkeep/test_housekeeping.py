@@ -245,10 +245,3 @@ def test_idle_producers_are_forgotten_at_their_own_interval(tmp_path):
         wait_until(lambda: on_loop(node, known()) == 0, "it is forgotten", 20)
 
     with_node(node_config(tmp_path, producer_id_expiration_ms="1", producer_id_expiration_check_interval_ms="50"), work)
-
-
-def test_producer_ids_are_allocated_before_the_first_producer(tmp_path):
-    def work(_cluster, node):
-        wait_until(lambda: node.parts.core.broker.image.next_producer_id > 0, "a block is requested", 20)
-
-    with_node(node_config(tmp_path), work)
