@@ -21,6 +21,7 @@ from uuid import UUID
 import pytest
 import uvloop
 
+from kraft.broker.apis import import_steps
 from kraft.client import Cluster
 from kraft.client.topics import create_topic
 from kraft.protocol.api_keys import ApiKey
@@ -35,6 +36,7 @@ from kraft.runtime import server_node as runtime_node
 from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.net.batch_checks import BatchChecks
 from kraft.runtime.net.server import Server, ServerLimits
+from kraft.steps import finish
 from kraft_native.log.flusher import Flusher
 from kraft_native.partition.cold_read import ColdReader
 from kraft_native.partition.purgatory import Purgatory, now_ms
@@ -148,11 +150,16 @@ def body(answer: bytes, api_key: int, version: int) -> bytes:
 
 async def frames_of(port: int, exchange: Callable[[Client, Client], None]) -> list[str]:
     """Return the Python frames of this thread, which is the loop's, while another thread runs its exchange with the
-    node. It uses two connections that are open before and after the measurement."""
+    node. It uses two connections that are open before and after the measurement.
+
+    A node imports the files of its APIs soon after its start. pytest rewrites their assertions then, because the
+    distribution has a plugin of pytest: thousands of frames of `ast`. So they are imported before.
+    """
+    finish(import_steps())
     frames: list[str] = []
     loop = asyncio.get_running_loop()
     opened, done = loop.create_future(), loop.create_future()
-    go, finish = threading.Event(), threading.Event()
+    go, end = threading.Event(), threading.Event()
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
         if event == "call":
@@ -167,7 +174,7 @@ async def frames_of(port: int, exchange: Callable[[Client, Client], None]) -> li
                 go.wait()
                 exchange(one, other)
                 loop.call_soon_threadsafe(done.set_result, None)
-                finish.wait()
+                end.wait()
         except BaseException as error:  # noqa: BLE001 - the test reports every error
             loop.call_soon_threadsafe(done.set_exception, error)
 
@@ -182,7 +189,7 @@ async def frames_of(port: int, exchange: Callable[[Client, Client], None]) -> li
     finally:
         sys.setprofile(None)
         gc.enable()
-        finish.set()
+        end.set()
         thread.join()
     own = (__file__, threading.__file__, uvloop.__file__)          # this function, and its awaiter
     return [frame for frame in frames if not frame.startswith(own)]
