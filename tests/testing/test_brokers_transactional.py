@@ -35,7 +35,7 @@ def test_transactions_survive_faults() -> None:
     outcome = simulate(3, options)
     assert outcome.violation is None
     for name in ("transactions committed", "transactions abandoned", "request repeated late", "process killed",
-                 "markers or checks of transactions held back"):
+                 "markers or checks of transactions held back", "records of coordinators compacted"):
         assert outcome.counts[name] > 0, name
 
 

@@ -174,6 +174,10 @@ class BrokerDisk:
         assert self.logs is not None
         return self.logs.home(*name)
 
+    def path_of(self, name: Name) -> Path:
+        """Return the directory of a log."""
+        return self._path(self._homes[name]) / TopicPartition(*name).directory_name
+
     def is_offline(self, name: Name) -> bool:
         """Return whether the log's directory failed under this process, whatever the metadata says."""
         assert self.logs is not None

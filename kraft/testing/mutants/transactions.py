@@ -7,6 +7,7 @@ from typing import Any, Final
 from kraft.broker.apis import write_txn_markers
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.groups.coordinator import GroupCoordinator
+from kraft.broker.groups.shard import GroupShard
 from kraft.broker.marker_appends import NOWHERE, Appended
 from kraft.broker.transactions import (
     coordinator,
@@ -193,6 +194,18 @@ def group_misses_the_marker(patches: Patches) -> None:
         """Apply nothing."""
 
     patches.put(GroupCoordinator, "marker_appended", marker_appended)
+
+
+@TRANSACTIONS.add(0, "offsets are pending until the marker", transactions=3, partitions=2, abort_per_mille=400)
+def offsets_count_before_the_marker(patches: Patches) -> None:
+    """Offsets of a transaction are committed as soon as they are in the log, also if it is aborted."""
+    def around(original: Any) -> Any:
+        def replay(shard: Any, record: Any) -> None:
+            original(shard, record._replace(producer_id=-1))
+
+        return replay
+
+    patches.wrap(GroupShard, "replay", around)
 
 
 @TRANSACTIONS.add(0, "a new client fences the others", abandon_per_mille=300)

@@ -7,13 +7,14 @@ from math import ceil
 from random import Random
 from typing import Final, TextIO
 
-from kraft.broker.internal_topics import OFFSETS_TOPIC
+from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.transactions import ending, state
 from kraft.metadata.image import MetadataImage
 from kraft.raft.events import Event
 from kraft.testing.brokers.transactional.async_loop import AsyncLoop
 from kraft.testing.brokers.transactional.clients import TOPIC, Around
 from kraft.testing.brokers.transactional.readers import PartitionReader, Reader
+from kraft.testing.brokers.transactional.replays import judge_compaction
 from kraft.testing.brokers.transactional.spans import Spans
 from kraft.testing.brokers.transactional.transformers import Transformer
 from kraft.testing.brokers.transactional.writers import Writer
@@ -166,13 +167,22 @@ class TransactionWorld(BrokerWorld):
             writer.begin()
 
     def converged(self) -> None:
-        """Let a quiet phase pass, in which time-outs and expiry happen."""
+        """Judge the records of the coordinators. Then let a quiet phase pass, in which time-outs and expiry happen."""
+        self._judge_compaction()
         options = self.cluster.options
         if options.quiet_seconds:
             self._run_until(self.loop.now_us + options.quiet_seconds * SECOND)
             missing = self.also_missing()
             if missing is not None:
                 raise missing
+
+    def _judge_compaction(self) -> None:
+        for node in self._nodes():
+            for (topic, index), replica in ({} if node.broker is None else node.broker.replicas).items():
+                if topic == TRANSACTION_TOPIC and replica.is_leader:
+                    removed = judge_compaction(f"{topic}-{index}", node.broker_disk.path_of((topic, index)),
+                                               self.storage.root / "compacted")
+                    self.counts["records of coordinators compacted"] += removed
 
     # --- healed -------------------------------------------------------------------------------------------------------
 
