@@ -201,8 +201,11 @@ class Replica:
         voter = self.voters.find(node_id)
         sources = (self.leader_endpoints if node_id == self.leader_id else (), self.addresses.endpoints(node_id),
                    self.addresses.direct.get(node_id, ()), voter.endpoints if voter else ())
-        return tuple(dict.fromkeys(endpoints[0] for endpoints in sources
-                                   if endpoints and endpoints[0] not in self.config.endpoints))
+        found: tuple[Endpoint, ...] = ()
+        for endpoints in sources:
+            if endpoints and endpoints[0] not in found and endpoints[0] not in self.config.endpoints:
+                found += endpoints[:1]
+        return found
 
     def address_of(self, node_id: int) -> Endpoint | None:
         """Return the address to try next."""

@@ -7,10 +7,12 @@ from uuid import UUID
 import pytest
 
 from kraft.testing.brokers.log_view import Batch, LogView, decoded_batches, encoded_batch
+from kraft.testing.sim.violation import ViolationError
 from kraft_native.facade.log import Log
 from kraft_native.segment.config import LogConfig
 
 PRODUCER = 1001
+MAGIC_POSITION = 16
 
 
 class Bench:
@@ -70,6 +72,20 @@ def test_a_cut_shows_even_when_others_are_in_its_place(bench: Bench) -> None:
     assert [each.value for each in change.fresh] == [10, 12]
     assert bench.view.chain_at(2) == chain
     bench.check()
+
+
+def test_a_log_that_cannot_be_read_is_a_violation(bench: Bench) -> None:
+    bench.append()
+    bench.view.read_back(bench.log)
+    size = bench.log.size_bytes
+    bench.append()
+    bench.append()
+    [segment] = Path(bench.log.directory).glob("*.log")
+    with segment.open("r+b") as file:
+        file.seek(size + MAGIC_POSITION)
+        file.write(b"\x7f")
+    with pytest.raises(ViolationError, match="LogIsReadable"):
+        bench.view.read_back(bench.log)
 
 
 def test_deleted_batches_leave_their_chain(bench: Bench) -> None:

@@ -1,5 +1,6 @@
 """Whole runs: they hold, they are the same wherever they run, and they find bugs."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 from kraft.testing.mutants.find import hunt
 from kraft.testing.mutants.patches import planted
 from kraft.testing.mutants.registry import MUTANTS
-from kraft.testing.sim.campaign import campaign, finding_of, shrink, table
+from kraft.testing.sim.campaign import COLLECTION_THRESHOLDS, campaign, finding_of, rare_collections, shrink, table
 from kraft.testing.sim.options import Options, parse
 from kraft.testing.sim.run import Outcome, options_of, simulate, simulate_relocation
 from kraft.testing.sim.world import World
@@ -139,3 +140,12 @@ def test_options_are_read_back() -> None:
         assert parse(str(options)) == options
     with pytest.raises(ValueError, match="'drop' is no option"):
         parse("drop=3")
+
+
+def test_garbage_is_collected_as_before_after_a_campaign() -> None:
+    before, frozen = gc.get_threshold(), gc.get_freeze_count()
+    with rare_collections():
+        assert gc.get_threshold() == COLLECTION_THRESHOLDS
+        assert gc.get_freeze_count() > frozen
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0

@@ -17,6 +17,7 @@ from kraft.testing.brokers.clients import BACKOFF_MS, TIMEOUT_MS, Around, Client
 from kraft.testing.brokers.messages import Bounds, BoundsAre, Fetch, Fetched, FetchedPart, FetchPart
 from kraft.testing.brokers.wire import Connection
 from kraft.testing.history import Problem, Reads, code_of
+from kraft.testing.sim.chance import below
 from kraft.testing.sim.options import MILLISECOND
 
 CHANGES_PER_MILLE: Final = 50
@@ -64,7 +65,7 @@ class Consumer(Client):
             part = FetchPart(self.key, known.leader_epoch, position)
             target_id = known.leader if self._reads_from_leader else self._random.choice(known.isr)
             self._request(target_id, Fetch((part,)))
-        if not self.is_steady and self._random.randrange(1000) < CHANGES_PER_MILLE:
+        if not self.is_steady and below(self._random, 1000) < CHANGES_PER_MILLE:
             self._change()
 
     def _request(self, target_id: int, body: object) -> None:
@@ -77,14 +78,14 @@ class Consumer(Client):
         """Seek back, or continue as another consumer. The answer that is under way is discarded."""
         self._request_number += 1
         if self.reads.position > 0 and self._random.random() < 0.5:
-            self.reads.begin(max(0, self.reads.position - self._random.randrange(SEEK_MAX)))
+            self.reads.begin(max(0, self.reads.position - below(self._random, SEEK_MAX)))
         else:
             self.life += 1
-        self._reads_from_leader = self._random.randrange(1000) >= FOLLOWER_PER_MILLE
+        self._reads_from_leader = below(self._random, 1000) >= FOLLOWER_PER_MILLE
         self._again(BACKOFF_MS)
 
     def _again(self, within_ms: int) -> None:
-        self._around.loop.after(1 + self._random.randrange(2 * within_ms * MILLISECOND), self._poll)
+        self._around.loop.after(1 + below(self._random, 2 * within_ms * MILLISECOND), self._poll)
 
     def _timed_out(self, request_number: int) -> None:
         if request_number == self._request_number:

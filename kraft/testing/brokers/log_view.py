@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 from uuid import UUID
 from zlib import crc32
 
+from kraft.testing.sim.violation import ViolationError
+from kraft_native.base.errors import CorruptLogError, CorruptRecordError
 from kraft_native.batch.batch import Batch as StoredBatch
 from kraft_native.batch.batch import walk
 from kraft_native.batch.records import BatchBuilder, records
@@ -100,7 +102,14 @@ class LogView:
     # --- reading back -------------------------------------------------------------------------------------------------
 
     def read_back(self, log: Log) -> Change:
-        """Note what has changed in the log since the last call."""
+        """Note what has changed in the log since the last call. LogIsReadable: no fault of these runs damages bytes, so
+        all of them can be read."""
+        try:
+            return self._read_back(log)
+        except (CorruptLogError, CorruptRecordError) as error:
+            raise ViolationError("LogIsReadable", f"a log of topic {self.topic_id}: {error}") from error
+
+    def _read_back(self, log: Log) -> Change:
         generation, start, end = log.truncation_generation, log.log_start_offset, log.log_end_offset
         if end == self.end_offset and start == self.start_offset and generation == self._generation:
             return UNCHANGED

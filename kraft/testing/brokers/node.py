@@ -244,10 +244,11 @@ class BrokerNode(Node):
 
     def _settle(self) -> bool:
         """Process everything that follows from the event, until nothing is left."""
-        is_done = not super()._settle()
+        settle = super()._settle
+        is_done = not settle()
         while self.is_up and self.broker is not None:
             self.broker.after_event()
-            is_done = not super()._settle()
+            is_done = not settle()
             if is_done:
                 break
         self._arm_act()
@@ -265,9 +266,9 @@ class BrokerNode(Node):
     def _arm_act(self) -> None:
         if not self.is_up:
             return
-        deadline_ms = self.machine.deadline_ms
-        if self.broker is not None:
-            deadline_ms = min(deadline_ms, self.broker.deadline_ms)
+        deadline_ms, broker = self.machine.deadline_ms, self.broker
+        if broker is not None and (own_ms := broker.deadline_ms) < deadline_ms:
+            deadline_ms = own_ms
         if deadline_ms >= NEVER_MS:
             return
         if deadline_ms == self._act_deadline_ms and self._act_at_us >= 0:

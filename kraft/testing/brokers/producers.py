@@ -14,6 +14,7 @@ from kraft.testing.brokers.leaders import timeout_us
 from kraft.testing.brokers.messages import Produce, Produced
 from kraft.testing.brokers.wire import Connection, Hold
 from kraft.testing.history import Sends
+from kraft.testing.sim.chance import below
 from kraft.testing.sim.options import MILLISECOND
 
 NOT_IN_LOSSY = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -58,7 +59,7 @@ class Producer(Client):
 
     def _schedule(self) -> None:
         mean_us = self._around.options.produce_every_ms * MILLISECOND
-        self._around.loop.after(1 + self._random.randrange(2 * mean_us), self._produce)
+        self._around.loop.after(1 + below(self._random, 2 * mean_us), self._produce)
 
     def _produce(self) -> None:
         if self.is_on and not self.is_over:
@@ -72,7 +73,7 @@ class Producer(Client):
 
     def add(self) -> Operation:
         """Create one more batch, and send it."""
-        count = 1 + self._random.randrange(3)
+        count = 1 + below(self._random, 3)
         floor = self._around.acknowledged.get(self.key, -1)
         operation = Operation(len(self.operations), len(self.sends.offsets), count, self._sequence,
                               self._around.loop.now_us)
@@ -151,7 +152,7 @@ class Producer(Client):
             self.is_over = True
             return
         self._is_backing_off = True
-        self._around.loop.after((1 + self._random.randrange(2 * BACKOFF_MS)) * MILLISECOND, self._again)
+        self._around.loop.after((1 + below(self._random, 2 * BACKOFF_MS)) * MILLISECOND, self._again)
 
     def _again(self) -> None:
         self._is_backing_off = False

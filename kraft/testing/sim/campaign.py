@@ -1,7 +1,9 @@
 """Campaign: many runs on several processes, and the sum of their results."""
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -29,6 +31,9 @@ FAULTS = (
     "request repeated late", "batch stuck on its way", "transactions abandoned",
 )
 """Names under which runs count faults."""
+
+COLLECTION_THRESHOLDS = (20_000, 10, 5)
+"""See `gc.set_threshold`."""
 
 BROKERS = (
     "leader elections", "unclean elections", "changes of in-sync replicas", "in-sync replicas proposed",
@@ -145,16 +150,31 @@ def campaign(seeds: Iterable[int], jobs: int = 1, seconds: float | None = None,
 
 
 def _outcomes(seeds: Iterable[int], jobs: int, run: Run) -> Iterator[Outcome]:
-    if jobs == 1:
-        for seed in seeds:
-            yield run(seed)
-        return
-    # Forked, so that a change of the core by the caller (a mutant) exists in the children, too. In batches, because a
-    # pool consumes an endless range whole.
-    remaining = iter(seeds)
-    with get_context("fork").Pool(jobs) as pool:
-        while batch := list(islice(remaining, jobs * 8)):
-            yield from pool.imap(run, batch)
+    with rare_collections():
+        if jobs == 1:
+            yield from map(run, seeds)
+            return
+        # Forked, so that a change of the core by the caller (a mutant) exists in the children, too. In batches, because
+        # a pool consumes an endless range whole.
+        remaining = iter(seeds)
+        with get_context("fork").Pool(jobs) as pool:
+            while batch := list(islice(remaining, jobs * 8)):
+                yield from pool.imap(run, batch)
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Collect garbage rarely, and never what exists before the `with` block. A run creates few cycles, but a collection
+    visits all modules and records of the process."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTION_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 # --- the smallest run that still fails --------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from kraft.raft.types import NOBODY, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import Assignment
 from kraft.runtime.quorum.raft_driver import RaftDriver
 from kraft.testing.sim.batches import Batch, Contents, Value, next_chain
+from kraft.testing.sim.chance import below, happens
 from kraft.testing.sim.clock import Clock
 from kraft.testing.sim.disk import Disk, DiskError
 from kraft.testing.sim.event_loop import EventLoop
@@ -354,8 +355,8 @@ class Node:
         if process is None or not process.loop.soon:
             return False
         turn_us = self._around.options.turn_us
-        if turn_us and not self._random.randrange(KEEPS_ITERATION_ODDS):
-            self._around.loop.after(self._random.randrange(turn_us), self.enter, self.life, process.loop.turn)
+        if turn_us and not below(self._random, KEEPS_ITERATION_ODDS):
+            self._around.loop.after(below(self._random, turn_us), self.enter, self.life, process.loop.turn)
             return False
         process.loop.turn()
         return True
@@ -468,11 +469,11 @@ class Node:
     def notify_loop(self) -> None:
         """See `Host`. When the report is late, the answer to a message that left with the flush may arrive first."""
         options = self._around.options
-        if self._random.randrange(LEARNS_LATE_ODDS):
+        if below(self._random, LEARNS_LATE_ODDS):
             self.enter(self.life, self._learn_of_flushes)
         else:
             late_us = 1 + 2 * (options.delay_ms + options.jitter_ms) * MILLISECOND
-            self._around.loop.after(self._random.randrange(late_us), self.enter, self.life, self._learn_of_flushes)
+            self._around.loop.after(below(self._random, late_us), self.enter, self.life, self._learn_of_flushes)
 
     def _learn_of_flushes(self) -> None:
         process = self._process
@@ -488,8 +489,8 @@ class Node:
 
     def flush_us(self) -> int:
         options = self._around.options
-        spread = options.flush_us // 2 + self._random.randrange(options.flush_us + 1)
-        if options.slow_flush_per_mille and self._random.randrange(1000) < options.slow_flush_per_mille:
+        spread = options.flush_us // 2 + below(self._random, options.flush_us + 1)
+        if happens(self._random, options.slow_flush_per_mille):
             self.count("flush slow")
             spread += self._random.randrange(options.slow_flush_ms * MILLISECOND)
         return spread
