@@ -83,7 +83,7 @@ def repeated_marker_is_refused(patches: Patches) -> None:
     patches.put(markers, "DONE", (ErrorCode.NONE,))
 
 
-@TRANSACTIONS.add(0, "KAFKA-19367", **EXHAUSTED)
+@TRANSACTIONS.add(0, "KAFKA-19367", abandon_per_mille=400, **EXHAUSTED)
 def abort_bumps_the_epoch_twice(patches: Patches) -> None:
     """An abort by a new client raises the epoch by two, past the last one that a client may get."""
     def around(original: Any) -> Any:
@@ -208,9 +208,9 @@ def offsets_count_before_the_marker(patches: Patches) -> None:
     patches.wrap(GroupShard, "replay", around)
 
 
-@TRANSACTIONS.add(0, "a new client fences the others", abandon_per_mille=300)
+@TRANSACTIONS.add(0, "a new client fences the others", abandon_per_mille=400, transaction_version=1, level_every_ms=0)
 def new_client_does_not_fence(patches: Patches) -> None:
-    """InitProducerId returns the present epoch when no transaction is open, so an earlier client continues too."""
+    """InitProducerId returns the present epoch, so an earlier client of the transactional id continues too."""
     def around(original: Any) -> Any:
         def renewed(transaction: Any, request: Any, now_ms: int, new_producer_id: int | None) -> Any:
             found = original(transaction, request, now_ms, new_producer_id)
@@ -219,7 +219,15 @@ def new_client_does_not_fence(patches: Patches) -> None:
 
         return renewed
 
+    def unbumped(original: Any) -> Any:
+        def abort(transaction: Any, transaction_version: int, now_ms: int, new_producer_id: int | None) -> Any:
+            aborted = original(transaction, transaction_version, now_ms, new_producer_id)
+            return replace(aborted, producer_epoch=transaction.producer_epoch)
+
+        return abort
+
     patches.wrap(init_producer, "_renewed", around)
+    patches.wrap(init_producer, "abort_by_coordinator", unbumped)
 
 
 @TRANSACTIONS.add(0, "a decision is final", transaction_ms=400, coordinate_every_ms=100, request_ms=300)
