@@ -266,5 +266,5 @@ lock: ## rewrite all lock files: the newest versions that pyproject.toml allows,
 
 clean: ## remove everything that was made
 	@rm -rf $(VENV) build dist *.egg-info bench/out .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
-	@find kraft_native -path kraft_native/_c -prune -o \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -exec rm -f {} +
+	@find kraft_native -path kraft_native/_c -prune -o \( -name '*.so' -o -name '*.c' -o -name '*.pyi' -o -name '*.html' \) -exec rm -f {} +
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

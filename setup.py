@@ -24,6 +24,7 @@ from setuptools import Extension, setup
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # an installer runs this file without its directory
 
+from tools import stubs
 from tools.module_cache import CachedBuild
 
 # C sources that a module links, below `kraft_native/_c`. A C source is linked once; other modules reach it by cimport.
@@ -169,6 +170,7 @@ def modules() -> list[Extension]:
             "cdivision": True,
             "initializedcheck": switch("DEBUG"),
             "binding": True,
+            "annotation_typing": False,   # annotations are for the stubs; types of C are declared
             "auto_pickle": False,
             "embedsignature": False,
             "linetrace": switch("COVERAGE"),
@@ -180,6 +182,7 @@ def modules() -> list[Extension]:
 if __name__ == "__main__":
     remove_orphans()
     remove_empty_archives()
+    stubs.write()
     # An installer of an editable package compiles every module in a directory of its own, which it throws away: the
     # package points at those that `build_ext --inplace` has made.
     setup(

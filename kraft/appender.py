@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kraft.reading import Isolation
     from kraft_native.batch.batch import Batch
     from kraft_native.batch.records import Record
-    from kraft_native.segment.log_fields import LogSettings
+    from kraft_native.segment.log_settings import LogSettings
 
 Result = TypeVar("Result")
 

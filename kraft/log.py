@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kraft.backup import Backup
     from kraft_native.log.append import AppendInfo
     from kraft_native.log.flusher import Flusher
-    from kraft_native.segment.log_fields import LogSettings
+    from kraft_native.segment.log_settings import LogSettings
 
 BATCH_RECORDS_MAX = 10_000
 # Reserved for the batch header, the record's length fields and the overhead of a codec on incompressible data.

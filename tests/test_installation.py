@@ -13,9 +13,10 @@ from tools.tree import ROOT, files
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_800)]
 
 PROGRAM = """
-import sys, kraft, kraft_native.facade.log
+import pathlib, sys, kraft, kraft_native.facade.log
 from kraft import Log
 assert kraft.__file__.startswith(sys.prefix) and kraft_native.facade.log.__file__.startswith(sys.prefix)
+assert pathlib.Path(kraft_native.facade.log.__file__).with_name("log.pyi").exists()
 with Log("log") as log:
     log.append_record(b"one")
     print([record.value for record in log.records()])

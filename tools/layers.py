@@ -20,7 +20,7 @@ NATIVE_IMPORT = re.compile(
     r"^[ ]*(?:from\s+(?P<source>[\w.]+)\s+c?import\s*(?P<names>\([^)]*\)|[^\n#]*)|c?import\s+(?P<direct>[\w., ]+))",
     re.MULTILINE,
 )
-NATIVE_SUFFIXES = (".pyx", ".pxd", ".pyi", ".py")
+NATIVE_SUFFIXES = (".pyx", ".pxd", ".py")
 
 # Packages of the compiled core, lowest first, and the packages that the modules of each may reach beside their own. A
 # package that exists and is not listed is a breach.

@@ -1,4 +1,4 @@
-"""Writes `kraft_native/segment/log_fields`: one field for each setting that the engine uses.
+"""Writes `log_fields` and `log_settings` of `kraft_native/segment`: one field for each setting that the engine uses.
 
 `python -m tools.log_fields` writes what differs from `log_settings.json`; with `--check` it writes nothing and ends
 with 1 when anything would.
@@ -73,22 +73,19 @@ def header_text(found: list[Field]) -> str:
                       "cdef class LogFields:", *lines, "", "    cdef int fill(self, dict value) except -1", ""))
 
 
-def stub_text(found: list[Field]) -> str:
-    properties = [f"    @property\n    def {field.name}(self) -> {field.type}: ..." for field in found]
-    return "\n".join((HEAD.format(what="Fields of the settings of one log."),
-                      "from typing import Literal, TypedDict, type_check_only", "",
-                      "from typing_extensions import disjoint_base", "", "@type_check_only",
+def types_text(found: list[Field]) -> str:
+    return "\n".join((HEAD.format(what="The settings of one log, for type checkers."),
+                      "from typing import Literal, TypedDict", "", "",
                       "class LogSettings(TypedDict, total=False):",
-                      '    """The settings of `LogConfig` by name, for type checkers."""', "",
-                      *(f"    {field.name}: {field.hint}" for field in found), "",
-                      "@disjoint_base", "class LogFields:", *properties, ""))
+                      '    """The settings of `LogConfig` by name."""', "",
+                      *(f"    {field.name}: {field.hint}" for field in found), ""))
 
 
 def generated() -> dict[Path, str]:
     """Every generated file with its text."""
     found = fields(json.loads((SEGMENT / "log_settings.json").read_text("utf-8")))
     return {SEGMENT / "log_fields.pyx": module_text(found), SEGMENT / "log_fields.pxd": header_text(found),
-            SEGMENT / "log_fields.pyi": stub_text(found)}
+            SEGMENT / "log_settings.py": types_text(found)}
 
 
 def outdated(texts: dict[Path, str]) -> list[Path]:

@@ -18,7 +18,7 @@ CODE_WORD: Final = "CODE"
 """Stands for a piece of code in prose: one word, and a noun."""
 CYTHON_SUFFIXES: Final = (".pyx", ".pxd")
 C_SUFFIXES: Final = (".c", ".h")
-PYTHON_SUFFIXES: Final = (".py", ".pyi")
+PYTHON_SUFFIXES: Final = (".py",)
 
 FENCE = re.compile(r"^```.*?^```[^\n]*", re.MULTILINE | re.DOTALL)
 HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)

@@ -21,7 +21,7 @@ FUNCTION_LINES_MAX = 70
 COLUMNS_MAX = 120
 FILE_BYTES_MAX = 200_000
 
-CODE_SUFFIXES = (".py", ".pyi", ".pyx", ".pxd", ".c", ".h")
+CODE_SUFFIXES = (".py", ".pyx", ".pxd", ".c", ".h")
 TEXT_SUFFIXES = (*CODE_SUFFIXES, ".md", ".toml", ".txt", ".lock", ".cfg", ".xml", ".java", ".yml", ".in", ".sh")
 TEXT_NAMES = ("Makefile", "LICENSE", "run", ".gitignore")
 

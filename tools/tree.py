@@ -14,8 +14,8 @@ MADE_SUFFIXES = frozenset({".so", ".pyc", ".html", ".egg-info"})
 
 
 def is_made(path: Path) -> bool:
-    """True for what a build writes: extensions, annotated HTML, and the C that Cython makes beside a `.pyx`."""
-    return path.suffix in MADE_SUFFIXES or (path.suffix == ".c" and path.with_suffix(".pyx").exists())
+    """True for what a build writes: extensions, annotated HTML, and the C and the type stub beside a `.pyx`."""
+    return path.suffix in MADE_SUFFIXES or (path.suffix in (".c", ".pyi") and path.with_suffix(".pyx").exists())
 
 
 def files(top: Path = ROOT) -> Iterator[Path]:

@@ -73,7 +73,7 @@ cdef uint32_t checksum_of(crc32c_fn function, object data, uint32_t seed) except
     return crc
 
 
-def checksum(data, seed=0) -> int:
+def checksum(data: Buffer, seed: int = 0) -> int:
     """The CRC-32C of a contiguous buffer of bytes, continuing from `seed` (0 to 2^32 - 1).
 
     The buffer may be read-only. From 64 KiB on the GIL is released; no thread may change the buffer meanwhile. Raises
@@ -83,7 +83,7 @@ def checksum(data, seed=0) -> int:
     return checksum_of(crc32c_chosen, data, crc_argument(seed, "seed"))
 
 
-def combine(crc_a, crc_b, bytes_b) -> int:
+def combine(crc_a: int, crc_b: int, bytes_b: int) -> int:
     """The CRC-32C of A followed by B, from `checksum(A)`, `checksum(B)` and the length of B in bytes (below 2^64)."""
     cdef uint64_t length
     try:
@@ -103,7 +103,7 @@ def kernels() -> tuple[str, ...]:
     return tuple([kernel_table[i].name.decode() for i in range(kernel_count) if kernel_table[i].runs_here()])
 
 
-def checksum_with(str kernel not None, data, seed=0) -> int:
+def checksum_with(str kernel not None, data: Buffer, seed: int = 0) -> int:
     """Compute `checksum` by the kernel of that name, to test and to compare them."""
     return checksum_of(kernel_named(kernel).checksum, data, crc_argument(seed, "seed"))
 

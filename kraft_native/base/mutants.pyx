@@ -1,4 +1,7 @@
-"""The bug that is planted in the compiled code of this process. See `mutants.pxd` and the stub."""
+"""The bug that is planted in the compiled code of this process: for the simulator, which must find each of them.
+
+`mutants.pxd` numbers the bugs.
+"""
 
 from kraft_native.base.errors import InvalidArgumentError, OperationError
 
@@ -30,7 +33,11 @@ cdef dict BY_NAME = {
 }
 
 
-def plant(str name) -> None:
+def plant(str name: str | None) -> None:
+    """Plant that bug instead of the current one; None: none.
+
+    `InvalidArgumentError` for an unknown name, `OperationError` when the modules were built without the bugs.
+    """
     global planted
     if name is None:
         planted = NO_MUTANT
@@ -43,4 +50,5 @@ def plant(str name) -> None:
 
 
 def names() -> list[str]:
+    """Return the names of all bugs."""
     return list(BY_NAME)

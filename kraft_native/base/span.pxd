@@ -6,7 +6,7 @@ buffers' zig-zag form as Kafka's ByteUtils uses it: at most 5 bytes for an int32
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from kraft_native.base.bytes_be cimport load_i16, load_i32, load_i64, load_u32
+from kraft_native.base.bytes_be cimport load_i16, load_i32, load_i64
 from kraft_native.base.limits cimport VARINT_BYTES_MAX, VARLONG_BYTES_MAX
 
 
@@ -61,14 +61,6 @@ cdef inline int span_i32(Span* s, int32_t* out) noexcept nogil:
     if s.end - s.p < 4:
         return -1
     out[0] = load_i32(s.p)
-    s.p += 4
-    return 0
-
-
-cdef inline int span_u32(Span* s, uint32_t* out) noexcept nogil:
-    if s.end - s.p < 4:
-        return -1
-    out[0] = load_u32(s.p)
     s.p += 4
     return 0
 

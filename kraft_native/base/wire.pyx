@@ -63,7 +63,8 @@ cdef class WireReader:
     tags, at all levels together, is refused.
     """
 
-    def __cinit__(self, data=None, bint flexible=False, Py_ssize_t elements_max=ELEMENTS_MAX):
+    def __cinit__(self, data: bytes | bytearray | memoryview | None = None, bint flexible=False,
+                  Py_ssize_t elements_max=ELEMENTS_MAX):
         self.has_view = False
         self.flexible = flexible
         self.elements_left = elements_max
@@ -218,7 +219,7 @@ cdef class WireReader:
             raise MalformedMessageError(f"null before byte {self.position}, where bytes must be")
         return data
 
-    def nullable_array(self, read) -> list | None:
+    def nullable_array(self, read: Callable[[], _T]) -> list[_T] | None:
         """A list of the results of `read`, a bound method of this reader, per element."""
         cdef Py_ssize_t count = self.next_count()
         cdef list values
@@ -230,13 +231,13 @@ cdef class WireReader:
             count -= 1
         return values
 
-    def array(self, read) -> list:
+    def array(self, read: Callable[[], _T]) -> list[_T]:
         values = self.nullable_array(read)
         if values is None:
             raise MalformedMessageError(f"null before byte {self.position}, where an array must be")
         return values
 
-    def nullable_structs(self, read, version) -> list | None:
+    def nullable_structs(self, read: Callable[[WireReader, int], _T], version: int) -> list[_T] | None:
         """A list of the results of `read(self, version)`, a struct's class method, per element."""
         cdef Py_ssize_t count = self.next_count()
         cdef list values
@@ -248,19 +249,19 @@ cdef class WireReader:
             count -= 1
         return values
 
-    def structs(self, read, version) -> list:
+    def structs(self, read: Callable[[WireReader, int], _T], version: int) -> list[_T]:
         values = self.nullable_structs(read, version)
         if values is None:
             raise MalformedMessageError(f"null before byte {self.position}, where an array must be")
         return values
 
-    def nullable_struct(self, read, version):
+    def nullable_struct(self, read: Callable[[WireReader, int], _T], version: int) -> _T | None:
         """One byte, negative for null, then the result of `read(self, version)`."""
         if <int8_t>self.take(1)[0] < 0:
             return None
         return read(self, version)
 
-    def tagged_struct(self, read, version):
+    def tagged_struct(self, read: Callable[[WireReader, int], _T], version: int) -> _T | None:
         """A nullable struct as the value of a tag: one uvarint, 0 for null, then the result of `read(self,
         version)`."""
         if self.next_uvarint() == 0:
@@ -297,13 +298,13 @@ cdef class WireReader:
             count -= 1
         return tags
 
-    def tags(self) -> list:
+    def tags(self) -> list[tuple[int, WireReader]]:
         """The tag section that ends a struct: (tag, reader of its value) in the order of the wire, no tag twice. Empty
         in a version that is not flexible.
         """
         return self.next_tags()
 
-    def unknown_tags(self) -> tuple:
+    def unknown_tags(self) -> tuple[tuple[int, bytes], ...]:
         """The tag section of a struct that knows no tag: (tag, bytes of its value) in the order of the wire."""
         if self.flexible and self.span.p < self.span.end and self.span.p[0] == 0:
             self.span.p += 1
@@ -325,9 +326,13 @@ cdef class WireReader:
 
 @cython.final
 cdef class WireWriter:
-    """Writer of one message. After a refusal the writer is of no further use."""
+    """Writer of one message. After a refusal the writer is of no further use.
 
-    def __cinit__(self, bint flexible=False, list later=None):
+    With a list `later` the elements of long arrays of structs are put there, each with its position, and not written:
+    see `wire_steps`.
+    """
+
+    def __cinit__(self, bint flexible=False, list later: list[tuple[int, Collection[Writable]]] | None = None):
         self.buffer = NULL
         self.used = 0
         self.capacity = 0
@@ -418,7 +423,7 @@ cdef class WireWriter:
     def uvarint(self, uint32_t value) -> None:
         self.put_uvarint(value)
 
-    def uuid(self, value) -> None:
+    def uuid(self, value: UUID) -> None:
         cdef bytes data
         cdef uint8_t* p
         if value is ZERO_UUID:
@@ -431,7 +436,7 @@ cdef class WireWriter:
             raise InvalidArgumentError(f"a uuid has 16 bytes, not {PyBytes_GET_SIZE(data)}")
         memcpy(self.reserve(16), PyBytes_AS_STRING(data), 16)
 
-    def nullable_string(self, str value) -> None:
+    def nullable_string(self, str value: str | None) -> None:
         if value is not None:
             self.put_text(value)
         elif self.flexible:
@@ -439,12 +444,12 @@ cdef class WireWriter:
         else:
             store_i16(self.reserve(2), -1)
 
-    def string(self, str value) -> None:
+    def string(self, str value: str | None) -> None:
         if value is None:
             raise InvalidArgumentError("a string must not be null in this version")
         self.put_text(value)
 
-    def legacy_nullable_string(self, str value) -> None:
+    def legacy_nullable_string(self, str value: str | None) -> None:
         """A string in the old encoding, whatever the version's."""
         cdef bint flexible = self.flexible
         self.flexible = False
@@ -453,7 +458,7 @@ cdef class WireWriter:
         finally:
             self.flexible = flexible
 
-    def nullable_blob(self, value) -> None:
+    def nullable_blob(self, value: bytes | bytearray | memoryview | None) -> None:
         cdef const uint8_t[::1] data
         if value is None:
             self.put_length(-1)
@@ -467,12 +472,12 @@ cdef class WireWriter:
         if data.shape[0] > 0:
             self.put_bytes(&data[0], data.shape[0])
 
-    def blob(self, value) -> None:
+    def blob(self, value: bytes | bytearray | memoryview | None) -> None:
         if value is None:
             raise InvalidArgumentError("bytes must not be null in this version")
         self.nullable_blob(value)
 
-    def nullable_array(self, write, values) -> None:
+    def nullable_array(self, write: Callable[[_T], None], values: Collection[_T] | None) -> None:
         """Write an array: `write`, a bound method of this writer, is called once per element."""
         if values is None:
             self.put_length(-1)
@@ -481,12 +486,12 @@ cdef class WireWriter:
         for value in values:
             write(value)
 
-    def array(self, write, values) -> None:
+    def array(self, write: Callable[[_T], None], values: Collection[_T] | None) -> None:
         if values is None:
             raise InvalidArgumentError("an array must not be null in this version")
         self.nullable_array(write, values)
 
-    def nullable_structs(self, values, version) -> None:
+    def nullable_structs(self, values: Collection[Writable] | None, version: int) -> None:
         """Write an array: call `write(self, version)` of each element."""
         if values is None:
             self.put_length(-1)
@@ -498,19 +503,19 @@ cdef class WireWriter:
         for value in values:
             value.write(self, version)
 
-    def structs(self, values, version) -> None:
+    def structs(self, values: Collection[Writable] | None, version: int) -> None:
         if values is None:
             raise InvalidArgumentError("an array must not be null in this version")
         self.nullable_structs(values, version)
 
-    def nullable_struct(self, value, version) -> None:
+    def nullable_struct(self, value: Writable | None, version: int) -> None:
         if value is None:
             self.reserve(1)[0] = 0xFF
         else:
             self.reserve(1)[0] = 1
             value.write(self, version)
 
-    def tagged_struct(self, value, version) -> None:
+    def tagged_struct(self, value: Writable | None, version: int) -> None:
         """A nullable struct as the value of a tag."""
         if value is None:
             self.put_uvarint(0)
@@ -518,7 +523,7 @@ cdef class WireWriter:
             self.put_uvarint(1)
             value.write(self, version)
 
-    def tags(self, tags) -> None:
+    def tags(self, tags: Collection[tuple[int, bytes]]) -> None:
         """The tag section that ends a struct: (tag, bytes of its value), in any order. A version that is not flexible
         has none, so no tag may be set there.
         """
@@ -541,7 +546,7 @@ cdef class WireWriter:
             self.put_uvarint(<uint32_t>PyBytes_GET_SIZE(value))
             self.put_bytes(<const uint8_t*>PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))
 
-    def raw(self, data) -> None:
+    def raw(self, data: bytes | bytearray | memoryview) -> None:
         """Bytes as they are, without a length."""
         cdef const uint8_t[::1] view = data
         if view.shape[0] > 0:

@@ -26,7 +26,7 @@ cdef enum:
     PART_BYTES = 512 * 1024
 
 
-def nullable_array_steps(WireReader r not None, read):
+def nullable_array_steps(WireReader r not None, read: Callable[[], _T]) -> Generator[None, None, list[_T] | None]:
     """Run `WireReader.nullable_array` in steps."""
     cdef Py_ssize_t count = r.next_count()
     cdef Py_ssize_t step
@@ -44,12 +44,13 @@ def nullable_array_steps(WireReader r not None, read):
     return values
 
 
-def array_steps(WireReader r not None, read):
+def array_steps(WireReader r not None, read: Callable[[], _T]) -> Generator[None, None, list[_T]]:
     """Run `WireReader.array` in steps."""
     return present(r, (yield from nullable_array_steps(r, read)))
 
 
-def nullable_structs_steps(WireReader r not None, read, version):
+def nullable_structs_steps(WireReader r not None, read: Callable[[WireReader, int], _T],
+                           version: int) -> Generator[None, None, list[_T] | None]:
     """Run `WireReader.nullable_structs` in steps."""
     cdef Py_ssize_t count = r.next_count()
     cdef Py_ssize_t step
@@ -67,12 +68,14 @@ def nullable_structs_steps(WireReader r not None, read, version):
     return values
 
 
-def structs_steps(WireReader r not None, read, version):
+def structs_steps(WireReader r not None, read: Callable[[WireReader, int], _T],
+                  version: int) -> Generator[None, None, list[_T]]:
     """Run `WireReader.structs` in steps."""
     return present(r, (yield from nullable_structs_steps(r, read, version)))
 
 
-def nullable_nested_steps(WireReader r not None, read_steps, version):
+def nullable_nested_steps(WireReader r not None, read_steps: Callable[[WireReader, int], Generator[None, None, _T]],
+                          version: int) -> Generator[None, None, list[_T] | None]:
     """Run `WireReader.nullable_structs` in steps, for structs that are read in steps themselves: by a generator."""
     cdef Py_ssize_t count = r.next_count()
     cdef list values
@@ -87,7 +90,8 @@ def nullable_nested_steps(WireReader r not None, read_steps, version):
     return values
 
 
-def nested_steps(WireReader r not None, read_steps, version):
+def nested_steps(WireReader r not None, read_steps: Callable[[WireReader, int], Generator[None, None, _T]],
+                 version: int) -> Generator[None, None, list[_T]]:
     """Run `WireReader.structs` in steps, for structs that are read in steps themselves."""
     return present(r, (yield from nullable_nested_steps(r, read_steps, version)))
 
@@ -98,7 +102,8 @@ cdef object present(WireReader r, object values):
     return values
 
 
-def write_steps(WireWriter w not None, list parts not None, values, version):
+def write_steps(WireWriter w not None, list parts not None: list[bytes | bytearray], values: Iterable[Writable],
+                version: int) -> Generator[None]:
     """Write `values`, structs of that version, to the end of `parts`. The writer is empty and has a list `later`."""
     cdef Py_ssize_t left = STEP_STRUCTS
     for value in values:
@@ -115,7 +120,7 @@ def write_steps(WireWriter w not None, list parts not None, values, version):
     w.used = 0
 
 
-def write_later(WireWriter w, list parts, version):
+def write_later(WireWriter w, list parts: list[bytes | bytearray], version: int) -> Generator[None]:
     """Write each array that was left for later at its place."""
     cdef list later = w.later
     cdef Py_ssize_t begin = 0
@@ -145,7 +150,7 @@ cdef int add_part(list parts, const uint8_t* data, Py_ssize_t size) except -1:
     return 0
 
 
-def free_steps(list held not None):
+def free_steps(list held not None: list[object]) -> Generator[None]:
     """Free the messages in `held`, and the lists inside of them, a few hundred elements at a time: all at once takes
     tens of milliseconds. Objects with other references stay alive."""
     cdef list values

@@ -227,7 +227,7 @@ cdef str timestamp_type_name(int number):
 
 @cython.final
 cdef class HeldBuffer:
-    def __cinit__(self, object source):
+    def __cinit__(self, object source: Buffer) -> HeldBuffer:
         PyObject_GetBuffer(source, &self.view, PyBUF_SIMPLE)
         self.data = <const uint8_t*>self.view.buf
         self.size = self.view.len
@@ -369,7 +369,7 @@ cdef class Batch:
 cdef class BatchIterator:
     """Iterator of `walk`. Not to be shared between threads."""
 
-    def __iter__(self):
+    def __iter__(self) -> BatchIterator:
         return self
 
     def __next__(self) -> Batch:
@@ -394,7 +394,7 @@ cdef class BatchIterator:
         return self.at
 
 
-def walk(source, *, bint check_crc=True) -> BatchIterator:
+def walk(source: Buffer, *, bint check_crc=True) -> BatchIterator:
     """The batches in `source`, any object with the buffer protocol, in order and without copying.
 
     Ends at the first batch that is not whole, as a reader of a Fetch reply must (`position` is that place). Raises
@@ -406,7 +406,7 @@ def walk(source, *, bint check_crc=True) -> BatchIterator:
     return batches
 
 
-def first_batch(source, *, bint check_crc=True) -> Batch:
+def first_batch(source: Buffer, *, bint check_crc=True) -> Batch:
     """The batch at the start of `source`. CorruptRecordError unless it is whole and valid."""
     cdef HeldBuffer held = HeldBuffer(source)
     cdef BatchHeader h
@@ -414,7 +414,7 @@ def first_batch(source, *, bint check_crc=True) -> Batch:
     return batch_view(held, held.data, &h)
 
 
-def count_batches(source, *, bint check_crc=False) -> tuple[int, int]:
+def count_batches(source: Buffer, *, bint check_crc=False) -> tuple[int, int]:
     """(whole batches from the start of `source`, bytes they take); stops at the first that is not one."""
     cdef HeldBuffer held = HeldBuffer(source)
     cdef Py_ssize_t whole = 0
@@ -424,7 +424,7 @@ def count_batches(source, *, bint check_crc=False) -> tuple[int, int]:
     return count, whole
 
 
-def plain_end(source, int64_t offset, int32_t leader_epoch) -> int:
+def plain_end(source: Buffer, int64_t offset, int32_t leader_epoch) -> int:
     """End of the whole batches that begin at `offset`, follow each other without a gap, have that leader epoch and hold
     no control records; -1 when `source` is anything else. CRCs are not checked."""
     cdef HeldBuffer held = HeldBuffer(source)
@@ -443,7 +443,7 @@ def plain_end(source, int64_t offset, int32_t leader_epoch) -> int:
     return offset
 
 
-def follow_batches(source, int64_t offset, *, bint check_crc=True, bint gaps=False) -> tuple[int, int]:
+def follow_batches(source: Buffer, int64_t offset, *, bint check_crc=True, bint gaps=False) -> tuple[int, int]:
     """Range of `source` that can be read from `offset` on: (bytes of whole batches from its start, offset after them).
 
     Batches before `offset` count. The range ends at the first batch that is not whole or not sound. Without `gaps` it

@@ -29,7 +29,7 @@ from kraft_native.base.errors import CorruptRecordError, InvalidArgumentError, M
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 # Kafka's CompressionType: lowest, highest and default level; None where a codec has no levels.
-LEVELS = (None, (1, 9, -1), None, (1, 17, 9), (-131072, 22, 3))
+LEVELS: tuple[tuple[int, int, int] | None, ...] = (None, (1, 9, -1), None, (1, 17, 9), (-131072, 22, 3))
 
 cdef enum:
     RATIO_FREE_BYTES = 1024 * 1024     # output up to here is never refused for its ratio
@@ -515,7 +515,7 @@ cdef int scratch_give(Scratch scratch) except -1:
     return 0
 
 
-def compress(codec, data, level=None) -> bytes:
+def compress(codec: str | int, data: Buffer, level: int | None = None) -> bytes:
     """Compress `data`, any contiguous buffer, as Kafka's Java producer compresses a batch's records.
 
     `codec` is none, gzip, snappy, lz4 or zstd; `level` None means Kafka's default. InvalidArgumentError for others.
@@ -535,7 +535,8 @@ def compress(codec, data, level=None) -> bytes:
         PyBuffer_Release(&view)
 
 
-def decompress(codec, data, *, max_bytes=DECOMPRESS_BYTES_MAX_DEFAULT, max_ratio=DECOMPRESS_RATIO_MAX_DEFAULT) -> bytes:
+def decompress(codec: str | int, data: Buffer, *, max_bytes: int = DECOMPRESS_BYTES_MAX_DEFAULT,
+               max_ratio: int = DECOMPRESS_RATIO_MAX_DEFAULT) -> bytes:
     """The input of `compress`, from its result `data`, any contiguous buffer. Accepts what Kafka's Java consumer
     accepts.
 

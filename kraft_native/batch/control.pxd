@@ -36,5 +36,5 @@ cdef class ControlRecord:
     cdef readonly int32_t leader_epoch
     cdef readonly int32_t type
     cdef readonly int32_t key_version
-    cdef readonly bytes value
+    cdef readonly bytes value  # type: bytes | None
     cdef int32_t coordinator

@@ -30,7 +30,7 @@ from kraft_native.batch.batch import walk
 from kraft_native.batch.records import BatchBuilder
 
 # Kafka's names of the types, by number.
-TYPES = {
+TYPES: dict[int, str] = {
     CONTROL_ABORT: "ABORT",
     CONTROL_COMMIT: "COMMIT",
     CONTROL_LEADER_CHANGE: "LEADER_CHANGE",
@@ -105,7 +105,7 @@ cdef ControlRecord control_object(Batch batch, const RecordView* r):
     return control
 
 
-def control_records(source, *, bint check_crc=True) -> list[ControlRecord]:
+def control_records(source: Buffer, *, bint check_crc=True) -> list[ControlRecord]:
     """The control records in `source`, a Batch or any buffer of whole batches, in order; data batches are skipped.
 
     CorruptRecordError at damage, like `records`.
@@ -157,8 +157,8 @@ cdef int encode_marker(Scratch out, bint commit, int64_t producer_id, int16_t pr
     return 0
 
 
-def marker(*, bint commit, producer_id, producer_epoch, coordinator_epoch, timestamp_ms, base_offset=0,
-           leader_epoch=-1) -> bytes:
+def marker(*, bint commit, producer_id: int, producer_epoch: int, coordinator_epoch: int, timestamp_ms: int,
+           base_offset: int = 0, leader_epoch: int = -1) -> bytes:
     """Build the batch that ends a transaction: one commit or abort marker, as a Kafka leader appends it."""
     cdef Scratch out = Scratch()
     if producer_id < 0 or producer_epoch < 0 or coordinator_epoch < 0:
@@ -168,7 +168,8 @@ def marker(*, bint commit, producer_id, producer_epoch, coordinator_epoch, times
     return PyBytes_FromStringAndSize(<const char*>out.data, out.size)
 
 
-def control_batch(entries, *, timestamp_ms, base_offset=0, leader_epoch=-1) -> bytes:
+def control_batch(entries: Iterable[tuple[int, Buffer]], *, timestamp_ms: int, base_offset: int = 0,
+                  leader_epoch: int = -1) -> bytes:
     """Build a control batch of Raft: `entries` are (type, value) pairs, type 2 (leader change) to 6 (voters), value the
     bytes of Kafka's message of that name."""
     builder = BatchBuilder(control=True)

@@ -221,9 +221,9 @@ cdef class Record:
     """One record as Python objects; see `records.pyx`."""
     cdef readonly int64_t offset
     cdef readonly int64_t timestamp_ms
-    cdef readonly bytes key
-    cdef readonly bytes value
-    cdef readonly tuple headers
+    cdef readonly bytes key  # type: bytes | None
+    cdef readonly bytes value  # type: bytes | None
+    cdef readonly tuple headers  # type: tuple[tuple[str, bytes | None], ...]
     cdef readonly int32_t leader_epoch
     cdef int timestamp_kind        # as `batch_timestamp_type` returns it
 

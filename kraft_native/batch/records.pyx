@@ -278,7 +278,7 @@ cdef class BatchBuilder:
         self.header_space = Scratch()
         self.start(CODEC_NONE, 0, 0)
 
-    def __init__(self, codec="none", level=None, *, bint transactional=False, bint control=False):
+    def __init__(self, codec: str = "none", level: int | None = None, *, bint transactional=False, bint control=False):
         cdef int number = codec_id(codec)
         self.start(number, codec_level(number, level),
                    (ATTR_TRANSACTIONAL if transactional else 0) | (ATTR_CONTROL if control else 0))
@@ -371,7 +371,8 @@ cdef class BatchBuilder:
         """Bytes of the batch if it were built now without compression."""
         return BATCH_HEADER_BYTES + self.records.size
 
-    def append(self, value, key=None, timestamp_ms=None, headers=(), *, offset_delta=None) -> None:
+    def append(self, value: Buffer | None, key: Buffer | None = None, timestamp_ms: int | None = None,
+               headers: RecordHeaders = (), *, offset_delta: int | None = None) -> None:
         """Add one record. InvalidArgumentError leaves the builder as it was.
 
         `value` and `key` are bytes-like or None (a None value is a tombstone). `timestamp_ms` is in whole milliseconds,
@@ -400,8 +401,8 @@ cdef class BatchBuilder:
         finally:
             PyBuffer_Release(&key_view)
 
-    def build(self, base_offset=0, *, leader_epoch=-1, producer_id=-1, producer_epoch=-1, base_sequence=-1,
-              log_append_time_ms=None) -> bytes:
+    def build(self, base_offset: int = 0, *, leader_epoch: int = -1, producer_id: int = -1, producer_epoch: int = -1,
+              base_sequence: int = -1, log_append_time_ms: int | None = None) -> bytes:
         """The finished batch. The records stay, so that it may be built again with other header fields.
 
         `log_append_time_ms` makes it a LogAppendTime batch: every record then has that time.
@@ -425,7 +426,7 @@ cdef class BatchBuilder:
         self.start(self.codec_id, self.level, self.attributes)
 
 
-def values_batch(values, int64_t timestamp_ms, *, int64_t base_offset, int32_t leader_epoch) -> bytes:
+def values_batch(values: Iterable[bytes], int64_t timestamp_ms, *, int64_t base_offset, int32_t leader_epoch) -> bytes:
     """Build the uncompressed batch of one record without a key for each of `values`, `bytes` all of them, with one
     time: the same bytes as a builder's, without its copies."""
     cdef list held = list(values)
@@ -534,7 +535,7 @@ cdef class RecordIterator:
     cdef int32_t left
     cdef bint control
 
-    def __iter__(self):
+    def __iter__(self) -> RecordIterator:
         return self
 
     def __next__(self) -> Record:
@@ -561,7 +562,8 @@ cdef class RecordIterator:
         return 0
 
 
-def records(source, *, bint check_crc=True, bint control=False, max_bytes=None, max_ratio=None) -> RecordIterator:
+def records(source: Buffer, *, bint check_crc=True, bint control=False, max_bytes: int | None = None,
+            max_ratio: int | None = None) -> RecordIterator:
     """Iterate over the records of `source` in order: a Batch, or any buffer of whole batches.
 
     Control records (transaction markers and such) are left out unless `control` is set. Raises CorruptRecordError at

@@ -414,9 +414,10 @@ ORIGINS = ("client", "coordinator", "raft-leader")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 
 
-def validate(data, *, now_ms, timestamp_type="CreateTime", timestamp_before_max_ms=INT64_MAX,
-             timestamp_after_max_ms=3_600_000, batch_bytes_max=1_048_588, compression_type="producer", level=None,
-             key_required=False, origin="client", max_bytes=None, max_ratio=None) -> ValidatedBatch:
+def validate(data: Buffer, *, now_ms: int, timestamp_type: str = "CreateTime", timestamp_before_max_ms: int = INT64_MAX,
+             timestamp_after_max_ms: int = 3_600_000, batch_bytes_max: int = 1_048_588,
+             compression_type: str = "producer", level: int | None = None, key_required: bool = False,
+             origin: str = "client", max_bytes: int | None = None, max_ratio: int | None = None) -> ValidatedBatch:
     """Check one batch, any contiguous buffer, as a leader does before it appends it.
 
     The options are the topic's (message.timestamp.type, message.timestamp.before.max.ms and after, max.message.bytes,

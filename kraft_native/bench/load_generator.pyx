@@ -77,7 +77,7 @@ cdef class Load:
         self.connections = NULL
         self.shapes = NULL
 
-    def __init__(self, specs):
+    def __init__(self, specs: Iterable[LoadSpec]):
         specs = list(specs)
         if not specs:
             raise InvalidArgumentError("specs: no connection is given")
@@ -114,7 +114,7 @@ cdef class Load:
         connection.wrap = spec.wrap
         return 0
 
-    def run(self, seconds, *, requests_max=0, slots=0):
+    def run(self, seconds: float, *, requests_max: int = 0, slots: int = 0) -> LoadResult:
         """Load for `seconds`, or until `requests_max` requests were sent when that is not 0, then wait for requests in
         progress. `slots` counts requests per equal part of the time.
 
@@ -156,7 +156,7 @@ cdef class Load:
             self.running = False
             PyMem_Free(counts)
 
-    def stop(self):
+    def stop(self) -> None:
         """End a run early: nothing new is sent. Any thread."""
         self.stopping = 1
 

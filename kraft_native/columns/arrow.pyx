@@ -41,6 +41,8 @@ cdef ArrowColumn new_column(str name, bytes format, bint nullable, bint offsets,
 
 @cython.final
 cdef class ScratchView:
+    """Finished scratch memory as read-only bytes."""
+
     def __getbuffer__(self, Py_buffer* view, int flags):
         PyBuffer_FillInfo(view, self, self.scratch.data, self.scratch.size, True, flags)
 
@@ -183,6 +185,8 @@ cdef object array_capsule(ArrowColumn column):
 
 @cython.final
 cdef class ImportedArray:
+    """An imported Arrow array, held for the life of this object."""
+
     def __cinit__(self):
         memset(&self.schema, 0, sizeof(ArrowSchema))
         memset(&self.array, 0, sizeof(ArrowArray))

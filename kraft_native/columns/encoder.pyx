@@ -225,7 +225,7 @@ cdef class ColumnEncoder:
     def __init__(self):
         raise TypeError("encoders come from encode_columns()")
 
-    def __iter__(self):
+    def __iter__(self) -> ColumnEncoder:
         return self
 
     def __next__(self) -> bytes:
@@ -496,9 +496,10 @@ cdef int64_t numpy_ticks(object dtype) except -1:
     return ticks
 
 
-def encode_columns(values, *, keys=None, timestamps=None, headers=None, codec="none", level=None,
-                   batch_bytes_max=1_048_576, batch_records_max=2**31 - 1, base_offset=None,
-                   transactional=False) -> ColumnEncoder:
+def encode_columns(values: Any, *, keys: Any = None, timestamps: Any = None, headers: Any = None,
+                   codec: str | int = "none", level: int | None = None, batch_bytes_max: int = 1_048_576,
+                   batch_records_max: int = 2**31 - 1, base_offset: int | None = None,
+                   transactional: bool = False) -> ColumnEncoder:
     """Build batches of the records in these columns, in order; the head of this module lists the forms of a column.
 
     A batch is closed before it would exceed `batch_bytes_max` uncompressed bytes, header included, or

@@ -274,14 +274,14 @@ cdef inline uint32_t escaped_code(const uint8_t* p) noexcept nogil:
 
 cdef int64_t unescape(const uint8_t* p, int64_t size, uint8_t* out) noexcept nogil:
     """Write the checked text without its escapes, which shortens it. Return its byte count."""
-    cdef int64_t i = 0, made = 0
+    cdef int64_t i = 0, written = 0
     cdef uint8_t byte
     cdef uint32_t code, low
     while i < size:
         byte = p[i]
         if byte != b"\\":
-            out[made] = byte
-            made += 1
+            out[written] = byte
+            written += 1
             i += 1
             continue
         byte = p[i + 1]
@@ -294,7 +294,7 @@ cdef int64_t unescape(const uint8_t* p, int64_t size, uint8_t* out) noexcept nog
                 if 0xDC00 <= low < 0xE000:
                     code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
                     i += 6
-            made += put_character(out + made, code)
+            written += put_character(out + written, code)
             continue
         if byte == b"b":
             byte = 8
@@ -306,9 +306,9 @@ cdef int64_t unescape(const uint8_t* p, int64_t size, uint8_t* out) noexcept nog
             byte = 13
         elif byte == b"t":
             byte = 9
-        out[made] = byte
-        made += 1
-    return made
+        out[written] = byte
+        written += 1
+    return written
 
 
 cdef struct Names:
@@ -437,7 +437,7 @@ def gather(const uint8_t[::1] data not None, const int64_t[:] starts not None, c
     A piece whose kind is `FIELD_ESCAPED_TEXT`, as found by `scan_lines`, loses its escapes; one that is `FIELD_ABSENT`
     is empty. `InvalidArgumentError` for a range outside of `data`, and above 2 GiB.
     """
-    cdef int64_t i, total = 0, made = 0, count = starts.shape[0]
+    cdef int64_t i, total = 0, written = 0, count = starts.shape[0]
     if ends.shape[0] != count or kinds.shape[0] != count or offsets.shape[0] != count + 1:
         raise InvalidArgumentError(f"{count} starts, {ends.shape[0]} ends, {offsets.shape[0]} offsets")
     for i in range(count):
@@ -451,13 +451,13 @@ def gather(const uint8_t[::1] data not None, const int64_t[:] starts not None, c
     cdef uint8_t[::1] out = result
     with nogil:
         for i in range(count):
-            offsets[i] = <int32_t>made
+            offsets[i] = <int32_t>written
             if kinds[i] == ESCAPED:
-                made += unescape(&data[starts[i]], ends[i] - starts[i], &out[made])
+                written += unescape(&data[starts[i]], ends[i] - starts[i], &out[written])
             elif kinds[i] != ABSENT and ends[i] > starts[i]:
-                memcpy(&out[made], &data[starts[i]], ends[i] - starts[i])
-                made += ends[i] - starts[i]
-        offsets[count] = <int32_t>made
+                memcpy(&out[written], &data[starts[i]], ends[i] - starts[i])
+                written += ends[i] - starts[i]
+        offsets[count] = <int32_t>written
     del out
-    del result[made:]
+    del result[written:]
     return result

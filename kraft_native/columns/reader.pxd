@@ -31,7 +31,7 @@ cdef class Columns:
 
 
 cdef class ColumnReader:
-    cdef readonly tuple columns
+    cdef readonly tuple columns  # type: tuple[str, ...]
     cdef bint control
     cdef bint check_crc
     cdef DecompressLimits limits

@@ -82,15 +82,15 @@ cdef class Columns:
     def __repr__(self) -> str:
         return f"Columns({', '.join(self.names)}; {self.root.length} rows, next offset {self.next_offset})"
 
-    def __arrow_c_schema__(self):
+    def __arrow_c_schema__(self) -> object:
         """The schema capsule: a struct with a field per column."""
         return schema_capsule(self.root)
 
-    def __arrow_c_array__(self, requested_schema=None):
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         """(schema capsule, array capsule). A requested schema is ignored: the consumer casts."""
         return schema_capsule(self.root), array_capsule(self.root)
 
-    def numpy(self, str name not None):
+    def numpy(self, str name not None) -> NDArray[Any] | BinaryColumn | HeadersColumn:
         """A column as read-only numpy arrays over the same memory.
 
         Fixed width: one array (timestamps as datetime64[ms]). key and value: BinaryColumn. headers: HeadersColumn.
@@ -281,8 +281,8 @@ cdef class ColumnReader:
     decompress to.
     """
 
-    def __cinit__(self, columns=DEFAULT_COLUMNS, *, bint control=False, bint check_crc=True, max_bytes=None,
-                  max_ratio=None):
+    def __cinit__(self, columns: Sequence[str] = DEFAULT_COLUMNS, *, bint control=False, bint check_crc=True,
+                  max_bytes: int | None = None, max_ratio: int | None = None) -> ColumnReader:
         self.columns = tuple(columns)
         unknown = [name for name in self.columns if name not in COLUMNS]
         if unknown or not self.columns or len(set(self.columns)) != len(self.columns):
@@ -296,8 +296,8 @@ cdef class ColumnReader:
             self.limits.ratio_max = max_ratio
         self.scratch = Scratch()
 
-    def read(self, source, *, Py_ssize_t position=0, int64_t start_offset=0, end_offset=None, max_records=None,
-             aborted=()) -> Columns:
+    def read(self, source: Buffer, *, Py_ssize_t position=0, int64_t start_offset=0, end_offset: int | None = None,
+             max_records: int | None = None, aborted: Iterable[tuple[int, ...]] = ()) -> Columns:
         """Read the records in `source[position:]`, any buffer of whole batches, as columns.
 
         `start_offset` (inclusive) and `end_offset` (exclusive) bound the records' offsets; at most `max_records` are
@@ -384,8 +384,10 @@ cdef Py_ssize_t load_aborted(object aborted, Scratch ranges) except -1:
     return len(found)
 
 
-def read_columns(source, *, columns=DEFAULT_COLUMNS, start_offset=0, end_offset=None, max_records=None, aborted=(),
-                 control=False, check_crc=True, max_bytes=None, max_ratio=None) -> Columns:
+def read_columns(source: Buffer, *, columns: Sequence[str] = DEFAULT_COLUMNS, start_offset: int = 0,
+                 end_offset: int | None = None, max_records: int | None = None, aborted: Iterable[tuple[int, ...]] = (),
+                 control: bool = False, check_crc: bool = True, max_bytes: int | None = None,
+                 max_ratio: int | None = None) -> Columns:
     """Run `ColumnReader(columns, ...).read(source, ...)` for a single read."""
     reader = ColumnReader(columns, control=control, check_crc=check_crc, max_bytes=max_bytes, max_ratio=max_ratio)
     return reader.read(source, start_offset=start_offset, end_offset=end_offset, max_records=max_records,

@@ -29,7 +29,7 @@ cdef enum Stop:
     STOP_CHANGE = 5                # dry: this batch would change
     STOP_FULL = 6                  # the map is full
     STOP_MALFORMED = 7
-    STOP_SOURCE = 8                # `found` has the cause
+    STOP_SOURCE = 8                # `source_state` has the cause
     STOP_WRITE = 9                 # `error` is the errno
 
 
@@ -68,7 +68,7 @@ cdef class Cleaner:
     cdef RecordFilter filter
     cdef CleanedTransactions transactions
     cdef Scratch unpacked
-    cdef SourceResult found
+    cdef SourceResult source_state
     cdef int error
     cdef int64_t map_end
     cdef int64_t gaps_end              # of the last segment that the round may rewrite

@@ -267,15 +267,15 @@ cdef class Cleaner:
         """Advance to the next batch: STOP_ATTENTION when one exists, else the reason for none."""
         cdef int result
         while True:
-            self.found = self.source.next()
-            if self.found == SOURCE_BATCH:
+            self.source_state = self.source.next()
+            if self.source_state == SOURCE_BATCH:
                 self.done_bytes += batch_bytes(&self.source.h)
                 return STOP_ATTENTION
-            if self.found == SOURCE_END:
+            if self.source_state == SOURCE_END:
                 return STOP_END
-            if self.found == SOURCE_GROW:
+            if self.source_state == SOURCE_GROW:
                 return STOP_GROW
-            if self.found != SOURCE_REFILL:
+            if self.source_state != SOURCE_REFILL:
                 return STOP_SOURCE
             if self.since_pause_bytes >= PAUSE_BYTES:
                 return STOP_PAUSE
@@ -301,7 +301,7 @@ cdef class Cleaner:
         elif stop == STOP_MALFORMED:
             self.source.malformed("its records contradict its header")
         elif stop == STOP_SOURCE:
-            self.source.raise_result(self.found)
+            self.source.raise_result(self.source_state)
         elif stop == STOP_WRITE:
             check(-self.error, self.writer.path)
         return 0

@@ -57,7 +57,7 @@ cdef class OffsetMap:
     it the key comes from the system's random source. One thread at a time.
     """
 
-    def __cinit__(self, int64_t buffer_bytes, *, bytes hash_key=None):
+    def __cinit__(self, int64_t buffer_bytes, *, bytes hash_key=None) -> OffsetMap:
         cdef void* start
         cdef bytes key = os.urandom(16) if hash_key is None else hash_key
         if buffer_bytes < BUFFER_BYTES_MIN:

@@ -11,7 +11,7 @@ from kraft_native.segment.config cimport LogConfig
 cdef class Log:
     cdef LogCore core
     cdef Appender appender
-    cdef readonly object recovery                  # a `RecoveryReport`: what opening found and did
+    cdef readonly object recovery  # type: RecoveryReport  # what opening found and did
 
     cdef object take(self, LogCore core, bint log_dir_locked)
     cdef int lock(self, LogCore core, bint log_dir_locked) except -1

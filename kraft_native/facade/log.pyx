@@ -25,9 +25,7 @@ from kraft_native.file.buffer cimport Scratch, Slice
 from kraft_native.file.file_io cimport check, disk_is_full, file_close, file_lock, file_open
 from kraft_native.log.append cimport AppendInfo
 from kraft_native.log.checkpoint cimport LogCheckpoint, begin_checkpoint
-from kraft_native.log.core cimport (
-    ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE, ISOLATION_LOG_END, LogCore,
-)
+from kraft_native.log.core cimport ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE, ISOLATION_LOG_END, LogCore
 from kraft_native.log.flusher cimport Flusher, timeout_to_ns
 from kraft_native.log.live cimport LivePage
 from kraft_native.log.lookup cimport aborted_between, find_max_timestamp, find_time, read_from
@@ -90,13 +88,13 @@ cdef int adopt(LogCore core, LoadedLog loaded) except -1:
     core.epochs = loaded.epochs
     core.producers = loaded.producers
     core.txn_checker = loaded.txn_checker()
-    core.log_start = loaded.log_start
+    core.log_start = core.noted_start = loaded.log_start
     core.log_end = loaded.log_end
     core.recovery_point = core.flushed_end = core.noted_durable = loaded.recovery_point
-    core.noted_start = loaded.log_start
     core.gaps_end = core.noted_gaps_end = min(loaded.gaps_end, loaded.log_end)
     core.lost = [(lost.offset, lost.next_offset) for lost in loaded.report.lost_ranges]
-    core.mark = core.log_end if core.config.high_watermark_auto else max(loaded.high_watermark, loaded.log_start)
+    core.high_watermark_offset = (core.log_end if core.config.high_watermark_auto
+                                  else max(loaded.high_watermark, loaded.log_start))
     core.failure = loaded.failure
     core.clean = loaded.clean
     core.unsettled = loaded.untouched
@@ -106,8 +104,7 @@ cdef int adopt(LogCore core, LoadedLog loaded) except -1:
 cdef LogCore view_log(bytes directory, LogConfig config, object failure, list report, object shared=None):
     cdef LogCore core = LogCore.__new__(LogCore)
     cdef LoadedLog loaded = load_log(directory, config, -1, -1, False, False, failure, shared)
-    core.directory = directory
-    core.config = config
+    core.directory, core.config = directory, config
     adopt(core, loaded)
     report.append(loaded.report)
     return core
@@ -128,8 +125,8 @@ cdef class Log:
     (in Kafka's layout) around it. `log_dir_locked`: the caller is the holder of that lock.
     """
 
-    def __init__(self, directory, LogConfig config=None, *, int64_t log_start_offset=-1, int64_t recovery_point=-1,
-                 bint clean=False, Flusher flusher=None, bint log_dir_locked=False):
+    def __init__(self, directory: FilePath, LogConfig config=None, *, int64_t log_start_offset=-1,
+                 int64_t recovery_point=-1, bint clean=False, Flusher flusher=None, bint log_dir_locked=False):
         cdef LogCore core = LogCore.__new__(LogCore)
         cdef LoadedLog loaded
         core.directory = os.path.abspath(os.fsencode(directory))
@@ -275,12 +272,12 @@ cdef class Log:
         return list(self.core.segments)
 
     @property
-    def epochs(self):
+    def epochs(self) -> LeaderEpochCache:
         """The leader-epoch cache."""
         return self.core.epochs
 
     @property
-    def producers(self):
+    def producers(self) -> ProducerStates:
         """The producer states."""
         return self.core.producers
 
@@ -291,7 +288,8 @@ cdef class Log:
 
     # --- appending --------------------------------------------------------------------------------------------------
 
-    def append(self, data not None, *, int32_t leader_epoch=-1, str origin="client", int64_t now_ms=-1) -> AppendInfo:
+    def append(self, data not None: Buffer, *, int32_t leader_epoch=-1, str origin: Origin = "client",
+               int64_t now_ms=-1) -> AppendInfo:
         """Append whole batches as their leader: validate every record, assign offsets.
 
         `leader_epoch` -1: the latest (0 in an empty log). `origin` "coordinator" allows transaction markers. All or
@@ -309,7 +307,7 @@ cdef class Log:
             leader_epoch = max(0, self.core.epochs.latest())
         return self.appender.leader(start, size, leader_epoch, kind, now_ms, False)
 
-    def append_as_follower(self, data not None) -> AppendInfo:
+    def append_as_follower(self, data not None: Buffer) -> AppendInfo:
         """Append whole batches with the offsets and epochs that their leader gave them.
 
         A refusal covers the whole call. When a write fails, the log becomes read-only. If the batches span several
@@ -320,14 +318,15 @@ cdef class Log:
         cdef object _held = borrow(data, &start, &size)
         return self.appender.follower(start, size)
 
-    def append_as_raft_leader(self, data not None, int32_t leader_epoch, *, int64_t now_ms=-1) -> AppendInfo:
+    def append_as_raft_leader(self, data not None: Buffer, int32_t leader_epoch, *, int64_t now_ms=-1) -> AppendInfo:
         """Append batches that carry `leader_epoch` and offsets from the log end on; refuse any others."""
         cdef const uint8_t* start
         cdef Py_ssize_t size
         cdef object _held = borrow(data, &start, &size)
         return self.appender.leader(start, size, leader_epoch, ORIGIN_RAFT_LEADER, now_ms, False)
 
-    def append_record(self, value, key=None, timestamp_ms=None, headers=None, *, int32_t leader_epoch=-1) -> int:
+    def append_record(self, value: Buffer | None, key: Buffer | None = None, timestamp_ms: int | None = None,
+                      headers: RecordHeaders | None = None, *, int32_t leader_epoch=-1) -> int:
         """Append one record as a batch of its own; return its offset.
 
         `value`, `key`: bytes-like or None. `headers`: a mapping, or pairs. `timestamp_ms`: None or -1 is now.
@@ -352,7 +351,7 @@ cdef class Log:
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    def read(self, int64_t offset, int64_t max_bytes=1 << 20, str isolation="high_watermark") -> Slice:
+    def read(self, int64_t offset, int64_t max_bytes=1 << 20, str isolation: Isolation = "high_watermark") -> Slice:
         """Return whole batches of one segment from the one that holds `offset`; the first whatever `max_bytes`.
 
         `isolation`: "log_end" (replicas), "high_watermark" or "read_uncommitted", "read_committed". At or past that
@@ -370,9 +369,9 @@ cdef class Log:
         self.core.enter()
         return aborted_between(self.core, start_offset, end_offset)
 
-    def offset_for_time(self, int64_t timestamp_ms, str isolation="high_watermark") -> tuple[int, int, int] | None:
-        """(offset, timestamp, leader epoch) of the first record with that time or a later one, within the limit of
-        `isolation`; None when no such record exists."""
+    def offset_for_time(self, int64_t timestamp_ms,
+                        str isolation: Isolation = "high_watermark") -> tuple[int, int, int] | None:
+        """(offset, timestamp, leader epoch) of the first record of `isolation` with that time or later, or None."""
         cdef tuple found
         self.core.enter()
         found = find_time(self.core, timestamp_ms, self.core.log_start)
@@ -412,10 +411,10 @@ cdef class Log:
         self.core.enter()
         if self.core.config.high_watermark_auto:
             raise InvalidArgumentError("high_watermark: this log sets it itself (high_watermark=\"auto\")")
-        if offset > self.core.mark:
-            self.core.mark = min(offset, self.core.log_end)
+        if offset > self.core.high_watermark_offset:
+            self.core.high_watermark_offset = min(offset, self.core.log_end)
             self.core.publish()
-        return self.core.mark
+        return self.core.high_watermark_offset
 
     @property
     def first_lost_offset(self) -> int | None:
@@ -440,15 +439,15 @@ cdef class Log:
         return delete_records(self.core, before_offset)
 
     def apply_retention(self, int64_t now_ms, *, int64_t segments_max=INT64_MAX, bint expire_producers=True) -> int:
-        """Delete at most `segments_max` whole segments by retention.bytes and retention.ms; return their count.
-        `expire_producers`: also drop producers idle for producer.id.expiration.ms."""
+        """Delete at most `segments_max` whole segments by retention.bytes and retention.ms; return their count. With
+        `expire_producers`, drop producers idle for producer.id.expiration.ms."""
         self.core.need_no_failure()
         if self.core.untouched():
             return 0
         self.core.enter_write()
         return apply_retention(self.core, now_ms, segments_max, expire_producers)
 
-    def remove_with(self, remover) -> None:
+    def remove_with(self, remover: Callable[[list[bytes]], object] | None) -> None:
         """Install `remover`. Retention then renames the files of deleted segments to `.deleted` and calls `remover`
         with their names; it removes them at a time and in a thread of its choice. The next opening removes the rest."""
         self.core.enter()
@@ -465,7 +464,8 @@ cdef class Log:
         return dirty.ratio() + (1.0 if dirty.overdue else 0.0) if due(self.core, dirty) else 0.0
 
     def compact(self, now_ms: int | None = None, *, int64_t buffer_bytes=COMPACT_BUFFER_BYTES_DEFAULT, bint force=False,
-                progress=None, throttle=None, on_owner=None) -> CleanerStats:
+                progress: Callable[[int, int], object] | None = None, throttle: Callable[[int], object] | None = None,
+                on_owner: Callable[[Callable[[], object]], object] | None = None) -> CleanerStats:
         """Compact the segments below the active one and the last stable offset, if Kafka would: their dirty ratio
         is above min.cleanable.dirty.ratio, or a dirty record is older than max.compaction.lag.ms. `force` compacts
         whatever is dirty; if nothing is, it still drops tombstones and markers past their horizon.
@@ -578,7 +578,7 @@ cdef class Log:
         readable. Return the high watermark."""
         self.core.enter()
         self.core.publish()
-        return self.core.mark
+        return self.core.high_watermark_offset
 
     def arm(self, int eventfd) -> None:
         """Write to the eventfd once, when the log start, high watermark or last stable offset moves."""

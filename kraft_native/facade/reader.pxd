@@ -19,7 +19,7 @@ cdef class LogReader:
     cdef kf_live_state state
     cdef uint64_t incarnation      # of the page, when `state` was found on disk
     cdef LogConfig config
-    cdef LogCore found             # without an owner: the log as opening it would find it
+    cdef LogCore unowned           # without an owner: the log as opening it would find it
     cdef object report
     cdef list bases                # base offsets of the segments, ascending
     cdef uint64_t listed_truncation, listed_segments

@@ -74,7 +74,7 @@ cdef class LogReader:
     directory, for attaching.
     """
 
-    def __cinit__(self, directory, *, cleanup_policy="delete", shared=None):
+    def __cinit__(self, directory: FilePath, *, cleanup_policy: str = "delete", shared: SharedOffsets | None = None):
         self.path = os.fsencode(directory)
         # No producer expires here: a reader keeps every open transaction.
         self.config = LogConfig(cleanup_policy=cleanup_policy, producer_id_expiration_ms=INT64_MAX)
@@ -170,7 +170,7 @@ cdef class LogReader:
                 self.incarnation = self.view.incarnation()
             self.drop_segments()
             try:
-                self.found = view_log(os.path.abspath(self.path), self.config, failure, report, shared)
+                self.unowned = view_log(os.path.abspath(self.path), self.config, failure, report, shared)
             except (KraftError, OSError):
                 if not self.changed():
                     raise
@@ -179,9 +179,9 @@ cdef class LogReader:
                 shared = None          # an owner that came and ended has written others
                 continue
             self.report = report.pop()
-            self.state.log_start = self.found.log_start
-            self.state.log_end = self.state.high_watermark = self.found.log_end
-            self.state.last_stable_offset = self.found.last_stable_offset()
+            self.state.log_start = self.unowned.log_start
+            self.state.log_end = self.state.high_watermark = self.unowned.log_end
+            self.state.last_stable_offset = self.unowned.last_stable_offset()
             if not self.changed() or self.attach():
                 return 0
             shared = None
@@ -222,9 +222,9 @@ cdef class LogReader:
     cdef int drop_segments(self) except -1:
         self.open_segments.clear()
         self.bases = []
-        if self.found is not None:
-            self.found.release()
-            self.found = None
+        if self.unowned is not None:
+            self.unowned.release()
+            self.unowned = None
         self.listed_active = -2
         return 0
 
@@ -250,7 +250,7 @@ cdef class LogReader:
         cdef Slice piece
         cdef Py_ssize_t slot
         if not self.live:
-            return read_from(self.found, offset, max_bytes,
+            return read_from(self.unowned, offset, max_bytes,
                              ISOLATION_LAST_STABLE if committed else ISOLATION_HIGH_WATERMARK)
         if offset < self.state.log_start or offset > self.state.log_end:
             raise OffsetOutOfRangeError(f"offset {offset} is outside of {self.state.log_start} to "
@@ -288,7 +288,7 @@ cdef class LogReader:
                                   "no batch has these offsets")
         return 0
 
-    def read(self, int64_t offset, int64_t max_bytes=1 << 20, isolation="high_watermark") -> Slice:
+    def read(self, int64_t offset, int64_t max_bytes=1 << 20, isolation: str = "high_watermark") -> Slice:
         """Return whole batches of one segment from the one that holds `offset`; the first whatever `max_bytes`.
 
         The bytes are the slice's own and their CRCs are right. At or past the limit of `isolation` the slice is empty.
@@ -327,7 +327,7 @@ cdef class LogReader:
                 try:
                     self.need_segments()
                     if not self.live:
-                        found = aborted_between(self.found, start_offset, end_offset)
+                        found = aborted_between(self.unowned, start_offset, end_offset)
                     for slot in range(max(bisect_right(self.bases, start_offset) - 1, 0), len(self.bases)):
                         base = self.bases[slot]
                         index = TransactionIndex(self.path + b"/%020d.txnindex" % base, base)
@@ -345,7 +345,7 @@ cdef class LogReader:
 
     # --- times ------------------------------------------------------------------------------------------------------
 
-    def offset_for_time(self, int64_t timestamp_ms, isolation="high_watermark") -> tuple[int, int, int] | None:
+    def offset_for_time(self, int64_t timestamp_ms, isolation: str = "high_watermark") -> tuple[int, int, int] | None:
         """(offset, timestamp, leader epoch) of the first record with that time or a later one, within the limit of
         `isolation`; None when no such record exists. The search uses the time indexes where they are sound."""
         cdef Slice piece
@@ -378,7 +378,7 @@ cdef class LogReader:
                 if self.live:
                     return False, None
                 try:
-                    found = find_time(self.found, timestamp_ms, self.found.log_start)
+                    found = find_time(self.unowned, timestamp_ms, self.unowned.log_start)
                 except (KraftError, OSError):
                     if not self.changed():
                         raise
@@ -458,7 +458,7 @@ cdef class LogReader:
         finally:
             self.busy = False
 
-    def wait(self, int64_t offset, timeout=None, isolation="high_watermark") -> bool:
+    def wait(self, int64_t offset, timeout: float | None = None, isolation: str = "high_watermark") -> bool:
         """Block until the record at `offset` is visible; False when `timeout` seconds passed first.
 
         LogClosedError when it is not visible and no owner exists, or the owner ends meanwhile (noticed at once when it

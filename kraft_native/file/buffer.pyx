@@ -59,7 +59,7 @@ cdef extern from *:
     bint kn_sanitized
 
 # Every mapping alive, so that a caller about to shrink a file finds those of other owners, such as an earlier log.
-mappings = weakref.WeakSet()
+mappings: WeakSet[Mapping] = weakref.WeakSet()
 
 cdef int64_t live_scratches = 0
 cdef int64_t live_mappings = 0
@@ -168,6 +168,8 @@ def trim_heap() -> None:
 
 @cython.final
 cdef class Scratch:
+    """A growable byte buffer for one owner."""
+
     def __cinit__(self):
         global live_scratches
         live_scratches += 1
@@ -220,6 +222,8 @@ cdef class Scratch:
 
 @cython.final
 cdef class Mapping:
+    """A read-only shared mapping of a file. Unmapped when the last slice and owner are freed."""
+
     def __cinit__(self):
         self.data = NULL
         self.size = 0
@@ -363,10 +367,12 @@ cdef class Slice:
 
     @property
     def first_offset(self) -> int:
+        """Offset of the first batch, -1 when the slice is empty."""
         return self.first_offset
 
     @property
     def next_offset(self) -> int:
+        """Offset at which to continue reading."""
         return self.next_offset
 
 

@@ -53,7 +53,7 @@ cdef class Event:
 
     cdef readonly int error        # 0, or the errno with which it failed (injected or real)
     cdef readonly int64_t thread   # system's thread id
-    cdef readonly object mark      # mark: the object given to `Trace.mark`
+    cdef readonly object mark  # type: Any  # mark: the object given to `Trace.mark`
 
 
 cdef class Trace:

@@ -59,8 +59,8 @@ cdef dict OP_KINDS = {op: kind for kind, op in KIND_OPS.items()} | {
     KF_OPENED: "open", KF_CLOSED: "close", KF_MARK: "mark",
 }
 
-KINDS = frozenset(KIND_OPS)                  # kinds that a plan can fail
-MUTATIONS = KINDS - {"read"}                 # all but reading
+KINDS: frozenset[str] = frozenset(KIND_OPS)                  # kinds that a plan can fail
+MUTATIONS: frozenset[str] = KINDS - {"read"}                 # all but reading
 FLUSHES_AND_WRITES = frozenset({"write", "datasync", "sync", "sync_directory"})
 
 
@@ -97,7 +97,7 @@ cdef class Trace:
     Starting, stopping, marking and reading are for threads that hold the GIL; recorded operations may be of any.
     """
 
-    def __cinit__(self, under=""):
+    def __cinit__(self, under: FilePath = ""):
         memset(&self.trace, 0, sizeof(kf_trace))
         self.under = os.fsencode(under)
         self.trace.under = self.under
@@ -125,7 +125,7 @@ cdef class Trace:
         kf_trace_stop(&self.trace)
         self.active = False
 
-    def mark(self, label) -> None:
+    def mark(self, label: object) -> None:
         """Put an object of the caller into the order, between the operations before and after this call."""
         if not self.active:
             raise InvalidArgumentError("the Trace is not active: a mark would have no place in the order")
@@ -135,7 +135,7 @@ cdef class Trace:
     def __len__(self):
         return self.trace.count
 
-    def events(self) -> list:
+    def events(self) -> list[Event]:
         """All recorded events, oldest first. Stop the trace before. MemoryError when it could not hold them all."""
         if self.active:
             raise InvalidArgumentError("stop the Trace before reading it")
@@ -223,8 +223,8 @@ cdef Plan make_plan(int64_t at, int error, int64_t short_bytes, bint persistent,
     return plan
 
 
-def fail_at(int64_t k, *, int error=errno.EIO, kinds=MUTATIONS, under="", suffix="", int64_t short_bytes=0,
-            bint persistent=False) -> Plan:
+def fail_at(int64_t k, *, int error=errno.EIO, kinds: Collection[str] = MUTATIONS, under: FilePath = "",
+            suffix: str | bytes = "", int64_t short_bytes=0, bint persistent=False) -> Plan:
     """Create a plan that fails the k-th matching operation (counted from 1 over all threads) with `error`, undone.
 
     `kinds`: which operations count, a subset of KINDS. `under`, `suffix`: only those whose path (of a rename: either
@@ -242,7 +242,8 @@ def fail_at(int64_t k, *, int error=errno.EIO, kinds=MUTATIONS, under="", suffix
     return make_plan(k, error, short_bytes, persistent, kinds, under, suffix)
 
 
-def delay(int64_t delay_ms, *, kinds=FLUSHES_AND_WRITES, under="", suffix="") -> Plan:
+def delay(int64_t delay_ms, *, kinds: Collection[str] = FLUSHES_AND_WRITES, under: FilePath = "",
+          suffix: str | bytes = "") -> Plan:
     """Create a plan of a slow disk: every matching operation starts `delay_ms` later. The caller waits, as for a
     disk."""
     if delay_ms < 1:
@@ -252,6 +253,6 @@ def delay(int64_t delay_ms, *, kinds=FLUSHES_AND_WRITES, under="", suffix="") ->
     return plan
 
 
-def count_operations(*, kinds=MUTATIONS, under="", suffix="") -> Plan:
+def count_operations(*, kinds: Collection[str] = MUTATIONS, under: FilePath = "", suffix: str | bytes = "") -> Plan:
     """Create a plan that fails nothing; `seen` is then the number of operations: the range of k for `fail_at`."""
     return make_plan(0, 0, 0, False, kinds, under, suffix)

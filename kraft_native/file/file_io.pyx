@@ -166,7 +166,7 @@ def open_descriptors() -> int:
     return kf_open_count()
 
 
-def read_file(path) -> bytes:
+def read_file(path: FilePath) -> bytes:
     """Read the whole file. If it shrinks meanwhile, return what could be read."""
     cdef bytes name = system_path(path)
     cdef int fd = <int>check(kf_open(name, os.O_RDONLY, 0), path)
@@ -185,7 +185,7 @@ def read_file(path) -> bytes:
         kf_close(fd)
 
 
-def write_atomic(path, bytes data not None, *, bint durable=True, int64_t modified_ns=-1) -> None:
+def write_atomic(path: FilePath, bytes data not None, *, bint durable=True, int64_t modified_ns=-1) -> None:
     """Replace the file so that a reader, and a restart, sees the old content or the new one and nothing in between.
 
     Writes `path + ".tmp"`, flushes it, renames it over `path`, and flushes the directory, without the GIL while it
@@ -223,7 +223,7 @@ def stamp_ns() -> int:
     return kf_stamp()
 
 
-def sync_directory(path) -> None:
+def sync_directory(path: FilePath) -> None:
     """Make the directory's entries (creations, renames, removals) durable. Waits for the disk without the GIL."""
     cdef bytes name = system_path(path)
     cdef const char* start = name
@@ -233,14 +233,14 @@ def sync_directory(path) -> None:
     check(result, path)
 
 
-def rename(source, target) -> None:
+def rename(source: FilePath, target: FilePath) -> None:
     """Rename without flushing the directory."""
     cdef bytes old = system_path(source)
     cdef bytes new = system_path(target)
     check(kf_rename(old, new), source)
 
 
-def unlink(path, *, bint missing_ok=False) -> None:
+def unlink(path: FilePath, *, bint missing_ok=False) -> None:
     """Remove the name without flushing the directory."""
     cdef bytes name = system_path(path)
     cdef int result = kf_unlink(name)
@@ -250,15 +250,15 @@ def unlink(path, *, bint missing_ok=False) -> None:
 
 
 # Errors of one name, not of the device: its permissions, or a directory or a loop of links in its place.
-UNREADABLE = frozenset({errno.EACCES, errno.EPERM, errno.EISDIR, errno.ELOOP})
+UNREADABLE: frozenset[int] = frozenset({errno.EACCES, errno.EPERM, errno.EISDIR, errno.ELOOP})
 
 
-def is_unreadable(error) -> bool:
+def is_unreadable(error: StorageError) -> bool:
     """Return whether a `StorageError` means that one name cannot be read, and not that the device fails."""
     return error.errno in UNREADABLE
 
 
-def set_aside(path) -> str:
+def set_aside(path: FilePath) -> str:
     """Rename whatever has the name of a file to be created again; return the new path. Nothing is deleted."""
     cdef str name = os.fsdecode(path)
     cdef str aside = f"{name}.unreadable"
@@ -270,7 +270,7 @@ def set_aside(path) -> str:
     return aside
 
 
-def remove_or_set_aside(path) -> None:
+def remove_or_set_aside(path: FilePath) -> None:
     """Remove a file whose content means nothing any more. A directory of that name is renamed."""
     if os.path.isdir(path) and not os.path.islink(path):
         set_aside(path)
@@ -278,7 +278,7 @@ def remove_or_set_aside(path) -> None:
         unlink(path, missing_ok=True)
 
 
-def make_directory(path) -> None:
+def make_directory(path: FilePath) -> None:
     """Create one directory level without flushing its parent."""
     cdef bytes name = system_path(path)
     check(kf_mkdir(name, 0o755), path)
@@ -294,7 +294,7 @@ cdef class NewFile:
     cdef bytes name
     cdef readonly int64_t size
 
-    def __cinit__(self, path):
+    def __cinit__(self, path: FilePath):
         self.fd = -1
         self.name = system_path(path)
         self.fd = <int>check(kf_open(self.name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), self.name)
@@ -340,7 +340,7 @@ cdef class FileLock:
     cdef int fd
     cdef readonly bint acquired
 
-    def __cinit__(self, path):
+    def __cinit__(self, path: FilePath):
         cdef bytes name = system_path(path)
         self.fd = -1
         self.fd = <int>check(kf_open(name, os.O_RDWR | os.O_CREAT, 0o644), path)

@@ -36,7 +36,7 @@ cdef class LogCore:
     cdef Scratch scratch               # decompressed records, one use at a time
     cdef int64_t log_start
     cdef int64_t log_end
-    cdef int64_t mark                  # manual high watermark; in auto mode the last published
+    cdef int64_t high_watermark_offset  # manual high watermark; in auto mode the last published
     cdef int64_t flushed_end           # durable before this process, or flushed by the owner's own thread
     cdef int64_t recovery_point        # as in the state file
 

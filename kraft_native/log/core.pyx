@@ -46,7 +46,7 @@ cdef enum:
 cdef bytes PARTITION_METADATA = b"/partition.metadata"
 
 cdef Flusher shared_flusher = None
-shared_flusher_lock = threading.Lock()
+cdef object shared_flusher_lock = threading.Lock()
 
 # How many forks lie between this process and the one that loaded the module.
 cdef int fork_generation = 0
@@ -190,11 +190,11 @@ cdef class LogCore:
     cdef int64_t high_watermark(self) noexcept:
         cdef int64_t end
         if not self.config.high_watermark_auto:
-            return self.mark
+            return self.high_watermark_offset
         end = self.log_end if self.config.durability_kind == DURABILITY_PAGE_CACHE else self.durable_end()
         # A log whose log start is past the durable end (or that was truncated) never shows less than its start.
-        self.mark = max(end, self.log_start)
-        return self.mark
+        self.high_watermark_offset = max(end, self.log_start)
+        return self.high_watermark_offset
 
     cdef int64_t last_stable_offset(self) noexcept:
         cdef int64_t high_watermark = self.high_watermark()

@@ -19,7 +19,7 @@ cdef class Flusher:
     """One flusher thread, shared by any number of logs."""
     cdef kf_flusher* flusher
     cdef readonly int64_t bytes_trigger
-    cdef readonly object linger_us  # int, or None
+    cdef readonly object linger_us  # type: int | None
 
     cpdef FlushHandle register(self, object directory, int64_t durable=*)
 
@@ -28,7 +28,7 @@ cdef class FlushHandle:
     """One log's side of a flusher. The owner's thread submits; any thread may read, request a flush and wait."""
     cdef kf_flush_handle* handle
     cdef Flusher flusher           # keeps the thread's memory alive
-    cdef readonly object directory
+    cdef readonly object directory  # type: str | bytes
 
     # Bytes up to end_offset were written, `size` of them new, the last ones to `fd`. < 100 ns while a flush runs. The
     # descriptor stays open until durable_end() >= end_offset, or until `forget` or `close` returned. Returns -errno

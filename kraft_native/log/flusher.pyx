@@ -88,7 +88,7 @@ cdef class Flusher:
     rests again, so that all effects and their order follow from the calls alone.
     """
 
-    def __cinit__(self, *, int64_t bytes_trigger=1 << 20, linger_us=0):
+    def __cinit__(self, *, int64_t bytes_trigger=1 << 20, linger_us: int | None = 0):
         global live_flushers
         cdef int error = 0
         if bytes_trigger < 1:
@@ -111,7 +111,7 @@ cdef class Flusher:
         with nogil:
             kf_flusher_free(self.flusher)
 
-    cpdef FlushHandle register(self, object directory, int64_t durable=0):
+    cpdef FlushHandle register(self, object directory, int64_t durable=0):  # type: (FilePath, int) -> FlushHandle
         """Create a handle for one log. `directory` names it in errors; below `durable` everything is durable
         already."""
         return FlushHandle(self, directory, durable)
@@ -163,7 +163,7 @@ cdef int raise_unregistered(int error) except -1:
 cdef class FlushHandle:
     """One log's marks and requests. `flusher.pxd` has the calls for compiled code."""
 
-    def __cinit__(self, Flusher flusher not None, directory, int64_t durable=0):
+    def __cinit__(self, Flusher flusher not None, directory: FilePath, int64_t durable=0):
         global live_handles
         cdef int error = 0
         self.directory = os.fspath(directory)
@@ -227,7 +227,7 @@ cdef class FlushHandle:
         """
         self.raise_result(self.put(fd, end_offset, size))
 
-    def submit_directory(self, path) -> None:
+    def submit_directory(self, path: FilePath) -> None:
         """Request durability of the directory's entries, before anything that is submitted later. Owner's thread."""
         cdef bytes name = os.fsencode(path)
         self.raise_result(self.put_directory(name))
@@ -256,7 +256,7 @@ cdef class FlushHandle:
         Return False when `durable` has reached it already; no event will report that. At first all moves count."""
         return self.raise_result(kf_flush_notify_from(self.handle, end_offset)) == 1
 
-    def wait(self, int64_t end_offset, timeout=None) -> bool:
+    def wait(self, int64_t end_offset, timeout: float | None = None) -> bool:
         """Request a flush, then block until `durable` >= `end_offset`; False when `timeout` seconds passed first.
 
         Raises StorageError when a flush failed, LogClosedError when nothing more will be flushed, OperationError when

@@ -35,7 +35,7 @@ cdef class LivePage:
     """The owner's side. Owner's thread only."""
     cdef kf_live_page* page        # NULL once closed
     cdef int fd                    # holds the lock that says that the owner lives; -1 where the mapping does
-    cdef readonly object path
+    cdef readonly object path  # type: str
     cdef int event_count
     cdef int events[LIVE_EVENTS_MAX]
 
@@ -62,7 +62,7 @@ cdef class LiveView:
     """A reader's side, in any process. Any thread."""
     cdef const kf_live_page* page
     cdef int fd
-    cdef readonly object path
+    cdef readonly object path  # type: str
     cdef readonly bint writable    # False: the file may not be written, so waiting polls the page
 
     # Copies the state: 0, or -ESTALE when the owner died while it wrote.

@@ -149,7 +149,7 @@ cdef class LivePage:
     shared. Owner's thread only.
     """
 
-    def __cinit__(self, directory, *, bint detached=False):
+    def __cinit__(self, directory: FilePath, *, bint detached=False):
         global live_pages
         self.fd = -1
         self.path = os.fsdecode(path_in(directory))
@@ -330,7 +330,7 @@ cdef class LivePage:
 cdef class LiveView:
     """A reader's view of the page in `directory`. Raises FileNotFoundError when no usable one exists."""
 
-    def __cinit__(self, directory):
+    def __cinit__(self, directory: FilePath):
         global live_views
         cdef bytes path = path_in(directory)
         cdef void* address
@@ -407,7 +407,7 @@ cdef class LiveView:
     cdef void sleep(self, uint32_t seen, int64_t timeout_ns) noexcept nogil:
         kf_live_sleep(self.page, seen, min(timeout_ns, SLICE_NS if self.writable else UNARMED_SLICE_NS))
 
-    def wait(self, int64_t offset, timeout=None, *, bint committed=False) -> bool:
+    def wait(self, int64_t offset, timeout: float | None = None, *, bint committed=False) -> bool:
         """Block until the record at `offset` may be read: until the high watermark, or with `committed` the last stable
         offset, is above it. False when `timeout` seconds passed first.
 

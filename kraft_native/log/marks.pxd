@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 
 
 cdef class LogMarks:
+    # type: Literal["given", "state", "kafka", "none"]
     cdef readonly str source                    # "given", "state", "kafka" or "none": source of the numbers
     cdef readonly int64_t log_start             # -1: not known
     cdef readonly int64_t recovery_point        # segments that end at or below it need no check; 0 when not known
@@ -15,15 +16,15 @@ cdef class LogMarks:
     cdef readonly bint clean                    # the last owner recorded a clean stop
     cdef readonly int64_t active_base           # of the active segment at our own clean stop; -1: not known
     cdef readonly int64_t active_size
-    cdef readonly list lost                     # (offset, next offset) pairs that are known to be lost
+    cdef readonly list lost  # type: list[tuple[int, int]]  # (offset, next offset) pairs that are known to be lost
     cdef readonly int64_t gaps_end              # gaps between offsets that end at or below it may come from compaction
 
-    cdef readonly dict segment_bytes            # base offset -> size, of segments whose size is known
+    cdef readonly dict segment_bytes  # type: dict[int, int]  # base offset -> size, of segments whose size is known
 
     cdef readonly int64_t epochs_crc            # last recorded `LeaderEpochCache.stored_crc`; -1: not known
     cdef bint noted                             # losses, gaps and sizes match our state
-    cdef readonly dict extra                    # other content of our state file, for its other users
-    cdef readonly list notes                    # (path, fault in it)
+    cdef readonly dict extra  # type: dict[str, str]  # other content of our state file, for its other users
+    cdef readonly list notes  # type: list[tuple[str, str]]  # (path, fault in it)
 
     cdef int take_state(self, object state) except -1
     cdef int take_notes(self, object state) except -1

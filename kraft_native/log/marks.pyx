@@ -180,7 +180,7 @@ cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_po
     return marks
 
 
-def noted_log_start(directory: bytes, shared=None) -> int:
+def noted_log_start(directory: bytes, shared: SharedOffsets | None = None) -> int:
     """The log start that this engine recorded in the log's directory, or Kafka beside it; 0 without a record.
     `CorruptFileError` when the record is unreadable. `shared`: the `SharedOffsets` of a pass over several logs."""
     cdef bytes path = os.path.abspath(directory)

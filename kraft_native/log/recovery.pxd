@@ -37,7 +37,7 @@ cdef class LoadedLog:
 
     cdef object shared                 # the `SharedOffsets` that it was found with
     cdef bint apart                    # the directory is not ours: nothing is written, files are read into memory
-    cdef readonly object report        # a `RecoveryReport`
+    cdef readonly object report  # type: RecoveryReport
 
     cdef int load_segments(self) except -1
     cdef int add_segment(self, int64_t base_offset) except -1

@@ -14,7 +14,7 @@ cimport cython
 from kraft_native.file.file_io cimport file_close
 
 
-def close_files(list descriptors not None) -> None:
+def close_files(list descriptors not None: list[int]) -> None:
     """Close descriptors that nothing else uses, without the interpreter lock."""
     cdef int fd
     for descriptor in descriptors:

@@ -67,7 +67,7 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1:
             core.flush.raise_result(core.flush.reset_to(offset))
         core.cut_epochs(offset)
         replay_tail(core)
-        core.mark = min(core.mark, offset)
+        core.high_watermark_offset = min(core.high_watermark_offset, offset)
         core.begin_active()
     except BaseException as error:
         core.fail(error)
@@ -100,7 +100,7 @@ cdef int replay_tail(LogCore core) except -1:
 
 
 cdef int truncate_fully(LogCore core, int64_t offset) except -1:
-    cdef int64_t mark = core.mark
+    cdef int64_t high_watermark_offset = core.high_watermark_offset
     if offset < 0:
         raise InvalidArgumentError(f"offset: {offset} is below 0")
     try:
@@ -117,9 +117,9 @@ cdef int truncate_fully(LogCore core, int64_t offset) except -1:
         check(file_sync_dir(core.directory), core.directory)
         core.settled_below = INT64_MAX
         core.gaps_end = core.noted_gaps_end = min(core.gaps_end, offset)
-        core.log_start = core.log_end = core.mark = core.flushed_end = offset
+        core.log_start = core.log_end = core.high_watermark_offset = core.flushed_end = offset
         if mutant(HIGH_WATERMARK_STAYS_AFTER_FULL_TRUNCATION):
-            core.mark = mark
+            core.high_watermark_offset = high_watermark_offset
         core.epochs.trusted = True     # nothing that it could contradict is left
         core.cut_epochs(0)
         if core.flush is not None:
@@ -139,7 +139,7 @@ cdef int drop_segments_from(LogCore core, Py_ssize_t slot) except -1:
         segment = core.segments[len(core.segments) - 1]
         # First, so that a failure leaves a log whose offsets are all in its segments.
         core.log_end = min(core.log_end, max(segment.base_offset, core.log_start))
-        core.mark = min(core.mark, core.log_end)
+        core.high_watermark_offset = min(core.high_watermark_offset, core.log_end)
         core.forget_segment(segment)
         segment.delete()
         check(file_sync_dir(core.directory), core.directory)

@@ -133,7 +133,7 @@ cdef class TxnChecker:
         return markers
 
 
-def last_offset_of(entry):
+def last_offset_of(entry: tuple[int, int, int, int]) -> int:
     return entry[2]
 
 

@@ -43,7 +43,7 @@ cdef class RequestChannel:
     cdef bytes api_versions_unsupported
     cdef list woken                # endpoints that are due
     cdef bint turn_due
-    cdef readonly dict connections  # endpoint -> None, in the order of their arrival
+    cdef readonly dict connections  # type: dict[Endpoint, None]  # in the order of their arrival
     cdef readonly int64_t now_ms   # the time of the last sweep
     cdef readonly int32_t request_bytes_max
     cdef readonly int64_t answer_bytes_max
@@ -56,7 +56,7 @@ cdef class RequestChannel:
     cdef readonly int64_t bytes_out
     cdef readonly int64_t connections_opened
     cdef readonly int64_t requests_in_progress
-    cdef readonly dict closed      # reason -> count
+    cdef readonly dict closed  # type: dict[str, int]  # reason -> count
     cdef readonly bint failed
 
     cdef Api* api(self, int16_t api_key) noexcept

@@ -47,13 +47,31 @@ cdef bint is_software_name(const uint8_t* p, Py_ssize_t count) noexcept nogil:
 
 @cython.final
 cdef class RequestChannel:
-    """Shared state of the connections of one kind of listener. See the stub for the arguments."""
+    """Shared state of the connections of one kind of listener. Loop thread only; counters may be read at any time.
 
-    def __init__(self, str name not None, RequestMemory memory not None, *, on_request, on_failure, call_soon,
-                 call_later=None, SliceQueue slices=None,
-                 request_bytes_max=100 * 1024 * 1024, answer_bytes_max=100 * 1024 * 1024,
-                 requests_in_progress_max=256, frame_timeout_ms=10_000,
-                 idle_timeout_ms=600_000, reply_timeout_ms=30_000, rate_min_bytes_per_second=16 * 1024):
+    `on_request(reply, api_key, api_version, body)` gets requests without a compiled handler. It answers `reply` now or
+    later. Unless the api is `pipelined`, it gets a request when all before it on its connection are answered, and
+    nothing further is processed until it is answered. A `ProtocolError` from it, before it returns, closes the
+    connection as malformed. `on_failure(exception)` gets everything else that it or a handler raises: an internal
+    error, after which the connection is closed and the node should stop. `call_soon` and `call_later` are the loop's;
+    the second is for connections that are muted because their client exceeded a quota. `slices`: the queue of all
+    channels of the loop; None: one of its own.
+    """
+
+    def __init__(self, str name not None, RequestMemory memory not None, *,
+                 on_request: Callable[[Reply, int, int, bytes], object], on_failure: Callable[[BaseException], object],
+                 call_soon: Callable[[Callable[[], None]], Any],
+                 call_later: Callable[[float, Callable[[], None]], Any] | None = None, SliceQueue slices=None,
+                 request_bytes_max: int = 100 * 1024 * 1024, answer_bytes_max: int = 100 * 1024 * 1024,
+                 requests_in_progress_max: int = 256, frame_timeout_ms: int = 10_000, idle_timeout_ms: int = 600_000,
+                 reply_timeout_ms: int = 30_000, rate_min_bytes_per_second: int = 16 * 1024):
+        """Set the limits of connections.
+
+        `answer_bytes_max`: of one reply, without pages of the log; a larger one is not sent, and its connection is
+        closed. `frame_timeout_ms`: from a frame's first byte to its last. `reply_timeout_ms`: how long a peer may leave
+        replies unread. Both grow with the bytes that passed, at `rate_min_bytes_per_second`, so that slow lines may
+        carry large frames. `idle_timeout_ms`: without any request; -1: unlimited.
+        """
         self.name = name
         self.memory = memory
         self.times = RequestTimes()
@@ -81,6 +99,9 @@ cdef class RequestChannel:
 
     def serve(self, int api_key, int first_version, int last_version, int flexible_from,
               RequestHandler handler=None, *, bint pipelined=False) -> None:
+        """Serve an api, by a compiled handler or by `on_request`. `flexible_from` is the first version with request
+        header version 2 (32767: none). `pipelined`: `on_request` gets a request at once, and further requests of its
+        connection are processed meanwhile; replies keep their order. Takes effect with the next request."""
         cdef Api* api
         within("api_key", api_key, 0, API_KEYS - 1)
         within("first_version", first_version, 0, 0x7FFF)
@@ -95,15 +116,20 @@ cdef class RequestChannel:
         self.handlers[api_key] = handler
 
     def withdraw(self, int api_key) -> None:
+        """Close connections that send requests of this key from now on."""
         within("api_key", api_key, 0, API_KEYS - 1)
         self.apis[api_key].served = False
         self.handlers[api_key] = None
 
     def limit_clients(self, ClientQuotas quotas not None) -> None:
+        """Charge the time of ApiVersions to these quotas; handlers, `on_request` too, charge for what they serve."""
         self.quotas = quotas
 
-    def serve_api_versions(self, dict answers not None, dict invalid not None, bytes unsupported not None,
-                           int flexible_from=3) -> None:
+    def serve_api_versions(self, dict answers not None: dict[int, bytes], dict invalid not None: dict[int, bytes],
+                           bytes unsupported not None, int flexible_from=3) -> None:
+        """Set the bodies by version that answer ApiVersions. There is the answer, the one with INVALID_REQUEST for a
+        client with an invalid name, and, in version 0, the one with UNSUPPORTED_VERSION for any other version. May be
+        called again when features change."""
         if not answers or set(answers) != set(range(min(answers), max(answers) + 1)) or set(invalid) != set(answers):
             raise InvalidArgumentError(f"answers and invalid must be for the same versions in a row, not "
                                        f"{sorted(answers)} and {sorted(invalid)}")
@@ -214,7 +240,7 @@ cdef class RequestChannel:
         self.closed[reason] = self.closed.get(reason, 0) + 1
         return 0
 
-    def fail_later(self, cause) -> None:
+    def fail_later(self, cause: BaseException) -> None:
         """Report an internal error in resumed work."""
         self.fail(cause)
 

@@ -28,15 +28,16 @@ cdef enum:
 
 cdef class Connection(Endpoint):
     cdef readonly RequestChannel channel
+    # type: Listener
     cdef readonly object listener  # its creator; admits the connection, and is notified when it is removed
     cdef readonly str peer_host    # empty before the connection is made
     cdef readonly int peer_port
-    cdef readonly str reason       # why it is closed or being closed; None while open
+    cdef readonly str reason  # type: str | None  # why it is closed or being closed; None while open
     cdef readonly int32_t in_progress
     cdef RequestTimes times        # the channel's
     cdef int64_t arrived_ns        # when it was last read from
     cdef FrameReader frames
-    cdef readonly object transport  # None before the connection is made, and after it is lost
+    cdef readonly object transport  # type: Transport | None  # None before the connection is made, and after it is lost
     cdef int fd                    # of a plain socket while it may be written to; -1: only through the transport
     cdef Reply head                # the row: the oldest request whose reply has not left
     cdef Reply tail
@@ -72,7 +73,7 @@ cdef class Connection(Endpoint):
     cdef Reply new_reply(self, RequestHeader* header)
     cdef int worked_on(self, Reply reply) except -1
     cdef int refuse(self, str reason) except -1
-    cpdef int delay(self, int32_t throttle_ms) except -1
+    cpdef int delay(self, int32_t throttle_ms) except -1   # processes no request for this long
     cdef int flush(self) except -1
     cdef int take_head(self) except -1
     cdef int send(self) except -1

@@ -42,9 +42,9 @@ from kraft_native.net.outgoing import plain_descriptor
 
 @cython.final
 cdef class Connection(Endpoint):
-    """See the stub."""
+    """An asyncio BufferedProtocol; pass a function that creates one to `loop.create_server`. Loop thread only."""
 
-    def __init__(self, RequestChannel channel not None, listener):
+    def __init__(self, RequestChannel channel not None, listener: Listener):
         self.channel = channel
         self.listener = listener
         self.times = channel.times
@@ -57,7 +57,7 @@ cdef class Connection(Endpoint):
 
     # --- what the transport calls
 
-    def connection_made(self, transport) -> None:
+    def connection_made(self, transport: Transport) -> None:
         self.transport = transport
         self.reading = True
         peer = transport.get_extra_info("peername")
@@ -73,7 +73,7 @@ cdef class Connection(Endpoint):
         transport.set_write_buffer_limits(high=0)
         self.fd = plain_descriptor(transport)
 
-    def connection_lost(self, exception) -> None:
+    def connection_lost(self, exception: Exception | None) -> None:
         self.closing = True
         self.release()
         self.transport = None
@@ -551,10 +551,12 @@ cdef class Connection(Endpoint):
         return self.channel.wake(self)
 
     def hold(self) -> None:
+        """Process no further input, until the connection is closed."""
         self.stall |= STALL_ENDED
         self.update_reading()
 
     def close(self, str reason not None) -> None:
+        """Close at once, without replies; `reason` is counted."""
         self.abort(reason)
 
     cdef int abort(self, str reason) except -1:

@@ -48,7 +48,8 @@ cdef class ReadWindow:
 
 @cython.final
 cdef class RequestMemory:
-    """Memory that the requests of all connections hold together. One per node."""
+    """Memory that the requests of all connections hold together: partial frames, frames that wait their turn, bodies
+    that the Python side processes, and answers until they are sent. One per node; loop thread only."""
 
     def __cinit__(self):
         self.landing = ReadWindow()

@@ -49,7 +49,7 @@ cdef enum:
     REPLY_BYTES_MAX = 0x7FFFFFFF
 
 
-def plain_descriptor(transport) -> int:
+def plain_descriptor(transport: TransportInfo) -> int:
     """Return the descriptor of a connection, for bytes that do not pass its transport. -1 without a socket, and when
     the connection is encrypted: only the transport can write then."""
     socket = None if transport.get_extra_info("sslcontext") is not None else transport.get_extra_info("socket")
@@ -58,7 +58,7 @@ def plain_descriptor(transport) -> int:
 
 @cython.final
 cdef class Outgoing:
-    """One write of a connection."""
+    """One write of a connection. Compiled code only."""
 
     def __cinit__(self):
         self.joined = Scratch()

@@ -168,24 +168,26 @@ cdef class ColdReader:
         self.pending_count -= 1
         return waiting
 
-    def warm_read(self, Log log not None, int64_t offset, int64_t bytes_max, done not None) -> bool:
+    def warm_read(self, Log log not None, int64_t offset, int64_t bytes_max,
+                  done not None: Callable[[], object]) -> bool:
         """Warm the data of `Log.read`."""
         cdef ReadWarming warming = ReadWarming.__new__(ReadWarming)
         warming.offset = offset
         warming.bytes_max = bytes_max
         return warming.begin(self, log.core, done)
 
-    def warm_time(self, Log log not None, int64_t timestamp_ms, done not None) -> bool:
+    def warm_time(self, Log log not None, int64_t timestamp_ms, done not None: Callable[[], object]) -> bool:
         """Warm the data of `Log.offset_for_time`."""
         cdef TimeWarming warming = TimeWarming.__new__(TimeWarming)
         warming.timestamp_ms = timestamp_ms
         return warming.begin(self, log.core, done)
 
-    def warm_max_timestamp(self, Log log not None, done not None) -> bool:
+    def warm_max_timestamp(self, Log log not None, done not None: Callable[[], object]) -> bool:
         """Warm the data of `Log.max_timestamp`."""
         return (<MaxTimeWarming>MaxTimeWarming.__new__(MaxTimeWarming)).begin(self, log.core, done)
 
-    def warm_retention(self, Log log not None, int64_t now_ms, done not None, *, int64_t segments_max) -> bool:
+    def warm_retention(self, Log log not None, int64_t now_ms, done not None: Callable[[], object], *,
+                       int64_t segments_max) -> bool:
         """Warm the data of `Log.apply_retention`."""
         cdef RetentionWarming warming = RetentionWarming.__new__(RetentionWarming)
         warming.now_ms = now_ms

@@ -38,7 +38,9 @@ cdef class Partition(Watched):
     cdef readonly int64_t refused_produces
     cdef readonly int64_t refused_fetches
     cdef readonly int64_t replicated_bytes     # from a leader, as its follower
+    # type: ReplicationQuota | None
     cdef readonly ReplicationQuota leader_quota    # None: fetches of its followers are not throttled
+    # type: ReplicationQuota | None
     cdef readonly ReplicationQuota follower_quota  # None: its fetches from the leader are not throttled
     cdef object on_failure                 # None, or see `watch_failure`
     cdef object on_read_failure

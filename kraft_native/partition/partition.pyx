@@ -86,7 +86,8 @@ cdef class Partition(Watched):
 
     # --- roles ------------------------------------------------------------------------------------------------------
 
-    def become_leader(self, int32_t leader_epoch, *, int32_t node_id, replicas=None, isr=None, maximal=None) -> None:
+    def become_leader(self, int32_t leader_epoch, *, int32_t node_id, replicas: NodeIds | None = None,
+                      isr: NodeIds | None = None, maximal: NodeIds | None = None) -> None:
         """Make this node, `node_id`, the leader from `leader_epoch` on. `replicas` and `isr`: node ids, None: this node
         alone; `maximal` as in `set_isr`.
 
@@ -120,14 +121,14 @@ cdef class Partition(Watched):
         if leader_epoch < self.leader_epoch:
             raise FencedLeaderEpochError(f"{self!r}: cannot follow {leader_id} in epoch {leader_epoch}")
         if mutant(TRUNCATES_TO_THE_HIGH_WATERMARK) and leader_epoch > self.leader_epoch and leader_id >= 0:
-            self.log.truncate_to(self.core.mark)
+            self.log.truncate_to(self.core.high_watermark_offset)
         self.leader_epoch = leader_epoch
         self.leader_id = leader_id
         self.is_leader = False
         self.verifications = None
         self.notify_all()
 
-    def set_isr(self, isr, maximal=None) -> None:
+    def set_isr(self, isr: NodeIds, maximal: NodeIds | None = None) -> None:
         """Set the leader's in-sync replicas; the progress of the replicas is kept. `maximal`: the set that the high
         watermark waits for, where it differs."""
         cdef Py_ssize_t i
@@ -145,13 +146,14 @@ cdef class Partition(Watched):
             self.advance()
         self.notify_all()
 
-    def watch_followers(self, on_caught_up) -> None:
+    def watch_followers(self, on_caught_up: Callable[[Partition, int], bool] | None) -> None:
         """Call `on_caught_up(partition, node id)` when a follower outside the in-sync replicas has everything that is
         committed and all that the log held when this node began to lead. While it returns False it is called for each
         fetch, after that not until the in-sync replicas change."""
         self.on_caught_up = on_caught_up
 
-    def watch_failure(self, on_failure, on_read_failure=None) -> None:
+    def watch_failure(self, on_failure: Callable[[Partition], object],
+                      on_read_failure: Callable[[StorageError], object] | None = None) -> None:
         """Call `on_failure(partition)` once, when a write or a flush of the log has failed, and
         `on_read_failure(error)` with the `StorageError` each time that reading a file of the log fails."""
         self.on_failure = on_failure
@@ -168,7 +170,7 @@ cdef class Partition(Watched):
             on_failure(self)
         return 0
 
-    def lagging(self, int64_t lag_max_ms) -> list:
+    def lagging(self, int64_t lag_max_ms) -> list[int]:
         """Followers in sync that have lagged behind the log end for longer than `lag_max_ms` milliseconds."""
         cdef int64_t since = monotonic_ms() - lag_max_ms
         cdef Py_ssize_t i
@@ -189,7 +191,8 @@ cdef class Partition(Watched):
             raise InvalidArgumentError(f"min_insync_replicas: {count} is below 1")
         self.min_insync_replicas = count
 
-    def throttle(self, ReplicationQuota leader, ReplicationQuota follower) -> None:
+    def throttle(self, ReplicationQuota leader: ReplicationQuota | None,
+                 ReplicationQuota follower: ReplicationQuota | None) -> None:
         """Set the quotas that this replica is charged to as a leader and as a follower; None: it is not throttled."""
         self.leader_quota = leader
         self.follower_quota = follower
@@ -215,8 +218,7 @@ cdef class Partition(Watched):
         self.log_changed()
 
     def log_changed(self) -> None:
-        """Make pending requests check again; call it after the log was truncated or its start moved by other means than
-        this object."""
+        """Make pending requests check again; call it after others truncated the log or moved its start."""
         self.advance()
         self.notify_all()
 
@@ -253,7 +255,7 @@ cdef class Partition(Watched):
             self.appended(size)
         return info
 
-    def append(self, data not None, *, str origin="client", int64_t now_ms=-1) -> AppendInfo:
+    def append(self, data not None: Buffer, *, str origin: Origin = "client", int64_t now_ms=-1) -> AppendInfo:
         """Append whole batches as the leader, for callers inside the node. `origin` "coordinator" allows control
         batches. Raises what `Log.append` raises, and `NotLeaderOrFollowerError`."""
         cdef HeldBuffer held = HeldBuffer(data)
@@ -339,8 +341,8 @@ cdef class Partition(Watched):
             if self.progress.in_sync_count < self.minimum_in_sync():
                 return 0
             end = self.progress.minimum(self.own_end())
-            if end > self.core.mark:
-                self.core.mark = end
+            if end > self.core.high_watermark_offset:
+                self.core.high_watermark_offset = end
                 self.core.publish()
         return 0
 
@@ -358,7 +360,7 @@ cdef class Partition(Watched):
 
     cdef bint note_replica(self, int32_t node_id, int64_t log_start, int64_t fetch_offset,
                            int64_t broker_epoch) except -1:
-        cdef int64_t before = self.core.mark
+        cdef int64_t before = self.core.high_watermark_offset
         cdef bint reported
         cdef Replica* replica = self.progress.note(node_id, log_start, fetch_offset, self.core.log_end, broker_epoch,
                                                    monotonic_ms())
@@ -368,9 +370,9 @@ cdef class Partition(Watched):
             self.notify_all()            # deletions of records may wait for it
         if replica.in_sync:
             self.advance()
-            if self.core.mark > before and self.purgatory is not None:
+            if self.core.high_watermark_offset > before and self.purgatory is not None:
                 self.purgatory.notify(self, WAKE_BYTES_ALL, True)
-        elif (self.on_caught_up is not None and not replica.reported and fetch_offset >= self.core.mark
+        elif (self.on_caught_up is not None and not replica.reported and fetch_offset >= self.core.high_watermark_offset
               and (fetch_offset >= self.epoch_start or mutant(FOLLOWER_JOINS_BELOW_THE_EPOCH_START))):
             replica.reported = True
             reported = bool(self.on_caught_up(self, node_id))
@@ -412,17 +414,17 @@ cdef class Partition(Watched):
         return epoch
 
     cdef int follow_marks(self, int64_t high_watermark, int64_t log_start) except -1:
-        cdef int64_t mark = min(high_watermark, self.core.log_end)
+        cdef int64_t committed = min(high_watermark, self.core.log_end)
         if self.core.config.high_watermark_auto or self.core.closed:
             return 0
-        if mark > self.core.mark:
-            self.core.mark = mark
+        if committed > self.core.high_watermark_offset:
+            self.core.high_watermark_offset = committed
             self.core.publish()
             if self.waiters and self.purgatory is not None:
                 self.purgatory.notify(self, WAKE_BYTES_ALL, False)
         # Records that the leader deleted are deleted here too, as far as they are known to be committed.
-        if log_start > self.core.log_start and self.core.mark > self.core.log_start:
-            self.log.delete_records(min(log_start, self.core.mark))
+        if log_start > self.core.log_start and self.core.high_watermark_offset > self.core.log_start:
+            self.log.delete_records(min(log_start, self.core.high_watermark_offset))
         return 0
 
     def cut_to_epoch(self, int32_t epoch, int64_t end_offset) -> int:
@@ -449,10 +451,10 @@ cdef class Partition(Watched):
             return ERROR_NONE
         return COMMIT_PENDING if self.core.first_failure() is None else ERROR_KAFKA_STORAGE_ERROR
 
-    def call_when_committed(self, int64_t end_offset, callback, *, int64_t timeout_ms=30_000) -> None:
+    def call_when_committed(self, int64_t end_offset, callback: Callable[[int], object], *,
+                            int64_t timeout_ms=30_000) -> None:
         """Call `callback(error_code)` when all below `end_offset` is committed (0), or when it certainly will not be or
-        the time is over (7). Called at once when the outcome is already known; a partition outside a table cannot
-        wait."""
+        the time is over (7). At once when that is known already; a partition outside a table cannot wait."""
         cdef CommitWaiter waiter
         cdef int state = self.commit_state(end_offset, self.leader_epoch, True)
         if state == COMMIT_PENDING and self.purgatory is not None:
@@ -473,17 +475,17 @@ cdef class Partition(Watched):
         self.require(current_leader_epoch, True)
         return self.core.log_start, -1, self.core.epochs.epoch_at(self.core.log_start)
 
-    def latest(self, str isolation="read_uncommitted", *, int32_t current_leader_epoch=-1) -> tuple[int, int, int]:
+    def latest(self, str isolation: OffsetIsolation = "read_uncommitted", *,
+               int32_t current_leader_epoch=-1) -> tuple[int, int, int]:
         """(end of what readers of `isolation` see, -1, the leader epoch); "log_end" for replicas."""
         self.require(current_leader_epoch, True)
         end = {"log_end": self.core.log_end, "read_uncommitted": self.core.high_watermark(),
                "read_committed": self.core.last_stable_offset()}.get(isolation)
         if end is None:
-            raise InvalidArgumentError(f"isolation: {isolation!r} is not one of log_end, read_uncommitted, "
-                                       "read_committed")
+            raise InvalidArgumentError(f"isolation: {isolation!r} is no log_end, read_uncommitted or read_committed")
         return end, -1, self.leader_epoch
 
-    def offset_for_time(self, int64_t timestamp_ms, str isolation="read_uncommitted", *,
+    def offset_for_time(self, int64_t timestamp_ms, str isolation: OffsetIsolation = "read_uncommitted", *,
                         int32_t current_leader_epoch=-1) -> tuple[int, int, int] | None:
         """(offset, timestamp, leader epoch) of the first visible record with that time or a later one."""
         self.require(current_leader_epoch, True)
@@ -493,7 +495,7 @@ cdef class Partition(Watched):
             self.note_read_failure(error)
             raise
 
-    def max_timestamp(self, str isolation="read_uncommitted", *,
+    def max_timestamp(self, str isolation: OffsetIsolation = "read_uncommitted", *,
                       int32_t current_leader_epoch=-1) -> tuple[int, int, int] | None:
         """(offset, timestamp, leader epoch) of the first record that has the largest time, if it is visible."""
         end = self.latest(isolation, current_leader_epoch=current_leader_epoch)[0]
@@ -517,7 +519,7 @@ cdef class Partition(Watched):
         self.notify_all()
         return start
 
-    def low_watermark(self, is_alive) -> int:
+    def low_watermark(self, is_alive: Callable[[int], bool]) -> int:
         """Smallest log start of this leader and of the followers for which `is_alive(node id)` holds; -1 while one of
         these has not reported its own to this leader."""
         cdef int64_t low = self.core.log_start
@@ -527,7 +529,8 @@ cdef class Partition(Watched):
                 low = self.progress.replicas[i].log_start
         return low
 
-    def call_when_deleted(self, int64_t before_offset, is_alive, callback, *, int64_t timeout_ms) -> None:
+    def call_when_deleted(self, int64_t before_offset, is_alive: Callable[[int], bool],
+                          callback: Callable[[int, int], object], *, int64_t timeout_ms) -> None:
         """Call `callback(error_code, low_watermark)` when the low watermark has reached `before_offset`, or when it
         certainly will not or the time is over (7). Called at once when the outcome is already known."""
         cdef DeletionWaiter waiter = DeletionWaiter.__new__(DeletionWaiter)
@@ -541,7 +544,7 @@ cdef class Partition(Watched):
                 or not self.purgatory.park(waiter, [self], monotonic_ms() + timeout_ms)):
             waiter.callback(ERROR_REQUEST_TIMED_OUT, self.low_watermark(is_alive))
 
-    def producers(self) -> list:
+    def producers(self) -> list[ProducerState]:
         """State of each producer that this replica knows (`ProducerState`), whether it leads or follows."""
         return self.core.producers.describe()
 

@@ -69,7 +69,8 @@ cdef class Purgatory:
     deadline.
     """
 
-    def __init__(self, schedule=None, arm=None, *, int64_t parked_max=PARKED_MAX_DEFAULT):
+    def __init__(self, schedule: Callable[[Callable[[], None]], object] | None = None,
+                 arm: Callable[[int], object] | None = None, *, int64_t parked_max=PARKED_MAX_DEFAULT):
         if parked_max < 0:
             raise InvalidArgumentError(f"parked_max: {parked_max} is below 0")
         self.schedule = schedule
@@ -180,7 +181,7 @@ cdef class Purgatory:
             self.schedule(self.drain_later)
         return 0
 
-    def call_soon(self, callback) -> None:
+    def call_soon(self, callback: Callable[[], None]) -> None:
         """Schedule a callback like the loop's `call_soon`, for code that sends the waiters' answers. While waiters are
         woken, the callback runs right after that, not in the loop's next iteration."""
         if self.waking:

@@ -71,7 +71,7 @@ cdef class PartitionTable:
     def __len__(self) -> int:
         return self.partition_count
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Partition]:
         cdef Topic topic
         for topic in list(self.by_name.values()):
             for partition in topic.partitions:
@@ -97,7 +97,7 @@ cdef class PartitionTable:
             self.bring(key, by_id)
         return self.by_id.get(key) if by_id else self.by_name.get(key)
 
-    def expect(self, bring) -> None:
+    def expect(self, bring: Callable[[bytes | None, bool], None] | None) -> None:
         """Announce pending partitions. Each look-up of a topic calls `bring(key, by_id)` with its name (UTF-8) or id,
         which adds its partitions; with a `key` of None, all. `bring` None: none are pending any more."""
         self.bring = bring
@@ -108,14 +108,31 @@ cdef class PartitionTable:
             self.bring(None, False)
         return self.bring is not None
 
-    def explain(self, absence) -> None:
-        """Set how the refusal for a missing partition is found. See the stub. Without it the topic or the partition is
-        unknown."""
+    def explain(self, absence: Callable[[bytes, bool], Absence]) -> None:
+        """Set how the refusal for a missing partition is found.
+
+        `absence(key, by_id)` is called once per topic and round of look-ups, with the topic's name (UTF-8) or id. It
+        returns:
+
+        - the error code of partitions that the topic does not have,
+        - the topic's name,
+        - its partitions by index (None: it is unknown),
+        - the (topic, index) pairs with a replica here whose log failed,
+        - this node's id.
+
+        Without it the topic or the partition is unknown.
+        """
         self.absence = absence
         self.latest_absent = None
 
-    def hide(self, dict refusing not None) -> None:
-        """Do not name some leaders in refusals. See the stub. Without it each leader is named."""
+    def hide(self, dict refusing not None: dict[int, int]) -> None:
+        """Set the leaders that replies with a refusal do not name: a client that is sent to a dead leader loses time.
+
+        `refusing`: node id -> time until which it is not named, on the clock of `purgatory.now_ms`. The caller keeps
+        the dict and changes it.
+
+        Without it each leader is named.
+        """
         self.refusing = refusing
 
     cdef int32_t named(self, int32_t leader_id) except -2:

@@ -20,7 +20,7 @@ cdef enum:
     VOTERS_ON_STACK = 16
 
 
-def majority_value(list values not None) -> int:
+def majority_value(list values not None: list[int]) -> int:
     """Largest number that more than half of `values` reach.
 
     With the voters' end offsets it is the quorum's high watermark, with the times of their Fetches the last moment at

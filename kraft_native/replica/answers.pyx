@@ -16,7 +16,17 @@ cdef enum:
 
 
 cdef class AnswerReceiver:
-    """See the stub."""
+    """Receiver of a connection with one request at a time, as an `asyncio.BufferedProtocol`. It receives frames, each
+    its size in four bytes and that many bytes, which begin with a correlation id. One thread.
+
+    A base class, which does nothing itself. `take_frame(frame)` gets each whole frame without its size, valid during
+    that call only: the next one is received in the same place. `refuse_frame(why)` is called for a frame of more than
+    `frame_bytes_max` or less than four bytes, after which nothing is processed, and for a `KraftError` that
+    `take_frame` raised.
+
+    The buffer has `room` bytes and grows with the received bytes, not with the announced ones. If it exceeds `kept`, it
+    shrinks to `room` once it is empty. `InvalidArgumentError` when `room` is less than four or more than `kept`.
+    """
 
     cdef bytearray buffer
     cdef object view               # of all of `buffer`
@@ -26,9 +36,9 @@ cdef class AnswerReceiver:
     cdef bytes tail
     cdef int fd
     cdef int32_t awaited           # correlation id of the answer that the follower may accept
-    cdef readonly int32_t correlation
-    cdef public object waiting
-    cdef public bint is_abandoned
+    cdef readonly int32_t correlation   # of the last request that is known to have been sent; 0 before the first
+    cdef public object waiting     # type: object  # describes the last request that was sent; None: it is answered
+    cdef public bint is_abandoned  # nothing more is accepted
 
     def __init__(self, Py_ssize_t room, Py_ssize_t kept, Py_ssize_t frame_bytes_max):
         if not SIZE_BYTES <= room <= kept:
@@ -39,7 +49,14 @@ cdef class AnswerReceiver:
         self.buffer = bytearray(room)
         self.view = memoryview(self.buffer)
 
-    def follow(self, LeasedFollower follower not None, form, bytes tail not None, request, int fd) -> None:
+    def follow(self, LeasedFollower follower not None, form: Template, bytes tail not None, request: Template,
+               int fd) -> None:
+        """Pass answers to the follower first: to the last request, or to the next one when that is answered.
+
+        The follower gets a frame without tags that `form.read_bytes` reads and that has records. A frame that it does
+        not accept goes to `take_frame` like any other. The later Fetches are frames of `request`, whose numbers are the
+        correlation id, the log end and the high watermark. They are sent by `fd`.
+        """
         self.awaited = self.after() if self.waiting is None else self.correlation
         self.form = form
         self.tail = tail
@@ -48,36 +65,41 @@ cdef class AnswerReceiver:
         self.follower = follower
 
     def unfollow(self) -> None:
+        """Pass every frame to `take_frame` again."""
         self.follower = None
 
     @property
     def is_following(self) -> bool:
+        """Return whether answers go to a follower first."""
         return self.follower is not None
 
     @property
     def next_correlation(self) -> int:
+        """Correlation id of the request after that: the next number, 0 after 2147483647."""
         return self.after()
 
-    def request_left(self, waiting) -> None:
+    def request_left(self, waiting: object) -> None:
+        """Record that the next request has been sent."""
         self.correlation = self.after()
         self.waiting = waiting
 
     cdef int32_t after(self) noexcept:
         return 0 if self.correlation == INT32_MAX else self.correlation + 1
 
-    def next_fetch(self, int64_t end_offset, int64_t high_watermark) -> tuple:
+    def next_fetch(self, int64_t end_offset, int64_t high_watermark) -> tuple[int, bytes]:
+        """Record that the follower has accepted an answer; return `fd` and the frame of the next request."""
         self.correlation = self.awaited
         self.waiting = None
         self.awaited = self.after()
         return self.fd, self.request.write(self.awaited, end_offset, high_watermark)
 
-    def take_frame(self, frame) -> None:
+    def take_frame(self, frame: memoryview) -> None:
         pass
 
-    def refuse_frame(self, why) -> None:
+    def refuse_frame(self, why: str) -> None:
         pass
 
-    def get_buffer(self, sizehint) -> memoryview:
+    def get_buffer(self, sizehint: int) -> memoryview:
         if self.filled == PyByteArray_GET_SIZE(self.buffer):
             self.go_on_in(2 * self.filled, 0)
         return self.view[self.filled:] if self.filled else self.view

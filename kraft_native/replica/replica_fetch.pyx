@@ -75,9 +75,11 @@ cdef class ReplicaFetcher:
     """Fetcher of broker `node_id` of epoch `broker_epoch` (KIP-903). The settings are Kafka's
     `replica.fetch.wait.max.ms`, `.min.bytes`, `.response.max.bytes`, `.max.bytes`. Loop thread only."""
 
-    def __init__(self, int32_t node_id, int64_t broker_epoch, *, str client_id not None, on_error, on_lost, on_cut=None,
-                 int32_t max_wait_ms=500, int32_t min_bytes=1, int32_t bytes_max=10485760,
-                 int32_t partition_bytes_max=1048576):
+    def __init__(self, int32_t node_id, int64_t broker_epoch, *, str client_id not None,
+                 on_error: Callable[[Partition, int, BaseException | None], object],
+                 on_lost: Callable[[ReplicaFetcher], object],
+                 on_cut: Callable[[Partition, int, str], object] | None = None, int32_t max_wait_ms=500,
+                 int32_t min_bytes=1, int32_t bytes_max=10485760, int32_t partition_bytes_max=1048576):
         for name, value in (("node_id", node_id), ("max_wait_ms", max_wait_ms), ("min_bytes", min_bytes),
                             ("bytes_max", bytes_max), ("partition_bytes_max", partition_bytes_max)):
             if value < 0:
@@ -107,10 +109,12 @@ cdef class ReplicaFetcher:
 
     @property
     def waits(self) -> bool:
+        """True while a response is outstanding."""
         return self.transport is not None and self.responses_total < self.requests_total
 
     @property
     def silent_ms(self) -> int:
+        """Milliseconds since the last byte, while a response is outstanding; else 0."""
         return monotonic_ms() - self.spoke_ms if self.waits else 0
 
     # --- followed partitions ----------------------------------------------------------------------------------------
@@ -148,7 +152,7 @@ cdef class ReplicaFetcher:
             self.forgotten[followed.key] = None
         return True
 
-    def partitions(self) -> list:
+    def partitions(self) -> list[Partition]:
         """The followed partitions."""
         cdef FollowedPartition followed
         return [followed.partition for followed in self.followed.values()]
@@ -171,12 +175,12 @@ cdef class ReplicaFetcher:
 
     # --- what the transport calls -----------------------------------------------------------------------------------
 
-    def connection_made(self, transport) -> None:
+    def connection_made(self, transport: Transport) -> None:
         self.transport = transport
         self.fd = plain_descriptor(transport)
         self.send_request()
 
-    def connection_lost(self, exception) -> None:
+    def connection_lost(self, exception: Exception | None) -> None:
         self.fd = -1
         self.transport = None
         if self.on_lost is not None:

@@ -24,14 +24,15 @@ cdef struct Place:
 
 @cython.final
 cdef class Template:
-    """See the stub."""
+    """A message `blank` with big-endian numbers at `places`: the position of each and its byte count, 4 or 8; in order,
+    and at most eight. `InvalidArgumentError` for anything else."""
 
     cdef bytes blank
     cdef Place places[NUMBERS_MAX]
     cdef int count
     cdef Py_ssize_t first          # place of the first number
 
-    def __init__(self, bytes blank not None, places):
+    def __init__(self, bytes blank not None, places: Iterable[tuple[int, int]]):
         cdef Py_ssize_t at, size, end = 0
         cdef int number
         self.blank = blank
@@ -52,7 +53,8 @@ cdef class Template:
     def __len__(self) -> int:
         return PyBytes_GET_SIZE(self.blank)
 
-    def write(self, *numbers) -> bytes:
+    def write(self, *numbers: int) -> bytes:
+        """The bytes with these numbers. `OverflowError` for one that does not fit its place."""
         cdef bytes made
         cdef uint8_t* start
         cdef int number
@@ -67,11 +69,14 @@ cdef class Template:
                 store_i64(start + self.places[number].at, <int64_t>numbers[number])
         return made
 
-    def read(self, data not None) -> tuple | None:
+    def read(self, data not None: Buffer) -> tuple[int, ...] | None:
+        """The numbers in data that begins with these bytes; None when anything but the numbers differs."""
         cdef HeldBuffer held = HeldBuffer(data)
         return self.numbers_in(held.data, held.size)
 
-    def read_bytes(self, data not None, bytes tail not None) -> tuple | None:
+    def read_bytes(self, data not None: Buffer, bytes tail not None) -> tuple[tuple[int, ...], int, int] | None:
+        """The numbers in data that begins with these bytes, and the range of bytes that follow in Kafka's compact form.
+        None when anything else differs, when those bytes are null, or when anything but `tail` follows them."""
         cdef HeldBuffer held = HeldBuffer(data)
         cdef Py_ssize_t tail_bytes = PyBytes_GET_SIZE(tail)
         cdef tuple numbers = self.numbers_in(held.data, held.size)

@@ -33,7 +33,7 @@ cdef class ClientQuotas:
     def __cinit__(self):
         self.known = {}
 
-    def look_up_with(self, find) -> None:
+    def look_up_with(self, find: Callable[[bytes], tuple[ReplicationQuota | None, ...]] | None) -> None:
         """Set `find(client id)`, which returns the quotas for a client's produced bytes, fetched bytes and request
         time, each None where it has none. `find` None: no client has any."""
         self.find = find

@@ -40,6 +40,7 @@ cdef class Reply:
     """One request's place in its connection's row. Replies may be finished in any order; they leave in the order of
     the requests. Loop thread only. Exactly one of `finish`, `finish_copy`, `answer`, `answer_parts`, `skip` and
     `refuse`, exactly once."""
+    # type: ReplySink | None
     cdef readonly ReplySink sink   # None once the connection is closed; then finishing drops the parts
     cdef Reply after               # the connection's row: the request that came next
     cdef Py_ssize_t held_bytes     # what the connection counts for this request until it is answered
@@ -55,9 +56,9 @@ cdef class Reply:
     cdef readonly int16_t api_key
     cdef readonly int16_t api_version
     cdef readonly int32_t correlation_id
-    cdef readonly bytes client_id  # None when the client gave none
-    cdef readonly list parts       # bytes that follow the 4-byte length; None unless answered
-    cdef readonly str reason       # of a refusal; None otherwise
+    cdef readonly bytes client_id  # type: bytes | None  # None when the client gave none
+    cdef readonly list parts  # type: list[Buffer] | None  # bytes that follow the 4-byte length; None unless answered
+    cdef readonly str reason  # type: str | None  # of a refusal; None otherwise
 
     # `parts`: buffers (bytes, Slice, memoryview) that follow the 4-byte length, response header included. They must not
     # change until sent: bytes and slices cannot, and both stay pinned until the socket has accepted them.

@@ -41,7 +41,10 @@ cdef class ReplySink:
 @cython.final
 @cython.freelist(1024)
 cdef class Reply:
-    """One request's place in its connection's row. Connections create them; tests may."""
+    """One request's place in its connection's row. Call exactly one of `finish`, `answer`, `answer_parts`, `skip` and
+    `refuse`, exactly once, now or later, on the loop's thread. Replies leave in the order of the requests.
+
+    Connections create them; tests may."""
 
     def __init__(self, ReplySink sink not None, int api_key, int api_version, int correlation_id,
                  bytes client_id=None):
@@ -71,7 +74,9 @@ cdef class Reply:
         """True when the connection is to be closed instead."""
         return self.state == REPLY_REFUSED
 
-    cpdef int finish(self, list parts) except -1:
+    cpdef int finish(self, list parts) except -1:  # type: (list[Buffer]) -> int
+        """Answer with `parts`, which follow the 4-byte length, response header included; they must not change until
+        sent."""
         if parts is None:
             raise TypeError("parts must be a list of buffers, not None")
         return settle(self, REPLY_ANSWERED, parts, None)
@@ -82,15 +87,18 @@ cdef class Reply:
             return 0
         return settle(self, REPLY_ANSWERED, [PyBytes_FromStringAndSize(<const char*>data, size)], None)
 
-    cpdef int answer(self, object body, int header_version) except -1:
+    cpdef int answer(self, object body, int header_version) except -1:  # type: (Buffer, int) -> int
+        """Answer with the response header of that version, then `body`."""
         check_header_version(header_version)
         return settle(self, REPLY_ANSWERED, [make_reply_header(self.correlation_id, header_version), body], None)
 
-    cpdef int answer_parts(self, list body, int header_version) except -1:
+    cpdef int answer_parts(self, list body, int header_version) except -1:  # type: (Sequence[Buffer], int) -> int
+        """Answer likewise with a body in parts, which must not change until sent."""
         check_header_version(header_version)
         return settle(self, REPLY_ANSWERED, [make_reply_header(self.correlation_id, header_version), *body], None)
 
     cpdef int skip(self) except -1:
+        """Send no reply, and keep the connection open."""
         return settle(self, REPLY_SKIPPED, None, None)
 
     cdef int count_time(self, ReplicationQuota quota, int64_t now_ns, int64_t now_ms) except -1:
@@ -108,6 +116,7 @@ cdef class Reply:
         return 0
 
     cpdef int refuse(self, str reason="malformed") except -1:
+        """Send no reply, and close the connection. `reason` is counted: one word of a fixed set."""
         return settle(self, REPLY_REFUSED, None, reason)
 
 
@@ -141,6 +150,7 @@ cdef class RequestHandler:
         return {place - 1: self.errors[place] for place in range(ERROR_CODES) if self.errors[place] > 0}
 
     def handle_bytes(self, Reply reply not None, bytes body not None) -> None:
+        """Answer `reply` before returning, or keep it and answer later."""
         self.handle(reply, <const uint8_t*>PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
 
 

@@ -32,7 +32,8 @@ cdef class SliceQueue:
     cdef readonly int64_t spent_ns     # outside of `run` since it ran last
     cdef readonly int64_t iterations
     cdef readonly int64_t deferred     # endpoints that used up a slice
-    cdef readonly dict used_up         # api key -> requests that used up a slice
+    cdef readonly dict used_up  # type: dict[int, int]  # api key -> requests that used up a slice
+    # type: dict[int, int]
     cdef readonly dict longest_ns      # api key -> the longest step; -1: the longest slice of an endpoint
 
     # Whether an endpoint that was read from must wait for `run`: others used up the iteration.

@@ -39,9 +39,17 @@ cdef class Steps:
 
 @cython.final
 cdef class SliceQueue:
-    """See the stub."""
+    """Work of one loop that is resumed in slices: pipelined requests of connections, requests with very many elements.
+    Loop thread only; counters may be read at any time.
 
-    def __init__(self, call_soon not None, on_failure not None, *, int64_t slice_us=1000, int64_t iteration_us=4000):
+    `call_soon` is the loop's. `on_failure(exception)` gets exceptions of the work: internal errors. A slice is the time
+    that one connection or one request has before others have theirs. An iteration is the time that all slices have
+    before the loop serves sockets and timers again.
+    """
+
+    def __init__(self, call_soon not None: Callable[[Callable[[], None]], Any],
+                 on_failure not None: Callable[[BaseException], object], *, int64_t slice_us=1000,
+                 int64_t iteration_us=4000):
         if not 0 < slice_us <= iteration_us <= 1_000_000:
             raise InvalidArgumentError(f"slice_us must be 1 to iteration_us, and that at most 1000000, "
                                        f"not {slice_us} and {iteration_us}")
@@ -60,7 +68,10 @@ cdef class SliceQueue:
         """Connections and requests that wait for their next slice."""
         return len(self.fresh) + len(self.waiting) + len(self.crowd)
 
-    def start(self, Reply reply not None, work not None) -> None:
+    def start(self, Reply reply not None, work not None: Generator[None]) -> None:
+        """Run `work` for a slice now, and the rest of it in later iterations. It yields after each step of well below a
+        millisecond; an exception of it is an internal error. It is closed when the connection of `reply` closes before
+        the answer."""
         cdef Steps steps = Steps.__new__(Steps)
         steps.reply = reply
         steps.work = work
@@ -72,7 +83,8 @@ cdef class SliceQueue:
             self.keep(steps)
             self.schedule()
 
-    def work(self, int api_key, work not None) -> None:
+    def work(self, int api_key, work not None: Generator[None]) -> None:
+        """Run work on a request of that API that does not end with its connection; all of it in later iterations."""
         cdef Reply reply = Reply.__new__(Reply)
         reply.api_key = <int16_t>api_key
         self.later(reply, work, True)

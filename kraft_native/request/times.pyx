@@ -15,7 +15,7 @@ cdef extern from * nogil:
 
 NAMES = ("RequestQueueTimeMs", "LocalTimeMs", "RemoteTimeMs", "ResponseQueueTimeMs", "ResponseSendTimeMs",
          "TotalTimeMs")
-BUCKET_ENDS_NS = tuple(1 << (TIME_BUCKET_SHIFT + bucket) for bucket in range(TIME_BUCKETS - 1))
+BUCKET_ENDS_NS: tuple[int, ...] = tuple(1 << (TIME_BUCKET_SHIFT + bucket) for bucket in range(TIME_BUCKETS - 1))
 
 
 cdef inline void count(TimeHistogram* histogram, int64_t time_ns) noexcept nogil:
@@ -30,7 +30,7 @@ cdef inline void count(TimeHistogram* histogram, int64_t time_ns) noexcept nogil
 
 @cython.final
 cdef class RequestTimes:
-    """Histograms of one channel."""
+    """Histograms of one channel. Loop thread only."""
 
     def __dealloc__(self):
         for api_key in range(API_KEYS):
@@ -60,7 +60,8 @@ cdef class RequestTimes:
         return 0
 
     def histograms(self) -> dict[int, list[tuple[list[int], int]]]:
-        """Histograms by api key, in the order of `NAMES`: the count of each bucket, and the sum in nanoseconds."""
+        """Histograms by api key, in the order of `NAMES`: the count of each bucket, and the sum in nanoseconds. A
+        request is counted when its reply was written; one without a reply (acks=0) when it was processed."""
         cdef TimeHistogram* histogram
         cdef int api_key, stage, bucket
         found = {}

@@ -25,7 +25,7 @@ cdef class SegmentAudit:
     cdef readonly int64_t next_offset           # smallest offset that may come next
     cdef readonly int64_t stretch_position      # the last stretch: sound batches that lie back to back
     cdef readonly int64_t stretch_bytes
-    cdef readonly list damage
+    cdef readonly list damage  # type: list[tuple[int, int, int, int, str]]
     cdef readonly int64_t batch_count
     cdef readonly int64_t record_count
     cdef readonly int64_t control_batch_count

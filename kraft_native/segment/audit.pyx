@@ -67,7 +67,7 @@ cdef class SegmentAudit:
     advance, and `reserved_bytes` counts it. One thread at a time.
     """
 
-    def __cinit__(self, object path, int64_t base_offset, *, int64_t next_base=-1, int64_t end_bytes=-1,
+    def __cinit__(self, object path: FilePath, int64_t base_offset, *, int64_t next_base=-1, int64_t end_bytes=-1,
                   bint check_crc=True, bint zeros_end=False, int64_t window_bytes=WINDOW_BYTES):
         self.fd = -1
         if base_offset < 0:

@@ -35,7 +35,7 @@ class Field(NamedTuple):
     kafka_name: str | None
     unit: str
     default: int | float | str
-    allowed: tuple
+    allowed: tuple[Any, ...]
     doc: str
     lowest: int | float | None = None
 
@@ -113,7 +113,7 @@ cdef class LogConfig(LogFields):
     Immutable. Raises `InvalidArgumentError` for an unknown name or a value outside its range.
     """
 
-    def __init__(self, **settings):
+    def __init__(self, **settings: Unpack[LogSettings]):
         unknown = [name for name in settings if name not in BY_NAME]
         if unknown:
             raise InvalidArgumentError(f"unknown setting {unknown[0]!r}; known: {', '.join(BY_NAME)}")
@@ -157,7 +157,7 @@ cdef class LogConfig(LogFields):
         return CODEC_LEVEL_DEFAULT
 
     @staticmethod
-    def from_kafka(settings) -> LogConfig:
+    def from_kafka(settings: Mapping[str, str]) -> LogConfig:
         """Convert Kafka's topic settings given as strings: `{"segment.bytes": "1048576"}`. The engine's own settings
         may be among them under their own names. Raises `InvalidArgumentError` for unknown names."""
         values = {}
@@ -174,15 +174,15 @@ cdef class LogConfig(LogFields):
                 raise InvalidArgumentError(f"{name}: {text!r} is not a number") from None
         return LogConfig(**values)
 
-    def replace(self, **changes) -> LogConfig:
+    def replace(self, **changes: Unpack[LogSettings]) -> LogConfig:
         """A copy with these settings changed."""
         return LogConfig(**(self.as_dict() | changes))
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         """Every setting by name."""
         return {name: getattr(self, name) for name in BY_NAME}
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, LogConfig):
             return NotImplemented
         return self.as_dict() == other.as_dict()

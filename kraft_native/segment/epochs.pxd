@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 
 cdef class LeaderEpochCache:
-    cdef readonly object path      # str
+    cdef readonly object path  # type: str
     cdef list epochs               # parallel, both strictly increasing
     cdef list starts
     cdef int32_t last_epoch        # the last entry again, for the check on every append; -1 when empty

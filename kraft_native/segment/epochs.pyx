@@ -42,7 +42,7 @@ cdef class LeaderEpochCache:
     log. Invariant: epochs and start offsets both strictly increase.
     """
 
-    def __cinit__(self, directory, *, bint load=True):
+    def __cinit__(self, directory: FilePath, *, bint load=True):
         self.path = os.path.join(os.fsdecode(directory), FILE_NAME)
         self.epochs = []
         self.starts = []
@@ -148,7 +148,7 @@ cdef class LeaderEpochCache:
         self.dirty = True
         return 1
 
-    cpdef tuple end_offset_for(self, int32_t epoch, int64_t log_end):
+    cpdef tuple end_offset_for(self, int32_t epoch, int64_t log_end):  # type: (int, int) -> tuple[int, int]
         """The reply to OffsetForLeaderEpoch for `epoch`: (epoch, end offset), or (-1, -1) when it is not known.
 
         The latest epoch ends at `log_end`. Otherwise the reply is the largest known epoch <= `epoch` with the start of
@@ -178,7 +178,7 @@ cdef class LeaderEpochCache:
     cdef uint32_t crc(self) except? 0:
         return checksum(b"".join([b"%d %d\n" % entry for entry in zip(self.epochs, self.starts)]))
 
-    cpdef int rebuild(self, object entries) except -1:
+    cpdef int rebuild(self, object entries) except -1:  # type: (Iterable[tuple[int, int]]) -> int
         """Replace everything by `entries`, (epoch, start offset) pairs in log order, and write the file.
 
         Meant for a walk over all batches: a pair whose epoch is not larger than the latest one is skipped, so each

@@ -225,7 +225,7 @@ cdef class OffsetIndex(IndexFile):
         entry = self.entries + slot * OFFSET_INDEX_ENTRY_BYTES
         return self.base_offset + load_i32(entry), load_i32(entry + 4)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple[int, int]]:
         self.load()
         for slot in range(self.count):
             yield self[slot]
@@ -408,7 +408,7 @@ cdef class TimeIndex(IndexFile):
         entry = self.entries + slot * TIME_INDEX_ENTRY_BYTES
         return load_i64(entry), self.base_offset + load_i32(entry + 8)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple[int, int]]:
         self.load()
         for slot in range(self.count):
             yield self[slot]

@@ -96,7 +96,8 @@ cdef class IndexFile:
         raise TypeError(f"{type(self).__name__} is created by create, open_growing or open_sealed")
 
     @classmethod
-    def create(cls, path, int64_t base_offset, int64_t max_bytes, *, bint detached=False):
+    def create(cls, path: FilePath, int64_t base_offset, int64_t max_bytes, *,
+               bint detached=False) -> Self:
         """Create a growing index over a new, empty file, which replaces any of that name. `max_bytes`, at least that of
         an entry, is the size at which `is_full` requests a roll (Kafka's segment.index.bytes). The directory is not
         flushed. `detached`: in memory only; no file is touched, now or later."""
@@ -105,7 +106,8 @@ cdef class IndexFile:
         return index
 
     @classmethod
-    def open_growing(cls, path, int64_t base_offset, Py_ssize_t entries_valid, int64_t max_bytes):
+    def open_growing(cls, path: FilePath, int64_t base_offset, Py_ssize_t entries_valid,
+                     int64_t max_bytes) -> Self:
         """Open a growing index that continues after the first `entries_valid` entries of the file (-1: all of them);
         drop the rest of the file. `CorruptFileError` when it has fewer."""
         cdef IndexFile index = cls.open_sealed(path, base_offset)
@@ -113,7 +115,7 @@ cdef class IndexFile:
         return index
 
     @classmethod
-    def open_sealed(cls, path, int64_t base_offset):
+    def open_sealed(cls, path: FilePath, int64_t base_offset) -> Self:
         """Open a read-only index. The file is not touched before the first look-up."""
         cdef IndexFile index = cls.__new__(cls)
         if base_offset < 0:

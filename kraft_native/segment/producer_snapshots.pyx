@@ -210,12 +210,12 @@ cdef void set_first_sequence(KeptBatch* kept) noexcept nogil:
         kept.first_sequence = sequence_subtract(kept.last_sequence, kept.offset_delta)
 
 
-def snapshot_path(directory, int64_t offset) -> str:
+def snapshot_path(directory: FilePath, int64_t offset) -> str:
     """Path of the snapshot of `offset`."""
     return os.path.join(os.fsdecode(directory), f"{offset:020d}{SNAPSHOT_SUFFIX}")
 
 
-def list_snapshots(directory) -> list[int]:
+def list_snapshots(directory: FilePath) -> list[int]:
     """The offsets of the snapshot files in `directory`, ascending. Files with other names are ignored."""
     cdef list offsets = []
     for name in os.listdir(os.fsdecode(directory)):
@@ -226,7 +226,7 @@ def list_snapshots(directory) -> list[int]:
     return offsets
 
 
-def remove_snapshots_before(directory, int64_t offset) -> list[int]:
+def remove_snapshots_before(directory: FilePath, int64_t offset) -> list[int]:
     """Remove snapshots at offsets below `offset` and return these. One that a crash brings back does no harm."""
     cdef list removed = [found for found in list_snapshots(directory) if found < offset]
     for found in removed:
@@ -234,7 +234,7 @@ def remove_snapshots_before(directory, int64_t offset) -> list[int]:
     return removed
 
 
-def remove_snapshots_after(directory, int64_t offset) -> list[int]:
+def remove_snapshots_after(directory: FilePath, int64_t offset) -> list[int]:
     """Remove snapshots at offsets above `offset`, for good, and return these.
 
     They describe batches that were cut. The directory is flushed: one that a crash brought back could describe other
@@ -248,7 +248,7 @@ def remove_snapshots_after(directory, int64_t offset) -> list[int]:
     return removed
 
 
-def read_snapshot(path) -> list[ProducerState]:
+def read_snapshot(path: FilePath) -> list[ProducerState]:
     """The entries of a snapshot file, in its order. CorruptFileError when the file is not valid."""
     cdef bytes data = read_file(path)
     cdef ProducerEntry entry

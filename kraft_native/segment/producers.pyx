@@ -376,6 +376,7 @@ cdef class ProducerStates:
 
     # --- snapshots
 
+    # type: (FilePath, int, bool) -> bool
     cpdef bint write_snapshot(self, object directory, int64_t offset, bint durable=True) except -1:
         """Write `<offset>.snapshot` into `directory`. False, and no file, when `offset` is that of the last one.
 
@@ -392,7 +393,7 @@ cdef class ProducerStates:
         self.snapshot_offset = offset
         return True
 
-    cpdef int load(self, object path, int64_t offset, int64_t now_ms) except -1:
+    cpdef int load(self, object path, int64_t offset, int64_t now_ms) except -1:  # type: (FilePath, int, int) -> int
         """Replace the state by that of the snapshot file, which was taken at `offset`; expired producers are left out.
 
         CorruptFileError: not a whole, valid snapshot; the state is empty then.
@@ -442,7 +443,7 @@ cdef class ProducerStates:
         return 0
 
     cpdef list truncate_and_reload(self, object directory, int64_t log_start, int64_t log_end, int64_t now_ms,
-                                   bint apart=False):
+                                   bint apart=False):  # type: (FilePath, int, int, int, bool) -> list[tuple[str, str]]
         """Make the state fit a log that now covers [log_start, log_end). Called at open and after every truncation.
 
         Removes snapshots outside that range. A state that does not end at `log_end` is replaced by the latest usable
@@ -475,7 +476,7 @@ cdef class ProducerStates:
         self.snapshot_offset = log_start
         return corrupt
 
-    cpdef int truncate_fully(self, object directory, int64_t offset) except -1:
+    cpdef int truncate_fully(self, object directory, int64_t offset) except -1:  # type: (FilePath, int) -> int
         """Remove everything, snapshots too: the log is empty and starts at `offset`."""
         self.clear()
         self.map_end_offset = offset
@@ -483,6 +484,7 @@ cdef class ProducerStates:
         remove_snapshots_after(directory, -1)
         return 0
 
+    # type: (FilePath, int) -> int
     cpdef int log_start_incremented(self, object directory, int64_t log_start) except -1:
         """Apply a new log start: transactions that ended below it no longer hold readers back."""
         return self.begin_at(log_start, list_snapshots(directory))
@@ -509,8 +511,8 @@ cdef class ProducerStates:
         found.sort()
         return found
 
-    def verify_header(self, const uint8_t[::1] header not None, *, bint client_origin=True, coordinator_epoch=None,
-                      int transaction_version=0):
+    def verify_header(self, const uint8_t[::1] header not None, *, bint client_origin=True,
+                      coordinator_epoch: int | None = None, int transaction_version=0) -> tuple[int, int, int] | None:
         """Result that an append of a batch with this header (its first 61 bytes) would have: None when it may be
         appended.
 
@@ -529,7 +531,7 @@ cdef class ProducerStates:
         return kept.last_offset - kept.offset_delta, kept.last_offset, kept.timestamp
 
     def update_header(self, const uint8_t[::1] header not None, *, int32_t control_type=-1,
-                      int32_t coordinator_epoch=-1):
+                      int32_t coordinator_epoch=-1) -> tuple[bool, int, int, int, int] | None:
         """Apply a written batch by its header and advance to its end.
 
         Returns None, or for a marker that ended a transaction (aborted, producer id, first offset, marker's offset,

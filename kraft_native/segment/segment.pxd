@@ -27,7 +27,7 @@ cdef class Segment(SegmentFile):
     cdef readonly TimeIndex time_index
     cdef readonly TransactionIndex txn_index
     cdef RangeSet checked                       # bytes whose CRC and structure are known to be right
-    cdef readonly list damage                   # known damaged ranges, see `Segment`
+    cdef readonly list damage  # type: list[tuple[int, int, int, int, str]]  # known damaged ranges, see `Segment`
 
     cdef LeaderEpochCache epochs                # of the log, to compare batches with; None: no comparison
     cdef int64_t epoch_position                 # end of the last epoch check, and the epoch right before
@@ -42,6 +42,7 @@ cdef class Segment(SegmentFile):
     cdef readonly bint sealed
     cdef readonly bint indexes_ready
     cdef readonly bint indexes_rebuilt          # from the log, since it was opened
+    # type: BaseException | None
     cdef readonly object unwritten              # the failure that keeps rebuilt indexes in memory only; None
 
     cdef bint txn_checked                       # the transaction index is known to be right

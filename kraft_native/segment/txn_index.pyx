@@ -47,7 +47,7 @@ cdef class TransactionIndex:
     may leave, is ignored, and overwritten by the next append.
     """
 
-    def __init__(self, path, int64_t base_offset):
+    def __init__(self, path: FilePath, int64_t base_offset):
         if base_offset < 0:
             raise InvalidArgumentError(f"base_offset: {base_offset} is below 0")
         self.path = os.fsencode(path)
@@ -132,6 +132,7 @@ cdef class TransactionIndex:
         aborted.last_stable_offset = last_stable_offset
         self.append(&aborted)
 
+    # type: (int, int, list[tuple[int, int, int, int]]) -> bool
     cpdef bint collect(self, int64_t fetch_offset, int64_t upper_bound, list found) except -1:
         """Add to `found` the entries that overlap [fetch_offset, upper_bound). True when later segments cannot hold
         another: an entry's last stable offset reaches `upper_bound`, so every transaction open below it has ended."""
@@ -251,6 +252,6 @@ cdef class TransactionIndex:
         self.load()
         return len(self.entries)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple[int, int, int, int]]:
         self.load()
         return iter(list(self.entries))

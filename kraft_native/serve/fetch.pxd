@@ -18,7 +18,7 @@ cdef class FetchHandler(RequestHandler):
     """Handler of Fetch for one listener."""
     cdef readonly PartitionTable table
     cdef readonly SessionCache sessions
-    cdef readonly ColdReader cold_reader   # None: reads wait for the disk
+    cdef readonly ColdReader cold_reader  # type: ColdReader | None  # None: reads wait for the disk
     cdef readonly int64_t bytes_max
     cdef readonly int64_t waiting_entries_max
     cdef readonly bint by_rack             # consumers are sent to replicas in their rack (KIP-392)

@@ -43,8 +43,7 @@ from kraft_native.base.errors import InvalidArgumentError
 cdef enum:
     BYTES_MAX_DEFAULT = 55 * 1024 * 1024               # fetch.max.bytes
     WAITING_ENTRIES_MAX_DEFAULT = 250_000
-    # How often a fetch may warm data: the two indexes of a segment, and the data; and those of the next segment where
-    # compaction has left nothing.
+    # How often a fetch may warm data: two indexes of a segment and its data, and the next segment's if that has none.
     COLD_LOOKS_MAX = 6
     ENTRIES_AT_ONCE_MAX = 1024     # a fetch with more is read in slices
     BODY_AT_ONCE_MAX = 16 * 1024   # a larger body, which may name more, is decoded in slices
@@ -75,7 +74,8 @@ cdef class FetchHandler(RequestHandler):
 
     def __init__(self, PartitionTable table not None, SessionCache sessions not None, ColdReader cold_reader=None, *,
                  int64_t bytes_max=BYTES_MAX_DEFAULT, int64_t waiting_entries_max=WAITING_ENTRIES_MAX_DEFAULT,
-                 bint by_rack=False, ClientQuotas quotas=None, on_follower=None, SliceQueue slices=None):
+                 bint by_rack=False, ClientQuotas quotas=None, SliceQueue slices=None,
+                 on_follower: Callable[[ReplySink], object] | None = None):
         if not 0 <= bytes_max <= 0x7FFFFFFF:
             raise InvalidArgumentError(f"bytes_max: {bytes_max} is outside 0 to {0x7FFFFFFF}")
         self.table = table
@@ -174,7 +174,7 @@ cdef class ParkedFetch(Parked):
         self.in_steps = True
         return self.handler.slices.later(reply, self.receiving_steps(), True)
 
-    def receiving_steps(self):
+    def receiving_steps(self) -> Generator[None]:
         """Decode the request and find its session, slice by slice. Loop's thread."""
         cdef list forgotten = [], decoded = self.entries
         cdef int found = FETCH_DECODES, error = ERROR_NONE
@@ -297,7 +297,7 @@ cdef class ParkedFetch(Parked):
         self.read_more(len(self.entries))
         return self.end_round()
 
-    def steps(self):
+    def steps(self) -> Generator[None]:
         """Run a round of reads, and answer, slice by slice. Loop's thread."""
         while self.read_count < len(self.entries) and self.reply.sink is not None:
             self.read_more(STEP_ENTRIES)
@@ -455,7 +455,7 @@ cdef class ParkedFetch(Parked):
         self.entries = []
         return self.reply.finish(parts)
 
-    def answering_steps(self):
+    def answering_steps(self) -> Generator[None]:
         """Answer as `answer` does, slice by slice."""
         cdef list entries = self.entries, parts = []
         cdef Py_ssize_t at, count = len(entries)

@@ -170,8 +170,8 @@ cdef class SessionCache:
         return (self.change(session, entries, forgotten, 0, len(entries) + len(forgotten))
                 and self.renew(session, now_ms))
 
-    def update_steps(self, FetchSession session not None, list entries not None, list forgotten not None,
-                     Py_ssize_t step):
+    def update_steps(self, FetchSession session not None, list entries not None: list[FetchEntry],
+                     list forgotten not None: list[tuple[bytes, int]], Py_ssize_t step) -> Generator[None, None, bool]:
         """Run `update` in steps."""
         cdef Py_ssize_t at, count = len(entries) + len(forgotten)
         for at in range(0, count, step):

@@ -25,6 +25,7 @@ cdef class ProduceHandler(RequestHandler):
     cdef ClientQuotas quotas       # None: no quotas
     cdef object offload            # has another thread do costly work; None: this one does
     cdef object on_failure         # gets an internal failure there; None: it is raised
+    # type: Callable[[str, int, int, list[tuple[str, int]], bool, Callable[[Sequence[int]], None]], object] | None
     cdef public object verifier    # has a coordinator confirm a transaction; None: none can begin
     cdef public bint verifies      # without it transactions begin unconfirmed
 

@@ -99,7 +99,8 @@ cdef class ProduceHandler(RequestHandler):
     unconfirmed.
     """
 
-    def __init__(self, PartitionTable table not None, offload=None, ClientQuotas quotas=None, on_failure=None,
+    def __init__(self, PartitionTable table not None, offload: Callable[[DeferredProduce], object] | None = None,
+                 ClientQuotas quotas=None, on_failure: Callable[[BaseException], object] | None = None,
                  SliceQueue slices=None):
         self.table = table
         self.slices = slices
@@ -383,7 +384,7 @@ cdef class DeferredProduce:
             return self.handler.slices.later(self.reply, self.steps(), True)
         return self.verify() if self.handler.stopped == STOPPED_UNVERIFIED else self.submit()
 
-    def steps(self):
+    def steps(self) -> Generator[None]:
         """Process the rest of the request, slice by slice. Loop's thread."""
         while True:
             self.place = self.handler.append_from(self.data, self.reply, self.place, None)
@@ -472,7 +473,7 @@ cdef class DeferredProduce:
         partitions.append((partition.topic, partition.index))
         return 0
 
-    def verified(self, codes) -> None:
+    def verified(self, codes: Sequence[int]) -> None:
         """Continue the request with the coordinator's error for each partition. Loop's thread."""
         cdef ProduceData data = self.data
         cdef int16_t verdict

@@ -39,7 +39,7 @@ def test_a_type_checker_finds_wrong_settings(tmp_path: Path) -> None:
 
 
 def test_the_typed_settings_are_those_of_the_engine() -> None:
-    tree = ast.parse((ROOT / "kraft_native" / "segment" / "log_fields.pyi").read_text())
+    tree = ast.parse((ROOT / "kraft_native" / "segment" / "log_settings.py").read_text())
     [typed] = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "LogSettings"]
     found = {node.target.id: ast.unparse(node.annotation) for node in typed.body
              if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}

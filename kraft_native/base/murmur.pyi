@@ -1,3 +1,0 @@
-from typing_extensions import Buffer
-
-def murmur2_partitions(offsets: Buffer, data: Buffer, partitions: int, out: Buffer) -> None: ...

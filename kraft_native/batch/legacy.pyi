@@ -1,1 +1,0 @@
-"""Message sets of formats v0 and v1; for compiled callers only."""

@@ -1,6 +1,0 @@
-from typing import final
-
-from kraft_native.partition.purgatory import Parked
-
-@final
-class ParkedProduce(Parked): ...
