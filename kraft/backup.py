@@ -62,9 +62,9 @@ def make_backup(log: Log, to: str | os.PathLike[str]) -> Backup:
         _copy_files(log, staged)
         _settle(log, staged)
         files = digests(staged)
-        made = Backup(target, log.log_start_offset, log.log_end_offset, files)
+        backup = Backup(target, log.log_start_offset, log.log_end_offset, files)
         (staged / MANIFEST).write_text(json.dumps({
-            "log_start_offset": made.log_start_offset, "log_end_offset": made.log_end_offset,
+            "log_start_offset": backup.log_start_offset, "log_end_offset": backup.log_end_offset,
             "files": {name: each._asdict() for name, each in files.items()}}, indent=1) + "\n", "utf-8")
         for path in staged.iterdir():
             _sync(path)
@@ -74,7 +74,7 @@ def make_backup(log: Log, to: str | os.PathLike[str]) -> Backup:
         raise
     staged.rename(target)
     sync_directory(target.parent)
-    return made
+    return backup
 
 
 def check_backup(directory: str | os.PathLike[str]) -> list[str]:

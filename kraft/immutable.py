@@ -40,13 +40,13 @@ def is_immutable(kind: type) -> bool:
 
 
 def _made(kind: type, *, kw_only: bool) -> Any:
-    made: Any = dataclass(slots=True, eq=False, repr=False, kw_only=kw_only)(kind)
-    names = tuple(name for name, field in made.__dataclass_fields__.items() if field.compare)
-    made.__values__ = staticmethod(attrgetter(*names) if names else _nothing)
+    immutable_class: Any = dataclass(slots=True, eq=False, repr=False, kw_only=kw_only)(kind)
+    names = tuple(name for name, field in immutable_class.__dataclass_fields__.items() if field.compare)
+    immutable_class.__values__ = staticmethod(attrgetter(*names) if names else _nothing)
     for name, method in METHODS.items():
         if name not in kind.__dict__:
-            setattr(made, name, method)
-    return made
+            setattr(immutable_class, name, method)
+    return immutable_class
 
 
 def _nothing(_self: object) -> tuple[()]:

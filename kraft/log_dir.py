@@ -225,11 +225,11 @@ class LogDir:
             raise LogLockedError(f"{self.path}: another process has this log directory open")
         try:
             self.meta = self._open_meta(node_id, cluster_id)
-            here = set(self.partitions())
+            present = set(self.partitions())
             self._read_ns = _modified_ns(self.path / RECOVERY_POINTS)
-            self._recovery_points = self._read(RECOVERY_POINTS, here)
-            self._log_starts = self._read(LOG_STARTS, here)
-            self._high_watermarks = self._read(HIGH_WATERMARKS, here)
+            self._recovery_points = self._read(RECOVERY_POINTS, present)
+            self._log_starts = self._read(LOG_STARTS, present)
+            self._high_watermarks = self._read(HIGH_WATERMARKS, present)
             previous = self._read_clean_mark()
             self.was_clean = previous is not None
             self.previous_broker_epoch = -1 if previous is None else previous
@@ -259,7 +259,7 @@ class LogDir:
                 raise InvalidArgumentError(f"{name}: {wanted!r} was requested, but {self.path} belongs to {found!r}")
         return meta
 
-    def _read(self, name: str, here: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    def _read(self, name: str, present: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Read a checkpoint, reduced to the logs that exist here. It may name others: logs that were removed before a
         crash."""
         file = self.path / name
@@ -276,7 +276,7 @@ class LogDir:
             self.notes.append(f"{error}; it is renamed to {Path(file_io.set_aside(file)).name}; {WITHOUT[name]}")
             return {}
         self._in_files |= found.keys()
-        return {partition: offset for partition, offset in found.items() if partition in here}
+        return {partition: offset for partition, offset in found.items() if partition in present}
 
     def _read_clean_mark(self) -> int | None:
         """Return the broker epoch of a clean stop. None without a readable mark: then the logs are recovered."""

@@ -90,6 +90,11 @@ class Broker:
         self._settings = _Settings(self.image, {})
         self.producer_ids = ProducerIds(self._request_producer_ids)
 
+    def attach_replicas(self, storage: StoragePort, moves: MovePort, recorder: RecorderPort,
+                        unserved: Container[tuple[str, int]]) -> None:
+        """Connect the broker to the manager of its replicas, which needs the broker to be created."""
+        self.storage, self.moves, self.recorder, self.unserved = storage, moves, recorder, unserved
+
     def _request_producer_ids(self, now_ms: int) -> None:
         def allocated(response: Message) -> None:
             assert isinstance(response, AllocateProducerIdsResponse)

@@ -14,11 +14,12 @@ NAMES: Final = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
 def describe_nodes(
-    request: DescribeClusterRequest, version: int, here: int, cluster_id: str, controller_id: int,
+    request: DescribeClusterRequest, version: int, endpoint_type: int, cluster_id: str, controller_id: int,
     nodes: Callable[[], list[DescribeClusterBroker]],
 ) -> DescribeClusterResponse:
-    """Return the nodes of the kind `here` that the listener serves; an error when the request is for the other kind."""
-    if request.endpoint_type != here:
+    """Return the nodes of the kind `endpoint_type` that the listener serves; an error when the request is for the
+    other kind."""
+    if request.endpoint_type != endpoint_type:
         if version == 0:
             code = ErrorCode.INVALID_REQUEST       # version 0 has no endpoint types
         elif request.endpoint_type in (BROKERS, CONTROLLERS):
@@ -26,10 +27,10 @@ def describe_nodes(
         else:
             code = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
         wanted = NAMES.get(request.endpoint_type, str(request.endpoint_type))
-        message = (f"The request was sent to an endpoint of type {NAMES[here]}, but we wanted an endpoint of type "
-                   f"{wanted}")
+        message = (f"The request was sent to an endpoint of type {NAMES[endpoint_type]}, but we wanted an endpoint of "
+                   f"type {wanted}")
         return DescribeClusterResponse(error_code=code, error_message=message)
     requested = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
-        endpoint_type=here, cluster_id=cluster_id, controller_id=controller_id, brokers=nodes(),
+        endpoint_type=endpoint_type, cluster_id=cluster_id, controller_id=controller_id, brokers=nodes(),
         cluster_authorized_operations=CLUSTER_OPERATIONS if requested else NOT_REQUESTED)

@@ -20,6 +20,6 @@ def completion(shell: str) -> None:
     zsh:   eval "$(kraft completion zsh)"               in ~/.zshrc
     fish:  kraft completion fish | source               in ~/.config/fish/config.fish
     """
-    made = get_completion_class(shell)
-    assert made is not None, f"click has no completion for {shell}"
-    click.echo(made(kraft, {}, "kraft", COMPLETION_VARIABLE).source())
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None, f"click has no completion for {shell}"
+    click.echo(completion_class(kraft, {}, "kraft", COMPLETION_VARIABLE).source())

@@ -76,12 +76,12 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
         raise InvalidConfigError("--cluster-id: is needed for a node that finds the quorum by its configuration; with "
                                  "an id of its own that quorum would refuse it (kraft storage info shows theirs)")
     # The first leader of voters that know each other creates the id.
-    made = "" if choice == "initial" else new_cluster_id()
+    generated_id = "" if choice == "initial" else new_cluster_id()
     # The addresses that the node advertises.
     endpoints = tuple(Endpoint(each.listener, each.host, each.port, 0)
                       for each in map(config.advertised, config.controller_listeners))
     request = FormatRequest(
-        config.node_id, cluster_id or known or made, config.log_dirs, endpoints, config.metadata_log_dir,
+        config.node_id, cluster_id or known or generated_id, config.log_dirs, endpoints, config.metadata_log_dir,
         metadata_level=LATEST.level if release is None else metadata_level("--release-version", release),
         features=_levels(features), standalone=choice == "standalone",
         initial_voters=parse_voters(initial_controllers, config.controller_listener_names[0])

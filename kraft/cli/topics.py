@@ -122,11 +122,11 @@ def create_command(topics: tuple[str, ...], partitions: int | None, replication_
                        configs=settings) for name in dict.fromkeys(topics)])
     with Cluster(bootstrap, timeout=timeout) as cluster:
         answers = cluster.controller().send(request, CreateTopicsResponse).topics
-        made = [answer.name for answer in answers if answer.error_code == ErrorCode.NONE]
+        created = [answer.name for answer in answers if answer.error_code == ErrorCode.NONE]
         warnings: dict[str, str] = {}
-        if made and not validate_only:
-            wait_for_leaders(cluster, made, timeout)
-            warnings = without_effect(cluster, "topic", made[0], [each.name for each in settings])
+        if created and not validate_only:
+            wait_for_leaders(cluster, created, timeout)
+            warnings = without_effect(cluster, "topic", created[0], [each.name for each in settings])
     for text in () if as_json else warnings.values():
         click.echo(f"warning: {text}", err=True)
     skipped = (ErrorCode.TOPIC_ALREADY_EXISTS,) if if_not_exists else ()

@@ -22,7 +22,7 @@ OVERDUE_MS: Final = 10_000
 
 
 def transaction_answers(cluster: Cluster, partitions: Sequence[Partition]) -> list[Answer]:
-    """Name the holder of each partition's last stable offset: the transaction that began first of the open ones. None
+    """Name the holder of each partition's last stable offset: the open transaction that began first. None
     for partitions without open transactions."""
     try:
         topics = cluster.metadata(list(dict.fromkeys(topic for topic, _ in partitions))).topics
@@ -46,8 +46,8 @@ def about_transaction(holder: OpenTransaction, known: Transaction | None, time_m
     """Describe the holder; `known` is the state of its transactional id, None when no coordinator knows its
     producer."""
     name = partition_text(holder.partition)
-    text = (f"Readers of committed records of {name} stop at offset {holder.start_offset}: there begins an open "
-            f"transaction of producer {holder.producer_id} in epoch {holder.producer_epoch}, whose last record is "
+    text = (f"Readers of committed records of {name} stop at offset {holder.start_offset}, where an open "
+            f"transaction of producer {holder.producer_id} in epoch {holder.producer_epoch} begins. Its last record is "
             f"{_seconds(time_ms - holder.last_ms)} old.")
     abort = f"`kraft transactions abort {name} --start-offset {holder.start_offset}` ends it"
     if known is None:

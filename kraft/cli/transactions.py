@@ -1,4 +1,4 @@
-"""`kraft transactions`: transactions of any Kafka cluster, and the end of those that nobody else ends."""
+"""`kraft transactions`: transactions of any Kafka cluster, and commands that end those that nothing else ends."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -78,7 +78,7 @@ def prepared_command(bootstrap: str, timeout: float, as_json: bool) -> None:
     """List the open transactions of two-phase commit. They do not expire.
 
     Once such a transaction is prepared, only its owner can know how it has to end: its producer, or the next one of
-    its transactional id. Where the owner does not come back, `abort --transactional-id` ends it.
+    its transactional id. If the owner does not return, `abort --transactional-id` ends it.
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
         found = client.describe_transactions(cluster, client.list_transactions(cluster, states=(client.ONGOING,)))

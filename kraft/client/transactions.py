@@ -210,15 +210,15 @@ class Transactions:
         self._is_open = False
 
     def prepare(self) -> str:
-        """Prepare the open transaction, whose batches are acknowledged, and return its state: nothing can be added to
-        it any more. Store the state with the other system's transaction; `complete` receives it. A transaction without
-        batches and offsets cannot be prepared, because its end would begin no epoch."""
+        """Prepare the open transaction, whose batches are acknowledged, and return its state: nothing further can
+        be added to it. Store the state with the other system's transaction; `complete` receives it. A transaction
+        without batches and offsets cannot be prepared, because its end would begin no epoch."""
         if not self.two_phase:
             raise InvalidArgumentError("two_phase: a transaction without it expires, so it cannot be prepared")
         self._check_not_prepared()
         if not self._is_open:
-            raise InvalidArgumentError(f"transaction {self.transactional_id}: has nothing to prepare, must have a "
-                                       "batch or an offset")
+            raise InvalidArgumentError(f"transaction {self.transactional_id}: nothing to prepare; it needs a batch "
+                                       "or an offset")
         self.prepared = f"{self.producer_id}:{self.producer_epoch}"
         return self.prepared
 
@@ -232,7 +232,7 @@ class Transactions:
 
     def _check_not_prepared(self) -> None:
         if self.prepared is not None:
-            raise InvalidArgumentError(f"transaction {self.transactional_id}: {self.prepared} is prepared and has to "
+            raise InvalidArgumentError(f"transaction {self.transactional_id}: {self.prepared} is prepared and must "
                                        "be completed first")
 
     def _send(self, coordinator: Connection, request: Message, response: type[Response],

@@ -18,12 +18,12 @@ def placed_partitions(
     """Return new partitions, from index `first` on, on brokers of the controller's choice; `ring` are the candidates
     (`ring_of`). Works in steps, like the functions below."""
     places = yield from place(ring, count, replicas, rotation)
-    made: dict[int, PartitionRegistration] = {}
+    created: dict[int, PartitionRegistration] = {}
     for number, chosen in enumerate(places):
         if number % STEP == STEP - 1:
             yield
-        made[first + number] = _registration(context, chosen)
-    return made
+        created[first + number] = _registration(context, chosen)
+    return created
 
 
 def assigned_partitions(
@@ -31,7 +31,7 @@ def assigned_partitions(
 ) -> Generator[None, None, dict[int, PartitionRegistration]]:
     """Return new partitions on the brokers that the caller named. `replicas`: the required number for each (None: as
     many as the first). INVALID_REPLICA_ASSIGNMENT names the fault of an assignment."""
-    made: dict[int, PartitionRegistration] = {}
+    created: dict[int, PartitionRegistration] = {}
     for number, (index, broker_ids) in enumerate(assignments.items()):
         if number % STEP == STEP - 1:
             yield
@@ -40,8 +40,8 @@ def assigned_partitions(
         if not any(context.is_active(broker_id) for broker_id in broker_ids):
             raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                                f"partition {index}: all its brokers are fenced or shutting down")
-        made[index] = _registration(context, tuple(broker_ids))
-    return dict(sorted(made.items()))
+        created[index] = _registration(context, tuple(broker_ids))
+    return dict(sorted(created.items()))
 
 
 def check_assignment(context: Context, index: int, broker_ids: Sequence[int], replicas: int | None = None) -> None:

@@ -90,11 +90,11 @@ def create_topics(
     ring = ring_of(context.image.brokers)
     for topic in wanted:
         try:
-            made, result = yield from _create_topic(context, topic, ring, len(records), known)
+            topic_records, result = yield from _create_topic(context, topic, ring, len(records), known)
         except RefusedError as refusal:
             results.append(_failed(topic.name, refusal.error, refusal.message))
         else:
-            records += made
+            records += topic_records
             results.append(result)
     results += (_failed(name, ErrorCode.INVALID_REQUEST, "the topic is named more than once") for name in repeated)
     return Decision(CreateTopicsResponse(topics=results), () if request.validate_only else records)
@@ -134,8 +134,8 @@ def _create_topic(
     context.charge(len(partitions))
     topic_id = context.new_id()
     records = [Record(TopicRecord(name=topic.name, topic_id=topic_id)), *config_records]
-    made = TopicImage(topic.name, topic_id, partitions)
-    records += yield from partition_records(context, made, partitions)
+    created = TopicImage(topic.name, topic_id, partitions)
+    records += yield from partition_records(context, created, partitions)
     return records, CreatableTopicResult(
         name=topic.name, topic_id=topic_id, error_message=None, num_partitions=len(partitions),
         replication_factor=len(partitions[0].replicas),

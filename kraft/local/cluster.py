@@ -221,19 +221,21 @@ class LocalCluster:
 
     # --- links
 
-    def cut(self, here: Which, there: Which, *, one_way: bool = False) -> None:
-        """Cut the link between two nodes: packets are dropped without notice. `one_way`: only those from `here` to
-        `there`; new connections need both ways, so none are possible."""
-        source, target = self.node(here), self.node(there)
+    def cut(self, first: Which, second: Which, *, one_way: bool = False) -> None:
+        """Cut the link between two nodes: packets are dropped without notice. `one_way`: only those from `first` to
+        `second`; new connections need both ways, so none are possible."""
+        source, target = self.node(first), self.node(second)
         self._deaf.setdefault(target.node_id, {})[source.node_id] = None
         if not one_way:
             self._deaf.setdefault(source.node_id, {})[target.node_id] = None
         self._apply_links()
         self._check_link(source, target, works=False)
 
-    def heal(self, here: Which | None = None, there: Which | None = None) -> None:
+    def heal(self, first: Which | None = None, second: Which | None = None) -> None:
         """Restore the link between two nodes, both ways; without arguments all links."""
-        pairs = self._cuts() if here is None or there is None else [(self.node(here).node_id, self.node(there).node_id)]
+        pairs = self._cuts()
+        if first is not None and second is not None:
+            pairs = [(self.node(first).node_id, self.node(second).node_id)]
         for one, other in pairs:
             self._deaf.get(one, {}).pop(other, None)
             self._deaf.get(other, {}).pop(one, None)

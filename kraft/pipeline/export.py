@@ -119,8 +119,8 @@ def run_batch(table: Table, source: Mapping[str, str], settings: FileSettings, w
     """Write and commit a planned batch. If a commit with its ids exists, nothing changes."""
     last = table.last()
     batch_id = (0 if last is None else last.number + 1) if batch_id is None else batch_id
-    if (made := table.made_by(query_id, batch_id)) is not None:
-        return made
+    if (commit := table.made_by(query_id, batch_id)) is not None:
+        return commit
     tasks = [ExportTask(source, str(table.path), str(table.staging), settings, task)
              for task in balance(batch.ranges, TASK_BYTES)]
     files: list[DataFile] = []

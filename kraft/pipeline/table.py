@@ -175,8 +175,8 @@ class Table:
 
         Raises `TableError` when a span does not begin where its partition ends, or another writer commits meanwhile.
         """
-        if (made := self.made_by(query_id, batch_id)) is not None:
-            return made
+        if (commit := self.made_by(query_id, batch_id)) is not None:
+            return commit
         before = self.last()
         ends = {} if before is None else dict(before.ends)
         spans = tuple(sorted(spans))
@@ -187,10 +187,10 @@ class Table:
             ends[span.name] = span.end
         number = 0 if before is None else before.number + 1
         ids = {**({} if before is None else before.topic_ids), **(topic_ids or {})}
-        made = Commit(number, query_id, batch_id, spans, tuple(sorted(files)), tuple(removed), ends, ids)
-        self._decide(made)
-        self._publish(made)
-        return made
+        commit = Commit(number, query_id, batch_id, spans, tuple(sorted(files)), tuple(removed), ends, ids)
+        self._decide(commit)
+        self._publish(commit)
+        return commit
 
     def _decide(self, commit: Commit) -> None:
         """Make the commit final; it is durable once this returns."""

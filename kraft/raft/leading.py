@@ -88,8 +88,8 @@ def others(replica: Replica, leader: Leader) -> tuple[tuple[Voter, Progress], ..
 
 def _drop_unresponsive(replica: Replica, leader: Leader) -> None:
     """Remove observers that have not fetched for long: observers come and go, each with a directory id of its own."""
-    here = observers(replica, leader)
-    for key in [each for each in leader.progress if each not in here and not replica.voters.has(each)]:
+    observed = observers(replica, leader)
+    for key in [each for each in leader.progress if each not in observed and not replica.voters.has(each)]:
         del leader.progress[key]
 
 

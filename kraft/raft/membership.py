@@ -42,8 +42,8 @@ def founding(replica: Replica, voters: VoterSet) -> VoterSet:
     """Return the first voters as the first leader writes them: with the cluster id, which the leader creates if it has
     none (KIP-642). A created id is 16 random bytes in URL-safe base64, like Kafka's."""
     known = replica.cluster_id or voters.cluster_id
-    made = urlsafe_b64encode(replica.random_bytes(16)).rstrip(b"=").decode() if known is None else ""
-    return replace(voters, cluster_id=known or made)
+    generated_id = urlsafe_b64encode(replica.random_bytes(16)).rstrip(b"=").decode() if known is None else ""
+    return replace(voters, cluster_id=known or generated_id)
 
 
 # --- what may be changed, and when ------------------------------------------------------------------------------------

@@ -110,19 +110,19 @@ def _why_none(situation: Situation) -> str:
     ids, majority = ids_of(voters), len(voters) // 2 + 1
     wiped = [voter for voter, node_id in zip(voters, ids, strict=True)
              if node_id in situation.states and not situation.has_disk(voter)]
-    here = [node_id for voter, node_id in zip(voters, ids, strict=True)
-            if node_id in [state.node_id for state in situation.present] and voter not in wiped]
-    if len(here) < majority:
+    answering = [node_id for voter, node_id in zip(voters, ids, strict=True)
+                 if node_id in [state.node_id for state in situation.present] and voter not in wiped]
+    if len(answering) < majority:
         silent = {node_id: why for node_id, why in situation.silent.items() if node_id in ids}
-        answer = "answers" if len(here) == 1 else "answer"
-        return (f"{len(here)} of {len(voters)} voters {answer}, {majority} are needed" + _reasons(silent)
+        answer = "answers" if len(answering) == 1 else "answer"
+        return (f"{len(answering)} of {len(voters)} voters {answer}, {majority} are needed" + _reasons(silent)
                 + _by_name("; on another disk than the one that votes: ", wiped) + ".")
     campaigning = [state for state in situation.present if state.role in WANTS_TO_LEAD]
     if campaigning:
         return " ".join(_campaigning(situation, state) for state in campaigning)
     return ("no node campaigns at the moment; " + "; ".join(
         f"node {state.node_id} is {state.role} in epoch {state.epoch} ({state.because or 'no cause is recorded'})"
-        for state in situation.present if state.node_id in here) + ".")
+        for state in situation.present if state.node_id in answering) + ".")
 
 
 def _campaigning(situation: Situation, state: NodeState) -> str:

@@ -169,10 +169,10 @@ class ControllerNode(AnyNode):
         if self._features == features:
             return
         self._features = features
-        made = api_versions_answers([ApiKey.API_VERSIONS, *KEYS], SUPPORTED, features, max(metadata.image.offset, 0),
+        bodies = api_versions_answers([ApiKey.API_VERSIONS, *KEYS], SUPPORTED, features, max(metadata.image.offset, 0),
                                     controller=True)
         for channel in self._channels:
-            channel.serve_api_versions(made.answers, made.invalid, made.unsupported)
+            channel.serve_api_versions(bodies.answers, bodies.invalid, bodies.unsupported)
 
     def _changed(self) -> None:
         self.parts.registrar.changed()

@@ -87,7 +87,7 @@ def _headers(message: Message) -> list[dict[str, Any]]:
 
 
 def _columns(messages: Sequence[Message], columns: Sequence[str]) -> pa.RecordBatch:
-    made: dict[str, Any] = {
+    arrays: dict[str, Any] = {
         "offset": lambda: pa.array([each.offset() for each in messages], pa.int64()),
         "timestamp": lambda: pa.array([each.timestamp()[1] for each in messages], pa.timestamp("ms", "UTC")),
         "timestamp_type": lambda: pa.array([each.timestamp()[0] - CREATE_TIME for each in messages], pa.int8()),
@@ -95,4 +95,4 @@ def _columns(messages: Sequence[Message], columns: Sequence[str]) -> pa.RecordBa
         "value": lambda: pa.array([each.value() for each in messages], pa.binary()),
         "headers": lambda: pa.array([_headers(each) for each in messages], HEADERS),
     }
-    return pa.RecordBatch.from_arrays([made[name]() for name in columns], names=list(columns))
+    return pa.RecordBatch.from_arrays([arrays[name]() for name in columns], names=list(columns))

@@ -61,20 +61,21 @@ def new_kraft_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.T
     """
     from kraft.local.cluster import LocalCluster
 
-    made: list[LocalCluster] = []
-    request.node.stash[CLUSTERS] = made
+    clusters: list[LocalCluster] = []
+    request.node.stash[CLUSTERS] = clusters
 
     def make(**arguments: Any) -> LocalCluster:
-        made.append(LocalCluster(tmp_path_factory.mktemp("kraft"), launcher=launcher_of(request.config), **arguments))
-        return made[-1]
+        directory, launcher = tmp_path_factory.mktemp("kraft"), launcher_of(request.config)
+        clusters.append(LocalCluster(directory, launcher=launcher, **arguments))
+        return clusters[-1]
 
     yield make
     try:
-        for cluster in made:
+        for cluster in clusters:
             cluster.check()
             cluster.stop(for_good=True)
     finally:
-        for cluster in made:
+        for cluster in clusters:
             cluster.close()
 
 

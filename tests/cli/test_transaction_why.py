@@ -15,7 +15,7 @@ NOW_MS = 1_700_000_000_000
 HOLDER = OpenTransaction(("t", 0), 7, 3, 0, 120, NOW_MS - 2_000)
 LATER = OpenTransaction(("t", 0), 8, 0, 0, 130, NOW_MS - 9_000)
 BILLING = Transaction("billing", 7, 3, "Ongoing", 60_000, NOW_MS - 12_300, (("t", 0),), 2)
-PRODUCER = "offset 120: there begins an open transaction of producer 7 in epoch 3, whose last record is 2.0 s old."
+PRODUCER = "offset 120, where an open transaction of producer 7 in epoch 3 begins. Its last record is 2.0 s old."
 
 
 @pytest.fixture(autouse=True)

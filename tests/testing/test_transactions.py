@@ -36,12 +36,12 @@ def kinds(history: History) -> list[str]:
 
 # --- logs
 
-def test_what_was_committed_and_is_missing_is_lost() -> None:
+def test_a_committed_record_that_is_missing_is_lost() -> None:
     history = by_hand([[(0, 0)], [None]], [transaction(0, 1)])
     assert only(history) == ("lost-write", "T0 (producer 0, committed)#1 is not in the log of p1", (0,))
 
 
-def test_what_was_acknowledged_is_stored_even_if_it_was_aborted() -> None:
+def test_an_acknowledged_record_is_stored_even_if_it_was_aborted() -> None:
     history = by_hand([[None, None]], [transaction(0, outcome=ABORTED)])
     assert kinds(history) == []
     history.transactions[0].appends[0] = Append(0, 1)

@@ -1,4 +1,4 @@
-"""Transaction coordinator: the transactional ids of one partition of `__transaction_state` each.
+"""Transaction coordinator: each shard has the transactional ids of one partition of `__transaction_state`.
 
 - `state` has a transaction and its transitions, `records` their bytes, `shard` the transactions of one partition.
 - `init_producer`, `partitions` and `ending` decide what a request does: they return the next state, or refuse.

@@ -1,4 +1,4 @@
-"""Ends by the clock: time-outs of open transactions, and expiry of transactional ids that no client uses."""
+"""Time-outs of open transactions, and expiry of transactional ids that no client uses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def arm_timeout(state: TransactionShard, transactional_id: str, transaction: Tra
 
 
 def _time_out(state: TransactionShard, transactional_id: str, new_producer_id: int | None = None) -> None:
-    """Abort the transaction if it is still open after its time. Another attempt follows when that fails."""
+    """Abort the transaction if it is still open after its time-out. Another attempt follows when that fails."""
     transaction = state.transactions.get(transactional_id)
     deadline_ms = None if transaction is None else transaction.deadline_ms
     if transaction is None or deadline_ms is None:
@@ -73,7 +73,7 @@ def schedule(state: TransactionShard) -> None:
 
 
 def _visit(state: TransactionShard, ids: Iterator[str]) -> None:
-    """Delete the unused ones of as many ids as this tick has steps, and leave the others to the next tick."""
+    """Visit as many ids as this tick has steps for, and delete the unused ones. The next tick visits the others."""
     count = 1 + state.shard.steps_left
     visited = list(islice(ids, count))
     state.shard.steps_left -= max(0, len(visited) - 1)

@@ -82,11 +82,11 @@ class Marking:
         self.is_cancelled = False
 
     def cancel(self) -> None:
-        """Drop the markers: this node is not the coordinator of the transaction any more."""
+        """Drop the markers: this node no longer coordinates the transaction."""
         self.is_cancelled = True
 
     def written(self, partition: TopicPartition) -> None:
-        """Remove a partition that needs no marker any more."""
+        """Remove a partition that needs no further marker."""
         if not self.is_cancelled and partition in self.missing:
             del self.missing[partition]
             if not self.missing:

@@ -46,7 +46,7 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         if len(text) > PATTERN_MAX:
-            raise PatternError(f"a pattern of {len(text)} characters, allowed are {PATTERN_MAX}")
+            raise PatternError(f"a pattern of {len(text)} characters; at most {PATTERN_MAX} are allowed")
         self._text = text
         self._at = 0
         self._nodes: list[_Node] = []
@@ -96,7 +96,7 @@ class Pattern:
 
     def _alternatives(self, depth: int) -> _Part:
         if depth > 50:
-            raise PatternError("more than 50 groups inside each other")
+            raise PatternError("more than 50 nested groups")
         parts = [self._sequence(depth)]
         while self._peek() == "|":
             self._at += 1

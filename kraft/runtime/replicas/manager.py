@@ -78,10 +78,7 @@ class ReplicaManager:
         self._retries = Retries()
         self._run_work = run_work
         self._is_started = False
-        broker.unserved = self.failed
-        broker.storage = self
-        broker.moves = self.moves
-        broker.recorder = self.replication.recorder
+        broker.attach_replicas(self, self.moves, self.replication.recorder, self.failed)
 
     async def close(self) -> None:
         """Stop all work on replicas; their logs stay open. May be called again."""

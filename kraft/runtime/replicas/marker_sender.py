@@ -49,7 +49,7 @@ class MarkerSender:
         self._markers.on_due = self._serve_later
 
     def close(self) -> None:
-        """Send nothing from here on."""
+        """Send nothing further."""
         self._is_closed = True
         for handle in self._due.values():
             handle.cancel()

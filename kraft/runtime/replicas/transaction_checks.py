@@ -82,7 +82,7 @@ class TransactionChecks:
         return self.broker.integer("request.timeout.ms") / 1000
 
     def close(self) -> None:
-        """Answer nothing from here on."""
+        """Answer nothing further."""
         self._closed = True
         for timer in self._timers:
             timer.cancel()
@@ -107,7 +107,7 @@ class TransactionChecks:
 
     def answer(self, checks: Sequence[TransactionCheck], response: AddPartitionsToTxnResponse) -> None:
         """Pass the coordinator's answer on. A partition that the coordinator cannot add yet, because it is still ending
-        the previous transaction, is tried again for a moment: the client would only do the same."""
+        the previous transaction, is tried again for a short time: the client would do the same."""
         for check, errors in zip(checks, errors_of(checks, response), strict=True):
             if check.adds and ErrorCode.CONCURRENT_TRANSACTIONS in errors and self._may_retry(check):
                 self._later(check)

@@ -48,10 +48,10 @@ class Serving:
         """Install the answers to ApiVersions on every listener."""
         image, features = self._core.broker.image, self._control.metadata.finalized_features
         for name, channel in self._channels.items():
-            made = api_versions_answers([ApiKey.API_VERSIONS, *self._keys(name)], SUPPORTED, features,
+            bodies = api_versions_answers([ApiKey.API_VERSIONS, *self._keys(name)], SUPPORTED, features,
                                         max(image.offset, 0), controller=name in self._config.controller_listener_names,
                                         unstable=self._unstable)
-            channel.serve_api_versions(made.answers, made.invalid, made.unsupported)
+            channel.serve_api_versions(bodies.answers, bodies.invalid, bodies.unsupported)
 
     def _channel(self, listener: str) -> RequestChannel:
         is_controller = listener in self._config.controller_listener_names

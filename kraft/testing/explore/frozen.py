@@ -81,10 +81,10 @@ def thaw(value: Any) -> Any:
         return [thaw(each) for each in values]
     if kind is dict:
         return {key: thaw(each) for key, each in values}
-    made: Any = object.__new__(kind)
+    thawed: Any = object.__new__(kind)
     for name, each in values:
-        object.__setattr__(made, name, thaw(each))
-    return made
+        object.__setattr__(thawed, name, thaw(each))
+    return thawed
 
 
 def _in_order(items: list[Any]) -> tuple[Any, ...]:

@@ -132,13 +132,13 @@ def _steps(history: History, cycle: list[Edge]) -> Iterator[tuple[int, str]]:
     for edge in cycle:
         if edge.target >= count:
             continue
-        here, there = history.name(source), history.name(edge.target)
+        source_name, target_name = history.name(source), history.name(edge.target)
         if edge.kind == TIME:
-            yield source, (f"{here} ended at {history.transactions[source].ended:.3f} s, {there} began at "
+            yield source, (f"{source_name} ended at {history.transactions[source].ended:.3f} s, {target_name} began at "
                            f"{history.transactions[edge.target].began:.3f} s")
         elif edge.kind == READ:
-            yield source, f"{there} consumed the record of {here} at {history.place(*edge.label)}"
+            yield source, f"{target_name} consumed the record of {source_name} at {history.place(*edge.label)}"
         else:
             partition, before, after = edge.label
-            yield source, f"{here} wrote {history.place(partition, before)} before {there} wrote {after}"
+            yield source, f"{source_name} wrote {history.place(partition, before)} before {target_name} wrote {after}"
         source = edge.target

@@ -49,8 +49,8 @@ class Graph:
         return best
 
     def _cyclic_core(self, mask: int) -> bytearray:
-        """Mark the vertices that remain after those without a way in are removed, again and again. Without a cycle
-        none remains, which is the usual case."""
+        """Mark the vertices that remain when vertices without an incoming edge are removed repeatedly. Without a
+        cycle none remains, which is the usual case."""
         edges = self.edges
         degrees = array("q", bytes(8 * len(self._outgoing)))
         for edge in edges:
