@@ -7,15 +7,12 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from typing_extensions import Buffer
-
     from kraft_native.base.wire import WireWriter
 
 FilePath: TypeAlias = "str | bytes | PathLike[str] | PathLike[bytes]"
 # Arrays of NumPy count as buffers for type checkers from Python 3.12 on only.
-Array: TypeAlias = "Buffer | NDArray[Any]"
-RecordHeaders: TypeAlias = "Iterable[tuple[str | Buffer, Buffer | None]] | Mapping[str, Buffer | None]"
+Array: TypeAlias = Any
+RecordHeaders: TypeAlias = Iterable[tuple[Any, Any]] | Mapping[str, Any]
 Isolation: TypeAlias = Literal["log_end", "high_watermark", "read_uncommitted", "read_committed"]
 Origin: TypeAlias = Literal["client", "coordinator"]
 NodeIds: TypeAlias = tuple[int, ...] | list[int]
