@@ -4,12 +4,16 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
 from kraft.metadata.image import MetadataImage
 from kraft.testing.brokers.consumers import Consumer
 from kraft.testing.brokers.replica import Replica
+from kraft.testing.brokers.world import BrokerWorld
 from kraft.testing.mutants.find import hunt
 from kraft.testing.mutants.patches import planted
 from kraft.testing.mutants.registry import BROKER_MUTANTS
@@ -218,6 +222,27 @@ def test_records_that_no_consumer_saw_are_named(monkeypatch: pytest.MonkeyPatch)
     violation = simulate(1, CALM).violation
     assert violation is not None
     assert violation.name == "unseen"
+
+
+def test_records_are_deleted_below_the_last_batch_of_each_producer() -> None:
+    """A replica that is filled from the log start must know each producer, and recognise what it may send again."""
+    key = UUID(int=1), 0
+
+    def producer(number: int, *batches: tuple[int, int]) -> Any:
+        """Return a producer with batches of two records each, by value and acknowledged end."""
+        return SimpleNamespace(id=number, key=key, operations=[
+            SimpleNamespace(value=value, count=2, end_offset=end) for value, end in batches])
+
+    def start(*producers: Any) -> int:
+        committed = [SimpleNamespace(producer=7, value=4, base_offset=3)]
+        world = SimpleNamespace(producers=producers, truth=SimpleNamespace(partitions={
+            key: SimpleNamespace(committed=committed)}))
+        return BrokerWorld._safe_start(cast("BrokerWorld", world), key)
+
+    assert start(producer(1, (0, 2), (2, 12))) == 10
+    assert start(producer(1, (0, 2), (2, 12)), producer(2, (0, 8), (2, -1)), producer(3)) == 6
+    assert start(producer(1, (0, 12)), producer(7, (2, 20), (4, -1))) == 3
+    assert start(producer(1), producer(7, (4, -1))) == 0
 
 
 def test_a_mutant_leaves_nothing_behind() -> None:

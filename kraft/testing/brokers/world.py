@@ -293,18 +293,25 @@ class BrokerWorld(World):
         return truth is not None and truth.is_lossy
 
     def _safe_start(self, key: Key) -> int:
-        """Return an offset below the first batch that a producer may send again. A deleted batch cannot be recognised
-        as a duplicate."""
+        """Return an offset below which records may be deleted.
+
+        - It is below the first batch that a producer may send again: a deleted batch cannot be recognised as a
+          duplicate.
+        - The last acknowledged batch of each producer stays. A replica that is filled from the log start would not know
+          the producer otherwise. As a leader it would accept any sequence, so it could accept a batch after one that
+          another error kept out. Kafka reorders records in that way, too.
+        """
         mine = [each for each in self.producers if each.key == key]
-        ends = [operation.end_offset for each in mine for operation in each.operations if operation.end_offset >= 0]
+        acknowledged = [[operation for operation in each.operations if operation.end_offset >= 0] for each in mine]
+        last = [max(each, key=lambda operation: operation.end_offset) for each in acknowledged if each]
         open_values = [(each.id, operation.value) for each in mine for operation in each.operations
                        if operation.end_offset < 0]
         truth = self.truth.partitions.get(key)
-        if truth is None or not ends:
+        if truth is None or not last:
             return 0
-        first_open = next((batch.base_offset for batch in truth.committed
-                           if (batch.producer, batch.value) in open_values), max(ends))
-        return min(first_open, max(ends))
+        kept = min(operation.end_offset - operation.count for operation in last)
+        return min(kept, next((batch.base_offset for batch in truth.committed
+                               if (batch.producer, batch.value) in open_values), kept))
 
     # --- healed -------------------------------------------------------------------------------------------------------
 
