@@ -177,13 +177,13 @@ order-kills: build ## the example of PostgreSQL and a topic: service, database a
 streams-kills: build ## a Kafka Streams application with exactly_once_v2 killed fifty times, its output compared (needs Java, Maven); ten minutes
 	@$(BIN)/python -m tests.clients.streams_kills --kills $(STREAMS_KILLS) --seed $(CRASH_SEED)
 
-# Every run has a seed: python -m tests.pipeline ingest --runs 1 --seed 7
-pipeline-kills: build ## exports and ingests killed at random moments; every record is there once; a quarter of an hour
+# Every run has a seed, and odd seeds use transactions: python -m tests.pipeline ingest --runs 1 --seed 7 --transactions
+pipeline-kills: build ## exports and ingests killed at random moments, half of them with transactions; every record is there once; a quarter of an hour
 	@$(BIN)/python -m tests.pipeline export --runs $(KILL_RUNS)
 	@$(BIN)/python -m tests.pipeline ingest --runs $(KILL_RUNS)
 
 # One of them again: python -m tests.pipeline spark --runs 1 --seed 7
-spark-kills: build ## the same in Spark: workers, executors, drivers and brokers are killed; an hour
+spark-kills: build ## the same in Spark, half of the runs with transactions: workers, executors, drivers and brokers are killed; an hour
 	@$(BIN)/python -m tests.pipeline spark --runs $(KILL_RUNS)
 
 fuzz: build ## parsers fed with seeded random damage, bounded
@@ -241,8 +241,9 @@ bench-failover: build ## the active controller and another of three nodes killed
 	@$(BIN)/python -m bench.macro.failover
 
 # 1 KiB: python -m bench.spark --value-bytes 1024 --turns 7
-bench-spark: build ## reads in Spark: rows per second, and processor time per row; beside Spark's own Kafka connector
+bench-spark: build ## reads in Spark: rows per second, and processor time per row; beside Spark's own Kafka connector; then writes in transactions beside those without
 	@$(BIN)/python -m bench.spark
+	@$(BIN)/python -m bench.spark.writes
 
 bench-commit: build ## commits of 3 and 5 controllers beside C, etcd, Kafka and the disk; leaders killed and stopped
 	@$(BIN)/python -m bench.commit.commit

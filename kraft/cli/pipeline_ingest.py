@@ -26,6 +26,8 @@ from kraft.cli.server_config import parse_assignments
               help="The same for several columns: a file with a JSON object.")
 @click.option("--on-bad-row", type=click.Choice(["fail", "dead-letter"]), default="fail", show_default=True,
               help="fail: before any row is written; dead-letter: write the other rows, and these to JOB/bad.")
+@click.option("--transactions/--no-transactions", default=None,
+              help="Write in transactions, or by sequence numbers [default: as the cluster allows].")
 @click.option("--codec", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="zstd",
               show_default=True)
 @BOOTSTRAP
@@ -33,9 +35,9 @@ from kraft.cli.server_config import parse_assignments
 @worker_options
 @JSON
 def ingest_command(paths: tuple[Path, ...], topic: str, job: Path, value: str, key: str, timestamp: str,
-                   partition: str, types: tuple[str, ...], types_file: Path | None, on_bad_row: str, codec: str,
-                   bootstrap: str, timeout: float, threads: int | None, master: str | None,
-                   spark_settings: tuple[str, ...], as_json: bool) -> None:
+                   partition: str, types: tuple[str, ...], types_file: Path | None, on_bad_row: str,
+                   transactions: bool | None, codec: str, bootstrap: str, timeout: float, threads: int | None,
+                   master: str | None, spark_settings: tuple[str, ...], as_json: bool) -> None:
     """Write the rows of Parquet, CSV or JSON files (one object per line) to a topic, each row exactly once.
 
     FILE may be a directory, which means all files below it. After any crash, the same command finishes the job: no row
@@ -50,7 +52,7 @@ def ingest_command(paths: tuple[Path, ...], topic: str, job: Path, value: str, k
     files = files_in(paths)
     with Cluster(bootstrap, timeout=timeout) as cluster:
         plan = open_job(job, cluster, files, topic, Columns(value, key, timestamp, partition),
-                        types=_types(types, types_file), codec=codec)
+                        types=_types(types, types_file), codec=codec, transactions=transactions)
     total = sum(split.file.size_bytes for split in plan.splits)
     with chosen_workers(threads, master, spark_settings) as workers, progress_bar(
             f"ingest into {topic}", total) as progress:

@@ -47,9 +47,13 @@ def chosen_workers(threads: int | None, master: str | None, settings: Sequence[s
 
 
 def source_options(command: Command) -> Command:
-    """Add `--from`, `--bootstrap` and `--topic`."""
+    """Add `--from`, `--bootstrap`, `--topic` and `--isolation-level`."""
     for option in (
-        click.option("--uncommitted", is_flag=True, help="Also records of transactions that are open or were aborted."),
+        click.option("--uncommitted", "isolation", flag_value="read_uncommitted",
+                     help="The same as --isolation-level read_uncommitted."),
+        click.option("--isolation-level", "isolation", type=click.Choice(["read_committed", "read_uncommitted"]),
+                     default="read_committed", show_default=True,
+                     help="read_uncommitted: also records of transactions that are open or were aborted."),
         click.option("--topic", "topics", multiple=True, metavar="NAME",
                      help="May be given again [default with --from: all but internal ones]."),
         bootstrap_options(envvar=BOOTSTRAP_VARIABLE,
@@ -66,7 +70,7 @@ def source_of(options: dict[str, Any]) -> dict[str, str]:
     """Return the equivalent options of the Kafka connector."""
     if not options["directories"] and not options["bootstrap"]:
         raise click.UsageError("one of --from and --bootstrap says where to read")
-    source = {"kafka.isolation.level": "read_uncommitted" if options["uncommitted"] else "read_committed"}
+    source = {"kafka.isolation.level": options["isolation"]}
     if options["directories"]:
         source["path"] = ",".join(options["directories"])
     else:

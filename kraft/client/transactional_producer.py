@@ -83,20 +83,25 @@ class TransactionalProducer:
     def send(self, topic: str, partition: int, records: Iterable[tuple[bytes | None, bytes | None]]) -> int:
         """Append records, each a key and a value, to a partition as part of the transaction, and wait until they are
         stored. Return the offset of the first. Without records raise `InvalidArgumentError`."""
-        self._check_sound()
-        place = (topic, partition)
         builder = BatchBuilder(self._codec)
         for key, value in records:
             builder.append(value, key)
         if not len(builder):
             raise InvalidArgumentError("records: none, must be at least one")
+        return self.send_batches({(topic, partition): builder.build()})[topic, partition]
+
+    def send_batches(self, batches: Mapping[Partition, bytes]) -> dict[Partition, int]:
+        """Append one record batch to each of these partitions as part of the transaction, and wait until they are
+        stored. Return the offsets of their first records."""
+        self._check_sound()
         self._has_failed = True
-        if place not in self._added:
-            self._transactions.add(topic, partition)
-            self._added.add(place)
-        offset = self._producer.send({place: builder.build()})[place]
+        for place in batches:
+            if place not in self._added:
+                self._transactions.add(*place)
+                self._added.add(place)
+        offsets = self._producer.send(batches)
         self._has_failed = False
-        return offset
+        return offsets
 
     def commit_offsets(self, member: GroupMember, offsets: Mapping[Partition, Offset]) -> None:
         """Commit offsets of a group as part of the transaction."""

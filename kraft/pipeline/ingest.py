@@ -1,8 +1,9 @@
 """`ingest`: rows of Parquet, CSV or JSON files become records of a topic, each exactly once.
 
-A job is a directory with its plan: the files, cut into splits, and a producer id for each split. A split always
-produces the same batches. So after any crash, a new run queries the partitions for the progress of each split and
-continues from there (`producing`). Rows of a split keep their order in a partition; splits are independent.
+A job is a directory with its plan: the files, cut into splits, and the transactional id or the producer id of each
+split. A split always produces the same batches. So after any crash, a new run queries the cluster for the progress of
+each split and continues from there (`split_writers`). Rows of a split keep their order in a partition; splits are
+independent.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import base64
 import json
 import os
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -21,16 +24,19 @@ import pyarrow as pa
 from kraft.client import Cluster
 from kraft.client.configs import setting
 from kraft.client.partitions import LATEST, every, list_all_offsets
-from kraft.client.producer import Producer, new_producer
+from kraft.client.producer import UNIDENTIFIED, new_producer
 from kraft.client.security import PLAINTEXT, Security, current
-from kraft.pipeline.producing import Appended, History, IngestError
+from kraft.client.transactions import has_transactions
+from kraft.pipeline.producing import IngestError
 from kraft.pipeline.row_files import BadRow, FileSplit, read_split, splits_of
 from kraft.pipeline.row_records import Columns, Conversion, Records, check_columns, check_types, sort_out
+from kraft.pipeline.split_writers import Round, SequencedWriter, SplitWriter, begin_progress, transactional_writer
 from kraft.pipeline.workers import Workers
+from kraft_native.base.errors import UnsupportedVersionError
 from kraft_native.columns.encoder import encode_columns
 from kraft_native.file import file_io
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 # Rows that are partitioned and sent together. A split's batches depend on it: it is part of the plan.
 CHUNK_ROWS: Final = 20_000
 BATCH_BYTES: Final = 900_000
@@ -46,7 +52,7 @@ class BadRowsError(IngestError):
 
 
 class Split(NamedTuple):
-    """A part of the input, and the producer id that is only ever used for it."""
+    """A part of the input, and the producer id that is only ever used for it (none for a job in transactions)."""
 
     number: int
     file: FileSplit
@@ -57,7 +63,7 @@ class Split(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A job. `starts`: the end of each partition before the first record. `record_bytes_max`: the topic's limit for one
-    batch."""
+    batch. `transactional_id`: that of the splits, without their numbers; empty for a job by sequence numbers."""
 
     topic: str
     topic_id: str
@@ -68,6 +74,7 @@ class Plan:
     record_bytes_max: int
     reader: str
     chunk_rows: int
+    transactional_id: str
     splits: tuple[Split, ...]
 
     def text(self) -> str:
@@ -118,18 +125,20 @@ class SplitResult(NamedTuple):
 
 
 def open_job(job: Path, cluster: Cluster, files: Sequence[Path], topic: str, columns: Columns, *,
-             types: Mapping[str, str] | None = None, codec: str = "zstd", split_bytes: int = SPLIT_BYTES) -> Plan:
+             types: Mapping[str, str] | None = None, codec: str = "zstd", split_bytes: int = SPLIT_BYTES,
+             transactions: bool | None = None) -> Plan:
     """Return the job's plan: the existing one, which must be of the same input, or a new one, durable before it is
-    used.
+    used. `transactions`: whether it writes in transactions; None: if the cluster has them.
 
     `IngestError` when the job was planned with other inputs, or its topic was created again since.
-    `InvalidArgumentError` when the files lack the columns, or types do not fit them.
+    `InvalidArgumentError` when the files lack the columns, or types do not fit them. `UnsupportedVersionError` when the
+    cluster lacks required transactions.
     """
     path = job / "plan.json"
     kinds = tuple(sorted((types or {}).items()))
     if path.exists():
         plan = Plan.read(path)
-        _check_same(path, plan, files, topic, columns, kinds)
+        _check_same(path, plan, files, topic, columns, kinds, transactions)
     found = cluster.topic(topic)
     topic_id = str(found.topic_id)
     if path.exists():
@@ -143,9 +152,15 @@ def open_job(job: Path, cluster: Cluster, files: Sequence[Path], topic: str, col
         check_columns(file, conversion)
     ends = list_all_offsets(cluster, [found], every([found], LATEST))
     starts = tuple(ends[topic, index] for index in range(len(found.partitions)))
-    splits = [Split(number, file, *new_producer(cluster, cluster.timeout))
-              for number, file in enumerate(splits_of(files, split_bytes))]
-    plan = Plan(topic, topic_id, starts, columns, kinds, codec, limit, pa.__version__, CHUNK_ROWS, tuple(splits))
+    transactional_id = _new_transactional_id(cluster, transactions)
+    splits = []
+    for number, part in enumerate(splits_of(files, split_bytes)):
+        if transactional_id:
+            begin_progress(cluster, topic, f"{transactional_id}-{number}")
+        splits.append(Split(number, part, *(UNIDENTIFIED if transactional_id
+                                            else new_producer(cluster, cluster.timeout))))
+    plan = Plan(topic, topic_id, starts, columns, kinds, codec, limit, pa.__version__, CHUNK_ROWS, transactional_id,
+                tuple(splits))
     for name in ("checked", "bad", "done"):
         (job / name).mkdir(parents=True, exist_ok=True)
     file_io.sync_directory(job)
@@ -153,13 +168,26 @@ def open_job(job: Path, cluster: Cluster, files: Sequence[Path], topic: str, col
     return plan
 
 
+def _new_transactional_id(cluster: Cluster, transactions: bool | None) -> str:
+    """Return a new transactional id for a job; an empty one for a job without transactions."""
+    if transactions is False:
+        return ""
+    if has_transactions(cluster):
+        return f"kraft-ingest-{uuid.uuid4()}"
+    if transactions:
+        raise UnsupportedVersionError("transactions: required, but the cluster has none")
+    return ""
+
+
 def _check_same(path: Path, plan: Plan, files: Sequence[Path], topic: str, columns: Columns,
-                types: tuple[tuple[str, str], ...]) -> None:
+                types: tuple[tuple[str, str], ...], transactions: bool | None) -> None:
+    planned_way = bool(plan.transactional_id)
     given = tuple(dict.fromkeys(os.fspath(file) for file in files))
     planned = tuple(dict.fromkeys(split.file.path for split in plan.splits))
     for name, now, then in (("topic", topic, plan.topic), ("columns", columns, plan.columns),
                             ("types", types, plan.types), ("files", given, planned),
-                            ("reader", pa.__version__, plan.reader)):
+                            ("reader", pa.__version__, plan.reader),
+                            ("transactions", planned_way if transactions is None else transactions, planned_way)):
         if now != then:
             raise IngestError(f"{path}: the job was begun with {name} {then!r}, and can only be finished with that; "
                               f"now: {now!r}")
@@ -242,10 +270,7 @@ def ingest_split(task: IngestTask) -> SplitResult:
     changed."""
     plan, split = task.plan, task.split
     bad: list[BadRow] = []
-    with Cluster(task.bootstrap, security=task.security) as cluster:
-        producer = Producer(cluster, (split.producer_id, split.producer_epoch))
-        there = History(producer, plan.topic, dict(enumerate(plan.starts))).appended()
-        sent = dict.fromkeys(there, 0)
+    with Cluster(task.bootstrap, security=task.security) as cluster, _writer(cluster, plan, split) as writer:
         count = 0
         for number, rows in enumerate(read_split(split.file, plan.chunk_rows, plan.columns.fields)):
             records, wrong = sort_out(rows, plan.conversion, split.number + number, task.limit + 1 - len(bad))
@@ -254,32 +279,22 @@ def ingest_split(task: IngestTask) -> SplitResult:
                 raise BadRowsError(f"{split.file.path}, row {bad[0].row}: {bad[0].reason}; these are more than "
                                    f"{task.limit:,} rows that cannot be records")
             count += len(records.values)
-            _send(producer, records, plan, sent, there)
-    short = [partition for partition, (known, _) in there.items() if known > sent[partition]]
-    if short:
-        raise IngestError(f"{split.file.path}: {plan.topic}-{short[0]} has more records of this split than it makes: "
-                          "the file was changed")
-    return SplitResult(Ingested(count, sum(known for known, _ in there.values())), tuple(bad))
+            writer.write(len(records.values), _rounds(records, plan))
+        try:
+            before = writer.finish()
+        except IngestError as error:
+            raise IngestError(f"{split.file.path}: {error}") from error
+    return SplitResult(Ingested(count, before), tuple(bad))
 
 
-def _send(producer: Producer, records: Records, plan: Plan, sent: dict[int, int],
-          there: Mapping[int, Appended]) -> None:
-    """Send a chunk's batches, except those that the partitions are known to have."""
-    for batches in _rounds(records, plan):
-        todo = {}
-        for partition, (batch, count) in batches.items():
-            # The last existing batch is sent again if the broker can detect it: the broker answers when all replicas
-            # have it. Records that were counted in the log are on all replicas.
-            place, end, (before, known) = (plan.topic, partition), sent[partition] + count, there[partition]
-            if end > before or (known and end == before):
-                todo[place] = batch
-            else:
-                producer.skip(place, batch)
-            sent[partition] = end
-        producer.send(todo)
+def _writer(cluster: Cluster, plan: Plan, split: Split) -> AbstractContextManager[SplitWriter]:
+    if plan.transactional_id:
+        return transactional_writer(cluster, plan.topic, f"{plan.transactional_id}-{split.number}")
+    return nullcontext(SequencedWriter(cluster, plan.topic, (split.producer_id, split.producer_epoch),
+                                       dict(enumerate(plan.starts))))
 
 
-def _rounds(records: Records, plan: Plan) -> Iterator[dict[int, tuple[bytes, int]]]:
+def _rounds(records: Records, plan: Plan) -> Iterator[Round]:
     """Yield batches of a chunk with their counts, at most one of each partition at a time, in order."""
     values, keys, times, places = records
     batch_bytes = min(BATCH_BYTES, plan.record_bytes_max)

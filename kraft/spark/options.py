@@ -276,6 +276,12 @@ def flag(options: Mapping[str, str], name: str, default: bool) -> bool:
     return _one_of(options, name, ("true", "false"), str(default).lower()) == "true"
 
 
+def flag_or_auto(options: Mapping[str, str], name: str) -> bool | None:
+    """Return an option that is `true`, `false` or `auto` (None), its default. Raise `InvalidArgumentError` for anything
+    else."""
+    return {"true": True, "false": False}.get(_one_of(options, name, ("auto", "true", "false"), "auto"))
+
+
 def _one_of(options: Mapping[str, str], name: str, allowed: tuple[str, ...], default: str) -> str:
     text = options.get(name, default).strip().lower()
     if text not in allowed:

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructType
 
 from kraft.spark.client_options import check_settings, client_settings
-from kraft.spark.options import flag
+from kraft.spark.options import flag, flag_or_auto
 from kraft.spark.schema import HEADER
 from kraft_native.base.errors import InvalidArgumentError
 
@@ -29,7 +29,8 @@ COLUMNS: Final = {"topic": TEXT[:1], "key": TEXT, "value": TEXT, "partition": (I
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """The options of one write, each with its default filled in."""
+    """The options of one write, each with its default filled in. `transactions`: whether exactly-once requires or
+    excludes them; None: it uses them where the cluster has them."""
 
     bootstrap: str
     topic: str | None = None
@@ -42,7 +43,7 @@ class WriteOptions:
     request_timeout_ms: int = 30_000
     topic_wait_ms: int = 30_000
     batch_bytes: int = 1_000_000
-    transactions: bool = True
+    transactions: bool | None = None
     transaction_timeout_ms: int = 300_000
     client: Mapping[str, str] = field(default_factory=dict)
 
@@ -80,7 +81,7 @@ def write_options(given: Mapping[str, str], schema: StructType, *, streaming: bo
     batch_bytes = max(_number("batch.size", client.get("batch.size", "1000000")), 16_384)
     found = WriteOptions(
         bootstrap=bootstrap, topic=options.get("topic"), delivery=delivery,  # type: ignore[arg-type]
-        include_headers=flag(options, "includeHeaders", True), transactions=flag(options, "transactions", True),
+        include_headers=flag(options, "includeHeaders", True), transactions=flag_or_auto(options, "transactions"),
         staging=options.get("stagingLocation") or options.get("checkpointLocation"), codec=codec, acks=acks,
         timeout_ms=_number("delivery.timeout.ms", client.get("delivery.timeout.ms", "120000")),
         request_timeout_ms=_number("request.timeout.ms", client.get("socket.timeout.ms", "30000")),
@@ -102,7 +103,7 @@ def _check_exactly_once(options: WriteOptions) -> None:
     if separator and scheme != "file":
         raise InvalidArgumentError(f"option stagingLocation: {options.staging} is not a path of files that all "
                                    "executors see; give one, or set delivery to at-least-once")
-    if not options.plain and not options.transactions:
+    if not options.plain and options.transactions is False:
         raise InvalidArgumentError("option transactions: exactly-once is not possible without them where TLS or SASL "
                                    "is wanted; leave it, or set delivery to at-least-once")
     if options.acks != -1:

@@ -39,18 +39,21 @@ class Job(NamedTuple):
     """Topic `records` becomes Parquet files, and the Parquet files below `files` become topic `rows`.
 
     `export` is the method of the first (`sink`: Spark's file sink, `table`: the pipeline's table). `ingest` is that of
-    the second (`sink`: ours, `job`: the pipeline's, one for each directory of files).
+    the second (`sink`: ours, `job`: the pipeline's, one for each directory of files). It writes in transactions, or by
+    sequence numbers. Both read committed records.
     """
 
     top: str
     bootstrap: str
     export: str
     ingest: str
+    transactions: bool
 
 
 def start_export(spark: SparkSession, job: Job, stack: ExitStack) -> StreamingQuery:
     top = Path(job.top)
-    source = {"kafka.bootstrap.servers": job.bootstrap, "subscribe": IN, "maxOffsetsPerTrigger": BATCH}
+    source = {"kafka.bootstrap.servers": job.bootstrap, "subscribe": IN, "maxOffsetsPerTrigger": BATCH,
+              "kafka.isolation.level": "read_committed"}
     if job.export == "table":
         table = stack.enter_context(Table(top / "table", {}))
         return export_stream(spark, table, source, FileSettings(), top / "table-checkpoint")
@@ -65,7 +68,8 @@ def start_sink(spark: SparkSession, job: Job) -> StreamingQuery:
     frame = (spark.readStream.schema("key string, value binary").option("recursiveFileLookup", "true")
              .option("maxFilesPerTrigger", "3").parquet(str(top / "files")))
     return (frame.writeStream.format("kraft").options(**{"kafka.bootstrap.servers": job.bootstrap, "topic": OUT,
-                                                         "kafka.batch.size": "20000"})
+                                                         "kafka.batch.size": "20000",
+                                                         "transactions": str(job.transactions).lower()})
             .option("checkpointLocation", str(top / "sink-checkpoint")).trigger(availableNow=True).start())
 
 
@@ -73,7 +77,8 @@ def run_jobs(spark: SparkSession, job: Job) -> None:
     for files in sorted((Path(job.top) / "files").iterdir()):
         directory = Path(job.top) / f"job-{files.name}"
         with Cluster(job.bootstrap) as cluster:
-            plan = open_job(directory, cluster, files_in([files]), OUT, Columns("value", "key"), split_bytes=1)
+            plan = open_job(directory, cluster, files_in([files]), OUT, Columns("value", "key"), split_bytes=1,
+                            transactions=job.transactions)
         run_job(directory, job.bootstrap, plan, SparkWorkers(spark))
 
 

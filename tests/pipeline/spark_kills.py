@@ -36,6 +36,7 @@ from kraft.spark.home import make_home
 from tests.golden import REPOSITORY
 from tests.integration.process import NodeProcess
 from tests.pipeline.spark_driver import IN, OUT, Job
+from tests.spark.topics import UNFINISHED, settle
 
 SECONDS: Final = 20.0
 START_SECONDS: Final = 600.0
@@ -174,8 +175,24 @@ class Topics:
             producer.produce(IN, b"record %d" % value, b"key %d" % (value % 97))
         assert producer.flush(SECONDS) == 0, "the node does not answer"
 
+    def send_in_transactions(self, values: range, chance: random.Random) -> None:
+        """Send the values in transactions, and others in aborted ones between them."""
+        producer = Producer({"bootstrap.servers": self.node.address, "log_level": 2, "transactional.id": IN})
+        producer.init_transactions(SECONDS)
+        cuts = sorted({values.start, values.stop, *(chance.randrange(values.start, values.stop) for _ in range(4))})
+        for start, stop in pairwise(cuts):
+            for what, end in ((b"aborted", producer.abort_transaction), (b"record", producer.commit_transaction)):
+                producer.begin_transaction()
+                for value in range(start, stop):
+                    producer.produce(IN, b"%s %d" % (what, value), b"key %d" % (value % 97))
+                assert producer.flush(SECONDS) == 0, "the node does not answer"
+                end(SECONDS)
+
     def rows(self, topic: str) -> Rows:
-        origin = origin_of({"kafka.bootstrap.servers": self.node.address, "subscribe": topic})
+        """Count the committed rows of a topic, once all transactions have ended."""
+        settle(self.node.address, UNFINISHED)
+        origin = origin_of({"kafka.bootstrap.servers": self.node.address, "subscribe": topic,
+                            "kafka.isolation.level": "read_committed"})
         found: Rows = Counter()
         for piece in origin.ranges({name: (0, end) for name, end in origin.latest(origin.partitions()).items()}):
             for columns in origin.read(piece, ("offset", "value")):
@@ -238,18 +255,23 @@ class SparkRuns:
         self.kills = 0
         self.job_seconds = FAULT_SECONDS
 
-    def one_run(self, seed: int, top: Path) -> Outcome:
+    def one_run(self, seed: int, top: Path, *, transactions: bool) -> Outcome:
         """Add more records and more files twice, and kill processes while they are moved."""
         chance = random.Random(seed)
         node = NodeProcess(top / "data")
         node.start()
         try:
             topics = Topics(node, chance.randint(1, 3))
-            job = Job(str(top), node.address, chance.choice(["sink", "table"]), chance.choice(["sink", "job"]))
+            job = Job(str(top), node.address, chance.choice(["sink", "table"]), chance.choice(["sink", "job"]),
+                      transactions)
             self.kills = records = rows = 0
             for number in range(2):
                 more, files = chance.randint(500, 4_000), chance.randint(500, 4_000)
-                topics.send(range(records, records + more))
+                if transactions:
+                    topics.send_in_transactions(range(records, records + more), chance)
+                else:
+                    topics.send(range(records, records + more))
+                settle(node.address)
                 write_files(top / "files" / str(number), range(rows, rows + files), chance)
                 records, rows = records + more, rows + files
                 self._moved(job, node, chance)

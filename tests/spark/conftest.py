@@ -52,7 +52,8 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     """A running node that these tests share."""
-    process = NodeProcess(tmp_path_factory.mktemp("node") / "data")
+    process = NodeProcess(tmp_path_factory.mktemp("node") / "data",
+                          {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"})
     process.start()
     yield process
     process.stop()

@@ -16,15 +16,18 @@ from confluent_kafka import Producer
 from kraft.cli.command import run
 from kraft.client import Cluster
 from kraft.client import producer as client_producer
-from kraft.pipeline import ingest
-from kraft.pipeline.ingest import open_job, run_job
+from kraft.client.groups import delete_group
+from kraft.client.transactional_producer import TransactionalProducer
+from kraft.client.transactions import Transactions
+from kraft.pipeline import ingest, split_writers
+from kraft.pipeline.ingest import Plan, open_job, run_job
 from kraft.pipeline.on_spark import SparkWorkers
 from kraft.pipeline.origins import origin_of
 from kraft.pipeline.producing import Appended, History, IngestError
 from kraft.pipeline.row_files import files_in
 from kraft.pipeline.row_records import Columns
 from kraft.pipeline.workers import Threads
-from kraft_native.base.errors import InvalidArgumentError
+from kraft_native.base.errors import InvalidArgumentError, UnsupportedVersionError
 from tests.spark.topics import Topics
 
 if TYPE_CHECKING:
@@ -34,8 +37,10 @@ COUNT = 500
 
 
 def records(topics: Topics, topic: str) -> list[tuple[int, int, bytes | None, bytes | None]]:
-    """Return (partition, offset, key, value) of all records of the topic."""
-    origin = origin_of({"kafka.bootstrap.servers": topics.address, "subscribe": topic})
+    """Return (partition, offset, key, value) of all committed records of the topic."""
+    topics.settle()
+    origin = origin_of({"kafka.bootstrap.servers": topics.address, "subscribe": topic,
+                        "kafka.isolation.level": "read_committed"})
     ends = origin.latest(origin.partitions())
     found = []
     for piece in origin.ranges({name: (0, end) for name, end in ends.items()}):
@@ -86,30 +91,34 @@ def test_every_row_once_and_where_librdkafka_puts_it(topics: Topics, topic: str,
     assert job(topics, topic, tmp_path / "job", rows) == (0, 0)
 
 
-def dies(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
+def dies(monkeypatch: pytest.MonkeyPatch, at: int, after: bool, owner: type = client_producer.Producer,
+         step: str = "send") -> None:
     """Simulate a worker's death: before a request, or after it was answered."""
-    real, calls = client_producer.Producer.send, itertools.count()
+    real, calls = getattr(owner, step), itertools.count()
 
-    def send(producer: client_producer.Producer, batches: Any) -> None:
+    def take(*arguments: Any, **named: Any) -> Any:
         last = next(calls) == at
         if last and not after:
             raise KeyboardInterrupt
-        real(producer, batches)
+        found = real(*arguments, **named)
         if last:
             raise KeyboardInterrupt
+        return found
 
-    monkeypatch.setattr(client_producer.Producer, "send", send)
+    monkeypatch.setattr(owner, step, take)
+    # A dead worker aborts nothing.
+    monkeypatch.setattr(TransactionalProducer, "__exit__", lambda *_: None)
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("forgotten", [False, True])
+@pytest.mark.parametrize("way", ["transactions", "sequences", "forgotten sequences"])
 def test_killed_at_every_request(topics: Topics, topic: str, tmp_path: Path, rows: Path,
-                                 monkeypatch: pytest.MonkeyPatch, after: bool, forgotten: bool) -> None:
+                                 monkeypatch: pytest.MonkeyPatch, after: bool, way: str) -> None:
     """One job dies again and again, each time a request later; also when the broker has meanwhile forgotten the
     producers."""
     topics.create(topic, 2)
     monkeypatch.setattr(ingest, "CHUNK_ROWS", 30)
-    if forgotten:
+    if way == "forgotten sequences":
         monkeypatch.setattr(History, "_appended",
                             lambda history, partition: Appended(history._scanned(partition), False))
     died = at = 0
@@ -117,13 +126,73 @@ def test_killed_at_every_request(topics: Topics, topic: str, tmp_path: Path, row
         with monkeypatch.context() as patch:
             dies(patch, at, after)
             try:
-                job(topics, topic, tmp_path / "job", rows)
+                job(topics, topic, tmp_path / "job", rows, transactions=way == "transactions")
                 break
             except KeyboardInterrupt:
                 died += 1
                 at += 1
     assert died >= 3
     check(topics, topic)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize(("owner", "step"), [(Transactions, "begin"), (Transactions, "commit_offsets"),
+                                             (Transactions, "end")])
+def test_killed_at_every_step_of_a_transaction(topics: Topics, topic: str, tmp_path: Path, rows: Path,
+                                               monkeypatch: pytest.MonkeyPatch, owner: type, step: str,
+                                               after: bool) -> None:
+    """Each chunk is a transaction. A worker dies at each third one."""
+    topics.create(topic, 2)
+    monkeypatch.setattr(ingest, "CHUNK_ROWS", 30)
+    monkeypatch.setattr(split_writers, "TRANSACTION_BYTES", 1)
+    died = 0
+    while True:
+        with monkeypatch.context() as patch:
+            dies(patch, 3, after, owner, step)
+            try:
+                job(topics, topic, tmp_path / "job", rows, transactions=True)
+                break
+            except KeyboardInterrupt:
+                died += 1
+    assert died >= 3
+    check(topics, topic)
+
+
+def test_a_job_whose_progress_is_forgotten_ends(topics: Topics, topic: str, tmp_path: Path, rows: Path,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster has dropped the offsets of the splits' groups: nobody knows which rows are in the topic."""
+    topics.create(topic)
+    with monkeypatch.context() as patch:
+        dies(patch, 0, True)
+        with pytest.raises(KeyboardInterrupt):
+            job(topics, topic, tmp_path / "job", rows)
+    before = records(topics, topic)
+    with Cluster(topics.address) as cluster:
+        plan = Plan.read(tmp_path / "job" / "plan.json")
+        for split in plan.splits:
+            delete_group(cluster, f"{plan.transactional_id}-{split.number}")
+    with pytest.raises(IngestError, match="the cluster has forgotten how much of the split is in the topic"):
+        job(topics, topic, tmp_path / "job", rows)
+    assert records(topics, topic) == before
+
+
+def test_the_cluster_decides_on_transactions_unless_the_caller_does(
+    topics: Topics, topic: str, tmp_path: Path, rows: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topics.create(topic)
+
+    def is_transactional(directory: str, transactions: bool | None) -> bool:
+        job(topics, topic, tmp_path / directory, rows, transactions=transactions)
+        return bool(Plan.read(tmp_path / directory / "plan.json").transactional_id)
+
+    assert is_transactional("as the cluster", None)
+    assert not is_transactional("excluded", False)
+    with pytest.raises(IngestError, match="begun with transactions False"):
+        is_transactional("excluded", True)
+    monkeypatch.setattr(ingest, "has_transactions", lambda _: False)
+    assert not is_transactional("as an old cluster", None)
+    with pytest.raises(UnsupportedVersionError, match="transactions: required, but the cluster has none"):
+        is_transactional("required", True)
 
 
 def test_a_job_keeps_to_its_plan(topics: Topics, topic: str, tmp_path: Path, rows: Path) -> None:
@@ -148,7 +217,9 @@ def test_csv_and_json_and_times(topics: Topics, topic: str, tmp_path: Path, caps
     (tmp_path / "b.jsonl").write_text('{"id": 3, "name": "c", "at": "1970-01-01T00:00:00.030", "p": 1}\n')
     arguments = ["--topic", topic, "--bootstrap", topics.address, "--timestamp", "at", "--partition", "p", "--json"]
     files = [str(tmp_path / "a.csv"), str(tmp_path / "b.jsonl")]
-    assert run(["pipeline", "ingest", *files, "--job", str(tmp_path / "job"), *arguments, "--type", "id=int64"]) == 0
+    assert run(["pipeline", "ingest", *files, "--job", str(tmp_path / "job"), *arguments, "--type", "id=int64",
+                "--no-transactions"]) == 0
+    assert Plan.read(tmp_path / "job" / "plan.json").transactional_id == ""
     assert json.loads(capsys.readouterr().out)["rows"] == 3
     found = sorted(((partition, json.loads(value or b"")) for partition, _, _, value in records(topics, topic)),
                    key=lambda each: (each[0], each[1]["id"]))

@@ -188,6 +188,8 @@ def test_a_topic_that_is_made_late_through_the_client_library(topics: Topics, to
     ({"value": pa.string()}, {"topic": "t", "topics": "u"}, "option topics: there is no such option"),
     ({"value": pa.string()}, {"topic": "t", "kafka.security.protocol": "SSL", "transactions": "false"},
      "option transactions: exactly-once is not possible without them where TLS"),
+    ({"value": pa.string()}, {"topic": "t", "transactions": "maybe"},
+     "option transactions: 'maybe' is not allowed; it is auto or true or false"),
     ({"value": pa.string()}, {"topic": "t", "kafka.compression.type": "rar"}, "'rar' is not one of none, gzip"),
 ])
 def test_bad_schemas_and_options(columns: dict[str, pa.DataType], options: dict[str, str], what: str) -> None:
@@ -269,19 +271,19 @@ class StoppedError(Exception):
     """The driver dies here."""
 
 
-def dying(monkeypatch: pytest.MonkeyPatch, after: int, *, sent: bool) -> None:
-    """End the driver's process at the request with that number: before it is sent, or before its answer comes."""
-    count = iter(range(10**6))
-    send = Producer.send
+def dying(patch: pytest.MonkeyPatch, owner: type, method: str, after: int, *, done: bool) -> None:
+    """Kill the driver at this call of a step: before it does anything, or before the driver learns of its result."""
+    calls = iter(range(10**6))
+    step: Callable[..., Any] = getattr(owner, method)
 
-    def fail(self: Producer, batches: Any) -> None:
-        if next(count) == after:
-            if sent:
-                send(self, batches)
+    def fail(self: Any, *arguments: Any, **named: Any) -> Any:
+        if next(calls) == after:
+            if done:
+                step(self, *arguments, **named)
             raise StoppedError
-        send(self, batches)
+        return step(self, *arguments, **named)
 
-    monkeypatch.setattr(Producer, "send", fail)
+    patch.setattr(owner, method, fail)
 
 
 @pytest.fixture
@@ -309,8 +311,8 @@ def written(writer: StreamWriter, *parts: range, query: str = QUERY) -> list[Wri
     return [task_of(writer, [batch_of([f"{number:0100}" for number in part])], query) for part in parts]
 
 
-def staging(writer: StreamWriter) -> Staging:
-    return Staging(writer.options, QUERY)
+def staging(writer: StreamWriter, query: str = QUERY) -> Staging:
+    return Staging(writer.options, query)
 
 
 @pytest.mark.parametrize("sent", [False, True])
@@ -323,7 +325,7 @@ def test_a_driver_that_dies_while_it_publishes(topics: Topics, topic: str, tmp_p
     stream_writer(options).commit(written(stream_writer(options), range(100)), 0)
     writer = stream_writer(options)
     messages = written(writer, range(100, 600), range(600, 1_000))
-    dying(stop, after, sent=sent)
+    dying(stop, Producer, "send", after, done=sent)
     with pytest.raises(StoppedError):
         writer.commit(messages, 1)
     writer.abort([*messages, None], 1)  # as Spark does then

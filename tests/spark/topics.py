@@ -14,6 +14,14 @@ from tests.integration.process import NodeProcess
 
 SECONDS = 20.0
 ENDING = ("PrepareCommit", "PrepareAbort")
+UNFINISHED = ("Ongoing", *ENDING)
+
+
+def settle(bootstrap: str, states: Sequence[str] = ENDING) -> None:
+    """Wait until no transaction of the cluster is in one of these states."""
+    with Cluster(bootstrap) as cluster:
+        while list_transactions(cluster, states=states):
+            pass
 
 
 class Topics:
@@ -38,9 +46,7 @@ class Topics:
 
     def settle(self) -> None:
         """Wait until every ended transaction is marked as ended in its partitions, which is later than its answer."""
-        with Cluster(self.address) as cluster:
-            while list_transactions(cluster, states=ENDING):
-                pass
+        settle(self.address)
 
     def grow(self, topic: str, partitions: int) -> None:
         for done in self.admin.create_partitions([NewPartitions(topic, partitions)]).values():
