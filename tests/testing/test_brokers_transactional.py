@@ -39,6 +39,13 @@ def test_transactions_survive_faults() -> None:
         assert outcome.counts[name] > 0, name
 
 
+def test_a_late_end_may_come_long_after_the_faults() -> None:
+    outcome = simulate(1, CALM.where(heal_seconds=3, transaction_ms=20_000, abandon_per_mille=500))
+    assert outcome.violation is None
+    assert outcome.counts["transactions abandoned"] > 1
+    assert outcome.virtual_seconds > 2 + 3 + 20
+
+
 def test_a_known_bug_is_found() -> None:
     with planted(TRANSACTION_MUTANTS["exhausted-epoch-returns-the-old-id"]):
         outcome = simulate(1, CALM.where(epochs=4, transaction_every_ms=20))

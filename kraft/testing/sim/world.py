@@ -85,9 +85,6 @@ class World:
             self.loop.after(1, node.start)
         self.clients.start()
         options = self.cluster.options
-        # After each change of leader a snapshot is fetched from its first byte, and each response may carry only one
-        # byte.
-        fetching_us = 2 * CHUNK_US * options.snapshot_bytes // options.fetch_max_bytes
         for phase in range(options.phases):
             if phase:
                 self.cluster.options = options
@@ -96,10 +93,16 @@ class World:
             self._run_until(self.loop.now_us + options.fault_seconds * SECOND)
             self._heal()
             self._run_until(self.loop.now_us + late_us(options))
-            self._converge(self.loop.now_us + options.heal_seconds * SECOND + fetching_us)
+            self._converge(self.loop.now_us + self.settling_us(options))
             self.converged()
         self.calm()
         check(self.history, self.ledger)
+
+    def settling_us(self, options: Options) -> int:
+        """Return how long after the faults everything that was begun may last, given the options of the faults. After
+        each change of leader a snapshot is fetched from its first byte, and each response may carry only one byte."""
+        fetching_us = 2 * CHUNK_US * options.snapshot_bytes // options.fetch_max_bytes
+        return options.heal_seconds * SECOND + fetching_us
 
     def begin_phase(self, number: int) -> None:
         """Begin another phase with faults."""

@@ -34,6 +34,11 @@ ELSEWHERE: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILAB
 Found = TypeVar("Found", bound=Message)
 
 
+def longest_pause_ms(mean_ms: int) -> int:
+    """Return the length of the longest pause among those with this mean length."""
+    return 2 * mean_ms
+
+
 @dataclass(slots=True)
 class Around:
     """Environment of the clients. `image_of(random)` is the metadata as some broker knows it, None without one. All
@@ -148,7 +153,7 @@ class AsyncClient:
     async def pause(self, mean_ms: int = 0) -> None:
         """Wait for about so long; 0: until a failed request may be sent again."""
         mean_ms = mean_ms or (LONG_BACKOFF_MS if self.options.quiet_seconds else BACKOFF_MS)
-        await asyncio.sleep((1 + self._random.randrange(2 * mean_ms)) / 1000)
+        await asyncio.sleep((1 + self._random.randrange(longest_pause_ms(mean_ms))) / 1000)
 
     # --- the metadata -------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from kraft.broker.transactions import ending, state
 from kraft.metadata.image import MetadataImage
 from kraft.raft.events import Event
 from kraft.testing.brokers.transactional.async_loop import AsyncLoop
-from kraft.testing.brokers.transactional.clients import TOPIC, Around
+from kraft.testing.brokers.transactional.clients import TOPIC, Around, longest_pause_ms
 from kraft.testing.brokers.transactional.readers import PartitionReader, Reader
 from kraft.testing.brokers.transactional.replays import judge_compaction
 from kraft.testing.brokers.transactional.spans import Spans
@@ -157,6 +157,11 @@ class TransactionWorld(BrokerWorld):
         self.loop.after(every_ms * MILLISECOND, self._note)
 
     # --- phases -------------------------------------------------------------------------------------------------------
+
+    def settling_us(self, options: Options) -> int:
+        """See `World.settling_us`. The late end of an abandoned transaction is sent after a pause, which may begin with
+        the last fault and be longer than a transaction's time-out."""
+        return super().settling_us(options) + longest_pause_ms(options.transaction_ms) * MILLISECOND
 
     def begin_phase(self, number: int) -> None:
         """Begin another phase with faults, after a quiet one."""
