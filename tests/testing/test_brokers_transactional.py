@@ -52,6 +52,12 @@ def test_a_known_bug_is_found() -> None:
     assert outcome.violation is not None
 
 
+def test_every_known_bug_still_fits_the_code() -> None:
+    for mutant in TRANSACTION_MUTANTS.values():
+        with planted(mutant):
+            pass
+
+
 def test_a_span_counts_the_time_without_faults() -> None:
     now = 0.0
     spans = Spans(1.0, lambda: now)

@@ -61,7 +61,8 @@ def confirmed_partition_is_not_added(patches: Patches) -> None:
     patches.wrap(partition_requests, "add", around)
 
 
-@TRANSACTIONS.add(0, "KAFKA-19999", coordinate_every_ms=200)
+@TRANSACTIONS.add(0, "KAFKA-19999", coordinate_every_ms=200, transaction_version=2, level_every_ms=0, transactions=4,
+                  transaction_every_ms=5)
 def repeated_marker_is_refused(patches: Patches) -> None:
     """A partition refuses a marker that it has already, so the coordinator repeats it indefinitely."""
     written: dict[tuple[object, ...], None] = {}
@@ -135,9 +136,9 @@ def last_epoch_is_not_written(patches: Patches) -> None:
 def epoch_of_a_failed_append_is_used(patches: Patches) -> None:
     """The state of a transaction changes although its record could not be appended."""
     def around(original: Any) -> Any:
-        def put(shard: Any, transaction: Any) -> None:
+        def put(shard: Any, transaction: Any, *reason: Any) -> None:
             try:
-                original(shard, transaction)
+                original(shard, transaction, *reason)
             except RefusedError:
                 shard.transactions[transaction.transactional_id] = transaction
                 raise
@@ -159,7 +160,9 @@ def transactions_begin_unverified(patches: Patches) -> None:
     patches.put(TransactionChecks, "verify", verify)
 
 
-@TRANSACTIONS.add(0, "FLINK-39218", abandon_per_mille=300)
+@TRANSACTIONS.add(0, "FLINK-39218", voters=1, observers=2, combined=True, brokers=3, replication=3, transactions=4,
+                  transaction_ms=5000, transaction_every_ms=5, abandon_per_mille=800, fault_seconds=4,
+                  kill_every_ms=600, down_ms=3000, session_ms=400)
 def lingering_transactions_are_not_ended(patches: Patches) -> None:
     """A coordinator does not know the time-outs of transactions that were open when it took over."""
     def around(original: Any) -> Any:
