@@ -6,6 +6,8 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS    ?= 2
+# Tests of nodes in processes of their own wait for those most of the time.
+NODE_JOBS ?= 3
 FUZZ_SECONDS ?= 180
 FUZZ_SEED    ?= 1
 SIMULATE_SEEDS  ?= 0..9999
@@ -72,14 +74,15 @@ $(VENV)/.docs: $(VENV)/.locked requirements-docs.lock
 	@touch $@
 
 # Every warning is an error: a broken link, a heading that does not exist, a page that the navigation lacks.
-docs: $(VENV)/.docs ## the documentation site, from README, CONTRIBUTING, CHANGELOG and docs, into build/site
+docs: build $(VENV)/.docs ## the code blocks of the documents, run; the documentation site, from README and docs, into build/site
+	@$(PYTEST) -n $(NODE_JOBS) -m pages tests/documents
 	@$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html -c docs/site -d build/site-cache . build/site
 	@echo "site: build/site/index.html"
 
 # Clients of others keep threads and descriptors of their own, which tests that count theirs must not share a process with.
 test: build ## all tests, on two cores
-	@$(PYTEST) -n $(JOBS) -m "not peer and not long" --ignore=tests/integration --ignore=tests/spark tests
-	@$(PYTEST) -n $(JOBS) -m "not peer and not long" tests/integration
+	@$(PYTEST) -n $(JOBS) -m "not peer and not long and not house and not pages" --ignore=tests/integration --ignore=tests/spark tests
+	@$(PYTEST) -n $(NODE_JOBS) -m "not peer and not long" tests/integration
 	@$(PYTEST) -n $(JOBS) --dist loadgroup -m "not long" tests/spark
 
 # One session for all of them; without Spark or a Java for it they are skipped. The long ones start clusters of their own,
@@ -258,7 +261,9 @@ check: build ## ruff, mypy, cython-lint, generated code, house rules, layers, ty
 	@PATH="$(CURDIR)/$(BIN):$$PATH"; failed=0; \
 		for step in "ruff check --quiet ." "mypy --no-error-summary" "cython-lint kraft_native" \
 				"python -m tools.protocol --check" "python -m tools.log_fields --check" "python -m tools.tidy" \
-				"python -m tools.language" "python -m tools.layers" "python -m tools.stubs"; do \
+				"python -m tools.language" "python -m tools.layers" "python -m tools.stubs" \
+				"python -m pytest -q -p no:benchmark -n $(JOBS) -m house tests/test_imports.py tests/test_tidy.py \
+					tests/test_layers.py tests/test_stubs.py tests/test_module_cache.py tests/test_package.py"; do \
 			$$step || { failed=1; echo "failed: $$step"; }; \
 		done; exit $$failed
 

@@ -51,6 +51,7 @@ def distinct(names: list[str]) -> list[str]:
     return [name for name in names if name not in messages[1:]]
 
 
+@pytest.mark.house
 @pytest.mark.parametrize("large", [False, True])
 def test_every_module_imports_alone(large: bool) -> None:
     names = [name for name in distinct(module_names()) if name.startswith(NEEDS_LARGE) == large]

@@ -18,6 +18,7 @@ def native(name: str, text: str) -> list[tuple[int, str]]:
     return list(layers.check_native(name, text, MODULES))
 
 
+@pytest.mark.house
 def test_the_tree_keeps_the_layers() -> None:
     broken = [f"{path.relative_to(ROOT)}:{line}: {what}" for path, line, what in layers.breaches()]
     assert not broken, "\n".join(broken)

@@ -69,6 +69,7 @@ class Tree:
         return int(number), len(self.calls.read_text())
 
 
+@pytest.mark.house
 def test_the_same_content_is_compiled_once(tmp_path: Path) -> None:
     tree, cache = Tree(tmp_path / "tree"), tmp_path / "cache"
     assert tree.build(cache) == (1, 2)
@@ -76,6 +77,7 @@ def test_the_same_content_is_compiled_once(tmp_path: Path) -> None:
     assert tree.build(cache) == (1, 0)
 
 
+@pytest.mark.house
 def test_a_changed_header_or_flag_is_seen_whatever_the_time_stamps(tmp_path: Path) -> None:
     tree, cache = Tree(tmp_path / "tree"), tmp_path / "cache"
     tree.build(cache)

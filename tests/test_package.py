@@ -107,6 +107,7 @@ def imported_from_elsewhere() -> set[str]:
 DISTRIBUTIONS = {"google": "protobuf", "hdrh": "hdrhistogram", "kafka": "kafka-python"}
 
 
+@pytest.mark.house
 def test_imported_distributions_are_declared() -> None:
     """No import works only because another distribution happens to require it."""
     declared = {re.split(r"[<>=\[ ]", requirement)[0].lower() for requirement in declared_requirements()}

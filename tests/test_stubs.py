@@ -119,10 +119,12 @@ def test_a_public_name_without_a_type_is_refused(tmp_path: Path, module: str, me
     assert str(raised.value).endswith(message)
 
 
+@pytest.mark.house
 def test_stubs_are_those_of_the_sources() -> None:
     assert [path.name for path, text in stubs.texts().items() if path.read_text("utf-8") != text] == []
 
 
+@pytest.mark.house
 def test_stubs_agree_with_the_modules() -> None:
     done = stubs.stubtest()
     assert done.returncode == 0, done.stdout + done.stderr

@@ -11,6 +11,7 @@ def found(check: tidy.Check, name: str, text: str) -> list[tidy.Breach]:
     return list(check(Path(name), text))
 
 
+@pytest.mark.house
 def test_the_tree_is_tidy() -> None:
     broken = [f"{path.relative_to(tree.ROOT)}:{line}: {what}"
               for path in tree.files() for line, what in tidy.breaches(path)]

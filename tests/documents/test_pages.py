@@ -53,6 +53,7 @@ def run_page(page: Path, home: Path) -> subprocess.CompletedProcess[str]:
                           check=False)
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
 @pytest.mark.usefixtures("sandbox")
 def test_the_blocks_run(page: Path, tmp_path: Path) -> None:

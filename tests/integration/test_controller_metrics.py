@@ -81,5 +81,5 @@ def test_the_figures_of_the_metadata_log(new_kraft_cluster: NewCluster) -> None:
     assert labelled(broker, "kraft_metadata_lag").keys() == {'role="broker"', 'role="controller"'}
     assert after["kafka_server_snapshotemitter_latestsnapshotgeneratedagems"] >= 0
     requests = labelled(active, "kafka_network_requestmetrics_requests_total")
-    assert requests['listener="CONTROLLER",request="Envelope"'] == 2, "of producer ids, and of the topic"
+    assert requests['listener="CONTROLLER",request="Envelope"'] == 1, "of the topic"
     assert requests['listener="CONTROLLER",request="BrokerHeartbeat"'] > 0
