@@ -80,10 +80,14 @@ docs: build $(VENV)/.docs ## the code blocks of the documents, run; the document
 	@echo "site: build/site/index.html"
 
 # Clients of others keep threads and descriptors of their own, which tests that count theirs must not share a process with.
-test: build ## all tests, on two cores
-	@$(PYTEST) -n $(JOBS) -m "not peer and not long and not house and not pages" --ignore=tests/integration --ignore=tests/spark tests
+test: build ## all tests but those of the simulator, on two cores
+	@$(PYTEST) -n $(JOBS) -m "not peer and not long and not house and not pages" --ignore=tests/integration --ignore=tests/spark \
+		--ignore=tests/testing tests
 	@$(PYTEST) -n $(NODE_JOBS) -m "not peer and not long" tests/integration
 	@$(PYTEST) -n $(JOBS) --dist loadgroup -m "not long" tests/spark
+
+test-simulator: build ## the tests of the simulator: short runs, and some of the known bugs found again
+	@$(PYTEST) -n $(JOBS) -m "not long" tests/testing
 
 # One session for all of them; without Spark or a Java for it they are skipped. The long ones start clusters of their own,
 # run the examples where no Java is installed, and need packages that nothing else does.
