@@ -37,7 +37,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
