@@ -173,7 +173,9 @@ def test_a_job_whose_progress_is_forgotten_ends(topics: Topics, topic: str, tmp_
             delete_group(cluster, f"{plan.transactional_id}-{split.number}")
     with pytest.raises(IngestError, match="the cluster has forgotten how much of the split is in the topic"):
         job(topics, topic, tmp_path / "job", rows)
-    assert records(topics, topic) == before
+    after = records(topics, topic)      # splits that had not begun may be written meanwhile
+    assert set(before) <= set(after)
+    assert len({each[-1] for each in after}) == len(after)
 
 
 def test_the_cluster_decides_on_transactions_unless_the_caller_does(
