@@ -64,7 +64,6 @@ SERVED: Final = tuple(key for keys in FILES.values() for key in keys)
 
 
 @cache
-@cache
 def handler_of(api_key: int) -> Handler:
     """Return the handler of an API. Raise `KeyError` for an API that is not served here."""
     file = import_module(f"{__name__}.{_FILE_OF[api_key]}")
