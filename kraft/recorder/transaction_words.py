@@ -25,12 +25,19 @@ REASONS: Final[Mapping[EndReason, str]] = {
     EndReason.TIMED_OUT: "it was open for longer than its time-out",
     EndReason.NEW_CLIENT: "a new client initialised its transactional id",
 }
+BEGINS: Final = "transaction begins"
+TO_COMMIT: Final = "transaction is to commit"
+TO_ABORT: Final = "transaction is to abort"
+COMMITTED: Final = "transaction is committed"
+ABORTED: Final = "transaction is aborted"
+FENCED: Final = "client is fenced"
+NOT_VERIFIED: Final = "batch is not verified"
+COORDINATES: Final = "coordinates transactions"
+RESIGNED: Final = "stops coordinating transactions"
 DELAYED: Final = "marker is delayed"
 WRITTEN: Final = "marker is written"
-NAMES: Final = (
-    "transaction begins", "transaction is to commit", "transaction is to abort", "transaction is committed",
-    "transaction is aborted", "client is fenced", "batch is not verified", "coordinates transactions",
-    "stops coordinating transactions", DELAYED, WRITTEN)
+NAMES: Final = (BEGINS, TO_COMMIT, TO_ABORT, COMMITTED, ABORTED, FENCED, NOT_VERIFIED, COORDINATES, RESIGNED, DELAYED,
+                WRITTEN)
 """Names of all these events."""
 
 
@@ -38,24 +45,22 @@ def described(event: TransactionEvent) -> tuple[str, dict[str, Any]]:
     """Return the name of the event and its particulars as plain values."""
     match event:
         case Began(transactional_id, producer_id, epoch):
-            return "transaction begins", _identity(transactional_id, producer_id, epoch)
+            return BEGINS, _identity(transactional_id, producer_id, epoch)
         case Decided(transactional_id, producer_id, epoch, commits, partitions, reason):
-            return (f"transaction is to {'commit' if commits else 'abort'}",
+            return (TO_COMMIT if commits else TO_ABORT,
                     {**_identity(transactional_id, producer_id, epoch), "partitions": partitions,
                      "because": REASONS[reason]})
         case Completed(transactional_id, producer_id, epoch, commits):
-            return (f"transaction is {'committed' if commits else 'aborted'}",
-                    _identity(transactional_id, producer_id, epoch))
+            return COMMITTED if commits else ABORTED, _identity(transactional_id, producer_id, epoch)
         case Fenced(transactional_id, error):
-            return "client is fenced", {"transactional_id": transactional_id, "because": name_of(error)}
+            return FENCED, {"transactional_id": transactional_id, "because": name_of(error)}
         case VerificationRefused(transactional_id, producer_id, epoch, topic, partition, error):
-            return ("batch is not verified", {**_identity(transactional_id, producer_id, epoch), "topic": topic,
-                                              "partition": partition, "because": name_of(error)})
+            return NOT_VERIFIED, {**_identity(transactional_id, producer_id, epoch), "topic": topic,
+                                  "partition": partition, "because": name_of(error)}
         case CoordinatorLoaded(partition, leader_epoch, transactional_ids):
-            return "coordinates transactions", {"of": partition, "epoch": leader_epoch,
-                                                "transactional_ids": transactional_ids}
+            return COORDINATES, {"of": partition, "epoch": leader_epoch, "transactional_ids": transactional_ids}
         case CoordinatorResigned(partition, leader_epoch):
-            return "stops coordinating transactions", {"of": partition, "epoch": leader_epoch}
+            return RESIGNED, {"of": partition, "epoch": leader_epoch}
     return _marker(event)
 
 
