@@ -133,7 +133,7 @@ class Broker:
             self.submit(part, context.version if version is None else version, context.now_ms, answer_part,
                         context.client_id)
 
-        return serve_in_parts(request, send, answer, context.run, self._too_many)
+        return serve_in_parts(request, send, answer, context.run, self._too_many, self.image)
 
     def _too_many(self, request: Message, why: str) -> Message:
         return self.controller.refuse(request, ErrorCode.POLICY_VIOLATION, why)

@@ -7,8 +7,9 @@ two parts. Each part is sent when the previous one is answered, and the answers 
 Elements of a request are independent in Kafka's protocol: each has its own result. One guarantee does not hold across
 parts: the elements of one request are not committed together, so a crash may leave only the first ones done.
 
-Elements that name the same thing stay in one part, because each causes the other's refusal. Of more than two such
-elements the others add nothing and are dropped.
+Elements that name the same thing stay in one part, because each causes the other's refusal. A thing may have several
+names: a topic has a name and an id, which the metadata connects. Of more than two elements with the same name the
+others add nothing and are dropped.
 
 A request that changes the cluster's metadata may have `CHANGES_MAX` elements, Kafka's limit of records and partitions
 in one request. Each element may have `ENTRIES_MAX` settings or limits. All elements of a larger request, and each
@@ -18,8 +19,10 @@ larger element, get POLICY_VIOLATION. A request that only reads is answered once
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from kraft.broker.api import Answer, Steps
+from kraft.metadata.image import EMPTY, ZERO_ID, MetadataImage
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.message import Message, Struct
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
@@ -49,8 +52,9 @@ class Plan(NamedTuple):
     - A part has elements that weigh `size` together, or a single heavier one.
     - All together may weigh `limit` (0: without limit).
     - An element may have `ENTRIES_MAX` of what `entries` counts.
-    - `same` returns what an element names, with the structs around it; at most `repeats` elements of the same thing are
+    - `same` returns what an element names, with the structs around it; at most `repeats` elements with one name are
       kept.
+    - `thing` returns the identity of a named thing, where the names of one thing differ.
     - `too_many` is the error message for a request above the limit."""
 
     paths: tuple[tuple[Level, ...], ...]
@@ -61,6 +65,7 @@ class Plan(NamedTuple):
     entries: Callable[[Any], int] = lambda _element: 0
     repeats: int = 2
     too_many: str = TOO_MANY
+    thing: Callable[[MetadataImage, Any], object] = lambda _image, named: named
 
 
 class _Leaf(NamedTuple):
@@ -112,8 +117,16 @@ def _itself(_around: tuple[Any, ...], element: Any) -> object:
     return element
 
 
-def _deleted(_around: tuple[Any, ...], topic: Any) -> object:
-    return topic if isinstance(topic, str) else (topic.name, topic.topic_id)
+def _deleted(_around: tuple[Any, ...], topic: Any) -> tuple[str | None, UUID]:
+    return (topic, ZERO_ID) if isinstance(topic, str) else (topic.name, topic.topic_id)
+
+
+def _deleted_topic(image: MetadataImage, named: tuple[str | None, UUID]) -> object:
+    """Return the id of a topic that is named by its name or its id; what is given when no topic has that name."""
+    name, topic_id = named
+    if name is None:
+        return topic_id
+    return named if topic_id != ZERO_ID else image.topic_ids.get(name, named)
 
 
 def _entity(_around: tuple[Any, ...], entry: Any) -> object:
@@ -140,7 +153,8 @@ PLANS: Final[dict[int, Plan]] = {
         ((Level("topics", "topics"),),), 32, CHANGES_MAX, _topic_weight, _name, _configs,
         too_many=TOO_MANY_PARTITIONS),
     ApiKey.DELETE_TOPICS: Plan(
-        ((Level("topics", "responses"),), (Level("topic_names", "responses"),)), 128, CHANGES_MAX, same=_deleted),
+        ((Level("topics", "responses"),), (Level("topic_names", "responses"),)), 128, CHANGES_MAX, same=_deleted,
+        thing=_deleted_topic),
     ApiKey.CREATE_PARTITIONS: Plan(((Level("topics", "results"),),), 32, CHANGES_MAX,
                                   lambda topic: 1 + len(topic.assignments or ()), _name,
                                   too_many=TOO_MANY_PARTITIONS),
@@ -185,9 +199,10 @@ PLANS: Final[dict[int, Plan]] = {
 
 
 def serve_in_parts(request: Message, send: Callable[[Message, Answer], None], answer: Answer,
-                   run: Callable[[Steps], None], refuse: Callable[[Message, str], Message] | None = None) -> Steps:
+                   run: Callable[[Steps], None], refuse: Callable[[Message, str], Message] | None = None,
+                   image: MetadataImage = EMPTY) -> Steps:
     """Serve the request by calls of `send`, as a whole or in parts; `answer` gets the whole response. `run` gets the
-    steps that are left when an answer comes later.
+    steps that are left when an answer comes later. Requests that name topics by name and by id need the `image`.
 
     `refuse` creates the POLICY_VIOLATION response for all of a request, with a message; requests with a limit need
     it."""
@@ -195,8 +210,8 @@ def serve_in_parts(request: Message, send: Callable[[Message, Answer], None], an
     if plan is None or _is_small(plan, request):
         send(request, answer)
         return
-    leaves = yield from _leaves(plan, request)
-    chunks, weight = yield from _chunks(plan, leaves)
+    leaves = yield from _leaves(plan, request, image)
+    chunks, weight = yield from _chunks(plan, leaves, image)
     del leaves                         # each part is freed after it is sent
     is_too_large = plan.limit > 0 and weight > plan.limit
 
@@ -328,8 +343,8 @@ def _inside(path: tuple[Level, ...], depth: int, around: tuple[Any, ...], struct
             yield _Leaf(path, around, element)
 
 
-def _leaves(plan: Plan, request: Message) -> Generator[None, None, list[_Leaf]]:
-    """Return the elements, grouped by what they name, with at most `repeats` per group."""
+def _leaves(plan: Plan, request: Message, image: MetadataImage) -> Generator[None, None, list[_Leaf]]:
+    """Return the elements, grouped by the things that they name, with at most `repeats` of each name."""
     if plan.same is None:
         found = []
         for leaf in _walk(plan, request):
@@ -337,23 +352,25 @@ def _leaves(plan: Plan, request: Message) -> Generator[None, None, list[_Leaf]]:
             if len(found) % STEP == 0:
                 yield
         return found
-    grouped: dict[object, list[_Leaf]] = {}
+    grouped: dict[object, list[tuple[object, _Leaf]]] = {}
     for number, leaf in enumerate(_walk(plan, request)):
-        group = grouped.setdefault(plan.same(leaf.around, leaf.element), [])
-        if len(group) < plan.repeats:
-            group.append(leaf)
+        named = plan.same(leaf.around, leaf.element)
+        group = grouped.setdefault(plan.thing(image, named), [])
+        if sum(known == named for known, _ in group) < plan.repeats:
+            group.append((named, leaf))
         if number % STEP == 0:
             yield
     found = []
     while grouped:                     # freed in steps: all groups at once take 10 ms
-        found += reversed(grouped.popitem()[1])
+        found += (leaf for _, leaf in reversed(grouped.popitem()[1]))
         if len(grouped) % STEP == 0:
             yield
     found.reverse()
     return found
 
 
-def _chunks(plan: Plan, leaves: list[_Leaf]) -> Generator[None, None, tuple[deque[list[_Leaf]], int]]:
+def _chunks(plan: Plan, leaves: list[_Leaf], image: MetadataImage
+            ) -> Generator[None, None, tuple[deque[list[_Leaf]], int]]:
     """Return the parts, and the weight of all together."""
     chunks: deque[list[_Leaf]] = deque()
     chunk: list[_Leaf] = []
@@ -361,14 +378,14 @@ def _chunks(plan: Plan, leaves: list[_Leaf]) -> Generator[None, None, tuple[dequ
     before = None
     for number, leaf in enumerate(leaves):
         own = plan.weight(leaf.element) if leaf.is_whole else 1
-        same = plan.same(leaf.around, leaf.element) if plan.same is not None else None
-        if chunk and weight + own > plan.size and (same is None or same != before):
+        thing = None if plan.same is None else plan.thing(image, plan.same(leaf.around, leaf.element))
+        if chunk and weight + own > plan.size and (thing is None or thing != before):
             chunks.append(chunk)
             chunk, weight = [], 0
         chunk.append(leaf)
         weight += own
         total += own
-        before = same
+        before = thing
         if number % STEP == 0:
             yield
     chunks.append(chunk)

@@ -7,6 +7,7 @@ import pytest
 
 from kraft.broker.api import Steps
 from kraft.broker.request_parts import CHANGES_MAX, ENTRIES_MAX, PLANS, STEP, Level, Plan, _leaves, serve_in_parts
+from kraft.metadata.image import EMPTY
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
@@ -259,7 +260,7 @@ class Key:
 def test_the_groups_of_elements_are_freed_in_steps() -> None:
     count = 2_000
     plan = Plan(((Level("groups_names", "results"),),), 4, same=lambda _around, _element: Key())
-    steps = _leaves(plan, DeleteGroupsRequest(groups_names=[f"g{number}" for number in range(count)]))
+    steps = _leaves(plan, DeleteGroupsRequest(groups_names=[f"g{number}" for number in range(count)]), EMPTY)
     most = alive = 0
     while True:
         try:

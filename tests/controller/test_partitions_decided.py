@@ -1,16 +1,17 @@
 """Requests that name a thing twice: it is refused, or decided the second time from what was decided first."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import pytest
 
+from kraft.broker.request_parts import PLANS, Level, Plan, serve_in_parts
 from kraft.controller.controller import HANDLERS
 from kraft.metadata.image import PartitionRegistration
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.message import Message
+from kraft.protocol.message import Message, Struct
 from kraft.protocol.messages import alter_configs_request as legacy
 from kraft.protocol.messages import incremental_alter_configs_request as incremental
 from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
@@ -39,8 +40,10 @@ from kraft.protocol.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraft.steps import finish
 from tests.controller.world import World
 
 
@@ -201,3 +204,91 @@ def test_a_second_mention_adds_no_record(key: int) -> None:
     once = records(1)
     assert once
     assert records(2) in ([], once)
+
+
+# --- in several parts ---------------------------------------------------------------------------------------------
+
+
+def other(element: Any, number: int) -> Any:
+    """Return a copy of an element that names another thing, one that the controller refuses."""
+    if isinstance(element, int):
+        return 1000 + number
+    for name in ("partition_index", "partition_id"):
+        if hasattr(element, name):
+            return element.replace(**{name: 1000 + number})
+    if isinstance(element, EntryData):
+        return element.replace(entity=[EntityData(entity_type="no such type", entity_name=f"u{number}")])
+    if isinstance(element, ScramCredentialUpsertion):
+        return element.replace(name=f"u{number}", mechanism=9)
+    if isinstance(element, DeleteTopicState):
+        return DeleteTopicState(name=f"t{number}")
+    field = "resource_name" if hasattr(element, "resource_name") else "name"
+    return element.replace(**{field: f"no topic {number}"})
+
+
+def separated(plan: Plan, request: Message) -> Message:
+    """Return the request with so many other elements after the first one that the next mention is in another part."""
+    def changed(struct: Any, path: tuple[Level, ...]) -> Any:
+        elements: list[Any] = getattr(struct, path[0].request)
+        first = elements[0]
+        more = [changed(first, path[1:])] if len(path) > 1 else [
+            first, *(other(first, number) for number in range(2 * plan.size))]
+        return struct.replace(**{path[0].request: [*more, *elements[1:]]})
+
+    path = next(each for each in plan.paths if getattr(request, each[0].request))
+    found = changed(request, path)
+    assert isinstance(found, Struct)
+    return found
+
+
+def send_in_parts(world: World, request: Message) -> tuple[Message, int]:
+    """Return the answer, and the number of parts."""
+    answers: list[Message] = []
+    parts: list[Message] = []
+
+    def send(part: Message, answer: Callable[[Message], None]) -> None:
+        parts.append(part)
+        answer(world.send(part))
+
+    finish(serve_in_parts(request, send, answers.append, finish, image=world.image))
+    [answer] = answers
+    return answer, len(parts)
+
+
+@pytest.mark.parametrize("key", [key for key in TWICE if key in PLANS], ids=lambda key: ApiKey(key).name)
+def test_a_second_mention_in_a_large_request_adds_no_record(key: int) -> None:
+    """Two equal mentions, far apart in a request that is decided in parts, do what they do side by side."""
+    def records(mentions: int, *, apart: bool) -> list[Message]:
+        fresh = new_world()
+        another_leads(fresh)
+        before, request = fresh.log.end_offset, TWICE[key](fresh, mentions)
+        if apart:
+            _, count = send_in_parts(fresh, separated(PLANS[key], request))
+            assert count > 1
+        else:
+            fresh.send(request)
+        return fresh.log.messages(before)
+
+    assert records(1, apart=True) == records(1, apart=False)
+    assert records(2, apart=True) == records(2, apart=False)
+
+
+@pytest.mark.parametrize(("mentions", "codes"), [
+    (["name", "id"], [ErrorCode.INVALID_REQUEST]),
+    (["id", "name", "id"], [ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST]),
+    (["name", "name", "name", "id"], [ErrorCode.INVALID_REQUEST, ErrorCode.NONE])])
+def test_a_topic_that_a_large_request_names_by_name_and_by_id(
+        world: World, mentions: list[str], codes: list[ErrorCode]) -> None:
+    """A large request gets the results of a small one, as in Kafka. A name that is given twice names nothing, so the id
+    is its only name then."""
+    topic_id = world.image.topic_ids["t"]
+    named = {"name": DeleteTopicState(name="t"), "id": DeleteTopicState(name=None, topic_id=topic_id)}
+    others = [DeleteTopicState(name=f"t{number}") for number in range(PLANS[ApiKey.DELETE_TOPICS].size)]
+    request = DeleteTopicsRequest(timeout_ms=1, topics=[
+        each for mention in mentions for each in (named[mention], *others)])
+    answer, parts = send_in_parts(world, request)
+    assert isinstance(answer, DeleteTopicsResponse)
+    assert parts > 1
+    results = [each for each in answer.responses if each.name == "t" or each.topic_id == topic_id]
+    assert sorted(each.error_code for each in results) == sorted(codes)
+    assert ("t" in world.image.topic_ids) is (ErrorCode.NONE not in codes)

@@ -185,7 +185,7 @@ class ControllerRouter:
                     if not request.resources:
                         respond(IncrementalAlterConfigsResponse())
                         return
-            yield from serve_in_parts(request, send, respond, run, refuse_too_many)
+            yield from serve_in_parts(request, send, respond, run, refuse_too_many, self.quorum.metadata.image)
 
     def _alter_loggers(self, request: IncrementalAlterConfigsRequest, own: list[AlterConfigsResource], respond: Respond
                        ) -> Generator[None, None, Respond]:

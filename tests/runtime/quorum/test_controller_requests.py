@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+from kraft.metadata.image import EMPTY
 from kraft.protocol.message import Message
 from kraft.protocol.messages import alter_partition_reassignments_request as sent
 from kraft.protocol.messages import alter_partition_reassignments_response as answered
@@ -32,7 +33,7 @@ def test_topics_beside_the_metadata_log_are_decided_in_parts() -> None:
         respond(reassigned(sent.AlterPartitionReassignmentsRequest(topics=[of_metadata])))
 
     of_metadata = sent.ReassignableTopic(name=TOPIC, partitions=[sent.ReassignablePartition(replicas=[1, 2])])
-    quorum = SimpleNamespace(metadata=SimpleNamespace(submit=submit), serve=serve, clock=lambda: 1)
+    quorum = SimpleNamespace(metadata=SimpleNamespace(submit=submit, image=EMPTY), serve=serve, clock=lambda: 1)
     router = ControllerRouter(cast("Any", quorum), cast("Any", None), lambda: None)
     request = sent.AlterPartitionReassignmentsRequest(topics=[of_metadata, *(
         sent.ReassignableTopic(name=f"t{number}", partitions=[sent.ReassignablePartition(replicas=[1])])
