@@ -1,17 +1,17 @@
 """Take code out of the sources, one place at a time, and see the tests fail: `python -m tests.mutation kips`.
 
 The tests run first with nothing taken out, and must pass. Then one line is printed for each mutant. Ends with 1 when
-the tests of one do not notice.
+the tests of one do not notice, or do not run to their end.
 """
 
 import argparse
 import sys
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from tests.mutation.kit import Mutant, copied_tree, failing_test, noticed_by
 from tests.mutation.tables import TABLES
+from tests.mutation.workspace import ended_by_signals, workspace
 
 
 def failing_before(mutants: Iterable[Mutant], tree: Path) -> str | None:
@@ -30,15 +30,19 @@ def main() -> int:
     arguments = parser.parse_args()
     chosen = [mutant for mutant in TABLES[arguments.table]() if arguments.only in str(mutant)]
     unnoticed = 0
-    with tempfile.TemporaryDirectory(prefix="kraft-mutants-") as directory, copied_tree(Path(directory)) as tree:
+    with ended_by_signals(), workspace() as directory, copied_tree(directory) as tree:
         failed = failing_before(chosen, tree)
         if failed is not None:
             print(f"fails with nothing taken out: {failed}")
             return 1
         for mutant in chosen:
-            test = noticed_by(mutant, tree)
+            try:
+                test = noticed_by(mutant, tree)
+                line = f"UNNOTICED {mutant}" if test is None else f"noticed   {mutant}: {test}"
+            except RuntimeError as error:
+                test, line = None, f"NO PROOF  {mutant}: {error}"
             unnoticed += test is None
-            print(f"UNNOTICED {mutant}" if test is None else f"noticed   {mutant}: {test}", flush=True)
+            print(line, flush=True)
     print(f"{len(chosen) - unnoticed} of {len(chosen)} noticed")
     return 1 if unnoticed or not chosen else 0
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tools.tree import ROOT
+from tests.mutation.workspace import LimitError, run
+from tools.tree import MADE_DIRECTORIES, ROOT
 
 NATIVE: Final = "kraft_native"
 FAILED_TESTS: Final = 1
 """Exit code of pytest when tests ran and some failed. Any other is no proof."""
-RUN_SECONDS_MAX: Final = 600
 FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - |$)", re.MULTILINE)
 
 
@@ -48,7 +48,7 @@ class Mutant:
 def copied_tree(directory: Path) -> Iterator[Path]:
     """Copy the sources that tests need; compiled modules are linked."""
     tree = directory / "tree"
-    skip = shutil.ignore_patterns("__pycache__", ".cache", "*.c")
+    skip = shutil.ignore_patterns(*MADE_DIRECTORIES, "*.c")
     for name in ("kraft", "tests", "tools", "docs", "bench", "pyspark_kraft"):
         shutil.copytree(ROOT / name, tree / name, ignore=skip)
     for name in ("pyproject.toml", "Makefile", "setup.py", "README.md", "LICENSE"):
@@ -90,7 +90,7 @@ def planted(mutant: Mutant, tree: Path) -> Iterator[None]:
             if mutant.is_compiled:
                 done = _run(tree, "setup.py", "-q", "build_ext", "--inplace")
                 if done.returncode:
-                    raise RuntimeError(f"{mutant} does not compile: {done.stderr[-2000:]}")
+                    raise RuntimeError(f"{mutant} does not compile: {done.stdout[-2000:]}")
             yield
         finally:
             path.write_text(before)
@@ -98,20 +98,22 @@ def planted(mutant: Mutant, tree: Path) -> Iterator[None]:
 
 def _run(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     shared = os.environ.get("KRAFT_SHARED") or str(ROOT.parent / "shared")
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=tree, capture_output=True, text=True, check=False, timeout=RUN_SECONDS_MAX,
-        env=os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "KRAFT_SHARED": shared})
+    return run(tree.parent, [sys.executable, *arguments], tree, os.environ | {
+        "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "KRAFT_SHARED": shared})
 
 
 def failing_test(tests: Sequence[str], tree: Path) -> str | None:
     """Run tests in `tree` and return the first that fails, None when all pass. Raises RuntimeError when they do not
-    run, which proves nothing."""
-    done = _run(tree, "-m", "pytest", "-qx", "-p", "no:benchmark", "-p", "no:cacheprovider", *tests)
+    run to their end, which proves nothing."""
+    try:
+        done = _run(tree, "-m", "pytest", "-qx", "-p", "no:benchmark", "-p", "no:cacheprovider", *tests)
+    except LimitError as error:
+        raise RuntimeError(f"{' '.join(tests)}: {error}") from error
     if done.returncode == 0:
         return None
     found = FAILED.search(done.stdout)
     if done.returncode != FAILED_TESTS or found is None:
-        raise RuntimeError(f"pytest ended with {done.returncode}: {done.stdout[-2000:]}{done.stderr[-500:]}")
+        raise RuntimeError(f"pytest ended with {done.returncode}: {done.stdout[-2500:]}")
     return found[1]
 
 
