@@ -6,7 +6,7 @@ both. So a shrinking set takes effect only when the controller has accepted it, 
 
 A proposal carries the partition epoch that it is based on. The next one follows when the outcome is known, by the
 controller's answer or by the metadata, whichever comes first. Meanwhile the proposals for other partitions accumulate
-and go into one request, up to `PROPOSALS_MAX`.
+and go into one request, up to `PROPOSALS_MAX`. A proposal that the metadata has to decide, and does not, is sent again.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -43,6 +43,9 @@ PROPOSALS_MAX: Final = 500
 CHECKED_STEP: Final = 64
 """Partitions whose followers one step checks."""
 RETRY_MS: Final = 50
+CHECKS_WITHOUT_NEWS: Final = 2
+"""Checks of lagging followers after which a proposal that the metadata should have decided is sent again. No proposal
+stays open for longer, whatever was lost."""
 
 REVERTED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
 """Errors after which the proposal is not in force and never will be."""
@@ -81,6 +84,8 @@ class Led:
     isr: tuple[int, ...]
     recovery: int
     proposed: tuple[int, ...] | None = None
+    checks_left: int = 0
+    """Checks until the proposal is sent again, where the metadata has to decide it; 0: an answer will."""
 
     @property
     def maximal(self) -> tuple[int, ...]:
@@ -166,7 +171,8 @@ class IsrKeeper:
         return True
 
     def drop_lagging(self, lag_max_ms: int) -> None:
-        """Propose sets without the followers that lag for longer than `lag_max_ms`."""
+        """Propose sets without the followers that lag for longer than `lag_max_ms`, and send proposals again that the
+        metadata did not decide."""
         finish(self.drop_lagging_steps(lag_max_ms))
 
     def drop_lagging_steps(self, lag_max_ms: int) -> Generator[None]:
@@ -174,7 +180,14 @@ class IsrKeeper:
         for number, led in enumerate(list(self._led.values()), 1):
             if number % CHECKED_STEP == 0:
                 yield
-            if self._led.get(led.key) is led and led.proposed is None and len(led.isr) > 1:
+            if self._led.get(led.key) is not led:
+                continue
+            if led.checks_left:
+                led.checks_left -= 1
+                if led.checks_left == 0:
+                    self._due[led.key] = led
+                    self._send_requested()
+            elif led.proposed is None and len(led.isr) > 1:
                 lagging = led.partition.lagging(lag_max_ms)
                 if lagging:
                     self._propose(led, tuple(replica for replica in led.isr if replica not in lagging),
@@ -229,6 +242,7 @@ class IsrKeeper:
         code = outcome.error_code
         if code == ErrorCode.NONE:
             if outcome.leader_epoch != led.leader_epoch or outcome.partition_epoch < led.partition_epoch:
+                led.checks_left = CHECKS_WITHOUT_NEWS
                 return True            # the metadata will bring what is newer than this
             self._trace(led.key, IsrDecided(led.leader_epoch, tuple(outcome.isr)))
             self._commit(led, tuple(outcome.isr), outcome.partition_epoch)
@@ -237,6 +251,8 @@ class IsrKeeper:
             self._trace(led.key, IsrRefused(led.leader_epoch, led.proposed or (), code))
             if code in REVERTED:
                 self._commit(led, led.isr, led.partition_epoch)
+            else:
+                led.checks_left = CHECKS_WITHOUT_NEWS
         else:
             return False
         return True

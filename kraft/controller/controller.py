@@ -188,6 +188,9 @@ class Controller:
         """Does the rest of the work on a request of that API key, in later iterations of the loop."""
         self.on_deadline: Callable[[], None] = lambda: None
         """Called when work in steps is done: `deadline_ms` may have moved."""
+        self.on_failure: Callable[[BaseException], object] = lambda _error: None
+        """Receives an error that ended work half-way. This controller decides nothing more: the node must stop, because
+        a caller may keep the error from ending more than its own request."""
         self._working = False
         """True while a decision is made or appended in steps."""
         self._queued: deque[Callable[[], None]] = deque()
@@ -256,6 +259,9 @@ class Controller:
             while self._queued and not self._working:      # requests that its answer caused
                 self._queued.popleft()()
             return
+        except Exception as error:
+            self.on_failure(error)
+            raise
         self.run_steps(key, self._continue(steps, lose))
 
     def _continue(self, steps: Steps, lose: Callable[[], None]) -> Steps:

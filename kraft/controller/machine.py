@@ -73,6 +73,8 @@ class MetadataMachine(ABC):
         """See `Controller.on_probe`."""
         self.on_notice: Callable[[str], None] = lambda _text: None
         """See `Controller.on_notice`."""
+        self.on_failure: Callable[[BaseException], object] = lambda _error: None
+        """See `Controller.on_failure`."""
         self.on_fencing: Callable[[Fencing, int], None] = lambda _fencing, _now_ms: None
         """See `Controller.on_fencing`."""
         self.run_steps: Callable[[int, Steps], None] = at_once
@@ -190,6 +192,7 @@ class MetadataMachine(ABC):
         for listener in self._listeners:
             self.controller.subscribe(listener)
         self.controller.on_probe, self.controller.on_notice = self.on_probe, self.on_notice
+        self.controller.on_failure = self.on_failure
         self.controller.on_fencing, self.controller.on_unclean = self.on_fencing, self._count_unclean
         self.controller.run_steps, self.controller.on_deadline = self.run_steps, self.on_deadline
         self.controller.became_leader(epoch, self._clock())

@@ -7,8 +7,9 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import uvloop
 
@@ -70,6 +71,7 @@ async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
     _warn_of_settings_without_effect(config)
     node = make_node(config)
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(partial(_failed_in, node))
     for each in STOP_SIGNALS:
         loop.add_signal_handler(each, node.stop)
     try:
@@ -84,6 +86,18 @@ async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
     finally:
         for each in STOP_SIGNALS:
             loop.remove_signal_handler(each)       # a closed uvloop would continue to swallow them
+
+
+def _failed_in(node: AnyNode, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Handle an error that a callback of the loop has raised. The node stops: a timer that is not set again, or waiters
+    that were not woken, would leave it waiting without a limit.
+
+    Errors of one connection come without a handle. An error of the system, as for lack of descriptors, is no fault of
+    our own: a new connection may meet it."""
+    loop.default_exception_handler(context)
+    error = context.get("exception")
+    if "handle" in context and isinstance(error, Exception) and not isinstance(error, OSError):
+        node.fail(error)
 
 
 async def _serve(node: AnyNode) -> None:

@@ -58,7 +58,7 @@ cdef enum:
     KEPT_BYTES_MAX = 4 * 1024 * 1024       # of the buffer between responses
     # A response may exceed the requested size by one batch, and by the parts that are not records.
     RESPONSE_SLACK_BYTES = 256 * 1024 * 1024
-    FLUSH_WAIT_MS = 60_000
+    FLUSH_WAIT_MS = 1_000              # then it is checked whether the flush has ended
 
 
 cdef int32_t wire_id(int64_t number) noexcept nogil:

@@ -1,10 +1,11 @@
 """The in-sync replicas as a leader keeps them: proposals, their outcomes, the maximal set."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
 
-from kraft.broker.isr import CHECKED_STEP, PROPOSALS_MAX, IsrKeeper, Key
+from kraft.broker.isr import CHECKED_STEP, CHECKS_WITHOUT_NEWS, PROPOSALS_MAX, IsrKeeper, Key
 from kraft.deadlines import NEVER_MS
 from kraft.metadata.image import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
@@ -135,6 +136,25 @@ def test_with_an_unknown_outcome_both_sets_count_until_the_metadata_decides(erro
     bench.keeper.lead(KEY, bench.led, registration((1, 2), partition_epoch=7))
     assert bench.keeper.caught_up(KEY, 3)
     assert bench.proposed()[0] == 7
+
+
+@pytest.mark.parametrize("outcome", [{"error": ErrorCode.INVALID_REQUEST}, {"error": ErrorCode.INVALID_UPDATE_VERSION},
+                                     {"isr": (1, 2), "partition_epoch": 4}])
+def test_a_proposal_that_the_metadata_does_not_decide_is_sent_again(outcome: dict[str, Any]) -> None:
+    """A replica must not stay out of sync indefinitely, whatever the controller meant."""
+    bench = Bench()
+    bench.keeper.caught_up(KEY, 3)
+    for sent in (1, 2):
+        bench.answer(**outcome)
+        for _ in range(CHECKS_WITHOUT_NEWS):
+            assert len(bench.requested) == sent
+            bench.keeper.drop_lagging(500)
+        assert bench.proposed(sent) == bench.proposed(0)
+    bench.answer((1, 2, 3))
+    assert (bench.led.isr, bench.led.maximal) == ((1, 2, 3), (1, 2, 3))
+    for _ in range(CHECKS_WITHOUT_NEWS):
+        bench.keeper.drop_lagging(500)
+    assert len(bench.requested) == 3
 
 
 @pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])

@@ -16,10 +16,12 @@ from kraft.metadata.errors import MetadataLogError
 from kraft.metadata.image import MetadataImage
 from kraft.metadata.snapshot import REPLAYED_STEP, SnapshotContent, image_records
 from kraft.protocol.message import Message
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.partition_record import PartitionRecord
 from kraft.protocol.messages.topic_record import TopicRecord
 from kraft.protocol.record_frames import decode_record
-from tests.controller.world import CLUSTER
+from kraft.steps import finish
+from tests.controller.world import CLUSTER, LATEST_VERSION, World
 
 DIRECTORY = UUID(int=0)
 
@@ -249,3 +251,34 @@ def test_a_contradiction_in_a_later_step_is_raised() -> None:
     with pytest.raises(MetadataLogError, match="exists"):
         follower.finish()
     assert machine.RECORDS_PER_IMAGE_MIN > STEP and follower.image.offset == -1
+
+def test_an_error_that_ends_a_decision_half_way_is_reported() -> None:
+    """All later requests stay unanswered, and the caller may keep the error: the node must learn of it."""
+    world = World()
+    failures: list[BaseException] = []
+    world.controller.on_failure = failures.append
+
+    def append(_payloads: object, _now_ms: int) -> int:
+        raise RuntimeError("the log is closed")
+
+    world.join(1)
+    world.log.append = append  # type: ignore[method-assign]
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)])
+    with pytest.raises(RuntimeError, match="the log is closed"):
+        world.controller.submit(request, LATEST_VERSION, world.now_ms, pytest.fail)
+    assert [str(failure) for failure in failures] == ["the log is closed"]
+    assert world.controller.is_working
+
+
+def test_the_controller_of_a_machine_reports_its_errors() -> None:
+    made = ListMachine()
+    failures: list[BaseException] = []
+    made.on_failure = failures.append
+    made.led(1, 0, leads=True)
+    made.batches.append([None])
+    made.committed(1)
+    for work in made.work:
+        finish(work)
+    assert made.controller.active
+    made.controller.on_failure(RuntimeError("reported"))
+    assert len(failures) == 1

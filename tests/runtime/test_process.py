@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from kraft.config.node_config import NodeConfig
 from kraft.runtime import process
+from kraft.runtime.any_node import AnyNode
 from kraft.runtime.process import NodeFailedError, run_node
 from tests.runtime.nodes import config
 
@@ -59,6 +61,42 @@ def test_a_start_that_takes_too_long_is_given_up(
     reported = {line.message.partition(":")[0]: line.levelname for line in caplog.records
                 if "without effect" in line.message}
     assert reported == {"num.io.threads": "WARNING", "share.coordinator.threads": "WARNING"}
+
+
+class FaultyNode(AnyNode):
+    """A node with a timer that fails while it serves."""
+
+    async def _start(self) -> None:
+        asyncio.get_running_loop().call_later(0, self._tick)
+
+    def _tick(self) -> None:
+        raise LookupError("the timer is not set again")
+
+    async def read_metrics(self, requested_s: float) -> NoReturn:
+        raise AssertionError(requested_s)
+
+
+def test_a_callback_that_fails_stops_the_node(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(process, "make_node", FaultyNode)
+    monkeypatch.setattr(gc, "disable", lambda: None)
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    with pytest.raises(NodeFailedError, match="the node stopped: LookupError: the timer is not set again"):
+        run_node(config(tmp_path), lambda _node: None)
+    assert any("Exception in callback" in line.message for line in caplog.records)
+
+
+@pytest.mark.parametrize("context", [
+    {"message": "Fatal error on transport", "exception": ValueError("malformed"), "transport": None},
+    {"message": "Exception in callback connection_made()", "exception": OSError("no descriptors"), "handle": None}])
+def test_an_error_of_a_connection_does_not_stop_the_node(
+        tmp_path: Path, caplog: pytest.LogCaptureFixture, context: dict[str, object]) -> None:
+    async def run() -> None:
+        node = FaultyNode(config(tmp_path))
+        process._failed_in(node, asyncio.get_running_loop(), context)
+        assert node.failure is None and not node.stopping
+    asyncio.run(run())
+    assert caplog.records
 
 
 def test_objects_of_the_start_are_no_garbage(tmp_path: Path) -> None:

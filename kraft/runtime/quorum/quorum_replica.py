@@ -132,6 +132,7 @@ class QuorumReplica:
                 Ports(self.raft_log, self.snapshots, random.SystemRandom(), self._trace), self.clock())
             self.metadata.run_replay = self.work.add
             self.metadata.on_fencing = self._fenced
+            self.metadata.on_failure = on_failure
             self.metadata.on_assignment = self._check_cluster
             self.metadata.subscribe(self._note_records)
             self._check_place()

@@ -111,13 +111,13 @@ class CreationQueue:
 
     def _make(self, topic: str, steps_max: int) -> None:
         steps = self._due[topic]
-        self._making = topic           # creating looks its partitions up, too
+        before, self._making = self._making, topic     # creating looks its partitions up, and perhaps those of others
         try:
             while steps and steps_max > 0:
                 self._create(steps.popleft())
                 steps_max -= 1
         finally:
-            self._making = None
+            self._making = before
         if not steps:
             del self._due[topic]
             if not self._due:

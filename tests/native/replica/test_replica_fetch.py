@@ -345,7 +345,9 @@ def test_a_log_that_differs_is_cut_where_the_leaders_epoch_ended(line: Line) -> 
     assert line.cuts == [(7, 3, "in the leader's log epoch 0 ends at 3")]
 
 
-def test_the_next_leader_learns_only_the_durable_end(line: Line) -> None:
+@pytest.mark.parametrize("is_reported", [True, False])
+def test_the_next_leader_learns_only_the_durable_end(line: Line, is_reported: bool) -> None:
+    """It learns that soon, also when no event reports the end of the flush: every partition of the leader waits."""
     line.follower.flusher = Flusher(linger_us=None, bytes_trigger=1 << 40)     # flushes when a caller waits
     leading, following = pair(line, durability="group-commit")
     following.become_leader(1, node_id=FOLLOWER, replicas=(1, 2), isr=(1, 2))
@@ -355,8 +357,10 @@ def test_the_next_leader_learns_only_the_durable_end(line: Line) -> None:
     line.fetcher.follow(following)
     line.connect()
     assert not line.requests
+    line.follower.purgatory.expire(now_ms() + 2_000)
+    assert not line.requests
     following.log.wait_durable(1)
-    line.follower.purgatory.flush_done()
+    line.follower.purgatory.flush_done() if is_reported else line.follower.purgatory.expire(now_ms() + 4_000)
     [topic] = line.next_request().topics
     assert [(each.partition, each.fetch_offset) for each in topic.partitions] == [(0, 1)]
 

@@ -97,6 +97,23 @@ def test_requested_topics_come_first_and_the_others_follow() -> None:
     asyncio.run(run())
 
 
+def test_a_creation_may_look_up_another_topic() -> None:
+    async def run() -> None:
+        recorder = Recorder()
+        work = Work(recorder, pytest.fail)
+        execute = work.execute
+
+        def nosy(step: Step) -> None:
+            recorder.broker.table.get("b", 0)
+            execute(step)
+
+        work._creations._create = nosy
+        work.take(lead("a", 0, 1) + lead("b", 0))
+        await until(lambda: len(recorder.steps) == 3)
+        assert names(recorder) == ["b-0", "a-0", "a-1"]
+    asyncio.run(run())
+
+
 def test_a_lookup_creates_few_replicas_of_a_large_topic() -> None:
     async def run() -> None:
         recorder = Recorder()
