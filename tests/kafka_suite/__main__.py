@@ -8,10 +8,13 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Final
 
 from tests.golden import REPOSITORY
 from tests.kafka_suite.results import compare, read_known, unexplained
 from tests.kafka_suite.runner import MODULES, Suite
+
+CLASS_SECONDS: Final = 600
 
 
 def main() -> int:
@@ -22,6 +25,8 @@ def main() -> int:
     parser.add_argument("--tests", help="regular expression of method names")
     parser.add_argument("--protocols", choices=("all", "classic"), default="all",
                         help="classic: tests that go through the group protocols in turn leave out KIP-848")
+    parser.add_argument("--class-seconds", type=int, default=CLASS_SECONDS, metavar="NUMBER",
+                        help=f"time for one class; more on a busy machine [{CLASS_SECONDS}]")
     parser.add_argument("--work", type=Path, default=REPOSITORY / "build/kafka-suite",
                         help="for Kafka's jars and the nodes' data")
     parser.add_argument("--output", type=Path, help="results as JSON; classes that it has are not run again "
@@ -38,7 +43,8 @@ def main() -> int:
         output.unlink(missing_ok=True)
     classes = [*(suite.heading(arguments.heading) if arguments.heading else []), *(arguments.classes or [])]
     suite.run(output.resolve(), modules=arguments.module or list(MODULES), classes=classes, tests=arguments.tests,
-              protocols=arguments.protocols, kraft=Path(sys.executable).with_name("kraft"))
+              protocols=arguments.protocols, class_seconds=arguments.class_seconds,
+              kraft=Path(sys.executable).with_name("kraft"))
     modules = compare(suite.control(), json.loads(output.read_text())["classes"], suite.judge, arguments.tests or "")
     known = read_known(Path(__file__).with_name("known.txt"))
     unknown = 0

@@ -90,15 +90,17 @@ class Suite:
         return status, by_hand[0] if by_hand else named_cause(result) or self._program.cause(class_name, result)
 
     def run(self, output: Path, *, modules: list[str], classes: list[str], tests: str | None, protocols: str,
-            kraft: Path) -> None:
+            class_seconds: int, kraft: Path) -> None:
         """Run the classes (all for an empty list) on nodes started by the command `kraft`; add the results to `output`.
-        With `protocols` "classic", tests that go through the group protocols in turn leave out KIP-848.
+        With `protocols` "classic", tests that go through the group protocols in turn leave out KIP-848. A class that
+        takes longer than `class_seconds` is ended.
 
         Raises CalledProcessError when the suite's runner fails, as it does when Maven cannot fetch Kafka's jars.
         """
         pattern = ["--classes", "^(" + "|".join(map(re.escape, classes)) + ")$"] if classes else []
         for module in modules:
             command = [sys.executable, str(self.home / "run.py"), "--on", "kraft", "--module", module, "--jobs", "1",
-                       "--protocols", protocols, "--out", str(output), *pattern, *(["--tests", tests] if tests else [])]
+                       "--protocols", protocols, "--class-limit", str(class_seconds), "--out", str(output), *pattern,
+                       *(["--tests", tests] if tests else [])]
             subprocess.run(command, check=True, env=os.environ | {
                 "KSUITE_WORK": str(self.work), "KSUITE_KRAFT": str(kraft), "PYTHONDONTWRITEBYTECODE": "1"})
