@@ -13,13 +13,14 @@ from kraft.cli.partition_names import chosen, complete_partition, partition_text
 from kraft.client import Cluster
 from kraft.client import transaction_admin as client
 from kraft.client.partitions import Partition, every
-from kraft.client.recorder import of_broker
+from kraft.client.recorder import NO_RECORDER, of_broker
 from kraft.config.errors import InvalidConfigError
 from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 from kraft.recorder.entry import Entry, parse
 from kraft.recorder.ring import CAPACITY
 from kraft.recorder.timeline import merged, text_lines
 from kraft.recorder.transaction_words import NAMES, of_transactional_id
+from kraft_native.base.errors import KraftError
 
 AGE_SECONDS_DEFAULT: Final = 900.0
 """Default of `transaction.max.timeout.ms`: a coordinator lets no transaction without two-phase commit live longer."""
@@ -130,19 +131,32 @@ def find_hanging_command(names: tuple[str, ...], older_than: float, bootstrap: s
 def timeline_command(transactional_id: str | None, bootstrap: str, timeout: float, as_json: bool) -> None:
     """Show the last events of transactions, as the brokers that coordinate them recorded them.
 
-    Brokers of Apache Kafka record none.
+    Brokers of Apache Kafka record none. Exit code 1 when a broker has no flight recorder, or did not answer.
     """
+    lines: list[str] = []
+    silent: dict[int, str] = {}
     with Cluster(bootstrap, timeout=timeout) as cluster:
-        brokers = [each.node_id for each in cluster.metadata([]).brokers]
-        lines = [line for node_id in brokers for line in of_broker(cluster, node_id, CAPACITY)]
+        for node_id in [each.node_id for each in cluster.metadata([]).brokers]:
+            try:
+                recorded = of_broker(cluster, node_id, CAPACITY)
+            except KraftError as error:
+                silent[node_id] = str(error)
+                continue
+            lines += recorded
+            if not recorded:
+                silent[node_id] = NO_RECORDER
     entries: Sequence[Entry] = [each for each in merged(map(parse, lines)) if each.what in NAMES]
     if transactional_id is not None:
         entries = of_transactional_id(entries, transactional_id)
     if as_json:
         print_json([each._asdict() for each in entries])
-        return
-    for line in text_lines(entries):
-        click.echo(line)
+    else:
+        for line in text_lines(entries):
+            click.echo(line)
+    for node_id, why in silent.items():
+        click.echo(f"broker {node_id}: {why}", err=True)
+    if silent:
+        raise click.exceptions.Exit(1)
 
 
 @transactions_group.command("abort")

@@ -7,8 +7,10 @@ import pytest
 
 from kraft.cli import transactions
 from kraft.cli.command import run
+from kraft.client.connection import ConnectionFailedError
 from kraft.client.transaction_admin import NO_EXPIRY_MS, OpenTransaction, Transaction
 from kraft.protocol.messages.list_transactions_request import ListTransactionsRequest
+from kraft.recorder.entry import Entry
 from tests.client.operated_cluster import OperatedCluster
 
 NOW_MS = 1_700_000_000_000
@@ -93,6 +95,26 @@ def test_find_hanging(cluster: OperatedCluster, capsys: pytest.CaptureFixture[st
 def test_a_transaction_that_ends_meanwhile_does_not_hang(cluster: OperatedCluster) -> None:
     cluster.ending = (LOST.producer_id,)
     assert run(["transactions", "find-hanging"]) == 0
+
+
+def test_the_timeline_names_the_brokers_that_have_none(cluster: OperatedCluster, capsys: pytest.CaptureFixture[str],
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    """It showed nothing, with exit code 0, on a cluster of Apache Kafka."""
+    line = Entry(1000, 1, 1, "transaction begins", {"transactional_id": "x", "producer": 7, "producer_epoch": 0}).line
+
+    def of_broker(_cluster: OperatedCluster, node_id: int, _count: int) -> list[str]:
+        if node_id == 3:
+            raise ConnectionFailedError("three:9092: refused")
+        return [line] if node_id == 1 else []
+
+    monkeypatch.setattr(transactions, "of_broker", of_broker)
+    cluster.more_brokers = (3,)
+    assert run(["transactions", "timeline"]) == 1
+    shown = capsys.readouterr()
+    assert "transaction begins" in shown.out
+    assert shown.err.splitlines() == ["broker 2: has no flight recorder", "broker 3: three:9092: refused"]
+    cluster.more_brokers = ()
+    assert [each["what"] for each in rows(capsys, "timeline", code=1)] == ["transaction begins"]
 
 
 def test_abort_in_a_partition(cluster: OperatedCluster, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,6 +29,7 @@ from kraft.protocol.messages.list_transactions_response import ListTransactionsR
 from kraft.protocol.messages.list_transactions_response import TransactionState as ListedState
 from kraft.protocol.messages.metadata_response import (
     MetadataResponse,
+    MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
@@ -43,8 +44,8 @@ from kraft.protocol.messages.write_txn_markers_response import (
 
 @dataclasses.dataclass
 class OperatedCluster:
-    """Brokers 1 and 2; broker 1 leads all partitions of the topic "t". `now_ms` is the time of the coordinators.
-    `ending`: producers whose transactions end when their coordinators are queried."""
+    """Brokers 1 and 2, and `more_brokers`; broker 1 leads all partitions of the topic "t". `now_ms` is the time of the
+    coordinators. `ending`: producers whose transactions end when their coordinators are queried."""
 
     known: list[Transaction] = dataclasses.field(default_factory=list)
     open: list[OpenTransaction] = dataclasses.field(default_factory=list)
@@ -54,6 +55,7 @@ class OperatedCluster:
     markers: list[Any] = dataclasses.field(default_factory=list)
     ending: tuple[int, ...] = ()
     terminated: list[Any] = dataclasses.field(default_factory=list)
+    more_brokers: tuple[int, ...] = ()
 
     def __enter__(self) -> Self:
         return self
@@ -84,8 +86,9 @@ class OperatedCluster:
         return self.node(self.coordinator_id(key, key_type))
 
     def metadata(self, topics: list[str] | None = None) -> MetadataResponse:
-        assert topics in (None, ["t"])
-        return MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=[
+        assert topics in (None, [], ["t"])
+        brokers = [MetadataResponseBroker(node_id=each) for each in (1, 2, *self.more_brokers)]
+        return MetadataResponse(brokers=brokers, topics=[MetadataResponseTopic(name="t", partitions=[
             MetadataResponsePartition(partition_index=index, leader_id=1) for index in range(3)])])
 
 

@@ -46,7 +46,7 @@ STEPS = (
     Step("transactions describe", "x-TOPIC", 1, "TRANSACTIONAL_ID_NOT_FOUND"),
     Step("transactions abort", "--transactional-id x-TOPIC", 1, "TRANSACTIONAL_ID_NOT_FOUND"),
     Step("transactions find-hanging", "TOPIC", text="no transaction hangs"),
-    Step("transactions timeline"),
+    Step("transactions timeline", "", 1, "has no flight recorder"),
     Step("topics reassign plan", "TOPIC --brokers 1 --out PLAN"), Step("topics reassign start", "PLAN"),
     Step("topics reassign status", "PLAN"), Step("topics reassign cancel", "--plan PLAN"),
     Step("cluster describe", text="1"), Step("cluster status", text="well"),
