@@ -39,8 +39,8 @@ NOWHERE: Final = -1
 
 
 def append_marker(broker: Broker, end: TransactionEnd, topic: str, index: int, now_ms: int) -> Appended:
-    """Append a marker to the log of a partition. The coordinator of groups applies those of `__consumer_offsets` as
-    soon as they are appended."""
+    """Append a marker to the log of a partition; one that is in the log already only has to be committed. The
+    coordinator of groups applies those of `__consumer_offsets` at once."""
     partition = broker.partition(topic, index)
     if partition is None:
         return Appended(None, NOWHERE, broker.absence(topic, index))
@@ -51,5 +51,6 @@ def append_marker(broker: Broker, end: TransactionEnd, topic: str, index: int, n
         return Appended(None, NOWHERE, error.code)
     end_offset = info.last_offset + 1
     if topic == OFFSETS_TOPIC:
-        broker.groups.marker_appended(index, end.producer_id, end.commits, end_offset, now_ms)
+        # Also without an append: the marker voids what is being verified.
+        broker.groups.marker_appended(index, end.producer_id, end.commits, partition.log.log_end_offset, now_ms)
     return Appended(partition, end_offset, ErrorCode.NONE)

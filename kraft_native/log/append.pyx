@@ -43,7 +43,7 @@ from kraft_native.log.apply cimport apply_batch, read_control
 from kraft_native.log.batch_check cimport BatchCheck
 from kraft_native.log.core cimport LogCore
 from kraft_native.segment.producer_entry cimport KeptBatch
-from kraft_native.segment.producers cimport PRODUCER_DUPLICATE
+from kraft_native.segment.producers cimport PRODUCER_APPEND, PRODUCER_DUPLICATE
 from kraft_native.segment.segment cimport Segment
 
 from kraft_native.base.errors import (
@@ -220,6 +220,7 @@ cdef class Appender:
         """Check epochs and sequences; return the result when all batches repeat an earlier append, else None."""
         cdef BatchHeader* h
         cdef KeptBatch kept
+        cdef int verdict
         cdef Py_ssize_t i, before, duplicates = 0
         cdef int64_t first_offset = -1, last_offset = -1, timestamp = -1
         for i in range(count):
@@ -230,12 +231,15 @@ cdef class Appender:
             while before >= 0 and self.pending[before].prepared.h.producer_id != h.producer_id:
                 before -= 1
             if batch_is_control(h):
-                self.core.producers.verify_marker(h, self.pending[i].mark.coordinator_epoch,
-                                                  self.pending[i].transaction_version)
+                verdict = self.core.producers.verify_marker(h, self.pending[i].mark.coordinator_epoch,
+                                                            self.pending[i].transaction_version, &kept)
             elif before >= 0 and duplicates == 0:
                 # The producer state does not include the batch before it yet.
                 self.verify_sequel(&self.pending[before].prepared.h, h)
-            elif self.core.producers.verify(h, origin == ORIGIN_CLIENT, &kept) == PRODUCER_DUPLICATE:
+                verdict = PRODUCER_APPEND
+            else:
+                verdict = self.core.producers.verify(h, origin == ORIGIN_CLIENT, &kept)
+            if verdict == PRODUCER_DUPLICATE:
                 duplicates += 1
                 if duplicates == 1:
                     first_offset = kept.last_offset - kept.offset_delta

@@ -274,12 +274,10 @@ cdef class Partition(Watched):
 
     def append_marker(self, int64_t producer_id, int16_t producer_epoch, int32_t coordinator_epoch, bint commit, *,
                       int transaction_version=0, int64_t now_ms=-1) -> AppendInfo:
-        """End the producer's transaction in this log by a marker, as the leader: for its coordinator of that epoch.
-
-        `transaction_version` is that of the transaction; see `ProducerStates.verify_marker`. Raises
-        `InvalidProducerEpochError` and `TransactionCoordinatorFencedError` for a marker that comes too late,
-        `NotEnoughReplicasError`, and what `append` raises.
-        """
+        """End the producer's transaction in this log by a marker, as the leader: for its coordinator of that epoch. A
+        retry appends nothing; its result is a `duplicate` with the offset of the first marker. `transaction_version`:
+        see `ProducerStates.verify_marker`. Raises `InvalidProducerEpochError` and `TransactionCoordinatorFencedError`
+        for a marker that comes too late, `NotEnoughReplicasError`, and what `append` raises."""
         cdef AppendInfo info
         self.require(-1, True)
         if producer_id < 0 or producer_epoch < 0 or coordinator_epoch < 0:
@@ -292,7 +290,8 @@ cdef class Partition(Watched):
                                     self.leader_epoch, clock_ms() if now_ms < 0 else now_ms)
         if self.verifications is not None:
             self.verifications.end(producer_id)
-        self.appended(WAKE_BYTES_ALL)
+        if not info.duplicate:
+            self.appended(WAKE_BYTES_ALL)
         return info
 
     cdef bint in_transaction(self, int64_t producer_id, int16_t producer_epoch) noexcept:

@@ -19,6 +19,7 @@ cdef struct ProducerEntry:
     int64_t producer_id
     int64_t txn_first_offset       # -1: no open transaction
     int64_t last_timestamp
+    int64_t marker_offset          # of the last marker; -1: none seen since the state was loaded
     int32_t coordinator_epoch      # -1: no marker seen
     int16_t producer_epoch         # -1: nothing seen yet
     int8_t batch_count             # 0..5, oldest first

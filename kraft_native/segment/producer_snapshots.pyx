@@ -184,6 +184,7 @@ cdef void decode_entry(const uint8_t* p, ProducerEntry* e) noexcept nogil:
     e.producer_id = load_i64(p)
     e.producer_epoch = load_i16(p + 8)
     e.last_timestamp = load_i64(p + 26)
+    e.marker_offset = -1
     e.coordinator_epoch = load_i32(p + 34)
     e.txn_first_offset = load_i64(p + 38)
     kept.last_sequence = load_i32(p + 10)

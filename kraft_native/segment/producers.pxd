@@ -39,8 +39,11 @@ cdef class ProducerStates:
     # OutOfOrderSequenceError, InvalidProducerEpochError, InvalidTxnStateError. Changes nothing. Without `client_origin`
     # (a coordinator's write) sequences are not checked.
     cdef int verify(self, const BatchHeader* h, bint client_origin, KeptBatch* duplicate) except -1
-    # The same for a transaction marker of that transaction.version; also raises TransactionCoordinatorFencedError.
-    cdef int verify_marker(self, const BatchHeader* h, int32_t coordinator_epoch, int transaction_version) except -1
+    # The same for a transaction marker of that transaction.version; also raises TransactionCoordinatorFencedError. A
+    # marker that would change nothing is a duplicate of the producer's last one. After a restart that one is only known
+    # to lie below the end of the log.
+    cdef int verify_marker(self, const BatchHeader* h, int32_t coordinator_epoch, int transaction_version,
+                           KeptBatch* duplicate) except -1
     # After the batch was written (leader, follower, replay alike): h has its final offsets. Where h is a control batch,
     # `control_type` and `coordinator_epoch` are those of its record (-1, -1 when compaction left it empty). Never
     # refuses. Fills `completed` and returns TXN_ABORTED or TXN_COMMITTED when the marker ended a transaction.

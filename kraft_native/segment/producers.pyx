@@ -160,6 +160,7 @@ cdef class ProducerStates:
         e.producer_id = producer_id
         e.txn_first_offset = -1
         e.last_timestamp = -1
+        e.marker_offset = -1
         e.coordinator_epoch = -1
         e.producer_epoch = NO_PRODUCER_EPOCH
         return e
@@ -244,16 +245,18 @@ cdef class ProducerStates:
                 f"{e.txn_first_offset}")
         return PRODUCER_APPEND
 
-    cdef int verify_marker(self, const BatchHeader* h, int32_t coordinator_epoch, int transaction_version) except -1:
+    cdef int verify_marker(self, const BatchHeader* h, int32_t coordinator_epoch, int transaction_version,
+                           KeptBatch* duplicate) except -1:
         """Check a marker against the producer's last epoch (KIP-890).
 
         Up to transaction.version 1 a marker has the epoch of its transaction, or a higher one. From version 2 on each
         transaction ends in a higher epoch, so that a late marker cannot end a later transaction. The same epoch without
-        an open transaction is a coordinator's retry, and is accepted (KAFKA-19999).
+        an open transaction is a coordinator's retry, and is accepted (KAFKA-19999). It is a duplicate, unless its
+        coordinator is a later one, which fences the one before.
         """
         cdef ProducerEntry* e = self.find(h.producer_id)
         if e == NULL:
-            return 0
+            return PRODUCER_APPEND
         if h.producer_epoch < e.producer_epoch:
             raise InvalidProducerEpochError(
                 f"producer {h.producer_id}: marker of epoch {h.producer_epoch} is older than the last seen epoch "
@@ -268,7 +271,13 @@ cdef class ProducerStates:
             raise TransactionCoordinatorFencedError(
                 f"producer {h.producer_id}: marker of coordinator epoch {coordinator_epoch}, "
                 f"the last seen one is {e.coordinator_epoch}")
-        return 0
+        if (h.producer_epoch == e.producer_epoch and coordinator_epoch == e.coordinator_epoch
+                and e.txn_first_offset < 0):
+            duplicate.last_offset = e.marker_offset if e.marker_offset >= 0 else self.map_end_offset - 1
+            duplicate.offset_delta = 0
+            duplicate.timestamp = e.last_timestamp
+            return PRODUCER_DUPLICATE
+        return PRODUCER_APPEND
 
     cdef int update(self, const BatchHeader* h, int32_t control_type, int32_t coordinator_epoch,
                     AbortedTxn* completed) except -1 nogil:
@@ -325,6 +334,7 @@ cdef class ProducerStates:
         first_offset = e.txn_first_offset
         set_epoch(e, h.producer_epoch)
         e.coordinator_epoch = coordinator_epoch
+        e.marker_offset = h.base_offset
         e.last_timestamp = h.max_timestamp
         e.txn_first_offset = -1
         if first_offset < 0:
@@ -522,11 +532,13 @@ cdef class ProducerStates:
         """
         cdef BatchHeader h
         cdef KeptBatch kept
+        cdef int verdict
         load_header(header, &h)
         if batch_is_control(&h):
-            self.verify_marker(&h, coordinator_epoch, transaction_version)
-            return None
-        if self.verify(&h, client_origin, &kept) == PRODUCER_APPEND:
+            verdict = self.verify_marker(&h, coordinator_epoch, transaction_version, &kept)
+        else:
+            verdict = self.verify(&h, client_origin, &kept)
+        if verdict == PRODUCER_APPEND:
             return None
         return kept.last_offset - kept.offset_delta, kept.last_offset, kept.timestamp
 

@@ -12,6 +12,7 @@ from kraft.broker.api import RequestContext
 from kraft.broker.apis.write_txn_markers import COMMIT_WAIT_MS, write_txn_markers
 from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.fetch_request import FetchPartition
 from kraft.protocol.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -19,6 +20,7 @@ from kraft.protocol.messages.write_txn_markers_request import (
 )
 from kraft.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
 from kraft.steps import finish
+from kraft_native.batch import control
 from tests.native.logs import batch
 from tests.native.serving import NODE_ID, Node, serving
 
@@ -127,6 +129,39 @@ def test_a_marker_that_is_not_replicated_in_time_is_retried(node: Marked) -> Non
     assert node.codes == [(8, "t", 0, ErrorCode.REQUEST_TIMED_OUT), (8, "u", 0, ErrorCode.NONE)]
 
 
+def test_a_retry_waits_for_the_marker_that_is_in_the_log(node: Marked) -> None:
+    """Another marker with every attempt lay further behind what the slow followers had, so none was confirmed."""
+    partition = node.logs.partition(high_watermark="manual", leader=False)
+    partition.become_leader(1, node_id=NODE_ID, replicas=[NODE_ID, 2], isr=[NODE_ID, 2])
+    partition.append(transactional(7))
+    for _ in range(2):
+        node.send(marker(7, ("t", [0])))
+        partition.append(batch(3))
+        node.logs.purgatory.expire(time.monotonic_ns() // 1_000_000 + COMMIT_WAIT_MS)
+    assert [part.error_code for answer in node.answers for each in answer.markers for topic in each.topics
+            for part in topic.partitions] == [ErrorCode.REQUEST_TIMED_OUT] * 2
+    assert partition.log.log_end_offset == 8
+    node.answers.clear()
+    node.send(marker(7, ("t", [0])))
+    node.logs.fetch(("t", FetchPartition(partition=0, fetch_offset=2, partition_max_bytes=1 << 20)), version=14,
+                    replica_id=2)
+    node.logs.purgatory.drain()
+    assert node.codes == [(7, "t", 0, ErrorCode.NONE)]
+    assert node.noted == []
+
+
+def test_a_partition_that_is_named_twice_gets_one_marker(node: Marked) -> None:
+    """The second is decided after the first."""
+    partition, unknown = node.logs.partition(), node.logs.partition("u")
+    partition.append(transactional(7))
+    node.send(marker(7, ("t", [0, 0]), ("t", [0]), ("u", [0, 0])), marker(7, ("t", [0]), commit=False))
+    assert [code for *_, code in node.codes] == [ErrorCode.NONE] * 6
+    assert (partition.log.log_end_offset, unknown.log.log_end_offset) == (2, 1)
+    assert bytes(partition.log.read(1, 1 << 20, "log_end")) == control.marker(
+        commit=True, producer_id=7, producer_epoch=0, coordinator_epoch=0, timestamp_ms=NOW_MS, base_offset=1,
+        leader_epoch=0)
+
+
 def test_too_few_replicas_in_sync_refuse_the_marker(node: Marked) -> None:
     partition = node.logs.partition(high_watermark="manual", leader=False, min_insync_replicas=2)
     partition.become_leader(1, node_id=NODE_ID, replicas=[NODE_ID, 2], isr=[NODE_ID])
@@ -141,6 +176,9 @@ def test_the_coordinator_of_groups_learns_of_its_markers(node: Marked, commit: b
     partition.append(transactional(7))
     node.send(marker(7, ("__consumer_offsets", [3]), commit=commit), marker(8, ("__consumer_offsets", [4])))
     assert node.noted == [(3, 7, commit, 2, NOW_MS)]
+    partition.append(batch(3))
+    node.send(marker(7, ("__consumer_offsets", [3]), commit=commit))
+    assert node.noted[1:] == [(3, 7, commit, 5, NOW_MS)], "a retry voids offsets that are being verified"
 
 
 def test_no_markers_are_answered_at_once(node: Marked) -> None:

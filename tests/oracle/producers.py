@@ -60,6 +60,7 @@ class Producer:
     coordinator_epoch: int = -1
     timestamp: int = -1
     txn_first: int = -1
+    marker: int = -1            # offset of the last one that was seen since the state was loaded
     batches: list[BatchInfo] = field(default_factory=list)
 
     def last(self) -> tuple[int, int, int]:
@@ -71,7 +72,7 @@ class Producer:
 
     def kept(self) -> Producer:
         """Return the part that a snapshot keeps."""
-        return replace(self, batches=[*self.batches[:-1], *(replace(batch, timestamp=self.timestamp)
+        return replace(self, marker=-1, batches=[*self.batches[:-1], *(replace(batch, timestamp=self.timestamp)
                                                             for batch in self.batches[-1:])])
 
 
@@ -92,6 +93,10 @@ class Producers:
                 raise RefusedError(47)
             if batch.coordinator_epoch < known.coordinator_epoch:
                 raise RefusedError(52)
+            state = batch.producer_epoch, batch.coordinator_epoch, -1
+            if state == (known.epoch, known.coordinator_epoch, known.txn_first):
+                return replace(batch, base_offset=known.marker if known.marker >= 0 else self.map_end - 1,
+                               timestamp=known.timestamp)
             return None
         if client and batch.producer_epoch == known.epoch:
             for kept in known.batches:
@@ -121,6 +126,7 @@ class Producers:
                 known.txn_first = batch.base_offset
             return None
         known.coordinator_epoch = batch.coordinator_epoch
+        known.marker = batch.base_offset
         first, known.txn_first = known.txn_first, -1
         if first < 0:
             return None

@@ -12,6 +12,9 @@ connection. So one partition whose followers are slow would delay the markers of
 - A partition that was not committed in time is *slow*. One of its markers at a time is sent, in a lane of the slow
   partitions, until it is written.
 
+A broker that cannot be reached, or does not answer, is *silent*: it has one request at a time until it answers one. Its
+partitions are not slow for that.
+
 Partitions of this node need no request: `take_own` returns their markers, and each has its own outcome.
 
 A marker is also done when its partition is deleted. A broker that starts may not know a partition yet, which is no
@@ -141,8 +144,10 @@ class _Destination:
         if partition in self.waiting:
             (self.slow if is_slow else self.ready).append(partition)
 
-    def free_lane(self) -> int | None:
+    def free_lane(self, is_silent: bool) -> int | None:
         """Return a lane for the next request; None when none is free or nothing is due."""
+        if is_silent and self.lanes:
+            return None
         if self.slow and SLOW_LANE not in self.lanes:
             return SLOW_LANE
         if not self.ready:
@@ -185,6 +190,7 @@ class MarkerQueue:
         self._leaders = leaders
         self._destinations: dict[int, _Destination] = {}
         self._slow: dict[TopicPartition, None] = {}
+        self._silent: dict[int, None] = {}
         self._delayed: list[tuple[int, int, Marker, bool]] = []
         self._sequence = 0
         self._count = 0
@@ -219,7 +225,7 @@ class MarkerQueue:
         destination = self._destinations.get(broker_id)
         if destination is None:
             return None
-        while (lane := destination.free_lane()) is not None:
+        while (lane := destination.free_lane(broker_id in self._silent)) is not None:
             partitions, per_partition = ((destination.slow, 1) if lane == SLOW_LANE
                                          else (destination.ready, MARKERS_PER_REQUEST))
             taken = destination.take(partitions, MARKERS_PER_REQUEST, per_partition)
@@ -235,6 +241,10 @@ class MarkerQueue:
         """Process the answer to a request; None: the broker cannot be reached, or does not answer."""
         destination = self._destinations[dispatch.broker_id]
         del destination.lanes[dispatch.lane]
+        if response is None:
+            self._silent[dispatch.broker_id] = None
+        else:
+            self._silent.pop(dispatch.broker_id, None)
         codes = {} if response is None else {
             (marker.producer_id, topic.name, each.partition_index): each.error_code
             for marker in response.markers for topic in marker.topics for each in topic.partitions}
@@ -242,16 +252,17 @@ class MarkerQueue:
                                        ErrorCode.REQUEST_TIMED_OUT)) for marker in dispatch.markers]
         late = dict.fromkeys(marker.partition for marker, code in outcomes if code == ErrorCode.REQUEST_TIMED_OUT)
         for partition in dict.fromkeys(marker.partition for marker in dispatch.markers):
-            self._slow.pop(partition, None)
-            if partition in late:
-                self._slow[partition] = None
-            destination.release(partition, partition in late)
+            if response is not None:
+                self._slow.pop(partition, None)
+                if partition in late:
+                    self._slow[partition] = None
+            destination.release(partition, partition in self._slow)
         if response is None:
             for marker in destination.drain():
                 self._delay(marker, now_ms, ErrorCode.REQUEST_TIMED_OUT)
         for marker, code in outcomes:
             self._settle(marker, code, now_ms)
-        if destination.free_lane() is not None:
+        if destination.free_lane(dispatch.broker_id in self._silent) is not None:
             self.on_due(dispatch.broker_id)
         else:
             self._forget_idle(dispatch.broker_id, destination)
@@ -315,7 +326,7 @@ class MarkerQueue:
             if destination is None:
                 destination = self._destinations[leader] = _Destination()
             destination.add(marker, marker.partition in self._slow)
-            if destination.free_lane() is not None:
+            if destination.free_lane(leader in self._silent) is not None:
                 self.on_due(leader)
 
     def _delay(self, marker: Marker, now_ms: int, code: int, *, is_leaderless: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 `kraft.broker.transactions.markers` decides what a request holds, and how many a broker has in flight: one on each
 connection. A request that fails, or is not answered in `ANSWER_SECONDS`, goes to the present leaders of its partitions
-after a pause. Its markers may then be written a second time, which their partitions recognise.
+after a pause. A partition that has such a marker already appends none.
 """
 
 import asyncio

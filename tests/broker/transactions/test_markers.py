@@ -316,8 +316,38 @@ def test_a_broker_that_does_not_answer_is_tried_by_one_request() -> None:
         broker.add(index, index)
         broker.queue.answered(broker.take(), None, broker.now_ms)
     broker.back_off()
-    assert broker.take().lane == SLOW_LANE
+    probe = broker.take()
+    assert len(in_request(probe)) == LANES
+    broker.add(100, 100)
     assert broker.queue.take(2) is None
+    broker.answer(probe)
+    assert in_request(broker.take()) == [(100, 100)]
+    broker.add(101, 101)
+    assert in_request(broker.take()) == [(101, 101)]
+
+
+def test_partitions_are_not_slow_because_a_connection_broke() -> None:
+    """They had one marker at a time each until it was written."""
+    broker = Broker2()
+    broker.add(1, 0, 1)
+    broker.add(2, 0, 1)
+    broker.queue.answered(broker.take(), None, broker.now_ms)
+    assert broker.queue.slow_count == 0
+    broker.back_off()
+    assert sorted(in_request(broker.take())) == [(1, 0), (1, 1), (2, 0), (2, 1)]
+
+
+def test_a_slow_partition_stays_slow_when_a_connection_breaks() -> None:
+    broker = Broker2()
+    broker.add(1, 0)
+    broker.add(2, 1)
+    broker.answer(broker.take(), 0)
+    broker.back_off()
+    broker.queue.answered(broker.take(), None, broker.now_ms)
+    assert broker.queue.slow_count == 1
+    broker.back_off()
+    broker.add(3, 0)
+    assert in_request(broker.take()) == [(1, 0)]
 
 
 def test_markers_of_own_partitions_are_settled_one_by_one() -> None:

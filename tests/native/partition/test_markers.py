@@ -100,11 +100,41 @@ def test_a_retried_marker_succeeds(node: Node) -> None:
     partition = node.partition()
     begin(partition, epoch=3)
     partition.append_marker(7, 4, 0, True, transaction_version=2)
-    partition.append_marker(7, 4, 1, True, transaction_version=2)
+    assert partition.append_marker(7, 4, 1, True, transaction_version=2).duplicate is False
     assert partition.producers()[0].coordinator_epoch == 1
     with pytest.raises(TransactionCoordinatorFencedError):
         partition.append_marker(7, 4, 0, True, transaction_version=2)
     assert partition.log.log_end_offset == 3
+
+
+@pytest.mark.parametrize(("version", "epoch"), [(0, 3), (1, 3), (2, 4)])
+def test_a_retried_marker_of_the_same_coordinator_appends_nothing(node: Node, version: int, epoch: int) -> None:
+    """A partition whose followers were slow got another marker with every attempt."""
+    partition = node.partition()
+    begin(partition, epoch=3)
+    partition.append_marker(7, epoch, 5, True, transaction_version=version)
+    partition.append(batch(2))
+    info = partition.append_marker(7, epoch, 5, True, transaction_version=version)
+    assert (info.first_offset, info.last_offset, info.duplicate) == (1, 1, True)
+    assert partition.log.log_end_offset == 4
+    begin(partition, epoch=epoch, sequence=0 if epoch > 3 else 1)
+    assert partition.append_marker(7, 4, 5, True, transaction_version=1).duplicate is False
+    assert not partition.has_open_transaction(7, epoch)
+
+
+def test_after_a_restart_a_retried_marker_is_somewhere_below_the_end(tmp_path: Path) -> None:
+    for is_second in (False, True):
+        with serving(tmp_path) as made:
+            partition = made.partition(producer_id_expiration_ms=2**60)
+            if not is_second:
+                begin(partition)
+                partition.append_marker(7, 0, 5, True)
+                partition.append(batch(3))
+                partition.log.close()
+                continue
+            info = partition.append_marker(7, 0, 5, True)
+            assert (info.last_offset, info.duplicate) == (4, True)
+            assert partition.log.log_end_offset == 5
 
 
 def test_a_marker_of_an_unknown_producer_is_accepted(node: Node) -> None:

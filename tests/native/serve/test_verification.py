@@ -155,6 +155,18 @@ def test_a_batch_does_not_land_after_the_marker_of_its_transaction(node: Transac
     assert partition.log.log_end_offset == 1
 
 
+def test_a_batch_does_not_land_after_a_marker_that_had_nothing_to_end(node: TransactionalNode) -> None:
+    """The marker equals that of the transaction before, so it is not appended."""
+    partition = node.partition()
+    partition.append_marker(9, 0, 0, False)
+    stuck = node.begin(version=11)
+    assert partition.append_marker(9, 0, 0, False).duplicate
+    node.queries[0].answer(CONFIRMED)
+    assert code_of(stuck) == ErrorCode.INVALID_TXN_STATE
+    assert not partition.has_open_transaction(9, 0)
+    assert partition.log.log_end_offset == 1
+
+
 def test_a_later_verification_does_not_help_a_stuck_batch(node: TransactionalNode) -> None:
     """The transaction ends, the next one is being verified: the answer of the first is not one for the second."""
     partition = node.partition()
