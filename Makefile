@@ -21,6 +21,7 @@ CLUSTER_FAULTS  ?= 1000
 TRANSACTIONS    ?= 100000
 TRANSACTION_FAULTS ?= 200
 KILL_RUNS       ?= 50
+ORDER_KILLS     ?= 10000
 LEADER_KILLS    ?= 3
 STREAMS_KILLS   ?= 50
 CLUSTER_CYCLES  ?= 200
@@ -177,8 +178,9 @@ kip-mutants: build ## rules of the specifications taken out of the code one by o
 fault-mutants: build ## causes of faults put back into the code one by one, each noticed by its own tests; half an hour
 	@$(BIN)/python -m tests.mutation faults
 
-order-kills: build ## the example of PostgreSQL and a topic: service, database and brokers killed a thousand times (needs PostgreSQL); an hour
-	@$(BIN)/python -m tests.examples.order_kills --kills 1000
+# A shorter one: make order-kills ORDER_KILLS=500 CRASH_SEED=7
+order-kills: build ## the example of PostgreSQL and a topic: services, database and brokers killed ten thousand times (needs PostgreSQL); half an hour
+	@$(BIN)/python -m tests.examples.order_kills --kills $(ORDER_KILLS) --seed $(CRASH_SEED)
 
 # A shorter one: make streams-kills STREAMS_KILLS=10 CRASH_SEED=7
 streams-kills: build ## a Kafka Streams application with exactly_once_v2 killed fifty times, its output compared (needs Java, Maven); ten minutes

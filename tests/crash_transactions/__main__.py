@@ -9,12 +9,16 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from kraft.testing.history import summary
 from tests.clients.transactional import reason_against
-from tests.crash_transactions.campaign import Campaign, Goal
+from tests.crash_transactions.campaign import WRITERS, Campaign, Goal
 from tests.crash_transactions.foreign import NAMES
 from tests.crash_transactions.targets import KafkaTarget, OurCluster, Target
+
+SWITCH_SECONDS: Final = 0.001
+"""Longest time for which a busy thread makes the others wait, the relay among them."""
 
 
 def parse() -> argparse.Namespace:
@@ -22,6 +26,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--transactions", type=int, default=100_000)
+    parser.add_argument("--writers", type=int, default=WRITERS, help="of librdkafka, and as many of kraft.client")
     parser.add_argument("--seconds", type=float, default=7_200.0, help="after these no fault and no chapter begins")
     parser.add_argument("--brokers", type=int, default=3)
     parser.add_argument("--kafka", action="store_true", help="one node of Apache Kafka in place of the cluster")
@@ -53,7 +58,9 @@ def main() -> int:
                       if arguments.kafka else
                       OurCluster(directory, arguments.seed, brokers=arguments.brokers,
                                  late_for_all=arguments.late_for_all))
-    campaign = Campaign(target, arguments.seed, print_line, foreign=foreign_clients(arguments.foreign or NAMES))
+    campaign = Campaign(target, arguments.seed, print_line, writers=arguments.writers,
+                        foreign=foreign_clients(arguments.foreign or NAMES))
+    sys.setswitchinterval(SWITCH_SECONDS)
     began = time.monotonic()
     wrong = ""
     with target:

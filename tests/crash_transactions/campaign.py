@@ -7,13 +7,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.testing.transactions.anomaly import Anomaly
-from kraft.testing.transactions.history import History, Outcome
+from kraft.testing.transactions.held import open_seconds
+from kraft.testing.transactions.history import History, OpenSpan, Outcome
 from kraft.testing.transactions.judge import judge
 from tests.crash_cluster.clients import Client
 from tests.crash_cluster.faults import CHECK_SECONDS, wait_until
@@ -24,17 +26,18 @@ from tests.crash_transactions.targets import Target
 from tests.crash_transactions.transformers import Processing, Transformer
 from tests.crash_transactions.writers import KraftWriter, RdkafkaWriter, Writer
 
-INPUTS: Final = 3
-OUTPUTS: Final = 2
+INPUTS: Final = 6
+OUTPUTS: Final = 3
 EXCLUSIVE: Final = 2
-RDKAFKA_WRITERS: Final = 2
-KRAFT_WRITERS: Final = 2
 TRANSFORMERS: Final = 2
+WRITERS: Final = 6
+"""Writers of each of our two kinds."""
 CREATE_SECONDS: Final = 60.0
 TIMEOUT_SECONDS: Final = 10.0
 """Time-out of all transactions."""
 HOLDS: Final = (0.2, 1.0, 3.0)
-CHAPTER_FAULTS: Final = 20
+CHAPTER_FAULTS: Final = 25
+"""Faults of a chapter at most."""
 CHAPTER_TRANSACTIONS: Final = 25_000
 SETTLE_SECONDS: Final = 60.0
 """Time after the time-out of the last transaction, for all to end."""
@@ -48,7 +51,8 @@ class Address(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """Faults and transactions after which a campaign ends, and the seconds after which it ends in any case."""
+    """Faults, and transactions with a known outcome, after which a campaign ends, and the seconds after which it ends
+    in any case."""
 
     faults: int
     transactions: int
@@ -61,17 +65,28 @@ class Totals:
 
     counts: Counter[str] = field(default_factory=Counter)
     permitted_cycles: int = 0
+    longest: OpenSpan | None = None
+    """Span of the last stable offset that was held for the longest time, apart from the time of faults."""
+
+    @property
+    def decided(self) -> int:
+        """Number of transactions with a known outcome."""
+        return self.counts["transactions committed"] + self.counts["transactions aborted"]
 
     def __str__(self) -> str:
         lines = [f"{what}: {count}" for what, count in self.counts.items()]
-        return "\n".join([*lines, f"cycles of overlapping writes, which are permitted: {self.permitted_cycles}"])
+        lines.append(f"cycles of overlapping writes, which are permitted: {self.permitted_cycles}")
+        if (span := self.longest) is not None:
+            lines.append(f"longest open transaction, apart from the time of faults: {open_seconds(span):.1f} s of "
+                         f"{span.until - span.since:.1f} s, with a time-out of {span.timeout:.0f} s")
+        return "\n".join(lines)
 
 
 class Load:
     """Clients of one chapter."""
 
     def __init__(self, target: Target, chapter: str, timeout_seconds: float, excused: Callable[[], float],
-                 foreign: Sequence[str]) -> None:
+                 writers: int, foreign: Sequence[str]) -> None:
         self.inputs, self.outputs, self.exclusive = (f"{name}-{chapter}" for name in ("in", "out", "alone"))
         self.record = Record({self.inputs: INPUTS, self.outputs: OUTPUTS, self.exclusive: EXCLUSIVE}, self.exclusive,
                              timeout_seconds)
@@ -81,9 +96,9 @@ class Load:
         group = f"group-{chapter}"
         self.writers: list[Writer] = [
             *(RdkafkaWriter(f"rdkafka {each}", through, self.record, self.inputs, chapter)
-              for each in range(RDKAFKA_WRITERS)),
+              for each in range(writers)),
             *(KraftWriter(f"kraft {each}", through, self.record, self.inputs, chapter)
-              for each in range(KRAFT_WRITERS)),
+              for each in range(writers)),
             *(Transformer(f"transformer {each}", through, self.record, group, self.inputs, self.outputs, chapter)
               for each in range(TRANSFORMERS)),
             *(ForeignWriter(each, f"{each} writer", through, self.record, self.inputs, chapter) for each in foreign),
@@ -170,17 +185,22 @@ class Load:
 
 
 class Campaign:
-    """A campaign on a target that runs; `report` receives a line of progress now and then. `foreign`: the clients of
-    other languages that take part, with a writer and a transformer each."""
+    """A campaign on a target that runs; `report` receives a line of progress now and then.
 
-    def __init__(self, target: Target, seed: int, report: Callable[[str], None],
-                 timeout_seconds: float = TIMEOUT_SECONDS, foreign: Sequence[str] = ()) -> None:
+    - `writers`: of librdkafka, and as many of `kraft.client`.
+    - `foreign`: the clients of other languages that take part in every second chapter, with a writer and a transformer
+      each.
+    """
+
+    def __init__(self, target: Target, seed: int, report: Callable[[str], None], *,
+                 timeout_seconds: float = TIMEOUT_SECONDS, writers: int = WRITERS, foreign: Sequence[str] = ()) -> None:
         self.target = target
         self.totals = Totals()
         self.history: History | None = None
         self._seed = seed
         self._report = report
         self._timeout_seconds = timeout_seconds
+        self._writers = writers
         self._foreign = foreign
         self._chance = random.Random(seed)
         self._faulty_seconds = 0.0
@@ -193,25 +213,28 @@ class Campaign:
         chapter = 0
         while not self._is_reached(goal) and time.monotonic() < until:
             chapter += 1
-            anomalies = self._run_chapter(f"{self._seed}-{chapter}", goal, until)
+            foreign = self._foreign if chapter % 2 else ()
+            anomalies = self._run_chapter(f"{self._seed}-{chapter}", foreign, goal, until)
             if anomalies:
                 return anomalies
         return []
 
     def _is_reached(self, goal: Goal) -> bool:
-        return (self.target.faults.total() >= goal.faults
-                and self.totals.counts["transactions"] >= goal.transactions)
+        return self.target.faults.total() >= goal.faults and self.totals.decided >= goal.transactions
 
-    def _run_chapter(self, chapter: str, goal: Goal, until: float) -> list[Anomaly]:
+    def _run_chapter(self, chapter: str, foreign: Sequence[str], goal: Goal, until: float) -> list[Anomaly]:
+        """Run the next part of what is left. The faults are spread over the transactions."""
         began, first = time.monotonic(), self.target.faults.total()
-        load = Load(self.target, chapter, self._timeout_seconds, self._excused_seconds, self._foreign)
-        faults = min(CHAPTER_FAULTS, max(0, goal.faults - first))
-        transactions = min(CHAPTER_TRANSACTIONS, goal.transactions - self.totals.counts["transactions"])
+        load = Load(self.target, chapter, self._timeout_seconds, self._excused_seconds, self._writers, foreign)
+        faults, transactions = max(0, goal.faults - first), max(0, goal.transactions - self.totals.decided)
+        parts = max(1, ceil(faults / CHAPTER_FAULTS), ceil(transactions / CHAPTER_TRANSACTIONS))
+        faults, transactions = ceil(faults / parts), ceil(transactions / parts)
         load.await_progress()
         while time.monotonic() < until:
-            if self.target.faults.total() - first < faults:
-                self._strike(load, first + faults - self.target.faults.total())
-            elif len(load.record.history.transactions) >= transactions:
+            struck, begun = self.target.faults.total() - first, len(load.record.history.transactions)
+            if struck < faults and struck * transactions <= begun * faults:
+                self._strike(load, faults - struck)
+            elif struck >= faults and begun >= transactions:
                 break
             time.sleep(self._chance.choice(HOLDS) * self._chance.random())
             load.check()
@@ -241,6 +264,8 @@ class Campaign:
 
     def _count(self, load: Load, permitted_cycles: int) -> None:
         history, counts = load.record.history, self.totals.counts
+        self.totals.longest = max((each for each in (self.totals.longest, *history.open_spans) if each is not None),
+                                  key=open_seconds, default=None)
         counts["transactions"] += len(history.transactions)
         for outcome in Outcome:
             counts[f"transactions {outcome.value}"] += sum(each.outcome is outcome for each in history.transactions)

@@ -45,7 +45,7 @@ class Processing(Writer):
             transaction.inputs.append(Input(self.record.numbers[self.inputs, each.partition], each.offset, each.code))
             positions[each.partition] = each.offset + 1
             self.send(number, transaction, index, self.chance.choice(self.record.of_topic(self._topic)))
-        fate = self.chance.choices(("commit", "abort", "abandon"), (90, 7, 3))[0]
+        fate = self.chance.choices(("commit", "abort", "abandon"), (900, 90, 10))[0]
         for partition, position in positions.items():
             place = self.record.numbers[self.inputs, partition]
             transaction.commits.append(OffsetCommit(self.group, place, position))

@@ -17,11 +17,11 @@ from typing import Final, Self
 import psycopg
 
 START_SECONDS: Final = 60.0
-POLL_SECONDS: Final = 0.05
+POLL_SECONDS: Final = 0.02
 STOP_SECONDS: Final = 30.0
 USER: Final = "nobody"
 """PostgreSQL refuses to run as root."""
-SETTINGS: Final = ("max_prepared_transactions=20", "listen_addresses=", "max_connections=20", "shared_buffers=8MB",
+SETTINGS: Final = ("max_prepared_transactions=20", "listen_addresses=", "max_connections=60", "shared_buffers=8MB",
                    "dynamic_shared_memory_type=mmap")
 
 

@@ -9,7 +9,7 @@ from kraft.local.cluster import LocalCluster
 from tests.examples.order_kills import SETTINGS, TOPIC, OrdersUnderKills
 from tests.examples.postgres import Postgres, missing
 
-KILLS = 5
+KILLS = 20
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def test_each_order_is_in_both_after_kills_of_service_database_and_broker(tmp_pa
         cluster.start()
         with cluster.client() as client:
             create_topic(client, TOPIC, 1)
-        with OrdersUnderKills(cluster, database, seed=1) as run:
-            for _ in range(KILLS):
-                run.kill_once()
-            assert run.check() > KILLS
+        with OrdersUnderKills(cluster, database, seed=1, services=2) as run:
+            run.kill(KILLS, shares={"database": 0.1, "broker": 0.1})
+            assert all(run.kills[each] >= 2 for each in ("service", "database", "broker"))
+            assert run.check() > KILLS // 2
