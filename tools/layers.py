@@ -97,7 +97,7 @@ PACKAGES: dict[str, Rule] = {
     "testing": Rule(("broker", "config", "controller", "deadlines", "immutable", "local", "log_dir", "metadata",
                      "protocol", "raft", "recorder", "runtime", "native"),
                     ("asyncio", "logging", "multiprocessing", "random", "time"), ordered=True),
-    "client": Rule(("_version", "protocol", "native"), ("socket", "time")),
+    "client": Rule(("_version", "protocol", "security", "native"), ("socket", "time")),
     "local": Rule(("", "client", "config", "log_dir", "metadata", "protocol", "raft", "runtime", "native"),
                   ("os", "signal", "socket", "subprocess", "threading", "time", "uvloop")),
     "spark": Rule(("_version", "client", "log", "log_dir", "protocol", "native"),
@@ -108,7 +108,7 @@ PACKAGES: dict[str, Rule] = {
                       "native"),
                      ("concurrent", "os", "time")),
     "cli": Rule(("", "_version", "client", "config", "files", "load", "local", "log", "log_dir", "metadata", "pipeline",
-                 "protocol", "raft", "reading", "recorder", "runtime", "spark", "testing", "native"),
+                 "protocol", "raft", "reading", "recorder", "runtime", "security", "spark", "testing", "native"),
                 ("asyncio", "logging", "os", "random", "signal", "time", "uvloop")),
     "__main__": Rule(("cli",)),
 }

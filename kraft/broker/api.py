@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from kraft.protocol.message import Message
+from kraft.security.principal import ANONYMOUS, Principal
 from kraft.steps import finish
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ Result = TypeVar("Result")
 
 
 class RequestContext(NamedTuple):
-    """Context of a request: version, client, listener and time. `client_host` is an address without a port. `run` runs
-    the steps that a handler has left after it returned."""
+    """Context of a request: version, client, listener, time, and the client's identity. `client_host` is an address
+    without a port. `run` runs the steps that a handler has left after it returned."""
 
     version: int
     client_id: str
@@ -40,6 +41,7 @@ class RequestContext(NamedTuple):
     listener: str
     now_ms: int
     run: Callable[[Steps], None] = finish
+    principal: Principal = ANONYMOUS
 
 
 Answer = Callable[[Message], None]

@@ -1,9 +1,10 @@
 """`kraft storage`: preparation and inspection of data directories."""
 
+import secrets
 import time
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -17,6 +18,8 @@ from kraft.config.quorum_config import static_voters
 
 if TYPE_CHECKING:
     from kraft.raft.voters import Voter
+
+SALT_BYTES: Final = 20
 
 
 @kraft.group("storage")
@@ -43,6 +46,9 @@ storage.add_command(strays_group)
               help="The first voters of the quorum; the same for all of them.")
 @click.option("-N", "--no-initial-controllers", "first", flag_value="none",
               help="This node finds the quorum by its configuration, and may become a voter later.")
+@click.option("-S", "--add-scram", "scram", multiple=True, metavar="MECHANISM=[name=NAME,password=PASSWORD]",
+              help="SCRAM credential that the cluster begins with; may be given again. Also iterations, salt and "
+                   "saltedpassword (the last two in base64). The same for all first controllers.")
 @click.option("--keep-data", is_flag=True,
               help="Format a directory that holds partitions without meta.properties too. They stay; the node serves "
                    "those that the metadata has, and sets the others aside.")
@@ -51,7 +57,8 @@ storage.add_command(strays_group)
 @JSON
 def format_command(file: Path | None, data: Path | None, assignments: tuple[str, ...], cluster_id: str | None,
                    release: str | None, features: tuple[str, ...], first: str | None,
-                   initial_controllers: str | None, keep_data: bool, ignore_formatted: bool, as_json: bool) -> None:
+                   initial_controllers: str | None, scram: tuple[str, ...], keep_data: bool, ignore_formatted: bool,
+                   as_json: bool) -> None:
     """Prepare data directories for a node and its cluster.
 
     For a node that is broker and only controller, `kraft server start` does this by itself. Use this command before the
@@ -63,6 +70,7 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
     from kraft.metadata.image import Endpoint
     from kraft.metadata.versions import LATEST
     from kraft.runtime.storage.formatting import FormatRequest, describe, format_storage
+    from kraft.security.sasl.first_credentials import first_credential
 
     config = server_config(file, data, None, assignments)
     choice = first_voters(config, first, initial_controllers)
@@ -85,7 +93,9 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
         metadata_level=LATEST.level if release is None else metadata_level("--release-version", release),
         features=_levels(features), standalone=choice == "standalone",
         initial_voters=parse_voters(initial_controllers, config.controller_listener_names[0])
-        if initial_controllers else (), keep_data=keep_data)
+        if initial_controllers else (),
+        credentials=tuple(first_credential(text, lambda: secrets.token_bytes(SALT_BYTES)) for text in scram),
+        keep_data=keep_data)
     _print([_fields(info.path) for info in format_storage(request, time.time_ns() // 1_000_000, uuid.uuid4)], as_json)
     if before and not ignore_formatted:
         what = "every directory is" if len(before) == len(paths) else f"{len(before)} of {len(paths)} directories are"

@@ -25,6 +25,8 @@ RECEIVE_STEP_BYTES: Final = 8 << 20
 TIMEOUT_SECONDS_DEFAULT: Final = 30.0
 # An address that does not answer by then counts as dead; the same limit holds for the other side's part of TLS.
 CONNECT_SECONDS: Final = 4.0
+# Share of a session after which it is renewed, as in Kafka's clients.
+SESSION_SHARE: Final = 0.85
 # A server refuses it and lists those that it has.
 NO_MECHANISM: Final = "NONE"
 
@@ -69,6 +71,8 @@ class Connection:
         Messages copy what they keep."""
         self._correlation_id = 0
         self._security = security
+        self._authenticate_at: float | None = None
+        """Time of the monotonic clock at which the session is to be renewed; None: never, or just being renewed."""
         self._served = bool(security.mechanism)
         """Set once a request was answered that a listener with SASL refuses to unknown clients."""
         try:
@@ -125,6 +129,9 @@ class Connection:
 
     def post(self, request: Message, version: int, *, timeout: float | None = None) -> None:
         """Send `request` only; call `answer` for it before the next request. Raises as `send`."""
+        if self._authenticate_at is not None and time.monotonic() >= self._authenticate_at:
+            self._authenticate_at = None
+            self._authenticate(self._security)
         self._correlation_id += 1
         try:
             self.socket.settimeout(self.timeout if timeout is None else timeout)
@@ -214,16 +221,22 @@ class Connection:
             offered = f"only {', '.join(answer.mechanisms)}" if answer.mechanisms else "no SASL"
             raise AuthenticationError(f"{what}: the listener has {offered}")
 
+        lifetime_ms = 0
+
         def exchange(message: bytes) -> bytes:
+            nonlocal lifetime_ms
             found = self.send(SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse)
             if found.error_code:
                 raise AuthenticationError(f"{what}: not accepted: {found.error_message or found.error_code}")
+            lifetime_ms = found.session_lifetime_ms
             return found.auth_bytes
 
         try:
             authenticate(security.mechanism, security.username, security.password, exchange)
         except SaslError as error:
             raise AuthenticationError(f"{what}: {error}") from error
+        if lifetime_ms > 0:
+            self._authenticate_at = time.monotonic() + lifetime_ms / 1000 * SESSION_SHARE
 
     def _first_answer(self) -> dict[int, tuple[int, int]]:
         """Query the server's versions. A listener with TLS ends the connection when it receives a plain request, or

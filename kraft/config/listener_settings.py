@@ -13,11 +13,12 @@ from kraft.config import tables
 from kraft.config.effective import BrokerLayers, Effective, resolve
 from kraft.config.errors import InvalidConfigError, unknown
 from kraft.config.setting import Setting
-from kraft.config.unsupported import SECURITY, check_supported, is_of_tls_or_sasl
+from kraft.config.unsupported import SASL, SASL_SUPPORTED, SECURITY, check_supported, is_of_sasl, is_of_tls_or_sasl
 
 PREFIX: Final = "listener.name."
 OF_ONE_LISTENER: Final = ("max.connections", "max.connection.creation.rate", "num.network.threads")
-_SECURING: Final = ("connections.max.reauth.ms", "principal.builder.class")
+REAUTHENTICATION: Final = "connections.max.reauth.ms"
+_SECURING: Final = (REAUTHENTICATION, "principal.builder.class")
 
 
 def listener_of(key: str) -> str:
@@ -29,7 +30,7 @@ def check_listener_setting(key: str, text: str, settings: Mapping[str, Setting])
     """Raise `InvalidConfigError` for a key or value that could not have its effect."""
     if (why := without_effect(key, text, settings)) is not None:
         raise InvalidConfigError(why)
-    name = _name_in(key)
+    name = name_in(key)
     if (setting := settings.get(name)) is not None:
         try:
             check_supported(setting, setting.parse(text))
@@ -40,11 +41,13 @@ def check_listener_setting(key: str, text: str, settings: Mapping[str, Setting])
 def without_effect(key: str, text: str, settings: Mapping[str, Setting]) -> str | None:
     """Return why a key does nothing, whatever its value; None where it may have an effect. SASL's settings may have a
     mechanism before them; TLS and SASL may have settings that are not in the table."""
-    name = _name_in(key)
+    name = name_in(key)
     setting = settings.get(name)
+    if name in SASL_SUPPORTED:
+        return None
     if is_of_tls_or_sasl(name):
         is_default = not text or (setting is not None and setting.parse(text) == setting.default)
-        return None if is_default else f"{key}: is not supported: {SECURITY}"
+        return None if is_default else f"{key}: is not supported: {SASL if is_of_sasl(name) else SECURITY}"
     if setting is None:
         prefix = f"{PREFIX}{listener_of(key)}."
         return unknown(key, (*OF_ONE_LISTENER, *_SECURING), prefix)
@@ -53,9 +56,11 @@ def without_effect(key: str, text: str, settings: Mapping[str, Setting]) -> str 
     return None
 
 
-def _name_in(key: str) -> str:
+def name_in(key: str) -> str:
     """Return the setting in a listener's key, without the listener and the mechanism of SASL."""
     name = key.removeprefix(f"{PREFIX}{listener_of(key)}.")
+    if name.endswith(f".{REAUTHENTICATION}"):
+        return REAUTHENTICATION
     _, of_mechanism, of_sasl = name.partition(".sasl.")
     return f"sasl.{of_sasl}" if of_mechanism else name
 

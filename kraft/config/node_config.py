@@ -16,14 +16,26 @@ from kraft.config import effective, tables
 from kraft.config.absent import KEPT, absence
 from kraft.config.errors import InvalidConfigError
 from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
-from kraft.config.listener_settings import listener_of
+from kraft.config.listener_settings import listener_of, name_in
 from kraft.config.properties import parse_properties
+from kraft.config.sasl_settings import (
+    OF_BROKERS,
+    OF_CONTROLLERS,
+    PLAIN,
+    SCRAM,
+    Credentials,
+    credentials,
+    sasl_settings,
+)
 from kraft.config.setting import Setting, Value
+from kraft.config.unsupported import check_supported, is_of_sasl
 
 ROLES: Final = ("broker", "controller")
 PLAINTEXT: Final = 0
-PROTOCOLS: Final = {"PLAINTEXT": PLAINTEXT}
+SASL: Final = "SASL_"
+PROTOCOLS: Final = {"PLAINTEXT": PLAINTEXT, "SASL_PLAINTEXT": 2}
 """Security protocols of listeners, with Kafka's numbers."""
+INTER_BROKER: Final = "security.inter.broker.protocol"
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 LEADER_SELECTOR: Final = "org.apache.kafka.common.replica.LeaderSelector"
 NODE_ID_DEFAULT: Final = 1
@@ -91,7 +103,9 @@ class NodeConfig:
         metadata = self.values.get("metadata.log.dir")
         put(self, "metadata_log_dir", Path(str(metadata)) if metadata else self.log_dirs[0])
         self._check_protocols()
-        put(self, "ignored", {**parsed.ignored, **self._of_unknown_listeners()})
+        put(self, "ignored", {**parsed.ignored, **self._of_unknown_listeners(), **self._of_listeners_without_sasl()})
+        self._check_inter_broker_protocol()
+        self._check_sasl()
         self._check_replica_selector()
         if self.is_broker and (why := cordon_fault(self._list(CORDONED), self.log_dirs)) is not None:
             raise InvalidConfigError(why)
@@ -148,6 +162,8 @@ class NodeConfig:
         """Listener that brokers use among themselves."""
         if name := self.values.get("inter.broker.listener.name"):
             return str(name).upper()
+        if any(each.listener == self.values.get(INTER_BROKER) for each in self.broker_listeners):
+            return str(self.values[INTER_BROKER])
         return self.broker_listeners[0].listener if self.broker_listeners else "PLAINTEXT"
 
     def advertised(self, listener: Endpoint) -> Endpoint:
@@ -168,6 +184,24 @@ class NodeConfig:
             pairs = dict(pair.strip().upper().split(":", 1) for pair in text.split(",") if ":" in pair)
             return pairs.get(listener, listener)
         return "PLAINTEXT" if listener in self.controller_listener_names else listener
+
+    def protocol_id(self, listener: str) -> int:
+        """Return Kafka's number of a listener's security protocol."""
+        return PROTOCOLS[self.protocol(listener)]
+
+    def has_sasl(self, listener: str) -> bool:
+        """Return whether clients of the listener authenticate themselves by SASL. It may be one of other nodes."""
+        return self.protocol(listener).startswith(SASL)
+
+    @property
+    def logins(self) -> dict[str, Credentials]:
+        """Credentials with which this node logs in to listeners of other nodes, by listener."""
+        found = {}
+        for listener, key in ((self.inter_broker_listener if self.is_broker else None, OF_BROKERS),
+                              *((each, OF_CONTROLLERS) for each in self.controller_listener_names)):
+            if listener is not None and self.has_sasl(listener):
+                found[listener] = credentials(listener, key, self.layers())
+        return found
 
     def _node_id(self) -> int:
         node_id, broker_id = self.values.get("node.id"), self.values.get("broker.id")
@@ -267,8 +301,53 @@ class NodeConfig:
                 raise InvalidConfigError(f"listener.security.protocol.map: listener {each.listener} has the protocol "
                                          f"{protocol}; this version offers {', '.join(PROTOCOLS)}")
 
+    def _check_inter_broker_protocol(self) -> None:
+        protocol = self.values.get(INTER_BROKER)
+        if protocol is None or protocol == "PLAINTEXT" or not self.is_broker:
+            return
+        if self.values.get("inter.broker.listener.name"):
+            raise InvalidConfigError(f"{INTER_BROKER}: {protocol} is given beside inter.broker.listener.name; give one "
+                                     "of them")
+        if self.inter_broker_listener != protocol:
+            raise InvalidConfigError(f"{INTER_BROKER}: no listener of a broker has the name {protocol}; name the one "
+                                     "between brokers in inter.broker.listener.name")
+
+    def _check_sasl(self) -> None:
+        """Check what listeners with SASL need, and the logins of this node to others."""
+        named = {each.listener: None for each in self.listeners if self.has_sasl(each.listener)}
+        for listener in named:
+            sasl_settings(listener, self.layers())
+        for listener, login in self.logins.items():
+            if login.mechanism in SCRAM and listener in named and listener in self.controller_listener_names:
+                raise InvalidConfigError(
+                    f"{OF_CONTROLLERS}: {login.mechanism} cannot work between controllers: its credentials are in the "
+                    f"metadata log, which has no leader before they have authenticated each other; name {PLAIN}")
+        if named:
+            for key, value in self.values.items():
+                if is_of_sasl(key):
+                    check_supported(tables.broker_settings()[key], value)
+
+    def _of_listeners_without_sasl(self) -> dict[str, str]:
+        """Return the settings of SASL that no listener uses, each with the reason."""
+        used = [each for each in (*(each.listener for each in self.listeners), *self.controller_listener_names)
+                if self.has_sasl(each)]
+        found = {}
+        for key in self.texts:
+            if key.startswith(LISTENER_PREFIX):
+                listener = listener_of(key)
+                if is_of_sasl(name_in(key)) and listener.upper() not in used and self.texts[key]:
+                    found[key] = f"{key}: listener {listener} has no SASL"
+            elif is_of_sasl(key) and not used and self._differs_from_default(key):
+                found[key] = f"{key}: no listener has SASL, so none uses it"
+        return found
+
+    def _differs_from_default(self, key: str) -> bool:
+        setting = tables.broker_settings().get(key)
+        return setting is None or self.values.get(key) not in (None, "", [], setting.default)
+
     def _of_unknown_listeners(self) -> dict[str, str]:
         known = [each.listener.lower() for each in self.listeners]
+        known += [each.lower() for each in self.controller_listener_names if each.lower() not in known]
         return {key: f"{key}: {listener_of(key)} is none of listeners, which are written {', '.join(known)} there"
                 for key in self.texts if key.startswith(LISTENER_PREFIX) and listener_of(key) not in known}
 

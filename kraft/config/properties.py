@@ -18,7 +18,7 @@ from kraft.config.ignored import removed
 from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
 from kraft.config.listener_settings import check_listener_setting, without_effect
 from kraft.config.setting import Value
-from kraft.config.unsupported import SECURITY, check_supported, is_of_tls_or_sasl
+from kraft.config.unsupported import SECURITY, check_supported, is_of_sasl, is_of_tls_or_sasl
 
 PASSED_ON_PREFIXES: Final = ("rlmm.config.", "rsm.config.", "config.providers.", "kafka.metrics.",
                              "confluent.", "org.apache.", "sasl.oauthbearer.")
@@ -83,6 +83,8 @@ def parse_properties(texts: Mapping[str, str]) -> Parsed:
         try:
             if setting := settings.get(key):
                 values[key] = setting.parse(text)
+                if is_of_sasl(key):
+                    continue           # `NodeConfig` knows whether a listener uses it
                 if not is_of_tls_or_sasl(key):
                     check_supported(setting, values[key])
                 elif values[key] not in (None, "", [], setting.default):

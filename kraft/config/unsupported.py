@@ -9,17 +9,21 @@ from typing import Final
 
 from kraft.config.setting import Setting, Value
 
+# Settings of SASL that have their effect on listeners with SASL.
+SASL_SUPPORTED: Final = frozenset({
+    "connections.max.reauth.ms", "sasl.enabled.mechanisms", "sasl.jaas.config", "sasl.mechanism.controller.protocol",
+    "sasl.mechanism.inter.broker.protocol", "sasl.server.max.receive.size",
+})
+SASL: Final = "this version has PLAIN and SCRAM, without plug-ins and without Kerberos"
 # By name prefix, why they cannot work.
 SECURITY: Final = "this version has neither TLS nor SASL"
-FAMILIES: Final = {"ssl.": SECURITY, "sasl.": SECURITY}
+FAMILIES: Final = {"ssl.": SECURITY, "sasl.": SASL}
 _JAVA: Final = "Java classes cannot be loaded here"
 REFUSED: Final = {
     **dict.fromkeys((
         "authorizer.class.name", "config.providers", "group.share.persister.class.name", "kafka.metrics.reporters",
         "metric.reporters", "remote.log.metadata.manager.class.name", "remote.log.storage.manager.class.name",
         "security.providers"), _JAVA),
-    "connections.max.reauth.ms": SECURITY,
-    "security.inter.broker.protocol": SECURITY,
     "delegation.token.secret.key": "this version has no delegation tokens",
     "remote.log.storage.system.enable": "this version has no tiered storage",
     "remote.storage.enable": "this version has no tiered storage",
@@ -30,14 +34,19 @@ REFUSED: Final = {
 READ_AT_START: Final = ("listeners", "listener.security.protocol.map")
 
 
+def is_of_sasl(name: str) -> bool:
+    """Return whether the setting has no effect where no listener has SASL."""
+    return name.startswith("sasl.") or name == "connections.max.reauth.ms"
+
+
 def is_of_tls_or_sasl(name: str) -> bool:
     """Return whether the setting has no effect where no listener has TLS or SASL."""
-    return name.startswith(tuple(FAMILIES)) or name == "connections.max.reauth.ms"
+    return name.startswith(tuple(FAMILIES)) or is_of_sasl(name)
 
 
 def check_supported(setting: Setting, value: Value) -> None:
     """Raise `InvalidConfigError` for a value that could not have its effect."""
-    if value in (None, "", []) or value == setting.default:
+    if value in (None, "", []) or value == setting.default or setting.name in SASL_SUPPORTED:
         return
     why = REFUSED.get(setting.name) or (_JAVA if setting.type == "class" else None)
     why = why or next((reason for prefix, reason in FAMILIES.items() if setting.name.startswith(prefix)), None)

@@ -21,6 +21,7 @@ from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.net.api_versions import api_versions_answers
 from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.net.requests import RequestRouter
+from kraft.runtime.net.sasl import SaslGates
 from kraft.runtime.net.server import Server
 from kraft.runtime.net.server_limits import connection_rates, controller_limits
 from kraft.runtime.quorum.controller_registration import ControllerRegistrar
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
     from kraft.runtime.metrics.scrape import Sheet
 
 DRAIN_SECONDS: Final = 0.5
-KEYS: Final = (*SERVED, ApiKey.DESCRIBE_CONFIGS)
+OF_A_BROKER: Final = (ApiKey.DESCRIBE_CONFIGS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+"""APIs that a broker's handlers answer here, too."""
+KEYS: Final = (*SERVED, *OF_A_BROKER)
 
 
 class ControllerConfigs:
@@ -70,7 +73,7 @@ class ControllerConfigs:
 
 def _route(controller: ControllerRouter, described: RequestRouter, reply: Reply, api_key: int, version: int,
            body: bytes) -> None:
-    router = described if api_key == ApiKey.DESCRIBE_CONFIGS else controller
+    router = described if api_key in OF_A_BROKER else controller
     router.on_request(reply, api_key, version, body)
 
 
@@ -90,6 +93,7 @@ class ControllerNode(AnyNode):
     def __init__(self, config: NodeConfig) -> None:
         super().__init__(config)
         self._parts: ControllerParts | None = None
+        self.gates: SaslGates | None = None
         self._channels: list[RequestChannel] = []
         self._features: dict[str, int] | None = None
 
@@ -118,7 +122,7 @@ class ControllerNode(AnyNode):
         self.listeners.update(listeners.bound)
         member = Member(self.cluster_id, directory_id, tuple(map(listeners.advertised, config.listeners)))
         quorum = QuorumReplica(config, member, controller_settings(config, self.cluster_id),
-                               metadata_log_settings(config), flusher, Dialer(), self.fail)
+                               metadata_log_settings(config), flusher, Dialer(logins=config.logins), self.fail)
         opened.push_async_callback(quorum.close)
         alarm = Alarm(quorum.clock, self._tick)
         opened.callback(alarm.cancel)
@@ -136,9 +140,10 @@ class ControllerNode(AnyNode):
         _, server, quorum, _, _ = parts
         router = ControllerRouter(quorum, server, self._schedule)
         configs = ControllerConfigs(self.config, quorum)
+        self.gates = SaslGates(self.config, server, lambda: quorum.metadata.image)
         for name in self.listeners:
             described = RequestRouter(cast("Broker", configs), name, lambda: None, server.slices)
-            channel = server.channel(name, partial(_route, router, described))
+            channel = self.gates.channel(name, partial(_route, router, described))
             serve_apis(channel, KEYS)
             self._channels.append(channel)
         quorum.driver.on_answers = self._send

@@ -56,7 +56,8 @@ class ServerNode(AnyNode):
 
     async def _open(self) -> NodeParts:
         """Open the stages. The addresses are bound early, so that their real ports can be registered."""
-        config, opened, dialer = self.config, self._opened, Dialer()
+        config, opened = self.config, self._opened
+        dialer = Dialer(logins=config.logins)
         storage = Storage(config)
         opened.callback(self._close_storage, storage)
         self.cluster_id = storage.cluster_id

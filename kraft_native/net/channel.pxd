@@ -58,6 +58,7 @@ cdef class RequestChannel:
     cdef readonly int64_t requests_in_progress
     cdef readonly dict closed  # type: dict[str, int]  # reason -> count
     cdef readonly bint failed
+    cdef readonly object principal  # type: object  # of connections that are not authenticated
 
     cdef Api* api(self, int16_t api_key) noexcept
     cdef int wake(self, Endpoint endpoint) except -1

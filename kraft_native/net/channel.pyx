@@ -55,13 +55,14 @@ cdef class RequestChannel:
     connection as malformed. `on_failure(exception)` gets everything else that it or a handler raises: an internal
     error, after which the connection is closed and the node should stop. `call_soon` and `call_later` are the loop's;
     the second is for connections that are muted because their client exceeded a quota. `slices`: the queue of all
-    channels of the loop; None: one of its own.
+    channels of the loop; None: one of its own. `principal`: identity of connections before authentication.
     """
 
     def __init__(self, str name not None, RequestMemory memory not None, *,
                  on_request: Callable[[Reply, int, int, bytes], object], on_failure: Callable[[BaseException], object],
                  call_soon: Callable[[Callable[[], None]], Any],
                  call_later: Callable[[float, Callable[[], None]], Any] | None = None, SliceQueue slices=None,
+                 principal: object = None,
                  request_bytes_max: int = 100 * 1024 * 1024, answer_bytes_max: int = 100 * 1024 * 1024,
                  requests_in_progress_max: int = 256, frame_timeout_ms: int = 10_000, idle_timeout_ms: int = 600_000,
                  reply_timeout_ms: int = 30_000, rate_min_bytes_per_second: int = 16 * 1024):
@@ -73,6 +74,7 @@ cdef class RequestChannel:
         carry large frames. `idle_timeout_ms`: without any request; -1: unlimited.
         """
         self.name = name
+        self.principal = principal
         self.memory = memory
         self.times = RequestTimes()
         self.outgoing = Outgoing()

@@ -3,9 +3,7 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kraft_native.base.span cimport Span
-from kraft_native.net.channel cimport RequestChannel
-from kraft_native.net.frames cimport FrameReader
-from kraft_native.request.endpoint cimport Endpoint
+from kraft_native.net.restraints cimport RestrainedEndpoint
 from kraft_native.request.header cimport RequestHeader
 from kraft_native.request.reply cimport Reply
 from kraft_native.request.times cimport RequestTimes
@@ -16,27 +14,15 @@ cdef enum:
     REPLY_AT_ONCE_BYTES_MAX = 16 * 1024    # larger ones are worth an object of their own
     NOTICE_BYTES_MAX = 2 * 1024     # of unsent bytes, given to the transport to learn when the socket has room
 
-cdef enum:
-    STALL_ROW = 1
-    STALL_REQUEST = 2
-    STALL_WRITE = 4
-    STALL_MEMORY = 8
-    STALL_ENDED = 16
-    STALL_QUOTA = 32
-    STALL_SLICE = 64
 
-
-cdef class Connection(Endpoint):
-    cdef readonly RequestChannel channel
+cdef class Connection(RestrainedEndpoint):
     # type: Listener
     cdef readonly object listener  # its creator; admits the connection, and is notified when it is removed
     cdef readonly str peer_host    # empty before the connection is made
     cdef readonly int peer_port
-    cdef readonly str reason  # type: str | None  # why it is closed or being closed; None while open
     cdef readonly int32_t in_progress
     cdef RequestTimes times        # the channel's
     cdef int64_t arrived_ns        # when it was last read from
-    cdef FrameReader frames
     cdef readonly object transport  # type: Transport | None  # None before the connection is made, and after it is lost
     cdef int fd                    # of a plain socket while it may be written to; -1: only through the transport
     cdef Reply head                # the row: the oldest request whose reply has not left
@@ -48,15 +34,11 @@ cdef class Connection(Endpoint):
     cdef bytes client_id           # from the last request
     cdef Py_ssize_t ready_bytes    # about what was answered since the last write
 
-    cdef int stall                 # why no request is processed; 0: none
     cdef int64_t slice_end_ns      # then other connections get theirs
-    cdef int muted                 # number of unfinished periods for which the client is muted
     cdef bint reading
     cdef bint dispatching
-    cdef bint closing              # nothing is sent or processed any more
     cdef bint unseen               # kept bytes exist that were not processed
     cdef bint memory_queued        # in the memory's queue
-    cdef bint active               # bytes moved since the last sweep
     cdef int64_t active_ms
     cdef int64_t frame_since_ms    # -1: no frame under way, or not swept since it began
     cdef int64_t blocked_since_ms  # -1: the peer reads, or was not swept since it stopped
@@ -66,6 +48,7 @@ cdef class Connection(Endpoint):
     cdef int look(self) except -1
     cdef int defer(self, bint fresh) except -1
     cdef int dispatch(self, const uint8_t* frame, Py_ssize_t size) except -1
+    cdef int dispatch_token(self, const uint8_t* frame, Py_ssize_t size) except -1
     cdef int hand_over(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1
     cdef bint is_behind(self, Reply reply)
     cdef int work_on_deferred(self) except -1
@@ -73,10 +56,8 @@ cdef class Connection(Endpoint):
     cdef Reply new_reply(self, RequestHeader* header)
     cdef int worked_on(self, Reply reply) except -1
     cdef int refuse(self, str reason) except -1
-    cpdef int delay(self, int32_t throttle_ms) except -1   # processes no request for this long
     cdef int flush(self) except -1
     cdef int take_head(self) except -1
     cdef int send(self) except -1
-    cdef int update_reading(self) except -1
     cdef int close_after_sent(self, str reason) except -1
     cdef int release(self) except -1

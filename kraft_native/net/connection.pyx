@@ -27,9 +27,13 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 cimport cython
 
 from kraft_native.base.span cimport span_left, span_of
-from kraft_native.net.channel cimport API_VERSIONS_KEY, Api
+from kraft_native.net.channel cimport API_VERSIONS_KEY, Api, RequestChannel
 from kraft_native.net.frames cimport ReadWindow
 from kraft_native.net.outgoing cimport Outgoing, take_front
+from kraft_native.net.restraints cimport (
+    RAW_VERSION, SASL_AUTHENTICATE_KEY, STALL_ENDED, STALL_MEMORY, STALL_REQUEST, STALL_ROW, STALL_SLICE,
+    STALL_WRITE, RestrainedEndpoint,
+)
 from kraft_native.request.header cimport request_header_begin, request_header_rest
 from kraft_native.request.reply cimport (
     REPLY_ANSWERED, REPLY_OPEN, REPLY_REFUSED, ReplySink, ReplyWaiter, RequestHandler, make_reply_header,
@@ -41,17 +45,15 @@ from kraft_native.net.outgoing import plain_descriptor
 
 
 @cython.final
-cdef class Connection(Endpoint):
+cdef class Connection(RestrainedEndpoint):
     """An asyncio BufferedProtocol; pass a function that creates one to `loop.create_server`. Loop thread only."""
 
     def __init__(self, RequestChannel channel not None, listener: Listener):
-        self.channel = channel
+        RestrainedEndpoint.__init__(self, channel)
         self.listener = listener
         self.times = channel.times
         self.peer_host = ""
-        self.frames = FrameReader(channel.memory, self, channel.request_bytes_max)
         self.fd = -1
-        self.active = True
         self.frame_since_ms = -1
         self.blocked_since_ms = -1
 
@@ -194,6 +196,11 @@ cdef class Connection(Endpoint):
         cdef RequestHeader header
         cdef Reply reply
         cdef Api* api
+        if not self.is_authenticated:
+            if self.is_raw:
+                return self.dispatch_token(frame, size)
+            if not self.may_send(frame, size):
+                return self.refuse("session" if self.is_expired else "unauthenticated")
         if request_header_begin(&span, &header) < 0:
             return self.refuse("header")
         api = self.channel.api(header.api_key)
@@ -239,6 +246,25 @@ cdef class Connection(Endpoint):
             self.deferred = copied
         else:
             self.channel.on_request(reply, reply.api_key, reply.api_version, copied)
+        return 0
+
+    cdef int dispatch_token(self, const uint8_t* frame, Py_ssize_t size) except -1:
+        """Hand over a frame that has no header."""
+        cdef RequestHeader header
+        cdef Reply reply
+        header.api_key = SASL_AUTHENTICATE_KEY
+        header.api_version = RAW_VERSION
+        header.correlation_id = 0
+        header.client_id = NULL
+        header.client_id_bytes = 0
+        reply = self.new_reply(&header)
+        self.hand_over(reply, frame, size)
+        self.worked_on(reply)
+        if reply.state == REPLY_OPEN:
+            self.barrier = reply
+            self.stall |= STALL_REQUEST
+        elif reply.state == REPLY_REFUSED:
+            self.stall |= STALL_ENDED
         return 0
 
     cdef bint is_behind(self, Reply reply):
@@ -375,21 +401,6 @@ cdef class Connection(Endpoint):
         self.take_head()
         return True
 
-    cpdef int delay(self, int32_t throttle_ms) except -1:
-        if self.channel.call_later is not None and not self.closing:
-            self.stall |= STALL_QUOTA
-            self.muted += 1
-            self.channel.call_later(throttle_ms / 1000.0, self.unmute)
-        return 0
-
-    def unmute(self) -> None:
-        """End one of the periods for which the client is muted."""
-        self.muted -= 1
-        if self.muted == 0 and not self.closing:
-            self.stall &= ~STALL_QUOTA
-            self.active = True
-            self.channel.wake(self)
-
     cdef int flush(self) except -1:
         """Send finished replies at the head of the row."""
         cdef Outgoing out = self.channel.outgoing
@@ -520,6 +531,8 @@ cdef class Connection(Endpoint):
         if self.active:
             self.active = False
             self.active_ms = now_ms
+        if 0 <= self.until_ms < now_ms and not self.end_session():
+            return self.abort("authentication_timeout")
         if self.stall & STALL_WRITE:
             left = self.transport.get_write_buffer_size() + sum(map(len, self.unsent or ()))
             if self.blocked_since_ms < 0:
@@ -541,19 +554,6 @@ cdef class Connection(Endpoint):
         elif self.head is None and 0 <= self.channel.idle_timeout_ms < now_ms - self.active_ms:
             return self.abort("idle")
         return 0
-
-    cdef int drain(self) except -1:
-        if self.closing or self.reason is not None:
-            return 0
-        self.reason = "drained"
-        self.stall |= STALL_ENDED
-        self.update_reading()
-        return self.channel.wake(self)
-
-    def hold(self) -> None:
-        """Process no further input, until the connection is closed."""
-        self.stall |= STALL_ENDED
-        self.update_reading()
 
     def close(self, str reason not None) -> None:
         """Close at once, without replies; `reason` is counted."""

@@ -206,8 +206,8 @@ def test_a_wrong_value_of_one_listener_is_refused():
     ("advertised.host.name", "listeners and advertised.listeners"),
     ("ssl.keystore.location", "this version has neither TLS nor SASL, and no listener that would use it"),
     ("ssl.of.a.later.release", "neither TLS nor SASL"),
-    ("sasl.enabled.mechanisms", "neither TLS nor SASL"),
-    ("sasl.jaas.config", "neither TLS nor SASL"),
+    ("sasl.enabled.mechanisms", "no listener has SASL"),
+    ("sasl.jaas.config", "no listener has SASL"),
 ])
 def test_ignored_settings_are_listed_with_the_reason(key, says):
     config = NodeConfig({key: "5"})
@@ -243,6 +243,8 @@ def test_ignored_settings_are_listed_with_the_reason(key, says):
     ({"log_dirs": "/a,/a"}, "twice"),
     ({"log_dirs": "/a,/b/../a"}, "twice"),
     ({"replica_selector_class": "org.example.Nearest"}, "is not one of"),
+    ({"security_inter_broker_protocol": "SASL_PLAINTEXT"}, "no listener of a broker has the name SASL_PLAINTEXT"),
+    ({"security_inter_broker_protocol": "SSL", "inter_broker_listener_name": "PLAINTEXT"}, "give one of them"),
 ])
 def test_contradictions_are_refused_by_name(texts, says):
     assert says in refused(**texts)
@@ -322,8 +324,6 @@ def test_sockets():
     ("remote.log.storage.manager.class.name", "org.example.Manager"),
     ("remote.log.storage.system.enable", "true"),
     ("log.preallocate", "true"),
-    ("security.inter.broker.protocol", "SSL"),
-    ("security.inter.broker.protocol", "SASL_PLAINTEXT"),
     ("security.providers", "org.example.Provider"),
     ("listener.name.internal.principal.builder.class", "org.example.Principals"),
 ])

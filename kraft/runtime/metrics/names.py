@@ -111,6 +111,8 @@ METRICS: Final = (
     Metric("kraft_requests_in_progress", "gauge", ("listener",), "", "Requests whose replies have not left."),
     Metric("kraft_connections_closed_total", "counter", ("listener", "reason"), "",
            "Connections closed, by reason; `peer`: the client closed it."),
+    Metric("kraft_authentications_total", "counter", ("listener", "mechanism", "result"), "",
+           "SASL exchanges that ended, by result: success or failure. Failures before a handshake have no mechanism."),
     Metric("kraft_request_failures_total", "counter", ("listener",), "",
            "Requests that failed by a fault of the node; each is logged, and its connection closed."),
     Metric("kraft_loop_delay_seconds", "gauge", (), "",

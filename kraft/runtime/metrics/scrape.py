@@ -185,6 +185,10 @@ def _read_server(server: Server, sheet: Sheet) -> None:
         sheet.put("kraft_requests_in_progress", channel.requests_in_progress, name)
         for reason, count in sorted(channel.closed.items()):
             sheet.put("kraft_connections_closed_total", count, name, reason)
+        if (gate := server.gates.get(channel)) is not None:
+            for result, counts in (("success", gate.successes), ("failure", gate.failures)):
+                for mechanism, count in sorted(counts.items()):
+                    sheet.put("kraft_authentications_total", count, name, mechanism, result)
     memory = server.memory
     sheet.put(f"{prefix}_memorypoolused", memory.used_bytes)
     sheet.put(f"{prefix}_memorypoolavailable", max(0, memory.limit_bytes - memory.used_bytes))

@@ -1,8 +1,8 @@
 """Connections that a node opens to other nodes.
 
 `Dialer.connect` is the only place that opens one, whatever it is for: the quorum, replication, the active controller,
-checks and probes of brokers. It resolves names, limits the time for each step, and applies the security context of the
-listener. `Backoff` paces the attempts.
+checks and probes of brokers. It resolves names, limits the time for each step, applies the security context of the
+listener, and logs in where the listener demands it. `Backoff` paces the attempts.
 """
 
 import asyncio
@@ -15,7 +15,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from kraft.config.sasl_settings import Credentials
 from kraft.raft.types import Endpoint
+from kraft.runtime.net.login import LoginError, LoginProtocol, log_in
 from kraft_native.net.outgoing import plain_descriptor
 
 log = logging.getLogger(__name__)
@@ -24,7 +26,9 @@ RESOLVE_SECONDS_MAX: Final = 5.0
 CONNECT_SECONDS_MAX: Final = 1.0
 """Limit for one address. A lost connection request is repeated by the system after one second, then after two, four and
 so on."""
+WARNING_SECONDS: Final = 10.0
 PLAINTEXT: Final[Mapping[str, ssl.SSLContext]] = MappingProxyType({})
+ANONYMOUS: Final[Mapping[str, Credentials]] = MappingProxyType({})
 
 
 def backoff_seconds(failures: int, first_seconds: float, max_seconds: float) -> float:
@@ -71,11 +75,15 @@ class Backoff:
 class Dialer:
     """Opens connections to listeners of other nodes. Loop thread only.
 
-    `contexts`: the TLS context for each listener name that is encrypted; other listeners are plain.
+    `contexts`: the TLS context for each listener name that is encrypted; other listeners are plain. `logins`: the
+    credentials for each listener name that demands SASL.
     """
 
-    def __init__(self, contexts: Mapping[str, ssl.SSLContext] = PLAINTEXT) -> None:
+    def __init__(self, contexts: Mapping[str, ssl.SSLContext] = PLAINTEXT,
+                 logins: Mapping[str, Credentials] = ANONYMOUS) -> None:
         self._contexts = contexts
+        self._logins = logins
+        self._warned: dict[Endpoint, float] = {}
 
     async def connect(self, endpoint: Endpoint, make: Callable[[], asyncio.BaseProtocol], *,
                       seconds: float = CONNECT_SECONDS_MAX) -> asyncio.Transport:
@@ -83,8 +91,9 @@ class Dialer:
 
         The addresses of the host are tried in order, each for `seconds`. Raises OSError otherwise, and nothing else:
         TimeoutError when an answer did not come in time, ConnectionRefusedError when the last address refuses, and
-        others. The protocol has received no callback then.
+        others, such as `LoginError`. The protocol has received no callback then.
         """
+        login = self._logins.get(endpoint.name)
         try:
             async with asyncio.timeout(RESOLVE_SECONDS_MAX):
                 addresses = await _resolve(endpoint)
@@ -93,10 +102,24 @@ class Dialer:
         refused = OSError(f"{endpoint.host!r} has no address")
         for address in addresses:
             try:
-                return await _open(endpoint, address, make, self._contexts.get(endpoint.name), seconds)
+                context = self._contexts.get(endpoint.name)
+                if login is None:
+                    return await _open(endpoint, address, make, context, seconds)
+                exchange = LoginProtocol()
+                transport = await _open(endpoint, address, lambda: exchange, context, seconds)  # noqa: B023 - at once
+                return await log_in(endpoint, transport, exchange, login, make)
             except OSError as error:
                 refused = error
+        if isinstance(refused, LoginError):
+            self._warn(endpoint, refused)
         raise refused
+
+    def _warn(self, endpoint: Endpoint, error: LoginError) -> None:
+        """Log a refused login, once in a while for each listener: attempts follow each other within a second."""
+        now = asyncio.get_running_loop().time()
+        if now - self._warned.get(endpoint, -WARNING_SECONDS) >= WARNING_SECONDS:
+            self._warned[endpoint] = now
+            log.warning("the login at listener %s fails: %s", endpoint.name, error)
 
 
 async def probe(endpoint: Endpoint, *, seconds: float) -> None:

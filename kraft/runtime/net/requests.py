@@ -16,6 +16,7 @@ from kraft.protocol.api import Api
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.message import BYTES_MAX, Message, MessageSizeError
 from kraft.protocol.response_errors import count_errors
+from kraft.security.principal import ANONYMOUS
 from kraft_native.base.errors import KraftError, ProtocolError
 from kraft_native.base.wire_steps import free_steps
 from kraft_native.net.channel import RequestChannel
@@ -156,7 +157,8 @@ class RequestRouter:
         if len(body) > SMALL_BYTES:
             work.request = request
         context = RequestContext(version, _client_id(reply), getattr(reply.sink, "peer_host", ""), self.listener,
-                                 self.clock(), partial(self._run, work))
+                                 self.clock(), partial(self._run, work),
+                                 getattr(reply.sink, "principal", ANONYMOUS))
         try:
             steps = handler(self.broker, request, context, partial(self._answer, work))
             if steps is not None:

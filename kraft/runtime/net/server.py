@@ -18,13 +18,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from kraft.broker.client_quotas import ConnectionRates
 from kraft.immutable import immutable
 from kraft.runtime.base.descriptors import UNLIMITED, default_connections_max
 from kraft.runtime.base.garbage import GarbageSchedule
 from kraft.runtime.base.unused_memory import UnusedMemory
+from kraft.security.principal import ANONYMOUS
 from kraft_native.base.errors import InvalidArgumentError
 from kraft_native.net.channel import RequestChannel
 from kraft_native.net.connection import Connection
@@ -118,6 +119,16 @@ class Listener:
     acceptor: asyncio.Server
 
 
+class Gate(Protocol):
+    """Authentication of a channel's connections. `successes` and `failures` count by mechanism since the start."""
+
+    successes: Counter[str]
+    failures: Counter[str]
+
+    def admit(self, connection: Connection) -> None:
+        """Demand that a new connection authenticates itself."""
+
+
 class Server:
     """All listeners of a node. Loop thread only.
 
@@ -143,6 +154,8 @@ class Server:
         self.exempt_channel: RequestChannel | None = None
         """Channel whose connections never wait for the total of `rates`: that of the brokers, when they have their own
         listener."""
+        self.gates: dict[RequestChannel, Gate] = {}
+        """Authentication that connections of a channel must pass before they are served."""
         self.failure: BaseException | None = None
         self._by_host: Counter[str] = Counter()
         self._accepting: dict[str, RequestChannel] = {}
@@ -162,6 +175,7 @@ class Server:
         channel = RequestChannel(
             name,
             self.memory,
+            principal=ANONYMOUS,
             on_request=on_request,
             on_failure=self._failed,
             call_soon=self._call_soon or asyncio.get_running_loop().call_soon,
@@ -243,19 +257,22 @@ class Server:
             return "connections_per_ip"
         if self.rates is not None:
             self._slow_down(connection, self.rates)
+        if (gate := self.gates.get(channel)) is not None:
+            gate.admit(connection)
         return None
 
     def _slow_down(self, connection: Connection, rates: ConnectionRates) -> None:
         channel = connection.channel
-        delay_ms = rates.delay_ms(channel.name, self._clock_ms, is_exempt=channel is self.exempt_channel)
-        throttle_ms = rates.throttle_ms(connection.peer_host, self._clock_ms)
+        delay_ms = rates.delay_ms(channel.name, self.clock_ms, is_exempt=channel is self.exempt_channel)
+        throttle_ms = rates.throttle_ms(connection.peer_host, self.clock_ms)
         if throttle_ms > 0:
             connection.hold()
             asyncio.get_running_loop().call_later(throttle_ms / 1000, connection.close, "connection_rate")
         elif delay_ms > 0:
             connection.delay(delay_ms)
 
-    def _clock_ms(self) -> int:
+    def clock_ms(self) -> int:
+        """Milliseconds of the clock that time-outs of connections use."""
         return int(self._clock() * 1000)
 
     def limit_connections(self, limits: ServerLimits) -> None:

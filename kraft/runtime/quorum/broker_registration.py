@@ -3,7 +3,7 @@
 import uuid
 from uuid import UUID
 
-from kraft.config.node_config import PLAINTEXT, Endpoint, NodeConfig
+from kraft.config.node_config import Endpoint, NodeConfig
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraft_native.base.errors import OperationError
@@ -23,8 +23,8 @@ def broker_registration(config: NodeConfig, cluster_id: str, endpoints: tuple[En
     rack = config["broker.rack"]
     return BrokerRegistrationRequest(
         broker_id=config.node_id, cluster_id=cluster_id, incarnation_id=uuid.uuid4(),
-        listeners=[Listener(name=each.listener, host=each.host, port=each.port, security_protocol=PLAINTEXT)
-                   for each in endpoints],
+        listeners=[Listener(name=each.listener, host=each.host, port=each.port,
+                            security_protocol=config.protocol_id(each.listener)) for each in endpoints],
         features=[Feature(name=name, min_supported_version=low, max_supported_version=high)
                   for name, (low, high) in SUPPORTED.items()],
         rack=rack if isinstance(rack, str) else None, log_dirs=directories, previous_broker_epoch=previous_epoch)

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from kraft.config.node_config import PLAINTEXT
 from kraft.config.node_config import Endpoint as ConfigEndpoint
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
@@ -44,8 +43,8 @@ class ControllerRegistrar:
         self._served = served
         self._request = ControllerRegistrationRequest(
             controller_id=node_id, incarnation_id=uuid.uuid4(), zk_migration_ready=False,
-            listeners=[Listener(name=each.listener, host=each.host, port=each.port, security_protocol=PLAINTEXT)
-                       for each in endpoints],
+            listeners=[Listener(name=each.listener, host=each.host, port=each.port,
+                                security_protocol=quorum.config.protocol_id(each.listener)) for each in endpoints],
             features=[Feature(name=name, min_supported_version=low, max_supported_version=high)
                       for name, (low, high) in SUPPORTED.items()])
         self._channel = ControllerChannel(CLIENT_ID.format(node_id), quorum.dialer, self._find, self._here,

@@ -9,6 +9,7 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.runtime.net.api_versions import api_versions_answers, served_versions
 from kraft.runtime.net.requests import RequestRouter, serve_api
+from kraft.runtime.net.sasl import SaslGates
 from kraft.runtime.quorum.control_plane import ControlPlane
 from kraft.runtime.quorum.controller_requests import SERVED, ControllerRouter, serve_apis
 from kraft.runtime.stages.broker_core import BrokerCore
@@ -31,6 +32,7 @@ class Serving:
         self._compiled: dict[int, RequestHandler] = {ApiKey.PRODUCE: path.produce, ApiKey.FETCH: path.fetch}
         self._channels: dict[str, RequestChannel] = {}
         self._unstable = (ApiKey.INIT_PRODUCER_ID,) if config["transaction.two.phase.commit.enable"] else ()
+        self.gates = SaslGates(config, path.server, lambda: core.broker.image)
         self.routers: list[RequestRouter] = []
 
     async def accept(self, names: Iterable[str]) -> None:
@@ -61,7 +63,7 @@ class Serving:
         self.routers.append(router)
         if is_controller:
             return self._controller_channel(listener, router)
-        channel = server.channel(listener, router.on_request)
+        channel = self.gates.channel(listener, router.on_request)
         channel.limit_clients(quotas)
         for key in self._keys(listener):
             api = API_BY_KEY[key]
@@ -78,7 +80,7 @@ class Serving:
             router = controller if api_key in SERVED else broker
             router.on_request(reply, api_key, version, body)
 
-        channel = server.channel(listener, on_request)
+        channel = self.gates.channel(listener, on_request)
         serve_apis(channel, self._keys(listener))
         self._control.quorum.driver.on_answers = channel.run_turn
         return channel

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from kraft.config.node_config import PLAINTEXT, NodeConfig
+from kraft.config.node_config import NodeConfig
 from kraft.config.quorum_config import check_quorum, is_sole_controller, static_voters
 from kraft.log_dir import new_cluster_id
 from kraft.metadata.image import Endpoint
@@ -63,7 +63,8 @@ def _format(config: NodeConfig, paths: Sequence[Path]) -> str:
     own = [info for info in map(describe, paths) if info.formatted and info.node_id == config.node_id]
     cluster_id = settle_cluster_id(own) if own else new_cluster_id()
     reachable = map(config.advertised, config.controller_listeners)
-    endpoints = tuple(Endpoint(each.listener, each.host, each.port, PLAINTEXT) for each in reachable)
+    endpoints = tuple(Endpoint(each.listener, each.host, each.port, config.protocol_id(each.listener))
+                      for each in reachable)
     format_storage(FormatRequest(
         config.node_id, cluster_id, tuple(path for path in config.log_dirs if path in paths), endpoints,
         config.metadata_log_dir, standalone=not static_voters(config)), now_ms(), uuid.uuid4)

@@ -25,6 +25,7 @@ from kraft.metadata.snapshot import Record, SnapshotContent, decode_snapshot, en
 from kraft.metadata.versions import BY_LEVEL, FEATURES, KRAFT_VERSION, LATEST, METADATA_VERSION, default_features
 from kraft.protocol.ids import id_text
 from kraft.protocol.messages.feature_level_record import FeatureLevelRecord
+from kraft.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraft.raft.records import voters_record
 from kraft.raft.types import Endpoint as RaftEndpoint
 from kraft.raft.types import ReplicaKey
@@ -69,6 +70,8 @@ class FormatRequest:
     features: Mapping[str, int] = field(default_factory=dict)
     standalone: bool = True
     initial_voters: tuple[Voter, ...] = ()
+    credentials: tuple[UserScramCredentialRecord, ...] = ()
+    """Credentials that the metadata log begins with. Only the first leader's directory is read for them."""
     keep_data: bool = False
     """Format a directory that holds partitions but is not formatted, too. Its content stays."""
 
@@ -144,9 +147,11 @@ def format_storage(request: FormatRequest, now_ms: int, draw: DrawId) -> list[Lo
             f"{metadata_directory}: a new metadata log would begin here, and know none of the partitions in "
             f"{holding.path}; mount or restore the directory, or give --keep-data: they become strays then")
     levels = feature_levels(request.metadata_level, request.features)
+    if request.credentials and not BY_LEVEL[request.metadata_level].scram:
+        raise InvalidArgumentError(f"metadata.version: {request.metadata_level} has no SCRAM credentials")
     bootstrap = b"".join(encode_snapshot(
-        [Record(FeatureLevelRecord(name=name, feature_level=level)) for name, level in levels.items()
-         if name != KRAFT_VERSION],
+        [*(Record(FeatureLevelRecord(name=name, feature_level=level)) for name, level in levels.items()
+           if name != KRAFT_VERSION), *map(Record, request.credentials)],
         epoch=0, now_ms=now_ms, last_timestamp_ms=0))
     fresh = [info.path for info in before if not info.formatted]
     ids = {path: random_id(draw) for path in fresh}

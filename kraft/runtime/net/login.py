@@ -1,0 +1,143 @@
+"""Login of this node to a listener of another, before the connection is given to its user.
+
+A session of limited time (KIP-368) is not renewed on its connection: the connection is closed before the session ends,
+and its user opens another one at once.
+"""
+
+import asyncio
+import contextlib
+import random
+import secrets
+from collections.abc import Callable, Generator
+from typing import Final, TypeVar, cast
+
+from kraft.config.sasl_settings import PLAIN, Credentials
+from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.headers import decode_response_header, encode_request_header
+from kraft.protocol.message import Message
+from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from kraft.raft.types import Endpoint
+from kraft.security.sasl.scram import ScramError, scram_client
+from kraft_native.base.errors import KraftError
+
+LOGIN_SECONDS_MAX: Final = 10.0
+VERSION: Final = 1
+CLIENT_ID: Final = "kraft-login"
+NONCE_BYTES: Final = 18
+RESPONSE_BYTES_MAX: Final = 1 << 20
+SESSION_SHARES: Final = 0.85, 0.95
+"""Shares of a session between which its connection is closed, at random: not all connections at once."""
+
+Response = TypeVar("Response", bound=Message)
+
+
+class LoginError(ConnectionError):
+    """The other node does not accept this one, or cannot be trusted."""
+
+
+class LoginProtocol(asyncio.Protocol):
+    """One request at a time on a connection that has no user yet."""
+
+    def __init__(self) -> None:
+        self._received = bytearray()
+        self._frame: asyncio.Future[bytes] | None = None
+        self._transport: asyncio.Transport | None = None
+        self.is_lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Complete the awaited frame."""
+        self._received += data
+        size = int.from_bytes(self._received[:4], "big", signed=True)
+        if len(self._received) >= 4 and not 0 <= size <= RESPONSE_BYTES_MAX:
+            self.connection_lost(None)
+        elif self._frame is not None and not self._frame.done() and len(self._received) >= size + 4 > 4:
+            self._frame.set_result(bytes(self._received[4:size + 4]))
+            del self._received[:size + 4]
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - whatever it was, it is lost
+        """End the wait for a frame."""
+        self.is_lost = True
+        if self._frame is not None and not self._frame.done():
+            self._frame.set_exception(ConnectionResetError("the connection was closed during the login"))
+
+    def check_open(self) -> None:
+        """Raise ConnectionResetError when the other node has closed the connection."""
+        if self.is_lost:
+            raise ConnectionResetError("the connection was closed during the login")
+
+    async def request(self, message: Message, response: type[Response]) -> Response:
+        """Send a request, and return its answer."""
+        self.check_open()
+        assert self._transport is not None
+        api = API_BY_KEY[message.API_KEY]
+        content = encode_request_header(api, VERSION, 0, CLIENT_ID) + message.encode(VERSION)
+        self._frame = asyncio.get_running_loop().create_future()
+        self._transport.write(len(content).to_bytes(4, "big") + content)
+        _, body = decode_response_header(await self._frame, api, VERSION)
+        return response.decode(body, VERSION)
+
+
+async def log_in(endpoint: Endpoint, transport: asyncio.Transport, exchange: LoginProtocol, login: Credentials,
+                 make: Callable[[], asyncio.BaseProtocol]) -> asyncio.Transport:
+    """Log in, then connect the protocol of `make`. Raises OSError, with the connection closed, and nothing else."""
+    what = f"{endpoint.host}:{endpoint.port}: user {login.username!r} by {login.mechanism}"
+    try:
+        async with asyncio.timeout(LOGIN_SECONDS_MAX):
+            lifetime_ms = await _exchange(exchange, login, what)
+        exchange.check_open()
+    except KraftError as error:
+        transport.abort()
+        raise LoginError(f"{what}: {error}") from error
+    except BaseException:
+        transport.abort()
+        raise
+    protocol = make()
+    transport.pause_reading()          # event loops choose how to read when they begin to
+    transport.set_protocol(protocol)
+    transport.resume_reading()
+    protocol.connection_made(transport)
+    if lifetime_ms > 0:
+        share = random.uniform(*SESSION_SHARES)
+        asyncio.get_running_loop().call_later(lifetime_ms / 1000 * share, transport.abort)
+    return transport
+
+
+async def _exchange(exchange: LoginProtocol, login: Credentials, what: str) -> int:
+    """Run the mechanism. Returns the life of the session; 0: no limit."""
+    answer = await exchange.request(SaslHandshakeRequest(mechanism=login.mechanism), SaslHandshakeResponse)
+    if answer.error_code:
+        offered = f"only {', '.join(answer.mechanisms)}" if answer.mechanisms else "no SASL"
+        raise LoginError(f"{what}: the listener has {offered}")
+    run = _client(login)
+    message: bytes | None = next(run)
+    lifetime_ms = 0
+    while message is not None:
+        found = await exchange.request(SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse)
+        if found.error_code:
+            raise LoginError(f"{what}: {found.error_message or found.error_code}")
+        lifetime_ms = found.session_lifetime_ms
+        # Thousands of hashes, which would keep the loop from everything else.
+        message = await asyncio.get_running_loop().run_in_executor(None, _next, run, found.auth_bytes, what)
+    return lifetime_ms
+
+
+def _client(login: Credentials) -> Generator[bytes, bytes, None]:
+    if login.mechanism == PLAIN:
+        yield f"\0{login.username}\0{login.password}".encode()
+    else:
+        yield from scram_client(login.mechanism, login.username, login.password, secrets.token_urlsafe(NONCE_BYTES))
+
+
+def _next(run: Generator[bytes, bytes, None], answer: bytes, what: str) -> bytes | None:
+    try:
+        with contextlib.suppress(StopIteration):
+            return run.send(answer)
+    except ScramError as error:
+        raise LoginError(f"{what}: {error}") from error
+    return None

@@ -1,0 +1,180 @@
+"""SASL on the listeners of a node: requests of the exchange, failures and their delay, counts and the log."""
+
+import asyncio
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from kraft.config.effective import BrokerLayers, broker_integer
+from kraft.config.node_config import NodeConfig
+from kraft.config.sasl_settings import sasl_settings
+from kraft.metadata.image import MetadataImage
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.error_names import bounded
+from kraft.protocol.message import Message
+from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraft.runtime.net.server import Server
+from kraft.security.sasl.exchange import Answer, Exchange, SaslListener, credentials_in
+from kraft_native.net.channel import RequestChannel
+from kraft_native.net.connection import Connection
+from kraft_native.request.reply import Reply
+
+log = logging.getLogger(__name__)
+
+RAW_VERSION: Final = -1
+"""Version under which a connection hands over a token without a request header."""
+NONCE_BYTES: Final = 18
+SECRET_BYTES: Final = 32
+LOGGED_PER_SECOND: Final = 10
+NO_SESSION_END: Final = -1
+BEFORE_A_HANDSHAKE: Final = "none"
+"""Mechanism under which failures before a handshake are counted."""
+
+OnRequest = Callable[[Reply, int, int, bytes], object]
+
+
+def new_nonce() -> str:
+    """Draw the server's part of a nonce."""
+    return secrets.token_urlsafe(NONCE_BYTES)
+
+
+class AuthenticationLog:
+    """Failed authentications of all listeners in the log, at a bounded rate: peers cannot fill the disk."""
+
+    def __init__(self, clock_ms: Callable[[], int]) -> None:
+        self._clock_ms = clock_ms
+        self._second = 0
+        self._logged = 0
+        self._omitted = 0
+
+    def failed(self, connection: Connection, listener: str, mechanism: str, why: str) -> None:
+        """Log one failure, unless this second has had its share."""
+        if (second := self._clock_ms() // 1000) != self._second:
+            if self._omitted:
+                log.warning("%d more failed authentications are not logged", self._omitted)
+            self._second, self._logged, self._omitted = second, 0, 0
+        if self._logged >= LOGGED_PER_SECOND:
+            self._omitted += 1
+            return
+        self._logged += 1
+        log.warning("authentication of %s:%d on listener %s by %s failed: %s", connection.peer_host,
+                    connection.peer_port, listener, mechanism, bounded(why))
+
+
+class SaslGate:
+    """Authentication on one listener. Loop thread only.
+
+    `serve` serves all other requests. `listener` may be replaced: the next exchange uses it. `successes` and `failures`
+    count since the start, by mechanism.
+    """
+
+    def __init__(self, listener: SaslListener, serve: OnRequest, failures: AuthenticationLog,
+                 clock_ms: Callable[[], int], *, timeout_ms: int, failure_delay_ms: int) -> None:
+        self.listener = listener
+        self.successes: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
+        self._serve = serve
+        self._log = failures
+        self._clock_ms = clock_ms
+        self._timeout_ms = timeout_ms
+        self._failure_delay_ms = failure_delay_ms
+
+    def admit(self, connection: Connection) -> None:
+        """Demand that a new connection authenticates itself."""
+        connection.exchange = Exchange(self.listener)
+        self._demand(connection)
+
+    def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
+        """Serve a request of the exchange here, and others elsewhere. A malformed one raises `ProtocolError`."""
+        connection = reply.sink
+        if api_key not in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE) or not isinstance(connection, Connection):
+            self._serve(reply, api_key, version, body)
+            return
+        exchange = connection.exchange
+        assert isinstance(exchange, Exchange)
+        now_ms = self._clock_ms()
+        if exchange.is_open:
+            if connection.is_authenticated and not (api_key == ApiKey.SASL_HANDSHAKE
+                                                    and exchange.may_begin_again(now_ms)):
+                self._serve(reply, api_key, version, body)
+                return
+            exchange.listener = self.listener
+            self._demand(connection)
+        if api_key == ApiKey.SASL_HANDSHAKE:
+            wanted = SaslHandshakeRequest.decode(body, version).mechanism
+            answer = exchange.handshake(version, wanted)
+        elif version == RAW_VERSION:
+            answer = exchange.raw(body, now_ms)
+        else:
+            answer = exchange.authenticate(version, SaslAuthenticateRequest.decode(body, version).auth_bytes, now_ms)
+        if answer.failure is not None:
+            self._fail(connection, exchange, reply, answer)
+            return
+        if exchange.is_open:
+            self.successes[exchange.mechanism] += 1
+            ends_ms = now_ms + exchange.session_ms if exchange.session_ms else NO_SESSION_END
+            connection.authenticated(exchange.principal, ends_ms)
+        elif exchange.is_raw:
+            connection.expect_tokens()
+        _send(reply, answer)
+
+    def _demand(self, connection: Connection) -> None:
+        connection.demand_exchange(self._clock_ms() + self._timeout_ms, self.listener.settings.receive_bytes_max)
+
+    def _fail(self, connection: Connection, exchange: Exchange, reply: Reply, answer: Answer) -> None:
+        """Answer and close after the delay: a client that guesses passwords has to wait for each answer."""
+        assert answer.failure is not None
+        mechanism = exchange.mechanism or BEFORE_A_HANDSHAKE
+        self.failures[mechanism] += 1
+        self._log.failed(connection, self.listener.settings.listener, mechanism, answer.failure)
+        asyncio.get_running_loop().call_later(self._failure_delay_ms / 1000, _end, connection, reply, answer)
+
+
+class SaslGates:
+    """Gates of a node's listeners with SASL. `image` returns the metadata that has the credentials of SCRAM."""
+
+    def __init__(self, config: NodeConfig, server: Server, image: Callable[[], MetadataImage]) -> None:
+        self._config = config
+        self._server = server
+        self._find = credentials_in(image)
+        self._secret = secrets.token_bytes(SECRET_BYTES)
+        self._log = AuthenticationLog(server.clock_ms)
+        self.by_listener: dict[str, SaslGate] = {}
+
+    def channel(self, listener: str, serve: OnRequest) -> RequestChannel:
+        """Create the channel of a listener, with a gate where its clients must authenticate themselves."""
+        if not self._config.has_sasl(listener):
+            return self._server.channel(listener, serve)
+        layers = self._config.layers()
+        gate = SaslGate(self._listener(listener, layers), serve, self._log, self._server.clock_ms,
+                        timeout_ms=broker_integer("kraft.authentication.timeout.ms", layers),
+                        failure_delay_ms=broker_integer("connection.failed.authentication.delay.ms", layers))
+        self.by_listener[listener] = gate
+        channel = self._server.channel(listener, gate.on_request)
+        self._server.gates[channel] = gate
+        log.info("listener %s: clients authenticate themselves by SASL (%s); an anonymous client may do nothing else",
+                 listener, ", ".join(gate.listener.settings.mechanisms))
+        return channel
+
+    def _listener(self, name: str, layers: BrokerLayers) -> SaslListener:
+        return SaslListener(sasl_settings(name, layers), self._find, new_nonce, self._secret)
+
+
+def _end(connection: Connection, reply: Reply, answer: Answer) -> None:
+    connection.end("authentication")
+    _send(reply, answer)
+
+
+def _send(reply: Reply, answer: Answer) -> None:
+    if answer.message is not None:
+        message: Message = answer.message
+        reply.answer(message.encode(reply.api_version),
+                     API_BY_KEY[reply.api_key].response_header_version(reply.api_version))
+    elif answer.token is not None:
+        reply.finish([answer.token])
+    else:
+        reply.refuse("authentication")

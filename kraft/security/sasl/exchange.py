@@ -1,0 +1,153 @@
+"""Server's side of the SASL exchange on one connection (KIP-43, KIP-152, KIP-368).
+
+    handshake: SaslHandshake names a mechanism.
+    tokens: SaslAuthenticate carries its messages; after version 0 of the handshake, frames without a header do.
+    open: the client is known. A later handshake begins again, where sessions end.
+
+Every other order ends the connection. A failure ends it too, after an answer that is the same for all of them.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from kraft.config.sasl_settings import PLAIN, SaslSettings
+from kraft.metadata.image import MetadataImage
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
+from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from kraft.security.principal import Principal
+from kraft.security.sasl.mechanism import Mechanism, RefusedError
+from kraft.security.sasl.plain import PlainServer, PlainUsers
+from kraft.security.sasl.scram import IDS, ScramCredential, ScramServer
+
+REAUTHENTICATION_MS_MIN: Final = 1_000
+"""A client that begins again sooner is refused, as in Kafka."""
+
+FindCredential = Callable[[int, str], ScramCredential | None]
+
+
+class Answer(NamedTuple):
+    """Result of one step.
+
+    - `message` is the response, `token` one without a header; both None: the connection is closed at once.
+    - `failure` is set when the connection must be closed, after the response: the reason, for this node's log.
+    """
+
+    message: Message | None = None
+    token: bytes | None = None
+    failure: str | None = None
+
+
+class SaslListener:
+    """Settings and credentials of a listener with SASL, shared by its connections; replaced when settings change.
+
+    - `find` returns the SCRAM credential of a mechanism and a user, None for an unknown one.
+    - `draw` returns a nonce.
+    - `secret` derives salts of unknown users.
+    """
+
+    def __init__(self, settings: SaslSettings, find: FindCredential, draw: Callable[[], str], secret: bytes) -> None:
+        self.settings = settings
+        self._find = find
+        self._draw = draw
+        self._secret = secret
+        self._users = PlainUsers(settings.users)
+
+    def begin(self, mechanism: str) -> Mechanism:
+        """Begin a run of an enabled mechanism."""
+        if mechanism == PLAIN:
+            return PlainServer(self._users)
+        number = IDS[mechanism]
+        return ScramServer(mechanism, lambda name: self._find(number, name), self._draw(), self._secret)
+
+
+class Exchange:
+    """Exchange of one connection."""
+
+    def __init__(self, listener: SaslListener) -> None:
+        self.listener = listener
+        self.mechanism = ""
+        """The mechanism of the last handshake."""
+        self.principal: Principal | None = None
+        """Identity of the client; None before it is proven."""
+        self.session_ms = 0
+        """Life of the session; 0: no limit."""
+        self.began_ms = 0
+        self.is_raw = False
+        """Tokens come without a request header."""
+        self._run: Mechanism | None = None
+        self._fault: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the exchange is complete."""
+        return self.principal is not None and self._run is None
+
+    def may_begin_again(self, now_ms: int) -> bool:
+        """Return whether a handshake on the open connection begins a new exchange."""
+        return self.is_open and self.session_ms > 0 and now_ms - self.began_ms >= REAUTHENTICATION_MS_MIN
+
+    def handshake(self, version: int, mechanism: str) -> Answer:
+        """Begin a run. Another mechanism than before is a failure, which the client learns with its first token."""
+        if self._run is not None:
+            return Answer(SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE),
+                          failure="SaslHandshake came while a token was expected")
+        enabled = self.listener.settings.mechanisms
+        if mechanism not in enabled:
+            return Answer(SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+                                                mechanisms=list(enabled)),
+                          failure=f"the mechanism is not one of {', '.join(enabled)}")
+        if self.principal is not None and mechanism != self.mechanism:
+            self._fault = f"the mechanism changed from {self.mechanism}"
+        self.mechanism = mechanism
+        self.is_raw = version == 0
+        self._run = self.listener.begin(mechanism)
+        return Answer(SaslHandshakeResponse(mechanisms=list(enabled)))
+
+    def authenticate(self, version: int, message: bytes, now_ms: int) -> Answer:
+        """Answer a token in a SaslAuthenticate of that version."""
+        if self._run is None:
+            return Answer(failure="SaslAuthenticate came before SaslHandshake")
+        token, failure = self._token(self._run, message, now_ms)
+        if failure is None:
+            return Answer(SaslAuthenticateResponse(
+                error_message=None, auth_bytes=token,
+                session_lifetime_ms=self.session_ms if version and self.is_open else 0))
+        return Answer(SaslAuthenticateResponse(
+            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
+            error_message=f"Authentication failed: {self.mechanism} does not accept these credentials"),
+            failure=failure)
+
+    def raw(self, message: bytes, now_ms: int) -> Answer:
+        """Answer a token without a header. A failure has no answer then."""
+        if self._run is None:
+            return Answer(failure="a token came before SaslHandshake")
+        token, failure = self._token(self._run, message, now_ms)
+        return Answer(token=token) if failure is None else Answer(failure=failure)
+
+    def _token(self, run: Mechanism, message: bytes, now_ms: int) -> tuple[bytes, str | None]:
+        if self._fault is not None:
+            return b"", self._fault
+        try:
+            token = run.step(message)
+        except RefusedError as error:
+            return b"", str(error)
+        if run.is_complete:
+            found = Principal.user(run.username)
+            if self.principal not in (None, found):
+                return b"", f"the user changed from {self.principal} to {found}"
+            self._run = None
+            self.principal, self.began_ms = found, now_ms
+            self.session_ms = self.listener.settings.reauth_ms[self.mechanism]
+        return token, None
+
+
+def credentials_in(image: Callable[[], MetadataImage]) -> FindCredential:
+    """Return a search in the credentials of the image that `image` returns."""
+    def find(mechanism: int, name: str) -> ScramCredential | None:
+        found = image().scram.get((mechanism, name))
+        return None if found is None else ScramCredential(found.salt, found.iterations, found.stored_key,
+                                                          found.server_key)
+
+    return find
