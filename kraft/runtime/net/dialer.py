@@ -111,15 +111,18 @@ class Dialer:
             except OSError as error:
                 refused = error
         if isinstance(refused, LoginError):
-            self._warn(endpoint, refused)
-        raise refused
+            self._warn(endpoint, str(refused))
+        try:
+            raise refused
+        finally:
+            del refused                # with its traceback it would form a cycle, which holds the transport
 
-    def _warn(self, endpoint: Endpoint, error: LoginError) -> None:
+    def _warn(self, endpoint: Endpoint, why: str) -> None:
         """Log a refused login, once in a while for each listener: attempts follow each other within a second."""
         now = asyncio.get_running_loop().time()
         if now - self._warned.get(endpoint, -WARNING_SECONDS) >= WARNING_SECONDS:
             self._warned[endpoint] = now
-            log.warning("the login at listener %s fails: %s", endpoint.name, error)
+            log.warning("the login at listener %s fails: %s", endpoint.name, why)
 
 
 async def probe(endpoint: Endpoint, *, seconds: float) -> None:

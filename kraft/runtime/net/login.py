@@ -87,16 +87,20 @@ async def log_in(endpoint: Endpoint, transport: asyncio.Transport, exchange: Log
                  make: Callable[[], asyncio.BaseProtocol]) -> asyncio.Transport:
     """Log in, then connect the protocol of `make`. Raises OSError, with the connection closed, and nothing else."""
     what = f"{endpoint.host}:{endpoint.port}: user {login.username!r} by {login.mechanism}"
+    unreadable = ""
+    lifetime_ms = 0
     try:
         async with asyncio.timeout(LOGIN_SECONDS_MAX):
             lifetime_ms = await _exchange(exchange, login, what)
         exchange.check_open()
-    except KraftError as error:
-        transport.abort()
-        raise LoginError(f"{what}: {error}") from error
+    except KraftError as error:        # its traceback holds views of the answer: it ends here
+        unreadable = str(error)
     except BaseException:
         transport.abort()
         raise
+    if unreadable:
+        transport.abort()
+        raise LoginError(f"{what}: {unreadable}")
     protocol = make()
     transport.pause_reading()          # event loops choose how to read when they begin to
     transport.set_protocol(protocol)
