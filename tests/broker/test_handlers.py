@@ -23,7 +23,7 @@ from kraft.broker.cluster_description import BROKERS, describe_nodes
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.config.effective import BrokerLayers
 from kraft.metadata.delta import MetadataDelta
-from kraft.metadata.image import BROKER_RESOURCE, EMPTY, MetadataImage
+from kraft.metadata.image import BROKER_RESOURCE, EMPTY, NO_LEADER, MetadataImage, PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages import alter_configs_request as legacy
@@ -149,6 +149,27 @@ def test_the_last_mention_of_a_partition_counts_where_records_are_deleted() -> N
     assert [(topic.name, [(each.partition_index, each.low_watermark) for each in topic.partitions])
             for topic in answer.topics] == [("t", [(0, 5), (1, 4)])]
     assert deleted == [5, 4]
+
+
+@pytest.mark.parametrize(("leader", "unserved", "code"), [
+    (1, True, ErrorCode.KAFKA_STORAGE_ERROR), (NO_LEADER, True, ErrorCode.KAFKA_STORAGE_ERROR),
+    (2, True, ErrorCode.NOT_LEADER_OR_FOLLOWER), (1, False, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    (None, True, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)])
+def test_a_replica_whose_log_failed_is_a_storage_error_until_another_one_leads(
+        leader: int | None, unserved: bool, code: ErrorCode) -> None:
+    """Requests that change or list records of a partition that this broker does not serve."""
+    known = None if leader is None else PartitionRegistration((1, 2), (UUID(int=9),) * 2, (1,), leader, 3, 5)
+    broker = cast("Broker", SimpleNamespace(
+        node_id=1, unserved={("t", 0): None} if unserved else {}, partition=lambda _topic, _index: None,
+        image=SimpleNamespace(partition=lambda _topic, _index: known)))
+    vars(broker)["_why_unserved"] = partial(Broker._why_unserved, broker)
+    vars(broker)["absence"] = partial(Broker.absence, broker)
+    answers: list[Message] = []
+    finish(delete_records(broker, DeleteRecordsRequest(topics=[DeleteRecordsTopic(
+        name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=1)])]), CONTEXT, answers.append))
+    [answer] = answers
+    assert isinstance(answer, DeleteRecordsResponse)
+    assert answer.topics[0].partitions[0].error_code == code
 
 
 def test_the_last_directory_of_a_replica_counts() -> None:
