@@ -198,6 +198,12 @@ PLANS: Final[dict[int, Plan]] = {
 }
 
 
+def is_divided(request: Message) -> bool:
+    """Return whether `serve_in_parts` may send the request in several parts."""
+    plan = PLANS.get(request.API_KEY)
+    return plan is not None and not _is_small(plan, request)
+
+
 def serve_in_parts(request: Message, send: Callable[[Message, Answer], None], answer: Answer,
                    run: Callable[[Steps], None], refuse: Callable[[Message, str], Message] | None = None,
                    image: MetadataImage = EMPTY) -> Steps:

@@ -11,16 +11,20 @@ from kraft.broker.apis.find_coordinator import create
 from kraft.broker.broker import Broker
 from kraft.broker.coordinator.answer import RequestContext as CoordinatorContext
 from kraft.broker.internal_topics import OFFSETS_TOPIC
-from kraft.broker.request_parts import serve_in_parts
+from kraft.broker.request_parts import is_divided, serve_in_parts
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.message import Message
+from kraft.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
 
 
 def serve(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> Steps:
     """Pass the request to the coordinator, which answers now or when its records are committed."""
     coordinator_context = CoordinatorContext(context.version, context.client_id)
+    if isinstance(request, AddPartitionsToTxnRequest) and is_divided(request):
+        found = yield from broker.transactions.incomplete(request, context.version)
+        coordinator_context = coordinator_context._replace(incomplete=found)
     if request.API_KEY == ApiKey.ADD_OFFSETS_TO_TXN and broker.image.topic(OFFSETS_TOPIC) is None:
         create(broker, OFFSETS_TOPIC, context)      # a client may add offsets before it looks for their coordinator
-    return serve_in_parts(
+    yield from serve_in_parts(
         request, lambda part, answer_part: broker.transactions.handle(
             part, coordinator_context, answer_part, context.now_ms), answer, context.run)

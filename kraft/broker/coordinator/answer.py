@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Generic, NamedTuple, TypeVar
 
 from kraft.protocol.error_codes import ErrorCode
@@ -12,11 +12,12 @@ M = TypeVar("M")
 
 class RequestContext(NamedTuple):
     """Origin of a request. `client_id` is "" when the header had none; `client_host` is in Kafka's form:
-    `/127.0.0.1`."""
+    `/127.0.0.1`. `incomplete`: the transactional ids with an unknown partition in any part of the request."""
 
     api_version: int
     client_id: str = ""
     client_host: str = ""
+    incomplete: Container[str] = ()
 
 
 class Answer(Generic[M]):

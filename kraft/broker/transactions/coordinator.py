@@ -15,7 +15,7 @@ passed to the `respond` of its request, during one of these calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -93,6 +93,11 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
     @on_event.setter
     def on_event(self, on_event: OnEvent) -> None:
         self._environment.on_event = self.markers.on_event = on_event
+
+    def incomplete(self, request: AddPartitionsToTxnRequest, api_version: int
+                   ) -> Generator[None, None, dict[str, None]]:
+        """See `partition_requests.incomplete`."""
+        return partition_requests.incomplete(self._environment.cluster, request, api_version)
 
     # ---------------------------------------------------------------- the driver's calls
 

@@ -1,12 +1,13 @@
 """AddPartitionsToTxn: of a client for one transaction (versions 0 to 3), or of a broker for several (from 4).
 
 A broker's request adds the partitions of a Produce of transaction.version 2, or only verifies that the transaction has
-them (KIP-890). Each transaction has its own result.
+them (KIP-890). Each transaction has its own result. A transaction with a partition that does not exist gets none of its
+partitions, also when the request is decided in parts and another part names that one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -31,6 +32,8 @@ from kraft.protocol.messages.add_partitions_to_txn_response import (
 Respond: TypeAlias = Callable[[Any], None]
 Errors: TypeAlias = Mapping[TopicPartition, ErrorCode]
 
+CHECKED_STEP: Final = 256
+"""Partitions that one step looks for."""
 FIRST_BATCH_VERSION: Final = 4
 FIRST_VERSION_WITH_ABORTABLE: Final = 5
 FIRST_VERSION_WITH_FENCED: Final = 2
@@ -40,9 +43,7 @@ def add_partitions(shards: Shards[TransactionShard], cluster: ClusterView, reque
                    context: RequestContext, respond: Respond, now_ms: int) -> None:
     """Serve the request, in either form."""
     if context.api_version < FIRST_BATCH_VERSION:
-        single = AddPartitionsToTxnTransaction(
-            transactional_id=request.v3_and_below_transactional_id, producer_id=request.v3_and_below_producer_id,
-            producer_epoch=request.v3_and_below_producer_epoch, topics=request.v3_and_below_topics)
+        [single] = _transactions(request, context.api_version)
         _serve(shards, cluster, single, context, lambda results: respond(
             AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)), now_ms)
         return
@@ -56,6 +57,30 @@ def add_partitions(shards: Shards[TransactionShard], cluster: ClusterView, reque
         _serve(shards, cluster, each, context, place(each.transactional_id, gather.part(index)), now_ms)
 
 
+def incomplete(cluster: ClusterView, request: AddPartitionsToTxnRequest, api_version: int
+               ) -> Generator[None, None, dict[str, None]]:
+    """Return the transactional ids for which the request names a partition that does not exist, in steps."""
+    found: dict[str, None] = {}
+    count = 0
+    for transaction in _transactions(request, api_version):
+        for topic in transaction.topics:
+            for index in topic.partitions:
+                if cluster.leader_of(topic.name, index) is None:
+                    found[transaction.transactional_id] = None
+                count += 1
+                if count % CHECKED_STEP == 0:
+                    yield
+    return found
+
+
+def _transactions(request: AddPartitionsToTxnRequest, api_version: int) -> list[AddPartitionsToTxnTransaction]:
+    if api_version >= FIRST_BATCH_VERSION:
+        return request.transactions
+    return [AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id, producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch, topics=request.v3_and_below_topics)]
+
+
 def _serve(shards: Shards[TransactionShard], cluster: ClusterView, request: AddPartitionsToTxnTransaction,
            context: RequestContext, respond: Callable[[list[AddPartitionsToTxnTopicResult]], None],
            now_ms: int) -> None:
@@ -66,7 +91,8 @@ def _serve(shards: Shards[TransactionShard], cluster: ClusterView, request: AddP
         return _results(dict.fromkeys(partitions, error), version)
 
     answer: Answer[list[AddPartitionsToTxnTopicResult]] = Answer(context, respond, all_with)
-    if unknown := _unknown(cluster, partitions):
+    unknown = _unknown(cluster, partitions)
+    if unknown or request.transactional_id in context.incomplete:
         answer.give(_results({each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each in unknown
                               else ErrorCode.OPERATION_NOT_ATTEMPTED for each in partitions}, version))
         return

@@ -1,10 +1,24 @@
 """Partitions and groups that join a transaction."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
+from kraft.broker.api import RequestContext
+from kraft.broker.apis.transaction_requests import serve
+from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.transactions.state import Identity, Status
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
+from kraft.protocol.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from kraft.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
+from kraft.steps import finish
 from tests.broker.transactions.txn_node import (
     TIMEOUT_MS,
     TxnNode,
@@ -54,6 +68,42 @@ def test_other_identities_are_refused(version: int) -> None:
     assert add_one(node, Identity(5, 0), version=version) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
     assert add_one(node, identity, name="unknown", version=version) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
     assert add_one(node, identity, name="", version=version) == [ErrorCode.INVALID_REQUEST]
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_an_unknown_partition_refuses_all_parts_of_a_large_request(version: int) -> None:
+    """Other transactions of the request are not concerned. The request is decided in parts of some hundred."""
+    node = TxnNode()
+    identity, other = new_producer(node), new_producer(node, name="u")
+    count = 3_000
+    node.cluster.leaders |= {("orders", index): 1 for index in range(count)}
+    topics = [AddPartitionsToTxnTopic(name="orders", partitions=[*range(count), 9_999])]
+    known = [AddPartitionsToTxnTopic(name="orders", partitions=[1, 2])]
+    if version < 4:
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="t", v3_and_below_producer_id=identity.producer_id,
+            v3_and_below_producer_epoch=identity.epoch, v3_and_below_topics=topics)
+    else:
+        request = AddPartitionsToTxnRequest(transactions=[
+            AddPartitionsToTxnTransaction(transactional_id=name, producer_id=each.producer_id,
+                                          producer_epoch=each.epoch, topics=wanted)
+            for name, each, wanted in (("u", other, known), ("t", identity, topics))])
+    answers: list[Message] = []
+    broker = cast("Broker", SimpleNamespace(transactions=node.coordinator))
+    finish(serve(broker, request, RequestContext(version, "client", "host", "PLAINTEXT", node.now_ms, finish),
+                 answers.append))
+    node.settle()
+    [answer] = answers
+    assert isinstance(answer, AddPartitionsToTxnResponse)
+    if version < 4:
+        of_t = answer.results_by_topic_v3_and_below
+    else:
+        of_u, of_t = (each.topic_results for each in answer.results_by_transaction)
+        assert [each.partition_error_code for each in of_u[0].results_by_partition] == [NONE] * 2
+    codes = {each.partition_index: each.partition_error_code for each in of_t[0].results_by_partition}
+    assert codes == {**dict.fromkeys(range(count), ErrorCode.OPERATION_NOT_ATTEMPTED),
+                     9_999: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert node.status("t") is Status.EMPTY
 
 
 def test_an_unknown_partition_refuses_all() -> None:
