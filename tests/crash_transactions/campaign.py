@@ -274,6 +274,7 @@ class Campaign:
         for writer in load.writers:
             if isinstance(writer, ForeignWriter):
                 counts[f"transactions of {writer.name}"] += writer.transactions
+                counts.update({f"    had to be aborted: {each}": count for each, count in writer.refusals.items()})
         counts["producers replaced"] += sum(each.lost for each in load.writers)
         counts["group offsets read"] += len(history.offset_reads)
         self.totals.permitted_cycles += permitted_cycles

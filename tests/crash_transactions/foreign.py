@@ -7,6 +7,7 @@ is killed with -9.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -27,6 +28,8 @@ class ForeignWriter(Writer):
     def __init__(self, client: str, name: str, cluster: Reachable, record: Record, topic: str, seed: str) -> None:
         super().__init__(name, cluster, record, topic, seed)
         self._client = client
+        self.refusals: Counter[str] = Counter()
+        """Number of transactions that the client could only abort, by its reason."""
         self._program: Program | None = None
         self._appends: dict[int, tuple[Transaction, int]] = {}
         """The appends of the open transaction, by code."""
@@ -64,7 +67,8 @@ class ForeignWriter(Writer):
     def commit(self) -> bool:
         try:
             self._call("commit")
-        except AbortError:
+        except AbortError as error:
+            self.refusals[str(error)] += 1
             return False
         return True
 

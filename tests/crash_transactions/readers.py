@@ -78,6 +78,7 @@ class StableOffsets(Client):
         """Name of the last error by partition, for a report."""
         self._read = [-math.inf] * len(record.places)
         """Time at which the request for the current offsets was sent."""
+        self._highest = [-1] * len(record.places)
         self._record = record
         self._excused = excused
         self._spans: dict[tuple[int, int], OpenSpan] = {}
@@ -99,22 +100,28 @@ class StableOffsets(Client):
             if partition in ends:
                 self.stable_ends[partition], self.ends[partition] = offset, ends[partition]
                 self._read[partition] = sent
-                self._note(partition, offset, now, is_open=offset < ends[partition])
+                self.note(partition, offset, sent, now, is_open=offset < ends[partition])
 
     @property
     def spans(self) -> list[OpenSpan]:
         """Time for which each last stable offset was seen below the end of its partition."""
         return list(self._spans.values())
 
-    def _note(self, partition: int, offset: int, now: float, *, is_open: bool) -> None:
+    def note(self, partition: int, offset: int, sent: float, answered: float, *, is_open: bool) -> None:
+        """Note a last stable offset that was requested at a time, and answered. One below a higher one has no open
+        transaction: after a kill of all nodes offsets begin again at an old high watermark."""
         place = partition, offset
+        if offset < self._highest[partition]:
+            return
+        self._highest[partition] = offset
         if not is_open:
             return
         if place not in self._spans:
-            self._spans[place] = OpenSpan(partition, offset, now, now, self._record.timeout_seconds)
+            self._spans[place] = OpenSpan(partition, offset, answered, answered, self._record.timeout_seconds)
             self._excused_before[place] = self._excused()
-        self._spans[place] = self._spans[place]._replace(
-            until=now, excused=self._excused() - self._excused_before[place])
+        span = self._spans[place]
+        self._spans[place] = span._replace(until=max(sent, span.since),
+                                           excused=self._excused() - self._excused_before[place])
 
     def _offsets(self, *, committed: bool) -> dict[int, int]:
         """Return the end of each partition whose leader answers, as a reader with that isolation level sees it."""

@@ -42,7 +42,7 @@ EARLY_MS: Final = (5, 200)
 """Time from the start of a service to its kill, in one half of the lives."""
 LATE_MS: Final = (0, 100)
 """Time from its first order to its kill, in the other half."""
-PAUSE_SECONDS: Final = 0.02
+PAUSE_SECONDS: Final = 0.05
 RECOVERY_SECONDS: Final = 60.0
 """Limit of the time until a service works again after a kill."""
 ENDLESS: Final = 1_000_000

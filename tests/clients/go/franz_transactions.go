@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -16,6 +17,7 @@ type franzTransactions struct {
 	client    *kgo.Client
 	session   *kgo.GroupTransactSession
 	isOpen    bool
+	failed    atomic.Pointer[error] // of a record of the open transaction
 }
 
 func (f *franzTransactions) open(bootstrap []string, id string, timeout time.Duration, group, topic string) error {
@@ -52,6 +54,7 @@ func (f *franzTransactions) close() {
 
 func (f *franzTransactions) begin() error {
 	f.isOpen = true
+	f.failed.Store(nil)
 	return f.client.BeginTransaction()
 }
 
@@ -60,6 +63,8 @@ func (f *franzTransactions) send(topic string, partition int32, value []byte, st
 		func(sent *kgo.Record, err error) {
 			if err == nil {
 				stored(sent.Offset)
+			} else {
+				f.failed.CompareAndSwap(nil, &err)
 			}
 		})
 }
@@ -85,15 +90,19 @@ func inputs(fetches kgo.Fetches) []input {
 func (f *franzTransactions) commit() error {
 	limit, cancel := limited()
 	defer cancel()
+	if err := f.client.Flush(limit); err != nil {
+		return err
+	}
+	// The client itself would commit without the record, or report success for a transaction without records.
+	if failed := f.failed.Load(); failed != nil {
+		return fmt.Errorf("a record failed, %w: %w", errAbort, *failed)
+	}
 	f.isOpen = false
 	if f.session != nil {
 		committed, err := f.session.End(limit, kgo.TryCommit)
 		if err == nil && !committed {
 			return fmt.Errorf("the session aborted: %w", errAbort)
 		}
-		return err
-	}
-	if err := f.client.Flush(limit); err != nil {
 		return err
 	}
 	err := f.client.EndTransaction(limit, kgo.TryCommit)
