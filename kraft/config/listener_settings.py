@@ -2,7 +2,7 @@
 
 Such a setting replaces the node's setting for its listener. Kafka has this for two kinds of settings. Those that secure
 a listener are refused here like the node's own. Those of `OF_ONE_LISTENER` may be set while the node runs, for one
-broker or for all.
+broker or for all, and those of `OF_SASL` for one broker.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,6 +18,8 @@ from kraft.config.unsupported import SASL, SASL_SUPPORTED, SECURITY, check_suppo
 PREFIX: Final = "listener.name."
 OF_ONE_LISTENER: Final = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 REAUTHENTICATION: Final = "connections.max.reauth.ms"
+OF_SASL: Final = ("sasl.enabled.mechanisms", "sasl.jaas.config")
+"""Settings of one listener that may be set while the node runs, the second one for one mechanism."""
 _SECURING: Final = (REAUTHENTICATION, "principal.builder.class")
 
 
@@ -70,7 +72,9 @@ def base_of(key: str) -> str | None:
     if not key.startswith(PREFIX):
         return None
     name = key.removeprefix(f"{PREFIX}{listener_of(key)}.")
-    return name if name in OF_ONE_LISTENER else None
+    if name in OF_ONE_LISTENER:
+        return name
+    return of_sasl if (of_sasl := name_in(key)) in OF_SASL else None
 
 
 def listener_keys(texts: Mapping[str, str]) -> Iterator[str]:

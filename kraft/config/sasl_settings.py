@@ -13,7 +13,7 @@ from kraft.config import tables
 from kraft.config.effective import BrokerLayers, broker_value, resolve
 from kraft.config.errors import InvalidConfigError
 from kraft.config.jaas import Login, parse_login
-from kraft.config.listener_settings import PREFIX
+from kraft.config.listener_settings import PREFIX, name_in
 from kraft.config.setting import Value
 from kraft.immutable import immutable
 
@@ -102,6 +102,18 @@ def check_mechanism(key: str, mechanism: str) -> None:
         raise InvalidConfigError(f"{key}: {mechanism!r} {why}; supported are {', '.join(MECHANISMS)}")
 
 
+def check_of_listener(key: str, text: str) -> None:
+    """Raise `InvalidConfigError` for a SASL setting of one listener whose value cannot work."""
+    name = name_in(key)
+    if name == ENABLED:
+        for each in filter(None, map(str.strip, text.split(","))):
+            check_mechanism(key, each)
+    elif name == JAAS:
+        mechanism = key.removesuffix(f".{JAAS}").rpartition(".")[2].upper()
+        check_mechanism(key, mechanism)
+        _checked(key, mechanism, text)
+
+
 def jaas_key(listener: str, mechanism: str) -> str:
     """Return the key of a mechanism's login on a listener."""
     return f"{PREFIX}{listener.lower()}.{mechanism.lower()}.{JAAS}"
@@ -113,7 +125,11 @@ def _login(listener: str, mechanism: str, layers: BrokerLayers, purpose: str) ->
     if not text:
         raise InvalidConfigError(f"{key}: is missing; it {purpose}, as: {MODULES[mechanism]} required "
                                  'username="..." password="...";')
-    login = parse_login(key, str(text))
+    return _checked(key, mechanism, str(text))
+
+
+def _checked(key: str, mechanism: str, text: str) -> Login:
+    login = parse_login(key, text)
     if login.module != MODULES[mechanism]:
         raise InvalidConfigError(f"{key}: the module of {mechanism} is {MODULES[mechanism]}")
     return login

@@ -9,6 +9,7 @@ from kraft.config.effective import BrokerLayers, Effective, broker_integer, brok
 from kraft.config.errors import InvalidConfigError
 from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
 from kraft.config.listener_settings import base_of, check_listener_setting
+from kraft.config.sasl_settings import check_of_listener
 from kraft.config.setting import Setting, shortened
 from kraft.config.unsupported import READ_AT_START, check_supported
 from kraft.controller.decision import NAMED_MAX, EffectiveConfig, RefusedError
@@ -245,6 +246,7 @@ def _check_of_broker(name: str, text: str) -> None:
 def _check_of_listener(key: str, text: str) -> None:
     try:
         check_listener_setting(key, text, tables.broker_settings())
+        check_of_listener(key, text)
     except InvalidConfigError as error:
         raise RefusedError(ErrorCode.INVALID_REQUEST, str(error)) from None
     if base_of(key) is None:

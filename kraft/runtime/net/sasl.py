@@ -160,6 +160,15 @@ class SaslGates:
                  listener, ", ".join(gate.listener.settings.mechanisms))
         return channel
 
+    def reconfigure(self, layers: BrokerLayers) -> None:
+        """Apply the settings in force to later logins. Raises `InvalidConfigError`, and leaves a listener as it is, for
+        settings that cannot work."""
+        for name, gate in self.by_listener.items():
+            if (changed := self._listener(name, layers)).settings != gate.listener.settings:
+                gate.listener = changed
+                log.info("listener %s: the users or mechanisms of SASL changed (%s)", name,
+                         ", ".join(changed.settings.mechanisms))
+
     def _listener(self, name: str, layers: BrokerLayers) -> SaslListener:
         return SaslListener(sasl_settings(name, layers), self._find, new_nonce, self._secret)
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from kraft.client import Cluster
+from kraft.client.configs import Change, Operation, alter_configs, describe_configs
 from kraft.client.connection import AuthenticationError, Connection
+from kraft.client.refusals import RefusedError
 from kraft.client.security import PLAINTEXT, Security
 from kraft.client.topics import create_topic
 from kraft.client.users import remove_credentials, set_password
@@ -267,6 +269,36 @@ def test_sessions_end_unless_they_are_renewed(tmp_path: Path) -> None:
             assert gate(node).successes["PLAIN"] == 5
 
     with_node(secured(tmp_path, **{"listener.name.login.plain.connections.max.reauth.ms": "1500"}), work)
+
+
+def test_users_and_mechanisms_change_while_the_node_runs(tmp_path: Path) -> None:
+    jaas = "listener.name.login.plain.sasl.jaas.config"
+    enabled = "listener.name.login.sasl.enabled.mechanisms"
+
+    def work(cluster: Cluster, node: ServerNode) -> None:
+        def alter(name: str, value: str) -> None:
+            alter_configs(cluster, "broker", "1", [Change(name, Operation.SET, value)])
+
+        before = gate(node).listener
+        alter(jaas, f'{MODULE} required user_carol="hush";')
+        until(lambda: gate(node).listener is not before)
+        connect(node, "PLAIN", "carol", "hush").close()
+        with pytest.raises(AuthenticationError):
+            connect(node, "PLAIN", "bob", "hush")
+        for name, value in ((jaas, "hush"), (jaas, f'{MODULE} required user_x="hush'), (enabled, "GSSAPI"),
+                            ("listener.name.login.digest-md5.sasl.jaas.config", f"{MODULE} required user_a=hush;")):
+            with pytest.raises(RefusedError, match="INVALID_REQUEST") as refused:
+                alter(name, value)
+            assert "hush" not in str(refused.value)
+        before = gate(node).listener
+        alter(enabled, "SCRAM-SHA-512")
+        until(lambda: gate(node).listener is not before)
+        with pytest.raises(AuthenticationError, match="only SCRAM-SHA-512"):
+            connect(node, "PLAIN", "carol", "hush")
+        shown = {each.name: each for each in describe_configs(cluster, "broker", ["1"])["1"]}
+        assert (shown[jaas].value, shown[jaas].is_sensitive, shown[enabled].value) == (None, True, "SCRAM-SHA-512")
+
+    with_node(secured(tmp_path), work)
 
 
 def test_another_user_does_not_renew_a_session(tmp_path: Path) -> None:
