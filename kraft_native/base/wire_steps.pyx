@@ -26,6 +26,9 @@ cdef enum:
     PART_BYTES = 512 * 1024
 
 
+cdef dict FIELDS = {}              # by class of structs, see `fields_of`
+
+
 def nullable_array_steps(WireReader r not None, read: Callable[[], _T]) -> Generator[None, None, list[_T] | None]:
     """Run `WireReader.nullable_array` in steps."""
     cdef Py_ssize_t count = r.next_count()
@@ -148,6 +151,54 @@ cdef int add_part(list parts, const uint8_t* data, Py_ssize_t size) except -1:
     PyByteArray_Resize(last, before + size)
     memcpy(PyByteArray_AS_STRING(last) + before, data, <size_t>size)
     return 0
+
+
+def short_codes(struct not None: object, Py_ssize_t elements_max) -> list[int] | None:
+    """Return the error codes other than 0 in a message and in the structs inside it. Return None for a message with
+    more than `elements_max` array elements: to encode it may take long."""
+    cdef list codes = []
+    return None if collect_codes(struct, codes, elements_max) < 0 else codes
+
+
+cdef Py_ssize_t collect_codes(object struct, list codes, Py_ssize_t left) except -2:
+    """Append the codes, and return the number of further elements that are allowed; -1 below 0."""
+    cdef tuple fields = FIELDS.get(type(struct)) or fields_of(type(struct))
+    cdef list values
+    for name in <tuple>fields[0]:
+        code = getattr(struct, name)
+        if code != 0:
+            codes.append(code)
+    for name in <tuple>fields[1]:
+        value = getattr(struct, name)
+        if type(value) is list:
+            values = value
+            left -= len(values)
+            if left < 0:
+                return -1
+            if len(values) > 0 and is_struct(values[0]):
+                for value in values:
+                    left = collect_codes(value, codes, left)
+                    if left < 0:
+                        return -1
+        elif is_struct(value):
+            left = collect_codes(value, codes, left)
+            if left < 0:
+                return -1
+    return left
+
+
+cdef bint is_struct(object value) except -1:
+    return hasattr(type(value), "read_steps")
+
+
+cdef tuple fields_of(object kind):
+    """Return the names of the fields of a class with error codes, and of the others."""
+    cdef list codes = [], others = []
+    for name in kind.__slots__:
+        (codes if name.endswith("error_code") else others).append(name)
+    fields = (tuple(codes), tuple(others))
+    FIELDS[kind] = fields
+    return fields
 
 
 def free_steps(list held not None: list[object]) -> Generator[None]:

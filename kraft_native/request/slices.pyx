@@ -83,6 +83,21 @@ cdef class SliceQueue:
             self.keep(steps)
             self.schedule()
 
+    def call(self, Reply reply not None, action not None: Callable[[], object]) -> None:
+        """Run work now that is known to be short. An exception of it is an internal error."""
+        cdef int64_t began_ns = monotonic_ns()
+        cdef int64_t now_ns
+        try:
+            action()
+        except BaseException as cause:
+            if reply.state == REPLY_OPEN:
+                reply.refuse("failure")
+            self.on_failure(cause)
+        now_ns = monotonic_ns()
+        if now_ns - began_ns > self.slice_ns:
+            self.note(reply.api_key, now_ns - began_ns, 0)
+        reply.count_step(now_ns - began_ns, now_ns)
+
     def work(self, int api_key, work not None: Generator[None]) -> None:
         """Run work on a request of that API that does not end with its connection; all of it in later iterations."""
         cdef Reply reply = Reply.__new__(Reply)

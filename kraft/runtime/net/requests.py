@@ -13,12 +13,14 @@ from kraft.broker.apis import handler_of
 from kraft.broker.broker import Broker
 from kraft.broker.request_parts import PLANS
 from kraft.protocol.api import Api
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.message import BYTES_MAX, Message, MessageSizeError
 from kraft.protocol.response_errors import count_errors
 from kraft.security.principal import ANONYMOUS
+from kraft.steps import finish
 from kraft_native.base.errors import KraftError, ProtocolError
-from kraft_native.base.wire_steps import free_steps
+from kraft_native.base.wire_steps import free_steps, short_codes
 from kraft_native.net.channel import RequestChannel
 from kraft_native.request.client_quotas import ClientQuotas
 from kraft_native.request.reply import Reply, RequestHandler
@@ -33,6 +35,10 @@ ELEMENTS_AT_ONCE_MAX: Final = 2_000
 """The same limit for a request that is served in one step."""
 SMALL_BYTES: Final = 2 * 1024
 """Size up to which a body is decoded in one step: that takes less than a millisecond, whatever the body holds."""
+SHORT_BYTES: Final[dict[int, int]] = {ApiKey.WRITE_TXN_MARKERS: 256}
+"""Size up to which all steps of a handler together take less than a millisecond: their number follows from the size."""
+SHORT_ELEMENTS: Final = 64
+"""Array elements, at all levels together, of an answer that is encoded in one step."""
 
 
 def now_ms() -> int:
@@ -43,6 +49,12 @@ def now_ms() -> int:
 @cache
 def _runs_in_steps(handler: Handler) -> bool:
     return isgeneratorfunction(handler)
+
+
+@cache
+def _messages(api_key: int) -> tuple[type[Message], type[Message]]:
+    """Return the classes of an API's requests and responses."""
+    return API_BY_KEY[api_key].request, API_BY_KEY[api_key].response
 
 
 def serve_api(channel: RequestChannel, api: Api, versions: range, handler: RequestHandler | None = None) -> None:
@@ -69,8 +81,7 @@ def answer_steps(reply: Reply, response: Message, bytes_max: int, failed: Callab
     try:
         parts = yield from response.encode_steps(reply.api_version, bytes_max)
     except MessageSizeError as error:
-        log.warning("client %s requested too much: %s", _client_id(reply), error)
-        reply.refuse("answer_size")
+        refuse_size(reply, error)
         return
     except KraftError as error:
         failed(error)
@@ -80,6 +91,12 @@ def answer_steps(reply: Reply, response: Message, bytes_max: int, failed: Callab
         held: list[object] = [response]
         del parts, response
         yield from free_steps(held)
+
+
+def refuse_size(reply: Reply, why: object) -> None:
+    """Close the connection instead of sending an answer that is too large."""
+    log.warning("client %s requested too much: %s", _client_id(reply), why)
+    reply.refuse("answer_size")
 
 
 class RequestWork:
@@ -121,7 +138,8 @@ class RequestRouter:
     """Router of one listener's cold APIs. A `RequestChannel` calls its `on_request`.
 
     Decoding, the handler and encoding work in steps that `slices` schedules. No request holds the loop for longer than
-    a slice, whatever it holds.
+    a slice, whatever it holds. What is known to be short needs no steps: a small request up to its handler, and an
+    answer of few structs.
 
     A handler that fails by a fault of ours is logged, and its connection is closed: one request that cannot be served
     must not take down all the others. A failed assertion is different: it shows a broken state, and stops the node.
@@ -146,29 +164,79 @@ class RequestRouter:
     def on_request(self, reply: Reply, api_key: int, _version: int, body: bytes) -> None:
         """Decode the request, call its handler, and answer when the handler does. A malformed body closes the
         connection."""
-        work = RequestWork(reply)
-        self._run(work, self._serve(work, API_BY_KEY[api_key], body))
+        if len(body) <= SMALL_BYTES:
+            self.slices.call(reply, partial(self._serve_small, reply, api_key, body))
+        else:
+            work = RequestWork(reply)
+            self._run(work, self._serve(work, API_BY_KEY[api_key], body))
+
+    def _serve_small(self, reply: Reply, api_key: int, body: bytes) -> None:
+        """Serve a small request. Only its handler may work in steps."""
+        try:
+            request = _messages(api_key)[0].decode(body, reply.api_version)
+            context = RequestContext(reply.api_version, _client_id(reply), getattr(reply.sink, "peer_host", ""),
+                                     self.listener, self.clock(), partial(self._run_rest, reply),
+                                     getattr(reply.sink, "principal", ANONYMOUS), is_small=True)
+            steps = handler_of(api_key)(self.broker, request, context, partial(self._answer, reply, None))
+            if steps is not None and len(body) <= SHORT_BYTES.get(api_key, 0):
+                finish(steps)
+            elif steps is not None:
+                self._run_rest(reply, self._then_served(steps))
+        except AssertionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends one connection
+            self._end(reply, error)
+        finally:
+            self.served()
+
+    def _then_served(self, steps: Steps) -> Steps:
+        try:
+            yield from steps
+        finally:
+            self.served()
+
+    def _run_rest(self, reply: Reply, steps: Steps) -> None:
+        """Run steps of a small request."""
+        self._run(RequestWork(reply), steps)
 
     def _serve(self, work: RequestWork, api: Api, body: bytes) -> Steps:
+        """Serve a large request in steps."""
         reply = work.reply
         version = reply.api_version
         handler = handler_of(api.key)
-        request = yield from decoded(api, version, body, in_steps=_runs_in_steps(handler))
-        if len(body) > SMALL_BYTES:
-            work.request = request
+        work.request = request = yield from decoded(api, version, body, in_steps=_runs_in_steps(handler))
         context = RequestContext(version, _client_id(reply), getattr(reply.sink, "peer_host", ""), self.listener,
                                  self.clock(), partial(self._run, work),
                                  getattr(reply.sink, "principal", ANONYMOUS))
         try:
-            steps = handler(self.broker, request, context, partial(self._answer, work))
+            steps = handler(self.broker, request, context, partial(self._answer, reply, work))
             if steps is not None:
                 yield from steps
         finally:
             self.served()
 
-    def _answer(self, work: RequestWork, response: Message) -> None:
-        self._throttle(work.reply, response)
-        self._run(work, self._send(work.reply, response))
+    def _answer(self, reply: Reply, work: RequestWork | None, response: Message) -> None:
+        """Answer a request; `work` is that of a large one."""
+        self._throttle(reply, response)
+        codes = short_codes(response, SHORT_ELEMENTS) if work is None else None
+        if codes is None:
+            self._run(work or RequestWork(reply), self._send(reply, response))
+        else:
+            self.slices.call(reply, partial(self._send_short, reply, response, codes))
+
+    def _send_short(self, reply: Reply, response: Message, codes: list[int]) -> None:
+        """Answer with a response of few structs, which has these error codes."""
+        if codes:
+            self.errors[reply.api_key].update(codes)
+        try:
+            body = response.encode(reply.api_version)
+        except KraftError as error:
+            self._failed(reply, error)
+            return
+        if len(body) > self.answer_bytes_max:
+            refuse_size(reply, f"{len(body)} bytes")
+        else:
+            reply.answer(body, API_BY_KEY[reply.api_key].response_header_version(reply.api_version))
 
     def _send(self, reply: Reply, response: Message) -> Steps:
         yield from count_errors(response, self.errors[reply.api_key])
@@ -182,19 +250,24 @@ class RequestRouter:
         """Run `steps` so that an error in them ends this one request."""
         try:
             yield from steps
-        except ProtocolError as error:
-            log.debug("%s version %d of client %s is refused: %s", API_BY_KEY[reply.api_key].name, reply.api_version,
-                      _client_id(reply), error, exc_info=error)
-            reply.refuse("malformed")
         except AssertionError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends one connection
+            self._end(reply, error)
+
+    def _end(self, reply: Reply, error: Exception) -> None:
+        """End a request that met an error: of the client in what it sent, or else of our own."""
+        if isinstance(error, ProtocolError):
+            log.debug("%s version %d of client %s is refused: %s", API_BY_KEY[reply.api_key].name, reply.api_version,
+                      _client_id(reply), error, exc_info=error)
+            reply.refuse("malformed")
+        else:
             self._failed(reply, error)
 
     def _throttle(self, reply: Reply, response: Message) -> None:
         """Throttle the connection for the time that the controller returned to its client, or longer when the time that
         its requests take is limited. The answer returns the longer time."""
-        throttled_ms = getattr(response, "throttle_time_ms", None)
+        throttled_ms: int | None = getattr(response, "throttle_time_ms", None)
         reply.throttle_ms = throttled_ms or 0
         if self.quotas is not None:
             self.quotas.charge_time(reply)

@@ -6,10 +6,17 @@ from typing import TypeVar
 
 import pytest
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import MessageSizeError
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kraft.protocol.messages.end_txn_response import EndTxnResponse
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from kraft.protocol.messages.metadata_response import (
     MetadataResponse,
     MetadataResponsePartition,
@@ -17,7 +24,7 @@ from kraft.protocol.messages.metadata_response import (
 )
 from kraft_native.base.errors import InvalidArgumentError, MalformedMessageError, UnsupportedVersionError
 from kraft_native.base.wire import WireReader
-from kraft_native.base.wire_steps import array_steps, free_steps, nested_steps, structs_steps
+from kraft_native.base.wire_steps import array_steps, free_steps, nested_steps, short_codes, structs_steps
 from tests.protocol.json_form import schemas
 from tests.protocol.samples import sample
 
@@ -131,3 +138,19 @@ def test_a_long_message_is_freed_in_steps() -> None:
     assert run(free_steps(inside))[1] >= MANY // 256, "a long list in the only element of a short one"
     shared = [FindCoordinatorRequest(coordinator_keys=["k"] * MANY)]
     assert run(free_steps([shared[0]]))[1] == 0 and len(shared[0].coordinator_keys) == MANY
+
+
+def test_codes_of_short_messages_are_found_at_any_depth() -> None:
+    partitions = [ListOffsetsPartitionResponse(partition_index=index, error_code=code)
+                  for index, code in enumerate((0, 3, 6))]
+    response = ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=partitions)] * 2)
+    assert short_codes(response, 8) == [3, 6, 3, 6]
+    assert short_codes(response, 7) is None
+    assert short_codes(EndTxnResponse(), 0) == []
+    assert short_codes(EndTxnResponse(error_code=ErrorCode.NOT_COORDINATOR), 0) == [ErrorCode.NOT_COORDINATOR]
+
+
+def test_values_without_codes_count_as_elements_too() -> None:
+    topic = MetadataResponseTopic(partitions=[MetadataResponsePartition(replica_nodes=list(range(10)))])
+    assert short_codes(MetadataResponse(topics=[topic]), 12) == []
+    assert short_codes(MetadataResponse(topics=[topic]), 11) is None

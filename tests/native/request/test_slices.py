@@ -123,6 +123,21 @@ def test_a_fault_in_work_is_reported_and_ends_the_request() -> None:
     assert reply.refused
 
 
+def test_a_call_ends_before_it_returns_and_its_fault_ends_the_request() -> None:
+    made, done = Queue(), list[int]()
+    reply = Reply(made.sink, DESCRIBE, 0, 1)
+    made.queue.call(reply, lambda: done.append(sum(range(10_000))))
+    assert done and made.due == [] and not reply.refused
+    assert made.queue.longest_ns[DESCRIBE] > 0
+
+    def broken() -> None:
+        raise AssertionError("broken")
+
+    made.queue.call(reply, broken)
+    assert [str(each) for each in made.failures] == ["broken"]
+    assert reply.refused
+
+
 def test_long_steps_are_counted() -> None:
     made = Queue()
     made.start(steps(2, [], "a"))

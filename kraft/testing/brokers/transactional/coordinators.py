@@ -197,6 +197,9 @@ class _Slices:
     def start(self, _reply: Reply, work: Generator[None, None, None]) -> None:
         _finish(work)
 
+    def call(self, _reply: Reply, action: Callable[[], object]) -> None:
+        action()
+
     def work(self, _api_key: int, work: Generator[None, None, None]) -> None:
         _finish(work)
 
