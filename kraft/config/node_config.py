@@ -84,6 +84,8 @@ class NodeConfig:
     node_id: int = field(init=False)
     roles: tuple[str, ...] = field(init=False)
     listeners: tuple[Endpoint, ...] = field(init=False)
+    inter_broker_listener: str = field(init=False)
+    """Listener that brokers use among themselves."""
     advertised_listeners: tuple[Endpoint, ...] = field(init=False)
     controller_listener_names: tuple[str, ...] = field(init=False)
     log_dirs: tuple[Path, ...] = field(init=False)
@@ -98,6 +100,7 @@ class NodeConfig:
         put(self, "roles", self._roles())
         put(self, "controller_listener_names", self._controller_listener_names())
         put(self, "listeners", self._listeners())
+        put(self, "inter_broker_listener", self._inter_broker_listener())
         put(self, "advertised_listeners", self._advertised_listeners())
         put(self, "log_dirs", self._log_dirs())
         metadata = self.values.get("metadata.log.dir")
@@ -157,9 +160,7 @@ class NodeConfig:
     def controller_listeners(self) -> tuple[Endpoint, ...]:
         return tuple(each for each in self.listeners if each.listener in self.controller_listener_names)
 
-    @property
-    def inter_broker_listener(self) -> str:
-        """Listener that brokers use among themselves."""
+    def _inter_broker_listener(self) -> str:
         if name := self.values.get("inter.broker.listener.name"):
             return str(name).upper()
         if any(each.listener == self.values.get(INTER_BROKER) for each in self.broker_listeners):

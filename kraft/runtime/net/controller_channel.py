@@ -50,15 +50,22 @@ class _Waiting(NamedTuple):
 
 
 class Line:
-    """One open connection with one request at a time, for a coroutine. Raises ConnectionError when it breaks."""
+    """One open connection with one request at a time, for a coroutine or with a callback. A coroutine gets
+    ConnectionError when it breaks."""
 
     def __init__(self, client_id: str, dialer: Dialer, on_lost: Callable[[], None] = lambda: None) -> None:
         self._dialer = dialer
         self._on_lost = on_lost
         self._answer: asyncio.Future[bytes] | None = None
+        self._call: tuple[Callable[[memoryview | None], object], asyncio.TimerHandle] | None = None
         self._ready: asyncio.Future[PeerVersions] = asyncio.get_running_loop().create_future()
         self.connection = PeerConnection(client_id, self._ready.set_result, self._answered, self._broke)
         self.broken = False
+
+    @property
+    def is_open(self) -> bool:
+        """True while requests can be sent."""
+        return not self.broken and self._ready.done()
 
     @property
     def versions(self) -> PeerVersions:
@@ -78,13 +85,27 @@ class Line:
         async with asyncio.timeout(timeout_seconds):
             return await self._answer
 
+    def call(self, message: Message, version: int, timeout_seconds: float,
+             answered: Callable[[memoryview | None], object]) -> None:
+        """Send a request. `answered` gets the body of its answer, which is valid during that call; None when the
+        connection breaks first, or is closed because no answer came in time. It is not called before this returns."""
+        assert self._call is None, "a request is on its way"
+        loop = asyncio.get_running_loop()
+        if self.broken:
+            loop.call_soon(answered, None)
+            return
+        self.connection.send(message, version)
+        self._call = answered, loop.call_later(timeout_seconds, self.close)
+
     def close(self) -> None:
         """Close the connection. A coroutine that waits gets ConnectionError."""
         self.connection.abandon()
         self._lost()
 
     def _answered(self, body: memoryview) -> None:
-        if self._answer is not None and not self._answer.done():
+        if self._call is not None:
+            self._conclude(body)
+        elif self._answer is not None and not self._answer.done():
             self._answer.set_result(bytes(body))   # copied, because a later iteration reads it
 
     def _broke(self) -> None:
@@ -94,8 +115,16 @@ class Line:
         if was_open:
             self._on_lost()
 
+    def _conclude(self, body: memoryview | None) -> None:
+        assert self._call is not None
+        (answered, timer), self._call = self._call, None
+        timer.cancel()
+        answered(body)
+
     def _lost(self) -> None:
         self.broken = True
+        if self._call is not None:
+            self._conclude(None)
         for future in (self._ready, self._answer):
             if future is not None and not future.done():
                 future.set_exception(ConnectionError("the controller closed the connection"))
@@ -111,6 +140,11 @@ class KeptLine:
         self._on_lost = on_lost
         self._line: Line | None = None
         self._address: Endpoint | None = None
+
+    def opened(self, address: Endpoint) -> Line | None:
+        """Return the line to that address if it is open."""
+        line = self._line
+        return line if line is not None and line.is_open and address == self._address else None
 
     async def to(self, address: Endpoint) -> Line:
         """Return the open line to that address. Raises OSError or TimeoutError when it cannot be opened; the next call

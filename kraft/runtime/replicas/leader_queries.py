@@ -20,8 +20,10 @@ def address_of(broker: Broker, node_id: int) -> Endpoint | None:
     brokers."""
     registration = broker.image.brokers.get(node_id)
     listener = broker.config.inter_broker_listener
-    endpoints = registration.endpoints if registration is not None else ()
-    return next((Endpoint(each.name, each.host, each.port) for each in endpoints if each.name == listener), None)
+    for each in registration.endpoints if registration is not None else ():
+        if each.name == listener:
+            return Endpoint(each.name, each.host, each.port)
+    return None
 
 
 async def log_bounds(dialer: Dialer, address: Endpoint, node_id: int, partition: Partition,

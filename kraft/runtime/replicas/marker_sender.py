@@ -17,7 +17,8 @@ from kraft.broker.transactions.coordinator import TransactionCoordinator
 from kraft.broker.transactions.markers import Dispatch, Marker
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
-from kraft.runtime.net.controller_channel import KeptLine
+from kraft.raft.types import Endpoint
+from kraft.runtime.net.controller_channel import KeptLine, Line
 from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.replicas.leader_queries import address_of
 from kraft_native.base.errors import KraftError
@@ -100,34 +101,67 @@ class MarkerSender:
 
     def _send_due(self, broker_id: int) -> None:
         while (dispatch := self._markers.take(broker_id)) is not None:
-            task = self._loop.create_task(self._deliver(dispatch))
+            kept, address = self._line_of(dispatch), address_of(self._broker, broker_id)
+            line = None if address is None else kept.opened(address)
+            if line is not None:
+                self._request(dispatch, line)
+                continue
+            task = self._loop.create_task(self._open(dispatch, kept, address))
             self._tasks[task] = None
             task.add_done_callback(self._tasks.pop)
 
-    async def _deliver(self, dispatch: Dispatch) -> None:
-        try:
-            response = await self._send(dispatch)
-            self._markers.answered(dispatch, response, self._clock())
-            self._on_answered()
-        except Exception as error:  # noqa: BLE001 - as above
-            self._on_failure(error)
-
-    async def _send(self, dispatch: Dispatch) -> WriteTxnMarkersResponse | None:
-        """Return the answer of another broker; None when there is none in time."""
-        address = address_of(self._broker, dispatch.broker_id)
-        if address is None:
-            return None
+    def _line_of(self, dispatch: Dispatch) -> KeptLine:
         place = dispatch.broker_id, dispatch.lane
         line = self._lines.get(place)
         if line is None:
             line = self._lines[place] = KeptLine(f"broker-{self._broker.node_id}-transaction-markers", self._dialer)
+        return line
+
+    async def _open(self, dispatch: Dispatch, kept: KeptLine, address: Endpoint | None) -> None:
+        """Send the first request of a connection, once it is open."""
+        line = None
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                opened = await line.to(address)
-                version = opened.versions.best(ApiKey.WRITE_TXN_MARKERS)
-                body = await opened.request(dispatch.request, version, ANSWER_SECONDS)
-            return WriteTxnMarkersResponse.decode(body, version)
+            if address is not None:
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    line = await kept.to(address)
         except (OSError, KraftError) as error:
-            log.info("markers of transactions for broker %d are sent again: %r", dispatch.broker_id, error)
-            line.close()
-            return None
+            self._failed(dispatch, error)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._on_failure(error)
+            return
+        if line is None:
+            self._answered(dispatch, None)
+        else:
+            self._request(dispatch, line)
+
+    def _request(self, dispatch: Dispatch, line: Line) -> None:
+        try:
+            version = line.versions.best(ApiKey.WRITE_TXN_MARKERS)
+            line.call(dispatch.request, version, ANSWER_SECONDS, partial(self._received, dispatch, version))
+        except KraftError as error:
+            self._failed(dispatch, error)
+            self._loop.call_soon(self._answered, dispatch, None)
+
+    def _received(self, dispatch: Dispatch, version: int, body: memoryview | None) -> None:
+        response = None
+        try:
+            if body is not None:
+                response = WriteTxnMarkersResponse.decode(body, version)
+            else:
+                log.info("markers of transactions for broker %d are sent again: it did not answer", dispatch.broker_id)
+        except KraftError as error:
+            self._failed(dispatch, error)
+        self._answered(dispatch, response)
+
+    def _failed(self, dispatch: Dispatch, error: Exception) -> None:
+        log.info("markers of transactions for broker %d are sent again: %r", dispatch.broker_id, error)
+        self._line_of(dispatch).close()
+
+    def _answered(self, dispatch: Dispatch, response: WriteTxnMarkersResponse | None) -> None:
+        if self._is_closed:
+            return
+        try:
+            self._markers.answered(dispatch, response, self._clock())
+            self._on_answered()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._on_failure(error)

@@ -124,3 +124,41 @@ def test_a_line_that_was_closed_since_it_was_opened_is_not_waited_for() -> None:
                 await line.request(BrokerHeartbeatRequest(), 1, timeout_seconds=0.2)
 
     asyncio.run(reach())
+
+
+class Echo(Greeter):
+    """A controller that answers the first request with its own bytes, and no other."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def data_received(self, data: bytes) -> None:
+        self.count += 1
+        if self.count == 1:
+            super().data_received(data)
+        elif self.count == 2:
+            body = data[8:12] + b"\0" + b"answer"
+            self.transport.write(len(body).to_bytes(4) + body)
+
+
+async def called(line: Line, timeout_seconds: float) -> bytes | None:
+    answer: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
+    line.call(BrokerHeartbeatRequest(), 1, timeout_seconds,
+              lambda body: answer.set_result(None if body is None else bytes(body)))
+    assert not answer.done()
+    return await answer
+
+
+def test_a_call_gets_the_answer_or_none_when_none_comes() -> None:
+    async def reach() -> None:
+        async with await asyncio.get_running_loop().create_server(Echo, "127.0.0.1", 0) as server:
+            line = Line("test", Dialer())
+            assert not line.is_open
+            await line.open(Endpoint("CONTROLLER", *server.sockets[0].getsockname()))
+            assert line.is_open
+            assert await called(line, 20) == b"answer"
+            assert await called(line, 0.01) is None
+            assert not line.is_open
+            assert await called(line, 20) is None
+
+    uvloop.run(reach())
