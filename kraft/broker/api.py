@@ -33,8 +33,8 @@ Result = TypeVar("Result")
 
 class RequestContext(NamedTuple):
     """Context of a request: version, client, listener, time, and the client's identity. `client_host` is an address
-    without a port. `run` runs the steps that a handler has left after it returned. A
-    request that `is_small` has two kilobytes at most."""
+    without a port. `run` runs the steps that a handler has left after it returned. A request that `is_small` has two
+    kilobytes at most."""
 
     version: int
     client_id: str

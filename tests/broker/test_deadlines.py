@@ -53,3 +53,21 @@ def test_entries_of_one_owner_do_not_pile_up() -> None:
         deadlines.note(clock, clock.deadline_ms)
         assert deadlines.first_ms == clock.deadline_ms
     assert len(deadlines._heap) == 1
+
+
+def test_an_alarm_that_is_set_only_for_earlier_deadlines_is_never_late() -> None:
+    chance = random.Random(8)
+    deadlines, clocks = Deadlines(), [Clock() for _ in range(4)]
+    alarm_ms, skipped = 1_000, 0
+    for _ in range(5_000):
+        clock = chance.choice(clocks)
+        clock.deadline_ms = chance.choice([None, *range(1, 50)])
+        if clock.deadline_ms is not None:
+            deadlines.note(clock, clock.deadline_ms)
+        first_ms = deadlines.first_ms if chance.random() < 0.5 else None
+        if deadlines.is_earlier or chance.random() < 0.1:       # noted, or the alarm rings
+            deadlines.is_earlier, alarm_ms = False, deadlines.first_ms or 1_000
+        elif first_ms is not None:
+            assert alarm_ms <= first_ms
+            skipped += 1
+    assert skipped > 1_000

@@ -17,13 +17,17 @@ class Owner(Protocol):
 class Deadlines:
     """The first deadline of all owners, found without visiting each of them.
 
+    `is_earlier` is set when a deadline before all others is noted. Nothing else makes the first deadline earlier, so a
+    driver that resets it need not compare the first deadline after each call.
+
     An owner notes each deadline that it sets. A deadline that moves to a later time, or that is cancelled, need not be
     noted: its entry in the heap is corrected when it becomes the first.
     """
 
-    __slots__ = ("_heap", "_noted", "_sequence")
+    __slots__ = ("_heap", "_noted", "_sequence", "is_earlier")
 
     def __init__(self) -> None:
+        self.is_earlier = False
         self._heap: list[tuple[int, int, Owner]] = []
         self._noted: dict[Owner, int] = {}      # the earliest entry of each owner in the heap; others are leftovers
         self._sequence = 0
@@ -35,6 +39,7 @@ class Deadlines:
             self._sequence += 1
             self._noted[owner] = deadline_ms
             heapq.heappush(self._heap, (deadline_ms, self._sequence, owner))
+            self.is_earlier = self.is_earlier or self._heap[0][2] is owner
 
     @property
     def first_ms(self) -> int | None:

@@ -120,8 +120,10 @@ class Shard:
 
     # ---------------------------------------------------------------- for handlers
 
-    def write(self, records: Sequence[Record], producer: Producer | None = None) -> None:
+    def write(self, records: Sequence[Record], producer: Producer | None = None,
+              apply: Action | None = None) -> None:
         """Append `records` as one batch, in the transaction of `producer`, and replay them; do nothing for none.
+        `apply` does what their replay would do, for a caller that has their content decoded.
 
         Raises RefusedError, with the error for the client, when the append failed; then nothing changed.
         """
@@ -133,6 +135,9 @@ class Shard:
             raise RefusedError(append_error(error.code), str(error)) from error
         assert base_offset >= self.end_offset, f"appended at {base_offset}, below the end {self.end_offset}"
         self.end_offset = base_offset + len(records)
+        if apply is not None:
+            apply()
+            return
         assert self._replay is not None
         producer_id = -1 if producer is None else producer.producer_id
         for index, record in enumerate(records):

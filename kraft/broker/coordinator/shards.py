@@ -46,7 +46,7 @@ class Shards(Generic[S]):
         self._make_state = make_state
         self._commit_timeout_ms = commit_timeout_ms
         self._entries: dict[int, _Entry[S]] = {}
-        self._deadlines = Deadlines()
+        self.deadlines = Deadlines()
 
     # ---------------------------------------------------------------- lookup
 
@@ -72,22 +72,21 @@ class Shards(Generic[S]):
 
     def run(self, partition: int, answer: Answer[Any], now_ms: int, act: Callable[[S], None]) -> None:
         """Run `act` on the state of `partition`. A refusal, also one of `act`, becomes the answer."""
-        self._run(lambda: self.serving(partition, now_ms), answer, act)
-
-    def run_for_key(self, key: str, answer: Answer[Any], now_ms: int, act: Callable[[S], None]) -> None:
-        """Run `act` on the state that serves `key`, like `run`."""
-        self._run(lambda: self.for_key(key, now_ms), answer, act)
-
-    def _run(self, find: Callable[[], tuple[Shard, S]], answer: Answer[Any], act: Callable[[S], None]) -> None:
         try:
-            shard, state = find()
+            shard, state = self.serving(partition, now_ms)
         except RefusedError as refused:
             answer.give(answer.refusal(refused.error))
             return
+        _act(shard, state, answer, act)
+
+    def run_for_key(self, key: str, answer: Answer[Any], now_ms: int, act: Callable[[S], None]) -> None:
+        """Run `act` on the state that serves `key`, like `run`."""
         try:
-            act(state)
+            shard, state = self.for_key(key, now_ms)
         except RefusedError as refused:
-            shard.refuse(answer, refused.error)
+            answer.give(answer.refusal(refused.error))
+            return
+        _act(shard, state, answer, act)
 
     def partitions(self) -> list[int]:
         """Return the partitions that this node leads, including loading ones, in order."""
@@ -111,7 +110,7 @@ class Shards(Generic[S]):
         if entry is not None and entry.phase is not Phase.FAILED:
             entry.shard.leader_epoch = max(entry.shard.leader_epoch, leader_epoch)
             return False
-        shard = Shard(partition, leader_epoch, self._port, self._commit_timeout_ms, self._deadlines)
+        shard = Shard(partition, leader_epoch, self._port, self._commit_timeout_ms, self.deadlines)
         state = self._make_state(shard)
         shard.attach(state.replay)
         self._entries[partition] = _Entry(shard, state)
@@ -181,7 +180,7 @@ class Shards(Generic[S]):
     @property
     def deadline_ms(self) -> int | None:
         """Latest time for the next `tick`; None when none is needed."""
-        return self._deadlines.first_ms
+        return self.deadlines.first_ms
 
     def active(self, now_ms: int) -> Iterator[tuple[Shard, S]]:
         """Yield every shard that serves, by partition."""
@@ -202,3 +201,10 @@ class Shards(Generic[S]):
         if entry.phase is Phase.ACTIVE:
             entry.shard.close()
             entry.state.unloaded()
+
+
+def _act(shard: Shard, state: S, answer: Answer[Any], act: Callable[[S], None]) -> None:
+    try:
+        act(state)
+    except RefusedError as refused:
+        shard.refuse(answer, refused.error)

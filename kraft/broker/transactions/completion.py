@@ -45,3 +45,4 @@ def finish(state: TransactionShard, transactional_id: str) -> None:
     else:
         state.marking.pop(transactional_id, None)
         state.unwritten.pop(transactional_id, None)
+        state.resume(transactional_id)

@@ -15,9 +15,9 @@ passed to the `respond` of its request, during one of these calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
 from kraft.broker.coordinator.coordinator import Coordinator, Respond
@@ -34,7 +34,7 @@ from kraft.broker.transactions.init_producer import InitRequest, init_producer
 from kraft.broker.transactions.markers import MarkerQueue
 from kraft.broker.transactions.partitions import add
 from kraft.broker.transactions.producer_id import ProducerIdNeededError
-from kraft.broker.transactions.shard import ClusterView, Environment, ProducerIdSource, TransactionShard
+from kraft.broker.transactions.shard import ClusterView, Environment, ProducerIdSource, TransactionShard, decide
 from kraft.broker.transactions.state import EPOCH_PER_TRANSACTION, NO_EPOCH, NO_ID, NO_TIMEOUT_MS, Identity
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
@@ -47,9 +47,15 @@ from kraft.protocol.messages.init_producer_id_request import InitProducerIdReque
 from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kraft.protocol.messages.list_transactions_request import ListTransactionsRequest
 
-Act: TypeAlias = Callable[[TransactionShard, int | None], None]
-"""Decision about one transactional id in its shard, with a new producer id if the previous attempt needed one."""
 
+class Act(Protocol):
+    """Decision about one transactional id in its shard, with a new producer id if the previous attempt needed one."""
+
+    def __call__(self, state: TransactionShard, *, new_producer_id: int | None) -> None:
+        """Decide, and reply. Raise RefusedError, or ProducerIdNeededError for another attempt."""
+
+
+OWN_CONTEXT: Final = RequestContext(AddPartitionsToTxnRequest.VERSIONS[-1])
 FIRST_INIT_VERSION_WITH_FENCED: Final = 4
 FIRST_VERSION_WITH_FENCED: Final = 2
 FIRST_END_VERSION_WITH_EPOCH: Final = 5
@@ -61,9 +67,9 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
 
     def __init__(self, config: TransactionCoordinatorConfig, port: AppendPort, cluster: ClusterView,
                  producer_ids: ProducerIdSource) -> None:
-        self.markers = MarkerQueue(cluster)
-        self._environment = Environment(config, cluster, producer_ids, self.markers)
         shards: Shards[TransactionShard] = Shards(port, self._make_shard, config.commit_timeout_ms)
+        self.markers = MarkerQueue(cluster, shards.deadlines)
+        self._environment = Environment(config, cluster, producer_ids, self.markers)
         super().__init__(shards, {
             InitProducerIdRequest: self._init_producer_id,
             AddPartitionsToTxnRequest: partial(partition_requests.add_partitions, shards, cluster),
@@ -101,16 +107,17 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
 
     # ---------------------------------------------------------------- the driver's calls
 
-    @property
-    def deadline_ms(self) -> int | None:
-        """Latest time for the next `tick`; None when none is needed."""
-        deadlines = [each for each in (super().deadline_ms, self.markers.deadline_ms) if each is not None]
-        return min(deadlines, default=None)
-
     def tick(self, now_ms: int) -> None:
         """Run the clocks. When much is due at once, `deadline_ms` stays in the past until all is done."""
         super().tick(now_ms)
         self.markers.tick(now_ms, STEPS_PER_TICK)
+
+    def check(self, query: partition_requests.Query, respond: Callable[[Sequence[ErrorCode]], None],
+              now_ms: int) -> None:
+        """Decide a query of this node itself, and pass an error per partition to `respond`, now or later."""
+        partition_requests.decide_query(
+            self.shards, self._environment.cluster, query, OWN_CONTEXT,
+            lambda errors: respond([errors[each] for each in query.partitions]), now_ms, may_wait=True)
 
     # ---------------------------------------------------------------- requests about one transactional id
 
@@ -122,8 +129,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             answer.give(answer.refusal(ErrorCode.INVALID_REQUEST))
             return
         try:
-            self.shards.run_for_key(transactional_id, answer, now_ms, lambda state: state.decide(
-                transactional_id, partial(act, state, new_producer_id)))
+            decide(self.shards, transactional_id, answer, now_ms, partial(act, new_producer_id=new_producer_id))
         except ProducerIdNeededError:
             self._environment.producer_ids.take(
                 now_ms, partial(self._with_producer_id, transactional_id, answer, now_ms, act))
@@ -153,7 +159,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             None if request.producer_id == NO_ID else Identity(request.producer_id, request.producer_epoch),
             request.keep_prepared_txn, self._environment.cluster.transaction_version)
 
-        def act(state: TransactionShard, new_producer_id: int | None) -> None:
+        def act(state: TransactionShard, *, new_producer_id: int | None) -> None:
             decided = init_producer(state.transactions.get(transactional_id), wanted, state.now_ms, new_producer_id)
             if decided.transaction is not None:
                 state.put(decided.transaction, EndReason.NEW_CLIENT)
@@ -173,7 +179,9 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         answer: Answer[AddOffsetsToTxnResponse] = Answer(context, respond, lambda error, _: AddOffsetsToTxnResponse(
             error_code=_fenced_before(FIRST_VERSION_WITH_FENCED, context.api_version, error)))
 
-        def act(state: TransactionShard, _new_producer_id: int | None) -> None:
+        def act(state: TransactionShard, *, new_producer_id: int | None, may_wait: bool) -> None:  # noqa: ARG001
+            if may_wait and state.postpone(request.transactional_id, partial(attempt, may_wait=False)):
+                return
             count = self._environment.cluster.partition_count(OFFSETS_TOPIC)
             if not count:
                 raise RefusedError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -184,7 +192,10 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
                 state.put(added)
             state.shard.reply(answer, AddOffsetsToTxnResponse())
 
-        self._in_shard(request.transactional_id, answer, now_ms, act)
+        def attempt(*, may_wait: bool) -> None:
+            self._in_shard(request.transactional_id, answer, now_ms, partial(act, may_wait=may_wait))
+
+        attempt(may_wait=True)
 
     def _end(self, request: EndTxnRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
         answer: Answer[EndTxnResponse] = Answer(context, respond, lambda error, _: EndTxnResponse(
@@ -193,7 +204,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         wanted = EndRequest(Identity(request.producer_id, request.producer_epoch), request.committed,
                             EPOCH_PER_TRANSACTION if bumps else 0)
 
-        def act(state: TransactionShard, new_producer_id: int | None) -> None:
+        def act(state: TransactionShard, *, new_producer_id: int | None) -> None:
             ended = end(state.transactions.get(request.transactional_id), wanted, state.now_ms, new_producer_id)
             if ended.transaction is not None:
                 state.put(ended.transaction)

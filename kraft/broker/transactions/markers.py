@@ -30,6 +30,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
+from kraft.broker.coordinator.deadlines import Deadlines
 from kraft.broker.transactions.events import MarkerDelayed, MarkerWritten, OnEvent, ignore
 from kraft.broker.transactions.state import TopicPartition
 from kraft.metadata.image import NO_LEADER
@@ -184,10 +185,11 @@ class _Destination:
 class MarkerQueue:
     """Markers of all transactions of this coordinator. The driver sends what `take` returns, and reports to `answered`;
     it appends what `take_own` returns, and reports to `settled`. `on_due` is called when a broker has markers to be
-    sent."""
+    sent. `deadlines` are those of the coordinator."""
 
-    def __init__(self, leaders: Leaders) -> None:
+    def __init__(self, leaders: Leaders, deadlines: Deadlines | None = None) -> None:
         self._leaders = leaders
+        self._deadlines = Deadlines() if deadlines is None else deadlines
         self._destinations: dict[int, _Destination] = {}
         self._slow: dict[TopicPartition, None] = {}
         self._silent: dict[int, None] = {}
@@ -341,6 +343,7 @@ class MarkerQueue:
         self._sequence += 1
         self._leaderless_count += is_leaderless
         heapq.heappush(self._delayed, (now_ms + RETRY_MS, self._sequence, marker, is_leaderless))
+        self._deadlines.note(self, now_ms + RETRY_MS)
 
     def _done(self, marker: Marker) -> None:
         """Remove a marker that is written, or needs not be."""

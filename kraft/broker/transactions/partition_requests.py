@@ -3,23 +3,29 @@
 A broker's request adds the partitions of a Produce of transaction.version 2, or only verifies that the transaction has
 them (KIP-890). Each transaction has its own result. A transaction with a partition that does not exist gets none of its
 partitions, also when the request is decided in parts and another part names that one.
+
+EndTxn is answered before the markers are written, so a client's first addition of the next transaction often comes
+before the previous one is complete. It waits for that, up to `addition_wait_ms`. Refused at once, the client would
+repeat it after a pause of its own. A broker's request does not wait: it has transactions of many clients, and the
+broker repeats those that are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
 from kraft.broker.coordinator.gather import Gather
 from kraft.broker.coordinator.shards import Shards
 from kraft.broker.transactions.partitions import add, verify
-from kraft.broker.transactions.shard import ClusterView, TransactionShard
+from kraft.broker.transactions.shard import ClusterView, TransactionShard, decide
 from kraft.broker.transactions.state import EPOCH_PER_TRANSACTION, Identity, TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
 from kraft.protocol.messages.add_partitions_to_txn_response import (
@@ -39,22 +45,40 @@ FIRST_VERSION_WITH_ABORTABLE: Final = 5
 FIRST_VERSION_WITH_FENCED: Final = 2
 
 
+class Query(NamedTuple):
+    """Partitions that a client adds to its transaction, or of which a broker has to know that the transaction has them
+    (without `adds`). `client_version` is the client's transaction.version."""
+
+    transactional_id: str
+    identity: Identity
+    partitions: Sequence[TopicPartition]
+    adds: bool
+    client_version: int
+
+
 def add_partitions(shards: Shards[TransactionShard], cluster: ClusterView, request: AddPartitionsToTxnRequest,
                    context: RequestContext, respond: Respond, now_ms: int) -> None:
     """Serve the request, in either form."""
-    if context.api_version < FIRST_BATCH_VERSION:
-        [single] = _transactions(request, context.api_version)
-        _serve(shards, cluster, single, context, lambda results: respond(
-            AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)), now_ms)
+    version = context.api_version
+    if version < FIRST_BATCH_VERSION:
+        identity = Identity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
+        single = Query(request.v3_and_below_transactional_id, identity, _partitions(request.v3_and_below_topics),
+                       adds=True, client_version=0)
+        decide_query(shards, cluster, single, context, lambda errors: respond(
+            AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(errors, version))), now_ms, may_wait=True)
         return
 
-    def place(transactional_id: str, take: Callable[[AddPartitionsToTxnResult], None]) -> Respond:
-        return lambda results: take(AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=results))
+    def place(transactional_id: str, take: Callable[[AddPartitionsToTxnResult], None]) -> Callable[[Errors], None]:
+        return lambda errors: take(AddPartitionsToTxnResult(
+            transactional_id=transactional_id, topic_results=_results(errors, version)))
 
     gather: Gather[AddPartitionsToTxnResult] = Gather(
         len(request.transactions), lambda results: respond(AddPartitionsToTxnResponse(results_by_transaction=results)))
     for index, each in enumerate(request.transactions):
-        _serve(shards, cluster, each, context, place(each.transactional_id, gather.part(index)), now_ms)
+        query = Query(each.transactional_id, Identity(each.producer_id, each.producer_epoch), _partitions(each.topics),
+                      not each.verify_only, EPOCH_PER_TRANSACTION)
+        decide_query(shards, cluster, query, context, place(each.transactional_id, gather.part(index)), now_ms,
+                     may_wait=False)
 
 
 def incomplete(cluster: ClusterView, request: AddPartitionsToTxnRequest, api_version: int
@@ -81,40 +105,41 @@ def _transactions(request: AddPartitionsToTxnRequest, api_version: int) -> list[
         producer_epoch=request.v3_and_below_producer_epoch, topics=request.v3_and_below_topics)]
 
 
-def _serve(shards: Shards[TransactionShard], cluster: ClusterView, request: AddPartitionsToTxnTransaction,
-           context: RequestContext, respond: Callable[[list[AddPartitionsToTxnTopicResult]], None],
-           now_ms: int) -> None:
-    version = context.api_version
-    partitions = list(dict.fromkeys((topic.name, index) for topic in request.topics for index in topic.partitions))
-
-    def all_with(error: ErrorCode, _message: str | None = None) -> list[AddPartitionsToTxnTopicResult]:
-        return _results(dict.fromkeys(partitions, error), version)
-
-    answer: Answer[list[AddPartitionsToTxnTopicResult]] = Answer(context, respond, all_with)
+def decide_query(shards: Shards[TransactionShard], cluster: ClusterView, query: Query, context: RequestContext,
+                 respond: Callable[[Errors], None], now_ms: int, *, may_wait: bool) -> None:
+    """Decide a query, and pass an error per partition to `respond`."""
+    transactional_id, identity, partitions, adds, client_version = query
+    answer: Answer[Errors] = Answer(context, respond, lambda error, _: dict.fromkeys(partitions, error))
     unknown = _unknown(cluster, partitions)
-    if unknown or request.transactional_id in context.incomplete:
-        answer.give(_results({each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each in unknown
-                              else ErrorCode.OPERATION_NOT_ATTEMPTED for each in partitions}, version))
+    if unknown or transactional_id in context.incomplete:
+        answer.give({each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each in unknown
+                     else ErrorCode.OPERATION_NOT_ATTEMPTED for each in partitions})
         return
-    if not request.transactional_id:
-        answer.give(all_with(ErrorCode.INVALID_REQUEST))
+    if not transactional_id:
+        answer.give(answer.refusal(ErrorCode.INVALID_REQUEST))
         return
 
-    def act(state: TransactionShard) -> None:
-        transaction = state.transactions.get(request.transactional_id)
-        identity = Identity(request.producer_id, request.producer_epoch)
-        if request.verify_only:
-            errors: Errors = verify(transaction, identity, partitions)
-        else:
-            is_implicit = version >= FIRST_BATCH_VERSION
-            added = add(transaction, identity, partitions, EPOCH_PER_TRANSACTION if is_implicit else 0, state.now_ms)
+    def act(state: TransactionShard, *, may_wait: bool) -> None:
+        if may_wait and state.postpone(transactional_id, partial(attempt, may_wait=False)):
+            return
+        transaction = state.transactions.get(transactional_id)
+        if adds:
+            added = add(transaction, identity, partitions, client_version, state.now_ms)
             if added is not None:
                 state.put(added)
-            errors = dict.fromkeys(partitions, ErrorCode.NONE)
-        state.shard.reply(answer, _results(errors, version))
+            errors: Errors = dict.fromkeys(partitions, ErrorCode.NONE)
+        else:
+            errors = verify(transaction, identity, partitions)
+        state.shard.reply(answer, errors)
 
-    shards.run_for_key(request.transactional_id, answer, now_ms,
-                       lambda state: state.decide(request.transactional_id, partial(act, state)))
+    def attempt(*, may_wait: bool) -> None:
+        decide(shards, transactional_id, answer, now_ms, partial(act, may_wait=may_wait))
+
+    attempt(may_wait=may_wait and adds)
+
+
+def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
+    return list(dict.fromkeys((topic.name, index) for topic in topics for index in topic.partitions))
 
 
 def _unknown(cluster: ClusterView, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, None]:

@@ -10,12 +10,13 @@ Version 1 has tagged fields. Field 4, the last epoch, is of Kafka versions after
 
 from __future__ import annotations
 
-from itertools import groupby
-from operator import itemgetter
+from dataclasses import replace
+from functools import lru_cache
+from struct import Struct
 from typing import Final, NamedTuple
 
 from kraft.broker.coordinator.shard import Record, StoredRecord
-from kraft.broker.transactions.state import NO_EPOCH, NO_ID, Status, Transaction
+from kraft.broker.transactions.state import NO_EPOCH, NO_ID, Status, TopicPartition, Transaction
 from kraft.protocol.messages.transaction_log_key import TransactionLogKey
 from kraft.protocol.messages.transaction_log_value import PartitionsSchema, TransactionLogValue
 from kraft.protocol.record_frames import TRANSACTIONS
@@ -24,6 +25,15 @@ from kraft_native.base.errors import ProtocolError
 KEY_TYPE: Final = 0
 FIRST_TAGGED_VERSION: Final = 1
 LAST_EPOCH_TAG: Final = 4
+HEAD: Final = Struct(">hqhib")
+"""Version of the value, producer id, producer epoch, time-out, status."""
+TIMES: Final = Struct(">qq")
+TAGGED_ID: Final = Struct(">BBq")
+TAGGED_SHORT: Final = Struct(">BBh")
+"""Tagged fields: tag, size, value."""
+KEYS_CACHED: Final = 4_096
+PARTITIONS_CACHED: Final = 16
+"""Partitions of one transaction whose encoding is kept: clients write to the same few again and again."""
 
 
 class Replayed(NamedTuple):
@@ -36,22 +46,66 @@ class Replayed(NamedTuple):
 def record_of(transaction: Transaction, transaction_version: int, now_ms: int) -> Record:
     """Return the record of `transaction` in a cluster with that transaction.version. A second producer id needs the
     newer format in every cluster."""
-    is_tagged = transaction_version >= 1 or transaction.next_producer_id != NO_ID
-    value = TransactionLogValue(
-        producer_id=transaction.producer_id, producer_epoch=transaction.producer_epoch,
-        transaction_timeout_ms=transaction.timeout_ms, transaction_status=transaction.status,
-        transaction_partitions=None if transaction.status is Status.EMPTY else _by_topic(transaction),
-        transaction_last_update_timestamp_ms=transaction.update_ms,
-        transaction_start_timestamp_ms=transaction.start_ms)
-    if is_tagged:
-        value.previous_producer_id = transaction.previous_producer_id
-        value.next_producer_id = transaction.next_producer_id
-        value.next_producer_epoch = transaction.next_producer_epoch
-        value.client_transaction_version = transaction.client_version
-        if transaction.last_producer_epoch != NO_EPOCH:
-            value.unknown_tags = ((LAST_EPOCH_TAG, transaction.last_producer_epoch.to_bytes(2, "big", signed=True)),)
-    key = TRANSACTIONS.encode_key(TransactionLogKey(transactional_id=transaction.transactional_id))
-    return Record(key, TRANSACTIONS.encode_value(value, FIRST_TAGGED_VERSION if is_tagged else 0), now_ms)
+    is_tagged = _is_tagged(transaction, transaction_version)
+    version = FIRST_TAGGED_VERSION if is_tagged else 0
+    partitions = None if transaction.status is Status.EMPTY else transaction.partitions
+    is_short = partitions is None or len(partitions) <= PARTITIONS_CACHED
+    value = b"".join((
+        HEAD.pack(version, transaction.producer_id, transaction.producer_epoch, transaction.timeout_ms,
+                  transaction.status),
+        (_cached_partitions if is_short else _encoded_partitions)(partitions, version),
+        TIMES.pack(transaction.update_ms, transaction.start_ms),
+        _encoded_tags(transaction) if is_tagged else b""))
+    return Record(_encoded_key(transaction.transactional_id), value, now_ms)
+
+
+@lru_cache(maxsize=KEYS_CACHED)
+def _encoded_key(transactional_id: str) -> bytes:
+    return TRANSACTIONS.encode_key(TransactionLogKey(transactional_id=transactional_id))
+
+
+def _encoded_partitions(partitions: tuple[TopicPartition, ...] | None, version: int) -> bytes:
+    """Return the array of partitions, as the schema's own encoder writes it between the fixed fields."""
+    value = TransactionLogValue(transaction_partitions=None if partitions is None else _by_topic(partitions))
+    return value.encode(version)[HEAD.size - 2:-TIMES.size - (1 if version >= FIRST_TAGGED_VERSION else 0)]
+
+
+_cached_partitions: Final = lru_cache(maxsize=KEYS_CACHED)(_encoded_partitions)
+
+
+def _encoded_tags(transaction: Transaction) -> bytes:
+    """Return the tagged fields that differ from their defaults, by tag."""
+    fields = []
+    if transaction.previous_producer_id != NO_ID:
+        fields.append(TAGGED_ID.pack(0, 8, transaction.previous_producer_id))
+    if transaction.next_producer_id != NO_ID:
+        fields.append(TAGGED_ID.pack(1, 8, transaction.next_producer_id))
+    if transaction.client_version != 0:
+        fields.append(TAGGED_SHORT.pack(2, 2, transaction.client_version))
+    if transaction.next_producer_epoch != NO_EPOCH:
+        fields.append(TAGGED_SHORT.pack(3, 2, transaction.next_producer_epoch))
+    if transaction.last_producer_epoch != NO_EPOCH:
+        fields.append(TAGGED_SHORT.pack(LAST_EPOCH_TAG, 2, transaction.last_producer_epoch))
+    return bytes((len(fields),)) + b"".join(fields)
+
+
+def as_stored(transaction: Transaction, transaction_version: int) -> Transaction:
+    """Return what `decode` returns for the record of `transaction` in a cluster with that transaction.version."""
+    if transaction.status is Status.EMPTY:
+        partitions: tuple[TopicPartition, ...] = ()
+    elif len(transaction.partitions) > 1:
+        grouped = _by_topic(transaction.partitions)
+        partitions = tuple((each.topic, index) for each in grouped for index in each.partition_ids)
+    else:
+        partitions = transaction.partitions
+    if not _is_tagged(transaction, transaction_version):
+        return replace(transaction, partitions=partitions, previous_producer_id=NO_ID, next_producer_epoch=NO_EPOCH,
+                       last_producer_epoch=NO_EPOCH, client_version=0)
+    return transaction if partitions == transaction.partitions else replace(transaction, partitions=partitions)
+
+
+def _is_tagged(transaction: Transaction, transaction_version: int) -> bool:
+    return transaction_version >= 1 or transaction.next_producer_id != NO_ID
 
 
 def tombstone_of(transactional_id: str, now_ms: int) -> Record:
@@ -98,9 +152,9 @@ def _last_epoch(value: TransactionLogValue) -> int:
     return NO_EPOCH
 
 
-def _by_topic(transaction: Transaction) -> list[PartitionsSchema]:
+def _by_topic(partitions: tuple[TopicPartition, ...]) -> list[PartitionsSchema]:
     """Group the partitions by topic, in the order in which the topics were added."""
-    order = {topic: number for number, (topic, _) in reversed(list(enumerate(transaction.partitions)))}
-    ordered = sorted(transaction.partitions, key=lambda each: order[each[0]])
-    return [PartitionsSchema(topic=topic, partition_ids=[index for _, index in each])
-            for topic, each in groupby(ordered, itemgetter(0))]
+    topics: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        topics.setdefault(topic, []).append(index)
+    return [PartitionsSchema(topic=topic, partition_ids=indexes) for topic, indexes in topics.items()]

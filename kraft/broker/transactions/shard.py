@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
+from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.shard import Record, Shard, StoredRecord
+from kraft.broker.coordinator.shards import Shards
 from kraft.broker.transactions import completion, expiry
 from kraft.broker.transactions.config import TransactionCoordinatorConfig
 from kraft.broker.transactions.events import (
@@ -22,7 +24,7 @@ from kraft.broker.transactions.events import (
     ignore,
 )
 from kraft.broker.transactions.markers import Leaders, MarkerQueue, Marking
-from kraft.broker.transactions.records import decode, record_of
+from kraft.broker.transactions.records import as_stored, decode, record_of
 from kraft.broker.transactions.state import Status, Transaction
 from kraft.protocol.error_codes import ErrorCode
 
@@ -70,6 +72,8 @@ class TransactionShard:
         self.transactions: dict[str, Transaction] = {}
         self.marking: dict[str, Marking] = {}
         """Markers that are being written, by transactional id."""
+        self.postponed: dict[str, Callable[[], None]] = {}
+        """Additions that wait for the end of the previous transaction, by transactional id."""
         self.unwritten: dict[str, None] = {}
         """Transactional ids whose markers are written, and whose *Complete* record could not be appended yet."""
         self._serves = False
@@ -82,18 +86,31 @@ class TransactionShard:
         """Write the next value of a transaction. Raises RefusedError when that failed; then nothing changed. `reason`
         is that of a decision."""
         known = self.transactions.get(transaction.transactional_id)
-        self.write([record_of(transaction, self.environment.cluster.transaction_version, self.now_ms)])
+        version = self.environment.cluster.transaction_version
+        self.shard.write([record_of(transaction, version, self.now_ms)],
+                         apply=partial(self._apply, transaction.transactional_id, as_stored(transaction, version)))
         if known is None or known.status is not transaction.status:
             self._report(transaction, reason)
 
-    def decide(self, transactional_id: str, act: Callable[[], None]) -> None:
-        """Run `act`, which decides a client's request, and report when it refuses an older client."""
-        try:
-            act()
-        except RefusedError as refused:
-            if refused.error in FENCING:
-                self.environment.on_event(Fenced(transactional_id, refused.error))
-            raise
+    def postpone(self, transactional_id: str, again: Callable[[], None]) -> bool:
+        """Run `again` once a prepared transaction is complete, or when `addition_wait_ms` is over. Return False when
+        that is 0, when the transaction is not prepared, and when another request waits already."""
+        transaction = self.transactions.get(transactional_id)
+        wait_ms = self.environment.config.addition_wait_ms
+        if transaction is None or not transaction.status.is_prepared:
+            return False
+        if wait_ms == 0 or transactional_id in self.postponed:
+            return False
+        self.postponed[transactional_id] = again
+        self.shard.after(("addition", transactional_id), wait_ms, partial(self.resume, transactional_id))
+        return True
+
+    def resume(self, transactional_id: str) -> None:
+        """Run the addition that waits, if any."""
+        again = self.postponed.pop(transactional_id, None)
+        if again is not None:
+            self.shard.timers.cancel(("addition", transactional_id))
+            again()
 
     def _report(self, transaction: Transaction, reason: EndReason) -> None:
         status, identity = transaction.status, (transaction.transactional_id, transaction.producer_id,
@@ -115,14 +132,16 @@ class TransactionShard:
     def replay(self, record: StoredRecord) -> None:
         """Apply a record of the log. Raises ProtocolError when it is malformed; then nothing changed."""
         replayed = decode(record)
-        if replayed is None:
-            return
-        if replayed.transaction is None:
-            self.transactions.pop(replayed.transactional_id, None)
+        if replayed is not None:
+            self._apply(*replayed)
+
+    def _apply(self, transactional_id: str, transaction: Transaction | None) -> None:
+        if transaction is None:
+            self.transactions.pop(transactional_id, None)
         else:
-            self.transactions[replayed.transactional_id] = replayed.transaction
+            self.transactions[transactional_id] = transaction
         if self._serves:
-            self._arm(replayed.transactional_id)
+            self._arm(transactional_id, transaction)
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
         """Do nothing: no transaction writes to this topic."""
@@ -135,7 +154,7 @@ class TransactionShard:
                                                     len(self.transactions)))
         for transactional_id, transaction in self.transactions.items():
             if transaction.status.is_prepared or transaction.deadline_ms is not None:
-                self._arm(transactional_id)
+                self._arm(transactional_id, transaction)
         expiry.schedule(self)
 
     def unloaded(self) -> None:
@@ -145,11 +164,29 @@ class TransactionShard:
             marking.cancel()
         self.marking.clear()
         self.unwritten.clear()
+        for transactional_id in list(self.postponed):
+            self.resume(transactional_id)
         self.transactions.clear()
 
-    def _arm(self, transactional_id: str) -> None:
+    def _arm(self, transactional_id: str, transaction: Transaction | None) -> None:
         """Arm what follows from the present state: the time-out, or the markers once the decision is committed."""
-        transaction = self.transactions.get(transactional_id)
         expiry.arm_timeout(self, transactional_id, transaction)
         if transaction is not None and transaction.status.is_prepared:
             self.shard.after_commit(partial(completion.begin, self, transactional_id))
+
+
+def decide(shards: Shards[TransactionShard], transactional_id: str, answer: Answer[Any], now_ms: int,
+           act: Callable[[TransactionShard], None]) -> None:
+    """Run `act`, which decides a client's request, in the shard of a transactional id. A refusal becomes the answer.
+    That of an older client is reported."""
+    try:
+        shard, state = shards.for_key(transactional_id, now_ms)
+    except RefusedError as refused:
+        answer.give(answer.refusal(refused.error))
+        return
+    try:
+        act(state)
+    except RefusedError as refused:
+        if refused.error in FENCING:
+            state.environment.on_event(Fenced(transactional_id, refused.error))
+        shard.refuse(answer, refused.error)

@@ -185,6 +185,11 @@ class CoordinatorDriver:
 
     def schedule(self) -> None:
         """Set the alarm for the coordinator's deadline. Call it after anything that may have moved the deadline."""
+        if self.coordinator.shards.deadlines.is_earlier:
+            self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        self.coordinator.shards.deadlines.is_earlier = False
         if (deadline_ms := self.coordinator.deadline_ms) is not None:
             self._alarm.set(deadline_ms)
 
@@ -194,7 +199,7 @@ class CoordinatorDriver:
         except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator's state can no longer be trusted
             self._on_failure(error)
             return
-        self.schedule()
+        self._set_alarm()
 
     def close(self) -> None:
         """Stop loading, and the clock."""

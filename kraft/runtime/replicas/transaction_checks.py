@@ -8,6 +8,7 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from kraft.broker.broker import Broker
@@ -16,12 +17,14 @@ from kraft.broker.groups.transactional_commits import Transaction
 from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.transaction_checks import CheckQueue, TransactionCheck, errors_of, request_of
 from kraft.broker.transactions.events import OnEvent, VerificationRefused, ignore
+from kraft.broker.transactions.partition_requests import Query
+from kraft.broker.transactions.state import EPOCH_PER_TRANSACTION, Identity
 from kraft.metadata.image import NO_LEADER
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
 from kraft.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
-from kraft.runtime.net.controller_channel import KeptLine
+from kraft.raft.types import Endpoint
+from kraft.runtime.net.controller_channel import KeptLine, Line
 from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.replicas.leader_queries import address_of
 from kraft_native.base.errors import KraftError, UnsupportedVersionError
@@ -36,7 +39,7 @@ BROKER_VERSION_MIN: Final = 4
 ERRORS: Final = {int(each): each for each in ErrorCode}
 ENABLED: Final = "transaction.partition.verification.enable"
 
-LocalCoordinator = Callable[[AddPartitionsToTxnRequest, Callable[[AddPartitionsToTxnResponse], None]], None]
+LocalCoordinator = Callable[[Query, Callable[[Sequence[int]], None]], None]
 
 
 class TransactionChecks:
@@ -96,7 +99,9 @@ class TransactionChecks:
         leader = NO_LEADER if topic is None else topic.partitions[
             partition_of(check.transactional_id, len(topic.partitions))].leader
         if leader == self.broker.node_id and self.local is not None:
-            self.local(request_of([check]), lambda response: self.answer([check], response))
+            identity = Identity(check.producer_id, check.producer_epoch)
+            query = Query(check.transactional_id, identity, check.partitions, check.adds, EPOCH_PER_TRANSACTION)
+            self.local(query, partial(self._conclude, check))
         elif leader in (NO_LEADER, self.broker.node_id) or address_of(self.broker, leader) is None:
             self.refuse([check], ErrorCode.COORDINATOR_NOT_AVAILABLE)
         else:
@@ -109,10 +114,13 @@ class TransactionChecks:
         """Pass the coordinator's answer on. A partition that the coordinator cannot add yet, because it is still ending
         the previous transaction, is tried again for a short time: the client would do the same."""
         for check, errors in zip(checks, errors_of(checks, response), strict=True):
-            if check.adds and ErrorCode.CONCURRENT_TRANSACTIONS in errors and self._may_retry(check):
-                self._later(check)
-            else:
-                self._done(check, errors)
+            self._conclude(check, errors)
+
+    def _conclude(self, check: TransactionCheck, errors: Sequence[int]) -> None:
+        if check.adds and ErrorCode.CONCURRENT_TRANSACTIONS in errors and self._may_retry(check):
+            self._later(check)
+        else:
+            self._done(check, errors)
 
     def refuse(self, checks: Sequence[TransactionCheck], code: ErrorCode) -> None:
         """End checks with an error of this node's own."""
@@ -156,48 +164,91 @@ class _Sender:
         self._node_id = node_id
         self._checks = checks
         self._queue = CheckQueue()
-        self._line = KeptLine(f"broker-{checks.broker.node_id}-transactions", checks.dialer)
+        self._kept = KeptLine(f"broker-{checks.broker.node_id}-transactions", checks.dialer)
+        self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
+        """Opens the connection, while that is necessary."""
+        self._is_busy = False
+        self._is_closed = False
 
     def add(self, check: TransactionCheck) -> None:
         self._queue.add(check)
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._work())
+        if not self._is_busy:
+            self._is_busy = True
+            self._loop.call_soon(self._next)       # with those that come in the same iteration
 
     def close(self) -> None:
+        self._is_closed = True
         if self._task is not None:
             self._task.cancel()
-        self._line.close()
+        self._kept.close()
 
-    async def _work(self) -> None:
-        while checks := self._queue.take(asyncio.get_running_loop().time()):
-            try:
-                response = await self._send(checks)
-            except UnsupportedVersionError as error:
-                log.warning("broker %d coordinates transactions, but cannot verify them: %s", self._node_id, error)
-                self._checks.refuse(checks, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            except (OSError, TimeoutError) as error:
-                log.debug("broker %d does not verify transactions: %r", self._node_id, error)
-                self._line.close()
-                self._checks.refuse(checks, ErrorCode.NETWORK_EXCEPTION)
-            except KraftError as error:
-                log.warning("broker %d answers with what cannot be read: %s", self._node_id, error)
-                self._line.close()
-                self._checks.refuse(checks, ErrorCode.NETWORK_EXCEPTION)
-            else:
-                self._checks.answer(checks, response)
-        self._task = None
-
-    async def _send(self, checks: Sequence[TransactionCheck]) -> AddPartitionsToTxnResponse:
+    def _next(self) -> None:
+        """Send the next request, if checks wait."""
+        if self._is_closed:
+            return
+        checks = self._queue.take(self._loop.time())
+        self._is_busy = bool(checks)
+        if not checks:
+            return
         address = address_of(self._checks.broker, self._node_id)
-        if address is None:
-            raise ConnectionError(f"broker {self._node_id} is not registered")
-        line = await self._line.to(address)
-        version = line.versions.best(ApiKey.ADD_PARTITIONS_TO_TXN)
-        if version < BROKER_VERSION_MIN:
-            raise UnsupportedVersionError(f"it has AddPartitionsToTxn {version}, {BROKER_VERSION_MIN} is needed")
-        body = await line.request(request_of(checks), version, self._checks.timeout_seconds)
-        return AddPartitionsToTxnResponse.decode(body, version)
+        line = None if address is None else self._kept.opened(address)
+        if line is not None:
+            self._request(checks, line)
+        else:
+            self._task = self._loop.create_task(self._open(checks, address))
+
+    async def _open(self, checks: Sequence[TransactionCheck], address: Endpoint | None) -> None:
+        """Send the first request of a connection, once it is open."""
+        try:
+            if address is None:
+                raise ConnectionError(f"broker {self._node_id} is not registered")
+            line = await self._kept.to(address)
+        except (OSError, KraftError) as error:
+            self._task = None
+            self._refuse(checks, error)
+        else:
+            self._task = None
+            self._request(checks, line)
+
+    def _request(self, checks: Sequence[TransactionCheck], line: Line) -> None:
+        try:
+            version = line.versions.best(ApiKey.ADD_PARTITIONS_TO_TXN)
+            if version < BROKER_VERSION_MIN:
+                raise UnsupportedVersionError(
+                    f"it has AddPartitionsToTxn {version}, {BROKER_VERSION_MIN} is needed")
+            line.call(request_of(checks), version, self._checks.timeout_seconds,
+                      partial(self._received, checks, version))
+        except KraftError as error:
+            self._refuse(checks, error)
+
+    def _received(self, checks: Sequence[TransactionCheck], version: int, body: memoryview | None) -> None:
+        if self._is_closed:
+            return
+        try:
+            if body is None:
+                raise ConnectionError("it did not answer")
+            response = AddPartitionsToTxnResponse.decode(body, version)
+        except (OSError, KraftError) as error:
+            self._refuse(checks, error)
+        else:
+            self._checks.answer(checks, response)
+            self._next()
+
+    def _refuse(self, checks: Sequence[TransactionCheck], error: Exception) -> None:
+        """End checks whose request failed, and send the next one."""
+        code = ErrorCode.NETWORK_EXCEPTION
+        if isinstance(error, UnsupportedVersionError):
+            log.warning("broker %d coordinates transactions, but cannot verify them: %s", self._node_id, error)
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        else:
+            self._kept.close()
+            if isinstance(error, KraftError):
+                log.warning("broker %d answers with what cannot be read: %s", self._node_id, error)
+            else:
+                log.debug("broker %d does not verify transactions: %r", self._node_id, error)
+        self._checks.refuse(checks, code)
+        self._loop.call_soon(self._next)
 
 
 class OffsetsTransactions:

@@ -2,24 +2,22 @@
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 
 from kraft.broker.apply_faults import ApplyFaults
 from kraft.broker.broker import Broker
 from kraft.broker.client_telemetry import ClientTelemetry
-from kraft.broker.coordinator.answer import RequestContext
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.metadata_view import ImageTopics
 from kraft.broker.transactions.config import TransactionCoordinatorConfig
 from kraft.broker.transactions.coordinator import TransactionCoordinator
+from kraft.broker.transactions.partition_requests import Query
 from kraft.config.node_config import Endpoint, NodeConfig
 from kraft.config.setting import Value
 from kraft.metadata.image import MetadataImage
-from kraft.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
-from kraft.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.base.time_slices import WorkQueue
 from kraft.runtime.net.dialer import Dialer
@@ -97,11 +95,9 @@ class BrokerCore:
         for driver in self.coordinators.values():
             driver.schedule()
 
-    def _check_here(self, request: AddPartitionsToTxnRequest,
-                    respond: Callable[[AddPartitionsToTxnResponse], None]) -> None:
+    def _check_here(self, query: Query, respond: Callable[[Sequence[int]], None]) -> None:
         """Pass checks of transactions to this node's own coordinator."""
-        context = RequestContext(AddPartitionsToTxnRequest.VERSIONS[-1])
-        self.broker.transactions.handle(request, context, respond, now_ms())
+        self.broker.transactions.check(query, respond, now_ms())
         self.schedule()
 
     async def close(self) -> None:
@@ -134,6 +130,7 @@ def transaction_config(setting: Callable[[str], Value]) -> TransactionCoordinato
         id_expiration_ms=number("transactional.id.expiration.ms"),
         abort_retry_ms=number("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
         expiration_interval_ms=number("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        addition_wait_ms=number("add.partitions.to.txn.retry.backoff.max.ms"),
         two_phase_commit=bool(setting("transaction.two.phase.commit.enable")))
 
 

@@ -12,6 +12,7 @@ from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.transactions.state import Identity, Status
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
+from kraft.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kraft.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -19,6 +20,7 @@ from kraft.protocol.messages.add_partitions_to_txn_request import (
 )
 from kraft.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from kraft.steps import finish
+from tests.broker.node import Pending
 from tests.broker.transactions.txn_node import (
     TIMEOUT_MS,
     TxnNode,
@@ -135,6 +137,71 @@ def test_while_the_markers_are_written_every_identity_waits() -> None:
     for each in (identity, following, Identity(4711, 0)):
         assert add_one(node, each) == [ErrorCode.CONCURRENT_TRANSACTIONS]
         assert add_one(node, each, verify=True) == [ErrorCode.CONCURRENT_TRANSACTIONS]
+
+
+def ending(node: TxnNode) -> Identity:
+    """End a transaction of a client of transaction.version 1, without its markers; return the client's identity."""
+    identity = new_producer(node)
+    add_one(node, identity, version=3)
+    node.answers_markers = False
+    end(node, identity, version=4)
+    return identity
+
+
+def add_pending(node: TxnNode, identity: Identity) -> Pending:
+    return node.send(AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="t", v3_and_below_producer_id=identity.producer_id,
+        v3_and_below_producer_epoch=identity.epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name="orders", partitions=[1])]), 3)
+
+
+def added_error(pending: Pending) -> int:
+    return pending.response.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+
+
+def test_an_addition_waits_for_the_end_of_the_previous_transaction() -> None:
+    node = TxnNode(addition_wait_ms=100)
+    identity = ending(node)
+    pending = add_pending(node, identity)
+    assert not pending.answered
+    assert add_one(node, identity) == [ErrorCode.CONCURRENT_TRANSACTIONS], "a broker's request does not wait"
+    assert added_error(add_pending(node, identity)) == ErrorCode.CONCURRENT_TRANSACTIONS, "one request waits"
+    node.answers_markers = True
+    node.settle()
+    assert added_error(pending) == NONE
+    assert node.transaction().partitions == (("orders", 1),)
+    deadline_ms = node.transaction().deadline_ms
+    assert node.coordinator.deadline_ms == deadline_ms, "no timer is left"
+
+
+def test_an_addition_of_offsets_waits_too() -> None:
+    node = TxnNode(addition_wait_ms=100)
+    identity = ending(node)
+    pending = node.send(AddOffsetsToTxnRequest(
+        transactional_id="t", producer_id=identity.producer_id, producer_epoch=identity.epoch, group_id="g"), 3)
+    assert not pending.answered
+    node.answers_markers = True
+    node.settle()
+    assert pending.response.error_code == NONE
+    assert [topic for topic, _ in node.transaction().partitions] == [OFFSETS_TOPIC]
+
+
+def test_the_wait_for_the_previous_transaction_is_short() -> None:
+    node = TxnNode(addition_wait_ms=100)
+    pending = add_pending(node, ending(node))
+    node.advance(99)
+    assert not pending.answered
+    node.advance(1)
+    assert added_error(pending) == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert node.status() is Status.PREPARE_COMMIT
+
+
+def test_an_addition_that_waits_is_refused_when_the_coordinator_moves() -> None:
+    node = TxnNode(addition_wait_ms=100)
+    pending = add_pending(node, ending(node))
+    for partition in node.coordinator.shards.partitions():
+        node.coordinator.shards.resign(partition)
+    assert added_error(pending) == ErrorCode.NOT_COORDINATOR
 
 
 def test_a_group_adds_its_partition_of_the_offsets_topic() -> None:

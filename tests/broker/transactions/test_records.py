@@ -7,7 +7,7 @@ import pytest
 
 from kraft.broker.coordinator.loading import load_batches
 from kraft.broker.coordinator.shard import StoredRecord
-from kraft.broker.transactions.records import decode, record_of, tombstone_of
+from kraft.broker.transactions.records import as_stored, decode, record_of, tombstone_of
 from kraft.broker.transactions.state import NO_TIMEOUT_MS, Identity, Status, Transaction
 from kraft_native.base.errors import KraftError
 from kraft_native.batch.batch import walk
@@ -142,3 +142,20 @@ def test_malformed_records_are_refused(key: bytes, value: bytes) -> None:
 
 def test_other_key_types_are_skipped() -> None:
     assert decode(StoredRecord(0, b"\0\7rest", b"")) is None
+
+
+FORMS = [
+    Transaction("t", 7, 3, 60_000, update_ms=1, previous_producer_id=7),
+    Transaction("t", 7, 3, 60_000, Status.EMPTY, (("left over", 1),), update_ms=1),
+    Transaction("t", 7, 3, 60_000, Status.ONGOING, (("b", 2), ("a", 1), ("b", 0)), 5, 6, 7, client_version=2),
+    Transaction("t", 7, 3, 60_000, Status.PREPARE_COMMIT, (("b", 2),), 5, 6, 7, 8, 0, 2, 2),
+    Transaction("t", 7, 3, NO_TIMEOUT_MS, Status.COMPLETE_ABORT, (), 5, 6, 7, last_producer_epoch=2, client_version=1)]
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("transaction", FORMS)
+def test_the_state_after_a_write_is_that_of_its_replay(transaction: Transaction, version: int) -> None:
+    record = record_of(transaction, version, 0)
+    replayed = decode(StoredRecord(0, record.key, record.value))
+    assert replayed is not None
+    assert as_stored(transaction, version) == replayed.transaction

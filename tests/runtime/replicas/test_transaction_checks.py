@@ -13,6 +13,7 @@ import uvloop
 from kraft.broker.broker import Broker
 from kraft.broker.coordinator.shard import Producer
 from kraft.broker.groups.transactional_commits import Transaction
+from kraft.broker.transactions.partition_requests import Query
 from kraft.metadata.image import Endpoint
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -224,7 +225,8 @@ def test_the_coordinator_on_this_node_needs_no_connection() -> None:
     async def work() -> None:
         async with world() as (it, peer):
             it.lead(OWN)
-            it.checks.local = lambda request, respond: respond(confirmed(request, ErrorCode.TRANSACTION_ABORTABLE))
+            it.checks.local = lambda query, respond: respond(
+                [ErrorCode.TRANSACTION_ABORTABLE] * len(query.partitions))
             assert await it.verify("x", ("t", 0), ("t", 1)) == [ErrorCode.TRANSACTION_ABORTABLE] * 2
             assert peer.connections == []
 
@@ -241,7 +243,7 @@ def test_partitions_are_added_again_while_the_previous_transaction_ends(adds: bo
             it.settings["add.partitions.to.txn.retry.backoff.max.ms"] = limit_ms
             it.lead(OWN)
             codes = itertools.chain([ErrorCode.CONCURRENT_TRANSACTIONS] * 3, itertools.repeat(ErrorCode.NONE))
-            it.checks.local = lambda request, respond: respond(confirmed(request, next(codes)))
+            it.checks.local = lambda _query, respond: respond([next(codes)])
             assert await it.verify(adds=adds) == [expected]
 
     run(work)
@@ -252,12 +254,11 @@ def test_offsets_are_verified_unless_their_transaction_is_open() -> None:
         async with world() as (it, _peer):
             it.lead(OWN)
             code = ErrorCode.NONE
-            requests: list[AddPartitionsToTxnRequest] = []
+            queries: list[Query] = []
 
-            def local(request: AddPartitionsToTxnRequest,
-                      respond: Callable[[AddPartitionsToTxnResponse], None]) -> None:
-                requests.append(request)
-                respond(confirmed(request, code))
+            def local(query: Query, respond: Callable[[Sequence[int]], None]) -> None:
+                queries.append(query)
+                respond([code])
 
             it.checks.local = local
             is_open = False
@@ -275,8 +276,7 @@ def test_offsets_are_verified_unless_their_transaction_is_open() -> None:
                 return error
 
             assert await verify() == ErrorCode.NONE
-            [each] = requests[0].transactions
-            assert [(topic.name, topic.partitions) for topic in each.topics] == [("__consumer_offsets", [3])]
+            assert list(queries[0].partitions) == [("__consumer_offsets", 3)]
             code = ErrorCode.PRODUCER_FENCED
             assert await verify() == ErrorCode.INVALID_PRODUCER_EPOCH
             code = ErrorCode.TRANSACTION_ABORTABLE
@@ -286,7 +286,7 @@ def test_offsets_are_verified_unless_their_transaction_is_open() -> None:
             assert await verify() == ErrorCode.NONE
             is_open, it.settings["transaction.partition.verification.enable"] = False, False
             assert await verify(adds=False) == ErrorCode.NONE
-            assert len(requests) == 4
+            assert len(queries) == 4
             assert await verify() == ErrorCode.TRANSACTION_ABORTABLE, "the coordinator still has to add the partition"
 
     run(work)

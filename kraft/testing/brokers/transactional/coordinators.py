@@ -5,7 +5,7 @@ of transactions, and the handlers behind the router of requests. Models: the thr
 of the loop's time.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final, cast
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, cast
 from kraft.broker.apis import SERVED
 from kraft.broker.broker import Broker
 from kraft.broker.client_telemetry import ClientTelemetry
-from kraft.broker.coordinator.answer import RequestContext
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.metadata_view import ImageTopics
 from kraft.broker.ports import LogDirPort, LoggerPort
 from kraft.broker.transactions.coordinator import TransactionCoordinator
+from kraft.broker.transactions.partition_requests import Query
 from kraft.config.node_config import NodeConfig
 from kraft.controller.controller import HANDLERS
 from kraft.metadata.delta import MetadataDelta
@@ -28,8 +28,6 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
-from kraft.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
-from kraft.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from kraft.runtime.net.api_versions import api_versions_answers, served_versions
 from kraft.runtime.net.requests import RequestRouter, serve_api
 from kraft.runtime.replicas.coordinator_driver import CoordinatorAppends, CoordinatorDriver
@@ -131,10 +129,8 @@ class Coordinators:
         for driver in self.drivers.values():
             driver.schedule()
 
-    def _check_here(self, request: AddPartitionsToTxnRequest,
-                    respond: Callable[[AddPartitionsToTxnResponse], None]) -> None:
-        self.transactions.handle(request, RequestContext(AddPartitionsToTxnRequest.VERSIONS[-1]), respond,
-                                 self.now_ms())
+    def _check_here(self, query: Query, respond: Callable[[Sequence[int]], None]) -> None:
+        self.transactions.check(query, respond, self.now_ms())
         self.schedule()
 
     # --- requests -----------------------------------------------------------------------------------------------------
