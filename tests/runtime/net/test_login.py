@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,22 @@ import uvloop
 
 from kraft.client import Cluster
 from kraft.client.users import set_password
+from kraft.config.node_config import NodeConfig
 from kraft.config.sasl_settings import Credentials
+from kraft.log_dir import new_cluster_id
+from kraft.metadata.image import Endpoint as MetadataEndpoint
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.metadata_response import MetadataResponse
 from kraft.raft.types import Endpoint
+from kraft.runtime.controller_node import ControllerNode
 from kraft.runtime.net.controller_channel import Line
 from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.net.login import LoginError
 from kraft.runtime.server_node import ServerNode
-from tests.runtime.net.test_sasl import LISTENER, secured
+from kraft.runtime.storage.formatting import FormatRequest, format_storage
+from kraft.security.sasl.first_credentials import first_credential
+from tests.runtime.net.test_sasl import LISTENER, MODULE, secured
 from tests.runtime.nodes import config
 
 VERSION = 12
@@ -92,6 +100,46 @@ def test_listeners_that_answer_with_something_else(answer: bytes) -> None:
             where = Endpoint(LISTENER, *server.sockets[0].getsockname()[:2])
             with pytest.raises(OSError, match=r"closed|cannot|LOGIN|user"):
                 await dialer("PLAIN").connect(where, lambda: pytest.fail("the protocol was created"))
+
+    uvloop.run(main())
+
+
+def test_a_controller_without_a_broker_demands_a_login(tmp_path: Path) -> None:
+    """Its credentials for SCRAM are those of its own metadata log, from `--add-scram`."""
+    jaas = "listener.name.login.plain.sasl.jaas.config"
+    settings = NodeConfig({
+        "process.roles": "controller", "node.id": "1", "log.dirs": str(tmp_path), "listeners": f"{LISTENER}://127.0.0.1:0",
+        "controller.listener.names": LISTENER, "listener.security.protocol.map": f"{LISTENER}:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512", "sasl.mechanism.controller.protocol": "PLAIN",
+        "connection.failed.authentication.delay.ms": "1", "controller.quorum.bootstrap.servers": "127.0.0.1:9093",
+        jaas: f'{MODULE} required username="bob" password="hush" user_bob="hush";'})
+    format_storage(FormatRequest(
+        1, new_cluster_id(), (tmp_path,), (MetadataEndpoint(LISTENER, "127.0.0.1", 9093, 2),),
+        credentials=(first_credential("SCRAM-SHA-512=[name=bob,password=hush]", lambda: b"salt"),)), 0, uuid.uuid4)
+
+    async def main() -> None:
+        node = ControllerNode(settings)
+        await node.start()
+        try:
+            where = Endpoint(LISTENER, "127.0.0.1", node.listeners[LISTENER].port)
+            async with asyncio.timeout(20):
+                while (2, "bob") not in node.parts.quorum.metadata.image.scram:  # noqa: ASYNC110 - each iteration decides
+                    await asyncio.sleep(0)
+            for mechanism in ("PLAIN", "SCRAM-SHA-512"):
+                line = Line("test", dialer(mechanism))
+                await line.open(where)
+                assert await line.request(DescribeClusterRequest(endpoint_type=2), 1, 10)
+                line.close()
+            line = Line("test", Dialer())
+            await line.open(where)                 # versions are reported to every client
+            with pytest.raises(ConnectionError):
+                await line.request(DescribeClusterRequest(endpoint_type=2), 1, 10)
+            line.close()
+            with pytest.raises(LoginError):
+                await dialer("PLAIN", "wrong").connect(where, asyncio.Protocol)
+        finally:
+            node.stop()
+            await node.run()
 
     uvloop.run(main())
 

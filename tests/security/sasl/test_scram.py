@@ -72,6 +72,15 @@ def test_final_messages_that_prove_nothing(change: Callable[[bytes], bytes]) -> 
         forged({"user": kept()}, change)
 
 
+def test_the_salt_of_an_unknown_user_depends_on_its_name_and_on_the_secret_only() -> None:
+    def salt(name: str, nonce: str = OWN_NONCE, secret: bytes = b"1") -> bytes:
+        run = ScramServer("SCRAM-SHA-256", lambda _name: None, nonce, secret)
+        return run.step(f"n,,n={name},r=x".encode()).split(b",")[1]
+
+    assert salt("a") == salt("a", nonce="another")
+    assert len({salt("a"), salt("b"), salt("a", secret=b"2")}) == 3
+
+
 @pytest.mark.parametrize("first", [
     b"", b"n,,", b"n,,n=user", b"n,,r=x", b"n,,n=,r=x", b"n,,n=us=er,r=x", b"n,,n=user,r=", b"n,,n=user,r=\x7f",
     b"p=tls-unique,,n=user,r=x", b"n,a=other,n=user,r=x", b"n,,m=ext,n=user,r=x", b"n,,n=user,r=x,tokenauth=true",
