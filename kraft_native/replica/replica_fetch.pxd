@@ -38,7 +38,8 @@ cdef class ReplicaFetcher:
     cdef ThrottleWait wait         # for the quota of those; None when none waits
     cdef dict changed              # those whose position the next request must carry; in order
 
-    cdef dict forgotten            # keys in the leader's session that are no longer followed
+    cdef dict session              # keys in the leader's session, by what was sent
+    cdef dict forgotten            # those of them that the next request removes: they are not followed, or throttled
     cdef FetchWriter writer
     cdef ReadWindow landing
     cdef Scratch received
@@ -61,6 +62,7 @@ cdef class ReplicaFetcher:
     cdef int place(self, FollowedPartition followed) except -1
     # False when there is no room to wait: then it is fetched.
     cdef bint hold(self, FollowedPartition followed) except -1
+    cdef int forget(self, FollowedPartition followed) except -1
     # Checks the throttled ones again.
     cdef int release(self) except -1
     cdef int take_frames(self) except -1

@@ -100,6 +100,7 @@ cdef class ReplicaFetcher:
         self.held = {}
         self.changed = {}
         self.forgotten = {}
+        self.session = {}
         self.writer = FetchWriter()
         self.landing = ReadWindow()
         self.received = Scratch()
@@ -148,8 +149,7 @@ cdef class ReplicaFetcher:
             return False
         self.changed.pop(followed.key, None)
         self.held.pop(followed.key, None)
-        if followed.requested_from >= 0:
-            self.forgotten[followed.key] = None
+        self.forget(followed)
         return True
 
     def partitions(self) -> list[Partition]:
@@ -276,6 +276,7 @@ cdef class ReplicaFetcher:
             if followed.key not in self.held:
                 self.place(followed)
         self.forgotten.clear()
+        self.session.clear()
         return 0
 
     cdef int place(self, FollowedPartition followed) except -1:
@@ -299,11 +300,17 @@ cdef class ReplicaFetcher:
                 return False
             self.wait = wait
         self.changed.pop(followed.key, None)
-        if followed.requested_from >= 0:
-            followed.requested_from = -1
-            self.forgotten[followed.key] = None
+        followed.requested_from = -1
+        self.forget(followed)
         self.held[followed.key] = followed
         return True
+
+    cdef int forget(self, FollowedPartition followed) except -1:
+        """Make the next request remove the partition from the leader's session. The leader would answer every request
+        at once as long as it cannot serve a partition of the session."""
+        if followed.key in self.session:
+            self.forgotten[followed.key] = None
+        return 0
 
     cdef int release(self) except -1:
         cdef FollowedPartition followed
@@ -330,6 +337,7 @@ cdef class ReplicaFetcher:
             self.writer.partition(&spec)
             if followed.requested_from < 0:
                 followed.requested_from = self.requests_total
+                self.session[followed.key] = None
         self.changed.clear()
         return 0
 
@@ -337,6 +345,7 @@ cdef class ReplicaFetcher:
         for topic_id, index in self.forgotten:
             self.writer.topic(topic_id)
             self.writer.forgotten(index)
+            del self.session[topic_id, index]
         self.forgotten.clear()
         return 0
 
