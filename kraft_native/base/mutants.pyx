@@ -24,6 +24,7 @@ cdef dict BY_NAME = {
     "high-watermark-stays-after-full-truncation": HIGH_WATERMARK_STAYS_AFTER_FULL_TRUNCATION,
     "high-watermark-stays-after-isr-shrink": HIGH_WATERMARK_STAYS_AFTER_ISR_SHRINK,
     "last-committed-batch-is-held-back": LAST_COMMITTED_BATCH_IS_HELD_BACK,
+    "marker-leaves-the-verification": MARKER_LEAVES_THE_VERIFICATION,
     "producers-survive-truncation": PRODUCERS_SURVIVE_TRUNCATION,
     "read-begins-at-the-index-entry": READ_BEGINS_AT_THE_INDEX_ENTRY,
     "removed-partition-crashes-the-fetcher": REMOVED_PARTITION_CRASHES_THE_FETCHER,

@@ -30,7 +30,7 @@ from kraft_native.base.fault cimport (
 from kraft_native.base.limits cimport BATCH_PRODUCER_ID
 from kraft_native.base.mutants cimport (
     EPOCH_ZERO_IS_NONE, FETCH_OF_AN_EARLIER_EPOCH_COUNTS, FOLLOWER_JOINS_BELOW_THE_EPOCH_START,
-    HIGH_WATERMARK_STAYS_AFTER_ISR_SHRINK, TRUNCATES_TO_THE_HIGH_WATERMARK, mutant,
+    HIGH_WATERMARK_STAYS_AFTER_ISR_SHRINK, MARKER_LEAVES_THE_VERIFICATION, TRUNCATES_TO_THE_HIGH_WATERMARK, mutant,
 )
 from kraft_native.batch.batch cimport HeldBuffer
 from kraft_native.batch.validate cimport ORIGIN_CLIENT, ORIGIN_COORDINATOR
@@ -288,7 +288,7 @@ cdef class Partition(Watched):
                                          f"{self.minimum_in_sync()} are needed")
         info = self.appender.marker(commit, producer_id, producer_epoch, coordinator_epoch, transaction_version,
                                     self.leader_epoch, clock_ms() if now_ms < 0 else now_ms)
-        if self.verifications is not None:
+        if self.verifications is not None and not mutant(MARKER_LEAVES_THE_VERIFICATION):
             self.verifications.end(producer_id)
         if not info.duplicate:
             self.appended(WAKE_BYTES_ALL)

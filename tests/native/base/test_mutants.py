@@ -1,11 +1,11 @@
-"""The known bugs of compiled code. `tests/testing/test_brokers_sim.py` finds them."""
+"""The known bugs of compiled code. Runs of the simulator find them."""
 
 from pathlib import Path
 
 import pytest
 
 from kraft.testing.mutants.patches import Patches
-from kraft.testing.mutants.registry import BROKER_MUTANTS
+from kraft.testing.mutants.registry import BROKER_MUTANTS, TRANSACTION_MUTANTS
 from kraft_native.base import mutants
 from kraft_native.base.errors import InvalidArgumentError
 from kraft_native.facade.log import Log
@@ -25,7 +25,7 @@ def test_the_simulator_knows_each_bug() -> None:
         def plant(self, name: str) -> None:
             planted.append(name)
 
-    for mutant in BROKER_MUTANTS.values():
+    for mutant in (*BROKER_MUTANTS.values(), *TRANSACTION_MUTANTS.values()):
         patches = Planted()
         try:
             mutant.apply(patches)
