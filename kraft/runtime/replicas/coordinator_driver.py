@@ -13,7 +13,7 @@ from kraft.broker.coordinator.shard import Producer, Record, Shard
 from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.base.time_slices import TimeSlice
-from kraft_native.base.errors import KraftError
+from kraft_native.base.errors import KraftError, NotEnoughReplicasError
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.facade.log import Log
 from kraft_native.partition.cold_read import ColdReader
@@ -43,10 +43,14 @@ class CoordinatorAppends:
         self._again: dict[Partition, asyncio.TimerHandle] = {}
 
     def append(self, partition: int, records: Sequence[Record], producer: Producer | None = None) -> int:
-        """See `AppendPort`."""
+        """See `AppendPort`. Without the minimum of in-sync replicas nothing is appended: a record that cannot be
+        committed now must not take effect after its client was refused (KAFKA-9666)."""
         target = self.table.get(self.topic, partition)
         if target is None:
             raise RefusedError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{partition} is not on this node")
+        progress = target.progress
+        if target.is_leader and progress.in_sync_count < min(target.min_insync_replicas, len(progress) + 1):
+            raise NotEnoughReplicasError(f"{target!r}: {progress.in_sync_count} replicas are in sync")
         builder = BatchBuilder(self.codec, transactional=producer is not None)
         for record in records:
             builder.append(record.value, record.key, record.timestamp_ms)

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from kraft.broker.coordinator import loading
-from kraft.broker.coordinator.shard import StoredRecord
+from kraft.broker.coordinator.shard import Record, StoredRecord
 from kraft.broker.coordinator.shards import Phase
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
@@ -19,6 +19,7 @@ from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, Off
 from kraft.runtime.base import time_slices
 from kraft.runtime.replicas import coordinator_driver
 from kraft.runtime.replicas.coordinator_driver import CoordinatorAppends, CoordinatorDriver
+from kraft_native.base.errors import NotEnoughReplicasError
 from kraft_native.facade.log import Log
 from kraft_native.partition.cold_read import ColdReader
 from kraft_native.partition.partition import Partition
@@ -135,6 +136,21 @@ def test_records_of_the_previous_leader_are_applied_once_committed(run: Run) -> 
         await until_true(lambda: question.answered)
         assert offset_of(question) == 4
         broker.close()
+    run(scenario)
+
+
+def test_nothing_is_appended_without_the_minimum_of_replicas(run: Run) -> None:
+    """The record would take effect when the replica returns, after its client was refused."""
+    async def scenario(log: Log) -> None:
+        broker = Broker(log)
+        broker.partition.set_min_insync_replicas(2)
+        broker.lead(1, 1)
+        with pytest.raises(NotEnoughReplicasError):
+            broker.appends.append(0, [Record(b"key", b"value", START_MS)])
+        assert log.log_end_offset == 0
+        broker.partition.set_isr((1, 2))
+        assert broker.appends.append(0, [Record(b"key", b"value", START_MS)]) == 0
+
     run(scenario)
 
 
