@@ -3,23 +3,27 @@ partitions."""
 
 import itertools
 from collections.abc import Callable
+from copy import copy
 
 from kraft.client.cluster import Cluster
 from kraft.client.fetcher import Fetcher
 from kraft.client.groups import committed_offsets
 from kraft.client.partitions import LATEST, Partition
+from kraft.client.producer import Producer
 from kraft.client.refusals import check
 from kraft.client.retries import Attempts
+from kraft.client.transaction_admin import ONGOING, list_transactions
 from kraft.client.transactional_producer import TransactionalProducer
-from kraft.client.transactions import GroupMember, Offset
+from kraft.client.transactions import GroupMember, Offset, Transactions
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
 from kraft_native.base.errors import KraftError
 from kraft_native.batch.batch import walk
-from kraft_native.batch.records import records
+from kraft_native.batch.records import BatchBuilder, records
 
 SECONDS = 30.0
+READ_COMMITTED = 1
 _ids = itertools.count()
 
 
@@ -33,15 +37,20 @@ def visible(cluster: Cluster, topic: str, partition: int, count: int) -> list[by
         attempts.pause()
 
 
-def _committed(cluster: Cluster, topic: str, partition: int) -> list[bytes]:
-    """Return the values of committed records, up to the last stable offset."""
-    request = ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=[ListOffsetsTopic(
+def _latest(cluster: Cluster, topic: str, partition: int, isolation: int) -> int:
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=[ListOffsetsTopic(
         name=topic, partitions=[ListOffsetsPartition(partition_index=partition, timestamp=LATEST)])])
     answer = cluster.leader(topic, partition).send(request, ListOffsetsResponse).topics[0].partitions[0]
-    check("last stable offset", answer.error_code)
+    check("latest offset", answer.error_code)
+    return answer.offset
+
+
+def _committed(cluster: Cluster, topic: str, partition: int) -> list[bytes]:
+    """Return the values of committed records, up to the last stable offset."""
+    end = _latest(cluster, topic, partition, READ_COMMITTED)
     values = []
     skipped: set[int] = set()       # producers, while their aborted transaction lasts
-    for fetched in Fetcher(cluster, committed=True).fetch(topic, partition, 0, answer.offset):
+    for fetched in Fetcher(cluster, committed=True).fetch(topic, partition, 0, end):
         aborted = sorted(fetched.aborted, key=lambda each: each[1])
         for batch in walk(fetched.batches):
             while aborted and aborted[0][1] <= batch.base_offset:
@@ -80,6 +89,35 @@ def transactions_of_a_producer(bootstrap: str, topic: str) -> None:
             assert error in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
             assert refused(producer.abort) in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
         assert len(visible(cluster, topic, 0, before[0] + 4)) == before[0] + 4
+
+
+def late_requests(bootstrap: str, topic: str) -> None:
+    """Requests of a transaction that arrive after its end are refused, and leave no transaction open (KAFKA-18957)."""
+    name = f"{topic}-{next(_ids)}"
+    group, place = GroupMember(f"group-of-{name}"), (topic, 1)
+    builder = BatchBuilder(transactional=True)
+    builder.append(b"a")
+    batch = builder.build()
+    with Cluster(bootstrap) as cluster:
+        ended = Transactions(cluster, name, expiry_ms=60_000, timeout=SECONDS)
+        ended.begin()
+        producer = Producer(cluster, transactional_id=name)
+        producer.adopt((ended.producer_id, ended.producer_epoch), adds_implicitly=ended.adds_implicitly)
+        ended.add(topic, 0)
+        producer.send({(topic, 0): batch})
+        late = copy(ended)
+        ended.end(commit=True)
+        fenced = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
+        for attempt in (lambda: late.commit_offsets(group, {place: Offset(1)}), lambda: producer.send({place: batch})):
+            assert refused(attempt) in fenced
+        late.adds_implicitly = False
+        for attempt in (lambda: late.commit_offsets(group, {place: Offset(1)}), lambda: late.add(*place)):
+            assert refused(attempt) in fenced
+        assert name not in [each.transactional_id for each in list_transactions(cluster, states=(ONGOING,))]
+        assert visible(cluster, topic, 0, 1)[-1:] == [b"a"]
+        assert place not in committed_offsets(cluster, group.group, stable=True)
+        for isolation in range(2):
+            assert _latest(cluster, topic, 1, isolation) == 0
 
 
 def stable_offset(cluster: Cluster, group: str, place: Partition) -> int:

@@ -17,6 +17,7 @@ from kraft.client.transactional_producer import TransactionalProducer
 from kraft.client.transactions import GroupMember, Offset
 from kraft_native.batch.records import BatchBuilder
 from tests.client.transaction_scenarios import (
+    late_requests,
     stable_offset,
     transactions_of_a_producer,
     two_phase_commit,
@@ -54,6 +55,10 @@ def test_transactions_of_a_producer(node: NodeProcess, level: int) -> None:
         if level < 2:
             with Cluster(node.address) as cluster:
                 update_features(cluster, {"transaction.version": 2}, UpgradeType.UPGRADE, validate_only=False)
+
+
+def test_requests_that_arrive_after_the_end_are_refused(node: NodeProcess) -> None:
+    late_requests(node.address, new_topic(node, "late"))
 
 
 def test_two_phase_commit(node: NodeProcess) -> None:

@@ -13,7 +13,7 @@ from kraft.client import Cluster
 from kraft.client.features import UpgradeType, update_features
 from kraft.client.topics import create_topic
 from kraft.client.transactional_producer import TransactionalProducer
-from tests.client.transaction_scenarios import transactions_of_a_producer, two_phase_commit, visible
+from tests.client.transaction_scenarios import late_requests, transactions_of_a_producer, two_phase_commit, visible
 from tests.peer.kafka import KafkaNode, kafka_node, require_kafka
 
 pytestmark = pytest.mark.peer
@@ -41,6 +41,12 @@ def test_transactions_of_a_producer(node: KafkaNode, level: int) -> None:
         if level < 2:
             with Cluster(node.bootstrap) as cluster:
                 update_features(cluster, {"transaction.version": 2}, UpgradeType.UPGRADE, validate_only=False)
+
+
+def test_requests_that_arrive_after_the_end_are_refused(node: KafkaNode) -> None:
+    with Cluster(node.bootstrap) as cluster:
+        create_topic(cluster, "late", 2)
+    late_requests(node.bootstrap, "late")
 
 
 def test_two_phase_commit(node: KafkaNode) -> None:

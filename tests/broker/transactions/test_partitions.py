@@ -28,6 +28,7 @@ from tests.broker.transactions.txn_node import (
     add_one,
     described,
     end,
+    end_error,
     new_producer,
     next_of,
 )
@@ -202,6 +203,36 @@ def test_an_addition_that_waits_is_refused_when_the_coordinator_moves() -> None:
     for partition in node.coordinator.shards.partitions():
         node.coordinator.shards.resign(partition)
     assert added_error(pending) == ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_request_that_arrives_after_the_end_opens_no_transaction(commits: bool) -> None:
+    """KAFKA-18957: franz-go requested the end of a transaction while a request to add partitions was under way. That
+    request opened a transaction that nobody ended, in the same epoch. Now each transaction has an epoch of its own."""
+    node = TxnNode()
+    identity = new_producer(node)
+    add_one(node, identity, 0)
+    following = next_of(end(node, identity, commits))
+    count = len(node.history())
+    for version in (3, 5):
+        assert add_one(node, identity, 1, version=version) == [ErrorCode.PRODUCER_FENCED]
+    assert add_one(node, identity, 1, verify=True) == [ErrorCode.PRODUCER_FENCED]
+    assert add_offsets(node, identity) == ErrorCode.PRODUCER_FENCED
+    assert len(node.history()) == count
+    assert node.status() is (Status.COMPLETE_COMMIT if commits else Status.COMPLETE_ABORT)
+    assert add_one(node, following, 1) == [NONE]
+
+
+def test_below_level_2_a_late_request_opens_a_transaction_until_its_time_out() -> None:
+    node = TxnNode(version=1)
+    identity = new_producer(node, version=4)
+    add_one(node, identity, 0, version=3)
+    assert end_error(node, identity, version=4) == NONE
+    assert add_one(node, identity, 1, version=3) == [NONE]
+    assert node.status() is Status.ONGOING
+    node.advance(TIMEOUT_MS)
+    assert node.status() is Status.COMPLETE_ABORT
+    assert node.markers()[-1] == (identity.producer_id, identity.epoch + 1, False, "orders", 1)
 
 
 def test_a_group_adds_its_partition_of_the_offsets_topic() -> None:
