@@ -132,9 +132,11 @@ def last_epoch_is_not_written(patches: Patches) -> None:
     patches.put(records, "_last_epoch", lambda _value: -1)
 
 
-@TRANSACTIONS.add(0, "KAFKA-9666")
+@TRANSACTIONS.add(0, "KAFKA-9666", voters=1, observers=2, combined=True, brokers=3, replication=3, min_insync=3,
+                  transactions=4, transaction_every_ms=5, transaction_version=2, level_every_ms=0, fault_seconds=6,
+                  kill_every_ms=700, down_ms=800, session_ms=400, lag_ms=300)
 def epoch_of_a_failed_append_is_used(patches: Patches) -> None:
-    """The state of a transaction changes although its record could not be appended."""
+    """The state of a transaction changes although its record could not be appended: too few replicas are in sync."""
     def around(original: Any) -> Any:
         def put(shard: Any, transaction: Any, *reason: Any) -> None:
             try:
@@ -158,6 +160,14 @@ def transactions_begin_unverified(patches: Patches) -> None:
         callback([0] * len(partitions))
 
     patches.put(TransactionChecks, "verify", verify)
+
+
+@TRANSACTIONS.compiled(0, "KAFKA-14053", transaction_version=1, level_every_ms=0, repeat_per_mille=0, brokers=3,
+                       replication=3, stuck_per_mille=200, coordinate_every_ms=100, hold_ms=400, transaction_ms=3000,
+                       request_ms=300, transaction_every_ms=5)
+def marker_leaves_the_verification() -> None:
+    """A marker does not end the verifications of its producer. A batch that was confirmed before it is appended after
+    it, and begins a transaction that nothing ends."""
 
 
 @TRANSACTIONS.add(0, "FLINK-39218", voters=1, observers=2, combined=True, brokers=3, replication=3, transactions=4,

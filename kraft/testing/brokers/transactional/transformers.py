@@ -23,7 +23,6 @@ from kraft.protocol.messages.txn_offset_commit_response import TxnOffsetCommitRe
 from kraft.testing.brokers.transactional.clients import GROUP, TOPIC, TRANSACTION, Around
 from kraft.testing.brokers.transactional.readers import PartitionReader
 from kraft.testing.brokers.transactional.writers import (
-    PATIENCE_SECONDS,
     Session,
     TransactionFailedError,
     Writer,
@@ -92,7 +91,7 @@ class Transformer(Writer):
             group_id=self.group, topics=[OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[self._source])])])
         found = await self.query_coordinator(
             self.group, GROUP, request, OFFSET_FETCH_VERSION, OffsetFetchResponse, _errors_of,
-            sent + PATIENCE_SECONDS, is_permanent)
+            self.patience_ends, is_permanent)
         assert found is not None, f"{self.group}: its offset is not read"
         assert not any(_errors_of(found)), f"{self.group}: its offset cannot be read"
         offset = found.groups[0].topics[0].partitions[0].committed_offset

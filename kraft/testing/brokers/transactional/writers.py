@@ -32,7 +32,8 @@ from kraft.testing.transactions.history import Append, Outcome, Transaction, cod
 IMPLICIT: Final = 2
 """First transaction.version with an epoch for each transaction."""
 PATIENCE_SECONDS: Final = 600.0
-"""Time for which a client repeats a request that has to be answered at some time."""
+"""Time for which a client repeats a request that has to be answered at some time. An open transaction may delay the
+answer until its time-out in addition."""
 RECORDS_MAX: Final = 3
 TEMPORARY: Final = (
     ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -98,6 +99,11 @@ class Writer(AsyncClient):
         """Return whether nothing of it is under way."""
         return self.is_over and self._zombies == 0
 
+    @property
+    def patience_ends(self) -> float:
+        """Time at which a request that begins now has to be answered."""
+        return self._around.seconds + PATIENCE_SECONDS + self.options.transaction_ms / 1000
+
     def begin(self) -> None:
         """Begin to write transactions, until `is_on` ends."""
         self.is_over = False
@@ -135,7 +141,7 @@ class Writer(AsyncClient):
         has_rivals, lost = self.repeat_late(target_id, request, api_version), self.lost_answers
         found = await self.query_coordinator(
             self.name, TRANSACTION, request, api_version, InitProducerIdResponse,
-            lambda answer: [answer.error_code], self._around.seconds + PATIENCE_SECONDS, is_permanent)
+            lambda answer: [answer.error_code], self.patience_ends, is_permanent)
         if expected is None:
             self._has_rivals |= has_rivals or self.lost_answers > lost
         if found is not None and found.error_code == ErrorCode.NONE:
@@ -256,6 +262,7 @@ class Writer(AsyncClient):
                     self.count("batch stuck on its way")
                     self.send_late(known.leader, request, version)
                     session.is_uncertain = True
+                    await self.pause(self.options.request_ms)
                     raise TransactionFailedError("a batch is stuck")
                 self.repeat_late(known.leader, request, version)
                 answer = await self.query(known.leader, request, version, ProduceResponse, f"produce {partition}")
@@ -304,7 +311,7 @@ class Writer(AsyncClient):
         lost = self.lost_answers
         found = await self.query_coordinator(
             self.name, TRANSACTION, request, version, EndTxnResponse, lambda answer: [answer.error_code],
-            self._around.seconds + PATIENCE_SECONDS, is_permanent)
+            self.patience_ends, is_permanent)
         if found is not None and found.error_code and is_current:
             self._judge_fencing(session, found.error_code, transaction.began)
         if found is None or found.error_code:
