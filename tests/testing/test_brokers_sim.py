@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
@@ -13,13 +14,14 @@ import pytest
 from kraft.metadata.image import MetadataImage
 from kraft.testing.brokers.consumers import Consumer
 from kraft.testing.brokers.replica import Replica
-from kraft.testing.brokers.world import BrokerWorld
+from kraft.testing.brokers.world import QUIET_US, BrokerWorld
 from kraft.testing.mutants.find import hunt
 from kraft.testing.mutants.patches import planted
 from kraft.testing.mutants.registry import BROKER_MUTANTS
 from kraft.testing.sim.campaign import campaign
 from kraft.testing.sim.options import Options, parse
 from kraft.testing.sim.run import broker_options_of, simulate, simulate_brokers
+from kraft.testing.sim.violation import ViolationError
 
 CALM = Options(brokers=3, voters=1, observers=2, fault_seconds=2)
 
@@ -262,3 +264,28 @@ def test_options_are_read_back() -> None:
     for seed in range(50):
         options = broker_options_of(seed)
         assert parse(str(options)) == options
+
+
+@pytest.mark.parametrize(("missing", "is_kept"), [(0, True), (3, True), (1000, False)])
+def test_a_record_that_is_appended_at_the_end_of_a_quiet_time_may_reach_followers_after_it(
+        monkeypatch: pytest.MonkeyPatch, missing: int, is_kept: bool) -> None:
+    world, looks = BrokerWorld(1, CALM), 0
+
+    def also_missing() -> ViolationError | None:
+        nonlocal looks
+        looks += 1
+        return ViolationError("HighWatermarkReachesFollowers", "it is under way") if looks <= missing else None
+
+    monkeypatch.setattr(world, "also_missing", also_missing)
+    with nullcontext() if is_kept else pytest.raises(ViolationError, match="under way"):
+        world.stay_converged(QUIET_US)
+    assert looks == missing + 1 or not is_kept
+    assert world.loop.now_us <= 2 * QUIET_US
+
+
+def test_followers_that_fetch_without_a_pause_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = BrokerWorld(1, CALM)
+    counts = iter((0, 1000))
+    monkeypatch.setattr(world, "_replica_fetches", lambda: next(counts))
+    with pytest.raises(ViolationError, match="NoUselessFetches"):
+        world.stay_converged(QUIET_US)

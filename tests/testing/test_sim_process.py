@@ -108,6 +108,16 @@ def test_the_loop_is_notified_of_awaited_flushes_and_of_failures(fails: bool) ->
         assert not thread.flusher.notify_flushes_from(2)
 
 
+def test_wall_clocks_agree_when_a_run_begins_and_monotonic_ones_do_not() -> None:
+    world = Loop()
+    early, late = Clock(world, start_ms=5), Clock(world, start_ms=900_000)
+    world.step(7000)
+    assert (early.now_ms, late.now_ms) == (12, 900_007)
+    assert early.passed_us == late.passed_us == 7000
+    late.jump(30)
+    assert late.passed_us == 37_000
+
+
 def test_timers_go_by_the_clock_of_the_node() -> None:
     world, called = Loop(), []
     clock = Clock(world, 500_000, 70)

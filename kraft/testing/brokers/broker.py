@@ -145,6 +145,10 @@ class Broker:
         return self.node.options
 
     @property
+    def fetchers(self) -> list[Fetcher]:
+        return list(self._fetchers.values())
+
+    @property
     def following(self) -> dict[Key, tuple[int, Partition]]:
         return self.roles.following
 
@@ -431,7 +435,7 @@ class Broker:
     @property
     def _checkpoint_ms(self) -> int:
         """Pause between two checkpoints; longer in a run of hours."""
-        return max(CHECKPOINT_MS, self.options.session_ms // 10)
+        return self.options.session_ms // 2 if self.options.quiet_seconds else CHECKPOINT_MS
 
     # --- requests -----------------------------------------------------------------------------------------------------
 

@@ -53,8 +53,14 @@ class Fetcher:
         self._retries: dict[Key, int] = {}
         self._retry_count = 0
         self._fetcher: ReplicaFetcher | None = None
+        self._earlier_responses = 0
         self._pause_ms = 0
         self._is_pausing = False
+
+    @property
+    def responses(self) -> int:
+        """Number of answers to its Fetches, over all connections."""
+        return self._earlier_responses + (0 if self._fetcher is None else self._fetcher.responses_total)
 
     def follow(self, key: Key, partition: Partition) -> None:
         """Fetch the partition from its log end on, in its leader epoch."""
@@ -98,6 +104,7 @@ class Fetcher:
     def _lost(self, fetcher: ReplicaFetcher) -> None:
         """Handle a broken connection."""
         if fetcher is self._fetcher:
+            self._earlier_responses = self.responses
             self._fetcher = None
             if fetcher.responses_total:
                 self._pause_ms = 0

@@ -70,7 +70,7 @@ def _partition(brokers: Sequence[BrokerNode], key: Key, topic: str, registration
             return ViolationError("LogsConverge", f"{replica} has {replica.log.end_offset}, the leader "
                                                   f"{log.end_offset}")
         if replica.high_watermark != log.end_offset:
-            return ViolationError("HighWatermarkIsTold", f"{replica} shows {replica.high_watermark} of "
+            return ViolationError("HighWatermarkReachesFollowers", f"{replica} shows {replica.high_watermark} of "
                                                          f"{log.end_offset}")
     for consumer in consumers:
         if consumer.key == key and consumer.reads.position != log.end_offset:

@@ -126,6 +126,11 @@ class BrokerNode(Node):
         return self.clock.now_ms
 
     @property
+    def wall_ms(self) -> int:
+        """Wall clock of the node, in milliseconds since 1970."""
+        return WALL_MS + self.clock.passed_us // 1000
+
+    @property
     def machine(self) -> SimMachine:
         if self._machine is None:
             self._machine = SimMachine(self, self._loaded)
@@ -217,8 +222,7 @@ class BrokerNode(Node):
 
     def _set_clock(self) -> None:
         """Set the clocks of compiled code to that of this node: it handles an event."""
-        now_us = self.clock.now_us
-        set_compiled_clock(now_us * 1000, WALL_MS + now_us // 1000)
+        set_compiled_clock(self.clock.now_us * 1000, self.wall_ms)
         if self.broker is not None and self.broker.coordinators is not None:
             self.broker.coordinators.loop.enter()
 

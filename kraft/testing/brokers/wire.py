@@ -19,6 +19,8 @@ from kraft.testing.sim.network import CLIENT_ID, Network
 from kraft.testing.sim.options import MILLISECOND, SECOND
 
 RETRANSMIT_US: Final = 40 * MILLISECOND
+LONG_RETRANSMIT_US: Final = SECOND
+"""The same in a run of hours, whose links are cut for longer."""
 NOTICED_LATE_US: Final = 2 * SECOND
 
 END: Final = object()
@@ -313,7 +315,7 @@ class Wire:
 
     def again(self, deliver: Callable[[], None]) -> None:
         self._counts["message cut"] += 1
-        self._loop.after(RETRANSMIT_US, deliver)
+        self._loop.after(LONG_RETRANSMIT_US if self._network.options.quiet_seconds else RETRANSMIT_US, deliver)
 
     def is_cut(self, source: int, target: int) -> bool:
         return source < CLIENT_ID and target < CLIENT_ID and self._network.is_cut(source, target)

@@ -17,6 +17,7 @@ from kraft.testing.brokers.clients import Around
 from kraft.testing.brokers.consumers import Consumer
 from kraft.testing.brokers.disk import BrokerDisk, Storage
 from kraft.testing.brokers.faults import BrokerFaults
+from kraft.testing.brokers.fetcher import Fetcher
 from kraft.testing.brokers.guard import Guard
 from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode, BrokerSurroundings
@@ -37,8 +38,11 @@ from kraft_native.base.clock import use_system as use_system_clock
 
 PRODUCERS_PER_PARTITION: Final = 2
 QUIET_US: Final = 2 * SECOND
+LOOKS_PER_QUIET_TIME: Final = 20
 FAILED_FETCHES_MAX: Final = 20
 """Number of refused fetches allowed in a quiet time after everything has converged."""
+EARLY_FETCHES_MAX: Final = 100
+"""Number of Fetches of one fetcher in a quiet time that may be answered before the maximum wait."""
 
 
 class BrokerCluster(Cluster):
@@ -332,6 +336,30 @@ class BrokerWorld(World):
         self.admin.choose_leaders()
         return liveness.unmet(self.cluster.broker_nodes(), self.metadata, self.producers, self.consumers)
 
+    def stay_converged(self, for_us: int) -> None:
+        """Let time pass, and check that everything that has converged still holds, or holds again soon: coordinators
+        append records in quiet times too, when ids expire and transactions time out.
+
+        Check NoUselessFetches: followers send few Fetches that their leaders answer before the maximum wait."""
+        before = self._replica_fetches()
+        self._run_until(self.loop.now_us + for_us)
+        fetches = self._replica_fetches() - before
+        waits = for_us // (self.cluster.options.fetch_wait_ms * MILLISECOND)
+        if fetches > (waits + EARLY_FETCHES_MAX) * sum(len(each) for each in self._fetchers()):
+            raise ViolationError("NoUselessFetches", f"followers send {fetches} Fetches in a quiet time, which has "
+                                                     f"{waits} maximum waits")
+        deadline_us = self.loop.now_us + self._quiet_us
+        while (missing := self.also_missing()) is not None:
+            if self.loop.now_us >= deadline_us:
+                raise missing
+            self._run_until(self.loop.now_us + self._quiet_us // LOOKS_PER_QUIET_TIME)
+
+    def _fetchers(self) -> list[list[Fetcher]]:
+        return [node.broker.fetchers for node in self._nodes() if node.broker is not None]
+
+    def _replica_fetches(self) -> int:
+        return sum(fetcher.responses for fetchers in self._fetchers() for fetcher in fetchers)
+
     def calm(self) -> None:
         """Check that the healed cluster works and is calm.
 
@@ -343,10 +371,7 @@ class BrokerWorld(World):
             if not producer.is_over:
                 producer.add()
         failed = self._failed_fetches()
-        self._run_until(self.loop.now_us + self._quiet_us)
-        missing = self.also_missing()
-        if missing is not None:
-            raise missing
+        self.stay_converged(self._quiet_us)
         if self._failed_fetches() - failed > FAILED_FETCHES_MAX:
             raise ViolationError("NoUselessFetches", f"{self._failed_fetches() - failed} fetches fail in a quiet time")
         self._stop_one()

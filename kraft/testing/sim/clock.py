@@ -1,5 +1,7 @@
 """A node's own clock. Nodes use clocks that never go backward (`CLOCK_MONOTONIC`). So a clock here may run at a wrong
-rate and may jump forward, as that of a suspended virtual machine does."""
+rate and may jump forward, as that of a suspended virtual machine does.
+
+The monotonic clock of each node begins at another time. Their wall clocks agree when the run begins."""
 
 from kraft.testing.sim.loop import Loop
 
@@ -13,7 +15,7 @@ class Clock:
         self._loop = loop
         self._rate_ppm = rate_ppm
         self._since_us = loop.now_us
-        self._start_us = start_ms * 1000
+        self._start_us = self._first_us = start_ms * 1000
 
     @property
     def now_us(self) -> int:
@@ -22,6 +24,11 @@ class Clock:
     @property
     def now_ms(self) -> int:
         return self.now_us // 1000
+
+    @property
+    def passed_us(self) -> int:
+        """Time that has passed by this clock since the run began: the wall clock of the node counts from there."""
+        return self.now_us - self._first_us
 
     def jump(self, milliseconds: int) -> None:
         """Let the clock jump forward: this time has passed unnoticed."""

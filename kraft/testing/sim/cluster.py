@@ -41,7 +41,7 @@ def directory_id(node_id: int, disk: int) -> UUID:
 
 
 WAIT_MS: Final = 500
-LONG_WAIT_MS: Final = 10_000
+LONG_WAIT_MS: Final = 30_000
 """Longest wait of a Fetch of the quorum in a run of hours, so that an idle hour has few events."""
 
 

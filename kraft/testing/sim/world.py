@@ -29,6 +29,8 @@ from kraft.testing.sim.violation import ViolationError
 
 STEP: Final = Struct("<QQ")
 CHECK_EVERY_US: Final = SECOND // 2
+LONG_CHECK_EVERY_US: Final = 5 * SECOND
+"""The same in a run of hours."""
 CATCH_UP_US: Final = 100 * MILLISECOND
 CHUNK_US: Final = 3 * MILLISECOND // 2
 """Longest time to fetch a chunk of a snapshot when everything is healed."""
@@ -148,7 +150,8 @@ class World:
         """Liveness: check that everything that was begun ends within a bound of virtual time."""
         cluster, probe, looks = self.cluster, None, 0
         while True:
-            self._run_until(self.loop.now_us + CHECK_EVERY_US)
+            self._run_until(self.loop.now_us + (LONG_CHECK_EVERY_US if cluster.options.quiet_seconds
+                                                else CHECK_EVERY_US))
             for node in cluster.nodes:
                 self.operator.start(node)
             looks += 1
@@ -197,9 +200,9 @@ class World:
         return sum(number for (_, _, role), number in self.transitions.items() if role == Role.PROSPECTIVE.value)
 
     def _await_idle_replicas(self) -> None:
-        """HighWatermarkIsTold: a commit while nothing else happens is announced at once, not with the next record or
-        after a Fetch's maximum wait (KAFKA-13959). A node that is referred to a snapshot of it, because the leader's
-        log was trimmed meanwhile, may take the time to fetch that snapshot."""
+        """Check HighWatermarkReachesFollowers: a commit while nothing else happens is announced at once, not with the
+        next record or after a Fetch's maximum wait (KAFKA-13959). A node that is referred to a snapshot of it, because
+        the leader's log was trimmed meanwhile, may take the time to fetch that snapshot."""
         leader = self.cluster.leader()
         assert leader is not None
         self.clients.propose(0)
@@ -210,7 +213,7 @@ class World:
             role = node.raft.replica.role
             is_fetching = isinstance(role, Follower) and role.download and role.download.snapshot.offset >= end.offset
             if node.applied < end.offset and not is_fetching:
-                raise ViolationError("HighWatermarkIsTold",
+                raise ViolationError("HighWatermarkReachesFollowers",
                                      f"{node} has applied {node.applied} of {end}, {CATCH_UP_US} us later")
 
     def _check_thoroughly(self) -> None:

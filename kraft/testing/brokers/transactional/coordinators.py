@@ -34,7 +34,6 @@ from kraft.runtime.replicas.coordinator_driver import CoordinatorAppends, Coordi
 from kraft.runtime.replicas.marker_sender import MarkerSender
 from kraft.runtime.replicas.transaction_checks import OffsetsTransactions, TransactionChecks
 from kraft.runtime.stages.broker_core import group_config, transaction_config
-from kraft.testing.brokers.log_view import WALL_MS
 from kraft.testing.brokers.transactional.async_loop import AsyncLoop
 from kraft.testing.brokers.transactional.dialer import SimDialer, lane_of
 from kraft.testing.sim.cluster import CLUSTER_ID
@@ -118,7 +117,7 @@ class Coordinators:
 
     def now_ms(self) -> int:
         """Read the wall clock of the broker."""
-        return WALL_MS + self._owner.now_ms
+        return self._owner.node.wall_ms
 
     def _covers_start(self, image: MetadataImage) -> bool:
         registration = image.brokers.get(self._owner.id)

@@ -47,7 +47,7 @@ def _long(random: Random, options: Options) -> Options:
         phases=random.choice((2, 3)), fault_seconds=random.choice((60, 120)),
         quiet_seconds=random.choice((1800, 3600, 3600)),
         election_timeout_ms=20_000, election_backoff_max_ms=5000, fetch_timeout_ms=60_000, heal_seconds=600,
-        session_ms=60_000, lag_ms=60_000, fetch_wait_ms=20_000, grace_ms=random.choice((0, 200)), idle_ms=0,
+        session_ms=60_000, lag_ms=60_000, fetch_wait_ms=28_000, grace_ms=random.choice((0, 200)), idle_ms=0,
         transaction_ms=random.choice((10_000, 60_000, 600_000)), transaction_every_ms=5000, request_ms=30_000,
         abandon_per_mille=random.choice((300, 600)), expiry_check_ms=600_000,
         id_expiration_ms=random.choice((900_000, 604_800_000)), turn_us=0, step_us=0, skew_ppm=0,

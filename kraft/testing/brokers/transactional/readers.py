@@ -102,10 +102,11 @@ def _codes(batch: Batch) -> Iterator[tuple[int, int]]:
 
 
 class Reader(PartitionReader):
-    """A client that reads all of one partition. `view` is what it saw."""
+    """A client that reads all of one partition, until `is_on` ends. `view` is what it saw."""
 
     def __init__(self, number: int, around: Around, random: Random, index: int, *, committed: bool) -> None:
         super().__init__(number, around, random, committed=committed)
+        self.is_on = True
         self.index = index
         self.view = View(f"reader {number}", index, committed=committed)
         around.history.views.append(self.view)
@@ -118,7 +119,7 @@ class Reader(PartitionReader):
         return self.view.end
 
     async def _work(self) -> None:
-        while True:
+        while self.is_on:
             polled = await self.poll(self.index, self.position)
             if polled is None:
                 continue
