@@ -3,7 +3,7 @@
     python -m tests.examples.order_kills [--kills 100] [--seed 1]
 
 Several services write to one database and one topic, each under a name of its own. A service is a child of a process
-that has imported everything, so a life takes milliseconds. Half of the lives end shortly after their start, the others
+that has imported everything, so a life takes milliseconds. Most lives end shortly after their start, the others
 after their first order. Meanwhile the database and one broker at a time are killed and started again.
 """
 
@@ -35,13 +35,15 @@ from tests.examples.order_service import PROGRAM, name_of, serve
 from tests.examples.postgres import Postgres, missing
 
 TOPIC: Final = "orders"
-SERVICES: Final = 6
+SERVICES: Final = 10
 SHARES: Final = {"database": 0.05, "broker": 0.05}
 """Parts of all kills; the others are of services."""
+EARLY: Final = 0.7
+"""Part of the lives that end soon after their start."""
 EARLY_MS: Final = (5, 200)
-"""Time from the start of a service to its kill, in one half of the lives."""
+"""Time from the start of such a life to its kill."""
 LATE_MS: Final = (0, 100)
-"""Time from its first order to its kill, in the other half."""
+"""Time from the first order to the kill, in the other lives."""
 PAUSE_SECONDS: Final = 0.05
 RECOVERY_SECONDS: Final = 60.0
 """Limit of the time until a service works again after a kill."""
@@ -60,7 +62,7 @@ class Life:
     def __init__(self, start: Callable[[], tuple[ForkServerProcess, Connection]], chance: random.Random) -> None:
         self._start = start
         self._began = time.monotonic()
-        self._is_early = chance.random() < 0.5
+        self._is_early = chance.random() < EARLY
         self._late_seconds = chance.uniform(*LATE_MS) / 1000
         self.kill_at = (self._began + chance.uniform(*EARLY_MS) / 1000 if self._is_early
                         else self._began + RECOVERY_SECONDS)
@@ -88,7 +90,8 @@ class Life:
 
     def end(self) -> None:
         """End the process."""
-        self._process.kill()
+        if self._process.is_alive():        # else its id may be another process's
+            self._process.kill()
         self._process.join()
         self._process.close()
         self.stored.close()
@@ -242,7 +245,7 @@ class OrdersUnderKills:
             consumer.close()
 
 
-CHECK_KILLS: Final = 500
+CHECK_KILLS: Final = 250
 SETTINGS: Final = {"transaction.two.phase.commit.enable": "true", "min.insync.replicas": "2"}
 
 
