@@ -108,7 +108,8 @@ def test_a_controller_without_a_broker_demands_a_login(tmp_path: Path) -> None:
     """Its credentials for SCRAM are those of its own metadata log, from `--add-scram`."""
     jaas = "listener.name.login.plain.sasl.jaas.config"
     settings = NodeConfig({
-        "process.roles": "controller", "node.id": "1", "log.dirs": str(tmp_path), "listeners": f"{LISTENER}://127.0.0.1:0",
+        "process.roles": "controller", "node.id": "1", "log.dirs": str(tmp_path),
+        "listeners": f"{LISTENER}://127.0.0.1:0",
         "controller.listener.names": LISTENER, "listener.security.protocol.map": f"{LISTENER}:SASL_PLAINTEXT",
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512", "sasl.mechanism.controller.protocol": "PLAIN",
         "connection.failed.authentication.delay.ms": "1", "controller.quorum.bootstrap.servers": "127.0.0.1:9093",
@@ -123,7 +124,7 @@ def test_a_controller_without_a_broker_demands_a_login(tmp_path: Path) -> None:
         try:
             where = Endpoint(LISTENER, "127.0.0.1", node.listeners[LISTENER].port)
             async with asyncio.timeout(20):
-                while (2, "bob") not in node.parts.quorum.metadata.image.scram:  # noqa: ASYNC110 - each iteration decides
+                while (2, "bob") not in node.parts.quorum.metadata.image.scram:  # noqa: ASYNC110 - no event
                     await asyncio.sleep(0)
             for mechanism in ("PLAIN", "SCRAM-SHA-512"):
                 line = Line("test", dialer(mechanism))
