@@ -1,4 +1,7 @@
-"""`--client-config FILE`: properties of a Kafka client, for every command that connects to a cluster."""
+"""`--client-config FILE`: properties of a Kafka client, for every command that connects to a cluster.
+
+Kafka's tools name the option `--command-config`, which is accepted too.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +57,7 @@ def servers_of_file(context: click.Context, parameter: click.Parameter, value: s
 
 
 CLIENT_CONFIG: Final = click.option(
-    "--client-config", type=click.Path(path_type=Path, exists=True, dir_okay=False), is_eager=True,
+    "--client-config", "--command-config", type=click.Path(path_type=Path, exists=True, dir_okay=False), is_eager=True,
     expose_value=False, callback=_read,
     help="Properties of a Kafka client: bootstrap.servers, security.protocol, ssl.*, sasl.*, client.id.")
 

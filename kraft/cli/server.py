@@ -76,6 +76,9 @@ def check(file: Path | None, data: Path | None, assignments: tuple[str, ...], st
 
 def ready_fields(node: "AnyNode", seconds: float) -> Fields:
     """Return the fields of the ready line."""
+    # Imported here as above: a wrong option is reported at once.
+    from kraft.runtime.net.access import access_sentences
+
     metrics = getattr(node, "metrics", None)
     return {
         "event": "ready", "node_id": node.config.node_id, "cluster_id": node.cluster_id,
@@ -83,6 +86,7 @@ def ready_fields(node: "AnyNode", seconds: float) -> Fields:
                       for each in node.config.listeners},
         "data": [str(path.absolute()) for path in node.config.log_dirs],
         "metrics": _address(metrics.host, metrics.port) if metrics else None,
+        "access": access_sentences(node.config, node.server),
         "start_seconds": round(seconds, 3),
     }
 
@@ -92,7 +96,7 @@ def ready_text(fields: Fields) -> str:
     metrics = f", metrics on http://{fields['metrics']}/metrics" if fields["metrics"] else ""
     return (f"kraft node {fields['node_id']} ready in {fields['start_seconds']:.2f} s: {listeners}; "
             f"cluster {fields['cluster_id']}, data in {', '.join(fields['data'])}"
-            f"{metrics}")
+            f"{metrics}" + "".join(f"\nlistener {name}: {text}" for name, text in fields["access"].items()))
 
 
 def _address(host: str, port: int) -> str:

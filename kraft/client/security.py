@@ -1,21 +1,24 @@
-"""Security of connections: TLS by Python's `ssl`, SASL by PLAIN or SCRAM, from a Kafka client's own properties."""
+"""Security of connections: TLS, and SASL by PLAIN or SCRAM, from a Kafka client's own properties."""
 
 from __future__ import annotations
 
 import re
 import ssl
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from kraft.tls.contexts import client_context
+from kraft.tls.settings import VERSIONS, StoreSettings, TlsSettings
+from kraft.tls.stores import read_keystore, read_truststore
 from kraft_native.base.errors import InvalidArgumentError
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+PKCS12: Final = "PKCS12"
+STORE_TYPES: Final = ("", "PEM", PKCS12, "JKS")
 PREFIXES: Final = ("security.", "ssl.", "sasl.")
 
 # Kafka's name of a property, and librdkafka's, which is accepted too.
@@ -27,27 +30,35 @@ NAMES: Final[Mapping[str, str]] = {
 KNOWN: Final = frozenset({
     *NAMES.values(), "security.protocol", "ssl.key.location", "ssl.key.password", "ssl.truststore.type",
     "ssl.keystore.type", "ssl.endpoint.identification.algorithm", "sasl.username", "sasl.password", "sasl.jaas.config",
+    "ssl.keystore.password", "ssl.truststore.password", "ssl.enabled.protocols", "ssl.cipher.suites",
 })
 # They select among Java implementations, or configure how Java renews credentials.
 WITHOUT_EFFECT: Final = re.compile(
-    r"ssl\.(protocol|provider|enabled\.protocols|cipher\.suites|(key|trust)manager\.algorithm|secure\.random\..*"
-    r"|truststore\.password|engine\.factory\.class)|sasl\.(login|kerberos)\..*|security\.providers")
+    r"ssl\.(protocol|provider|(key|trust)manager\.algorithm|secure\.random\..*|engine\.factory\.class)"
+    r"|sasl\.(login|kerberos)\..*|security\.providers")
 JAAS_LOGIN: Final = re.compile(r"[\w.$]*(Plain|Scram)LoginModule\s+required\b(.*);", re.DOTALL)
 JAAS_OPTION: Final = re.compile(r'(username|password)\s*=\s*("(?:[^"\\]|\\.)*"|\'[^\']*\'|\S+?)(?=\s|;|$)')
 
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """Security settings of a connection. All are plain texts, so that another process can use them."""
+    """Security settings of a connection. All are plain texts, so that another process can use them. The content of a
+    file decides about its type unless one is given: PEM or PKCS12."""
 
     tls: bool = False
     ca_file: str = ""
+    ca_type: str = ""
+    ca_password: str = ""
     ca_text: str = ""
     certificate_file: str = ""
+    certificate_type: str = ""
+    certificate_password: str = ""
     key_file: str = ""
     certificate_text: str = ""
     key_text: str = ""
     key_password: str = ""
+    versions: tuple[str, ...] = VERSIONS
+    cipher_suites: tuple[str, ...] = ()
     checks_name: bool = True
     mechanism: str = ""
     username: str = ""
@@ -67,48 +78,50 @@ class Security:
         """Return whether the client can prove its own identity in TLS."""
         return bool(self.certificate_file or self.certificate_text)
 
+    @property
+    def tls_settings(self) -> TlsSettings:
+        """The settings of TLS."""
+        return TlsSettings(
+            keystore=StoreSettings(
+                kind="keystore", type=self.certificate_type, location=self.certificate_file, key_location=self.key_file,
+                password=self.certificate_password, certificates=self.certificate_text, key=self.key_text,
+                key_password=self.key_password),
+            truststore=StoreSettings(kind="truststore", type=self.ca_type, location=self.ca_file,
+                                     password=self.ca_password, certificates=self.ca_text),
+            versions=self.versions, cipher_suites=self.cipher_suites, checks_name=self.checks_name)
+
     def context(self) -> ssl.SSLContext:
         """Create the TLS context. Raises `InvalidArgumentError` for unusable files. `ca_file` may be a directory of
         certificates as in librdkafka: files named by the hash of their subject."""
-        ca_path = Path(self.ca_file) if self.ca_file else None
-        is_directory = ca_path is not None and ca_path.is_dir()
-        try:
-            context = ssl.create_default_context(cafile=None if is_directory else ca_path,
-                                                 capath=ca_path if is_directory else None, cadata=self.ca_text or None)
-        except (OSError, ssl.SSLError) as error:
-            raise InvalidArgumentError(f"ssl.truststore {self.ca_file or 'certificates'}: not readable as PEM: "
-                                       f"{error}") from error
-        context.check_hostname = self.checks_name
-        try:
-            self._load_own(context)
-        except (OSError, ssl.SSLError) as error:
-            raise InvalidArgumentError(f"ssl.keystore {self.certificate_file or 'key'}: not readable as PEM with the "
-                                       f"given password: {error}") from error
-        return context
-
-    def _load_own(self, context: ssl.SSLContext) -> None:
-        password = self.key_password  # an empty one instead of None: for None the library prompts at the terminal
-        if self.certificate_file:
-            context.load_cert_chain(self.certificate_file, self.key_file or None, password)
-        elif self.certificate_text:
-            with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:    # readable for its owner only
-                file.write(f"{self.certificate_text}\n{self.key_text}\n")
-                file.flush()
-                context.load_cert_chain(file.name, None, password)
+        return client_context(self.tls_settings)
 
     def library_settings(self) -> dict[str, str]:
-        """Return the settings under librdkafka's names; unset ones are omitted."""
+        """Return the settings under librdkafka's names; unset ones are omitted. Raises `InvalidArgumentError` for a
+        PKCS12 store that cannot be read: it is passed on as PEM."""
+        found = {
+            "sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password,
+            "client.id": self.client_id,
+        }
+        if self.tls:
+            found |= self._library_stores()
+            found["ssl.endpoint.identification.algorithm"] = "https" if self.checks_name else "none"
+        return {"security.protocol": self.protocol.lower()} | {key: value for key, value in found.items() if value}
+
+    def _library_stores(self) -> dict[str, str]:
         found = {
             "ssl.ca.location": self.ca_file, "ssl.ca.pem": self.ca_text,
             "ssl.certificate.location": self.certificate_file, "ssl.certificate.pem": self.certificate_text,
             "ssl.key.location": self.key_file or self.certificate_file, "ssl.key.pem": self.key_text,
             "ssl.key.password": self.key_password,
-            "sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password,
-            "client.id": self.client_id,
         }
-        if self.tls:
-            found["ssl.endpoint.identification.algorithm"] = "https" if self.checks_name else "none"
-        return {"security.protocol": self.protocol.lower()} | {key: value for key, value in found.items() if value}
+        settings = self.tls_settings
+        if self.ca_type == PKCS12:
+            found |= {"ssl.ca.location": "", "ssl.ca.pem": read_truststore(settings.truststore, "")}
+        if self.certificate_type == PKCS12:
+            entry = read_keystore(settings.keystore, "")
+            found |= {"ssl.certificate.location": "", "ssl.key.location": "", "ssl.key.password": "",
+                      "ssl.certificate.pem": entry.chain, "ssl.key.pem": entry.key}
+        return found
 
 
 PLAINTEXT: Final = Security()
@@ -166,19 +179,36 @@ def security_of_library(settings: Mapping[str, str]) -> Security | None:
         return None
 
 
-def _tls(found: Mapping[str, str]) -> dict[str, str]:
-    for store in ("truststore", "keystore"):
-        kind = found.get(f"ssl.{store}.type", "PEM").upper()
-        location = found.get(f"ssl.{store}.location", "")
-        if kind != "PEM" or location.endswith((".jks", ".p12", ".pfx")):
-            raise InvalidArgumentError(
-                f"ssl.{store}.{'type' if kind != 'PEM' else 'location'}={kind if kind != 'PEM' else location}: only "
-                f"PEM can be read; openssl pkcs12 -in {location or 'STORE'} -out store.pem makes such a file")
-    return {"ca_file": found.get("ssl.truststore.location", ""),
+def _tls(found: Mapping[str, str]) -> dict[str, Any]:
+    versions = _names(found.get("ssl.enabled.protocols", ""))
+    return {"ca_file": found.get("ssl.truststore.location", ""), "ca_type": _store_type(found, "truststore"),
+            "ca_password": found.get("ssl.truststore.password", ""),
             "ca_text": found.get("ssl.truststore.certificates", ""),
-            "certificate_file": found.get("ssl.keystore.location", ""), "key_file": found.get("ssl.key.location", ""),
+            "certificate_file": found.get("ssl.keystore.location", ""),
+            "certificate_type": _store_type(found, "keystore"),
+            "certificate_password": found.get("ssl.keystore.password", ""),
+            "key_file": found.get("ssl.key.location", ""),
             "certificate_text": found.get("ssl.keystore.certificate.chain", ""),
-            "key_text": found.get("ssl.keystore.key", ""), "key_password": found.get("ssl.key.password", "")}
+            "key_text": found.get("ssl.keystore.key", ""), "key_password": found.get("ssl.key.password", ""),
+            "versions": versions or VERSIONS, "cipher_suites": _names(found.get("ssl.cipher.suites", ""))}
+
+
+def _store_type(found: Mapping[str, str], store: str) -> str:
+    """Return the type of a store by its setting, else by the end of its file's name; "" for PEM, where that is usual
+    and the content decides."""
+    kind, location = found.get(f"ssl.{store}.type", "").upper(), found.get(f"ssl.{store}.location", "")
+    if kind not in STORE_TYPES:
+        raise InvalidArgumentError(f"ssl.{store}.type={kind}: not one of {', '.join(filter(None, STORE_TYPES))}")
+    if kind == "JKS" or location.endswith(".jks"):
+        raise InvalidArgumentError(
+            f"ssl.{store}.{'type' if kind == 'JKS' else 'location'}={kind or location}: only Java reads JKS; keytool "
+            f"-importkeystore -srckeystore {location or 'STORE'} -destkeystore STORE.p12 -deststoretype PKCS12 makes a "
+            "store that all read")
+    return kind if kind == PKCS12 or not location.endswith((".p12", ".pfx")) else PKCS12
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
 
 
 def _sasl(found: Mapping[str, str]) -> tuple[str, str, str]:

@@ -1,8 +1,8 @@
 """Settings of one listener: `listener.name.<listener>.<setting>`, with the listener's name in lower case.
 
 Such a setting replaces the node's setting for its listener. Kafka has this for two kinds of settings. Those that secure
-a listener are refused here like the node's own. Those of `OF_ONE_LISTENER` may be set while the node runs, for one
-broker or for all, and those of `OF_SASL` for one broker.
+a listener: settings of TLS, and those of `OF_SASL`, may be set while the node runs, for one broker. Those of
+`OF_ONE_LISTENER` may be set while the node runs, for one broker or for all.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,10 +13,11 @@ from kraft.config import tables
 from kraft.config.effective import BrokerLayers, Effective, resolve
 from kraft.config.errors import InvalidConfigError, unknown
 from kraft.config.setting import Setting
-from kraft.config.unsupported import SASL, SASL_SUPPORTED, SECURITY, check_supported, is_of_sasl, is_of_tls_or_sasl
+from kraft.config.unsupported import OF_JAVA, SASL, SASL_SUPPORTED, check_supported, is_of_sasl
 
 PREFIX: Final = "listener.name."
 OF_ONE_LISTENER: Final = ("max.connections", "max.connection.creation.rate", "num.network.threads")
+OF_TLS: Final = "ssl."
 REAUTHENTICATION: Final = "connections.max.reauth.ms"
 OF_SASL: Final = ("sasl.enabled.mechanisms", "sasl.jaas.config")
 """Settings of one listener that may be set while the node runs, the second one for one mechanism."""
@@ -42,18 +43,18 @@ def check_listener_setting(key: str, text: str, settings: Mapping[str, Setting])
 
 def without_effect(key: str, text: str, settings: Mapping[str, Setting]) -> str | None:
     """Return why a key does nothing, whatever its value; None where it may have an effect. SASL's settings may have a
-    mechanism before them; TLS and SASL may have settings that are not in the table."""
+    mechanism before them, and settings that are not in the table."""
     name = name_in(key)
     setting = settings.get(name)
     if name in SASL_SUPPORTED:
         return None
-    if is_of_tls_or_sasl(name):
+    if is_of_sasl(name) or name in OF_JAVA:
         is_default = not text or (setting is not None and setting.parse(text) == setting.default)
-        return None if is_default else f"{key}: is not supported: {SASL if is_of_sasl(name) else SECURITY}"
+        return None if is_default else f"{key}: {OF_JAVA.get(name) or f'is not supported: {SASL}'}"
     if setting is None:
         prefix = f"{PREFIX}{listener_of(key)}."
-        return unknown(key, (*OF_ONE_LISTENER, *_SECURING), prefix)
-    if name not in OF_ONE_LISTENER and name not in _SECURING:
+        return unknown(key, (*OF_ONE_LISTENER, *_SECURING, *filter(_is_of_tls, settings)), prefix)
+    if name not in OF_ONE_LISTENER and name not in _SECURING and not _is_of_tls(name):
         return f"{key}: {name} is a setting of the whole node, not of one listener"
     return None
 
@@ -72,9 +73,13 @@ def base_of(key: str) -> str | None:
     if not key.startswith(PREFIX):
         return None
     name = key.removeprefix(f"{PREFIX}{listener_of(key)}.")
-    if name in OF_ONE_LISTENER:
+    if name in OF_ONE_LISTENER or (_is_of_tls(name) and name in tables.broker_settings()):
         return name
     return of_sasl if (of_sasl := name_in(key)) in OF_SASL else None
+
+
+def _is_of_tls(name: str) -> bool:
+    return name.startswith(OF_TLS)
 
 
 def listener_keys(texts: Mapping[str, str]) -> Iterator[str]:
@@ -87,6 +92,11 @@ def listener_value(key: str, layers: BrokerLayers) -> Effective:
     name = base_of(key)
     assert name is not None, f"{key} is no setting of one listener"
     return resolve(replace(tables.broker_settings()[name], name=key), ((key, 1), (name, 1)), layers)
+
+
+def effective_of(name: str, listener: str, layers: BrokerLayers) -> Effective:
+    """Return a setting of one listener, given or not."""
+    return listener_value(f"{PREFIX}{listener.lower()}.{name}", layers)
 
 
 def of_listeners(name: str, layers: BrokerLayers) -> dict[str, int]:

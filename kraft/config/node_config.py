@@ -33,8 +33,9 @@ from kraft.config.unsupported import check_supported, is_of_sasl
 ROLES: Final = ("broker", "controller")
 PLAINTEXT: Final = 0
 SASL: Final = "SASL_"
-PROTOCOLS: Final = {"PLAINTEXT": PLAINTEXT, "SASL_PLAINTEXT": 2}
+PROTOCOLS: Final = {"PLAINTEXT": PLAINTEXT, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 """Security protocols of listeners, with Kafka's numbers."""
+WITH_TLS: Final = ("SSL", "SASL_SSL")
 INTER_BROKER: Final = "security.inter.broker.protocol"
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 LEADER_SELECTOR: Final = "org.apache.kafka.common.replica.LeaderSelector"
@@ -106,7 +107,8 @@ class NodeConfig:
         metadata = self.values.get("metadata.log.dir")
         put(self, "metadata_log_dir", Path(str(metadata)) if metadata else self.log_dirs[0])
         self._check_protocols()
-        put(self, "ignored", {**parsed.ignored, **self._of_unknown_listeners(), **self._of_listeners_without_sasl()})
+        put(self, "ignored", {**parsed.ignored, **self._of_unknown_listeners(), **self._of_listeners_without_sasl(),
+                              **self._of_tls_without_use()})
         self._check_inter_broker_protocol()
         self._check_sasl()
         self._check_replica_selector()
@@ -203,6 +205,16 @@ class NodeConfig:
             if listener is not None and self.has_sasl(listener):
                 found[listener] = credentials(listener, key, self.layers())
         return found
+
+    def has_tls(self, listener: str) -> bool:
+        """Return whether a listener is encrypted."""
+        return self.protocol(listener) in WITH_TLS
+
+    @property
+    def dialed_listeners(self) -> tuple[str, ...]:
+        """Listeners of other nodes that this one connects to."""
+        between = (self.inter_broker_listener,) if self.is_broker else ()
+        return (*between, *self.controller_listener_names[:1])
 
     def _node_id(self) -> int:
         node_id, broker_id = self.values.get("node.id"), self.values.get("broker.id")
@@ -301,6 +313,15 @@ class NodeConfig:
             if (protocol := self.protocol(each.listener)) not in PROTOCOLS:
                 raise InvalidConfigError(f"listener.security.protocol.map: listener {each.listener} has the protocol "
                                          f"{protocol}; this version offers {', '.join(PROTOCOLS)}")
+
+    def _of_tls_without_use(self) -> dict[str, str]:
+        """Return the settings of TLS that no listener uses, each with the reason."""
+        names = [*(each.listener for each in self.listeners), *self.controller_listener_names]
+        if any(map(self.has_tls, names)):
+            return {}
+        known = tables.broker_settings()
+        return {key: f"{key}: no listener has TLS, so none uses it" for key, value in self.values.items()
+                if key.startswith("ssl.") and value not in (None, "", [], known[key].default)}
 
     def _check_inter_broker_protocol(self) -> None:
         protocol = self.values.get(INTER_BROKER)

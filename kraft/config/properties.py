@@ -18,7 +18,7 @@ from kraft.config.ignored import removed
 from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
 from kraft.config.listener_settings import check_listener_setting, without_effect
 from kraft.config.setting import Value
-from kraft.config.unsupported import SECURITY, check_supported, is_of_sasl, is_of_tls_or_sasl
+from kraft.config.unsupported import SASL, check_supported, is_of_sasl
 
 PASSED_ON_PREFIXES: Final = ("rlmm.config.", "rsm.config.", "config.providers.", "kafka.metrics.",
                              "confluent.", "org.apache.", "sasl.oauthbearer.")
@@ -83,20 +83,16 @@ def parse_properties(texts: Mapping[str, str]) -> Parsed:
         try:
             if setting := settings.get(key):
                 values[key] = setting.parse(text)
-                if is_of_sasl(key):
-                    continue           # `NodeConfig` knows whether a listener uses it
-                if not is_of_tls_or_sasl(key):
+                if not is_of_sasl(key):    # `NodeConfig` knows whether a listener uses those of SASL
                     check_supported(setting, values[key])
-                elif values[key] not in (None, "", [], setting.default):
-                    ignored[key] = f"{key}: {SECURITY}, and no listener that would use it"
             elif key.startswith(LISTENER_PREFIX):
                 if why := without_effect(key, text, settings):
                     ignored[key] = why
                 else:
                     check_listener_setting(key, text, settings)
             elif not key.startswith(PASSED_ON_PREFIXES):
-                if is_of_tls_or_sasl(key):
-                    ignored[key] = f"{key}: {SECURITY}, and no listener that would use it"
+                if is_of_sasl(key):
+                    ignored[key] = f"{key}: {SASL}, and no listener that would use it"
                 elif why := removed(key):
                     ignored[key] = f"{key}: {why}"
                 else:

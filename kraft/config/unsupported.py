@@ -16,8 +16,7 @@ SASL_SUPPORTED: Final = frozenset({
 })
 SASL: Final = "this version has PLAIN and SCRAM, without plug-ins and without Kerberos"
 # By name prefix, why they cannot work.
-SECURITY: Final = "this version has neither TLS nor SASL"
-FAMILIES: Final = {"ssl.": SECURITY, "sasl.": SASL}
+FAMILIES: Final = {"sasl.": SASL}
 _JAVA: Final = "Java classes cannot be loaded here"
 REFUSED: Final = {
     **dict.fromkeys((
@@ -32,16 +31,18 @@ REFUSED: Final = {
 }
 # Kafka can change them at run time; here they are read at the start.
 READ_AT_START: Final = ("listeners", "listener.security.protocol.map")
+_OPENSSL: Final = "it selects among implementations of Java, and TLS is OpenSSL's here"
+OF_JAVA: Final = {
+    **dict.fromkeys(("ssl.keymanager.algorithm", "ssl.provider", "ssl.secure.random.implementation",
+                     "ssl.trustmanager.algorithm"), _OPENSSL),
+    "ssl.protocol": "ssl.enabled.protocols says which versions of TLS are used",
+}
+"""Settings of TLS without effect. They neither weaken nor strengthen a connection, so they may have any value."""
 
 
 def is_of_sasl(name: str) -> bool:
     """Return whether the setting has no effect where no listener has SASL."""
     return name.startswith("sasl.") or name == "connections.max.reauth.ms"
-
-
-def is_of_tls_or_sasl(name: str) -> bool:
-    """Return whether the setting has no effect where no listener has TLS or SASL."""
-    return name.startswith(tuple(FAMILIES)) or is_of_sasl(name)
 
 
 def check_supported(setting: Setting, value: Value) -> None:

@@ -4,15 +4,19 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kraft.config.node_config import NodeConfig, parse_socket
-from kraft.runtime.net.server import Listener
+from kraft.runtime.net.server import Listener, Server
 
 if TYPE_CHECKING:
     from kraft.runtime.metrics.scrape import MetricsServer, Sheet
+    from kraft.runtime.net.tls_contexts import TlsContexts
 
 log = logging.getLogger(__name__)
+
+TLS_PERIOD_SECONDS: Final = 5.0
+"""Pause between two checks of the files that TLS uses."""
 
 
 class AnyNode(ABC):
@@ -28,6 +32,8 @@ class AnyNode(ABC):
         self.failure: BaseException | None = None
         self.listeners: dict[str, Listener] = {}
         self.metrics: MetricsServer | None = None
+        self.tls: TlsContexts | None = None
+        """TLS of the listeners; None where no listener that this node uses is encrypted."""
         self._ended = asyncio.Event()
         self._opened = AsyncExitStack()
 
@@ -41,6 +47,11 @@ class AnyNode(ABC):
                 raise self.failure from None
             raise
 
+    @property
+    @abstractmethod
+    def server(self) -> Server:
+        """The listeners of a node that has started."""
+
     @abstractmethod
     async def _start(self) -> None:
         """Open the stages, each with its end in `_opened`."""
@@ -48,6 +59,23 @@ class AnyNode(ABC):
     @abstractmethod
     async def read_metrics(self, requested_s: float) -> "Sheet":
         """Read all metrics, on the loop's thread."""
+
+    def _open_tls(self) -> "TlsContexts | None":
+        """Read what the listeners with TLS use, and read it again when it has changed. Raises `TlsError`."""
+        names = (*(each.listener for each in self.config.listeners), *self.config.dialed_listeners)
+        if any(map(self.config.has_tls, names)):
+            # Imported here: a node without TLS starts without its libraries.
+            from kraft.runtime.net.tls_contexts import TlsContexts
+            self.tls = TlsContexts(self.config)
+            self.tls.watch(TLS_PERIOD_SECONDS)
+            self._opened.callback(self.tls.close)
+        return self.tls
+
+    def reload(self) -> None:
+        """Read the files of TLS again. May be called from a signal handler."""
+        log.info("the files of TLS are read again" if self.tls is not None else "no listener has TLS, nothing is read")
+        if self.tls is not None:
+            self.tls.reload(is_forced=True)
 
     def _open_metrics(self) -> None:
         """Serve the metrics where that is configured."""

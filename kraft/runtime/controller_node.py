@@ -19,7 +19,7 @@ from kraft.runtime.any_node import AnyNode
 from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.net.api_versions import api_versions_answers
-from kraft.runtime.net.dialer import Dialer
+from kraft.runtime.net.dialer import PLAINTEXT, Dialer
 from kraft.runtime.net.requests import RequestRouter
 from kraft.runtime.net.sasl import SaslGates
 from kraft.runtime.net.server import Server
@@ -103,6 +103,10 @@ class ControllerNode(AnyNode):
         assert self._parts is not None, "the node has not started"
         return self._parts
 
+    @property
+    def server(self) -> Server:
+        return self.parts.server
+
     async def _start(self) -> None:
         self._parts = parts = await self._open()
         await self._serve(parts)
@@ -115,14 +119,16 @@ class ControllerNode(AnyNode):
         flusher = Flusher(bytes_trigger=config.integer("kraft.flush.bytes"),
                           linger_us=config.integer("kraft.flush.interval.us"))
         opened.callback(flusher.close)
-        server = Server(controller_limits(config.layers()), self.fail)
+        tls = self._open_tls()
+        server = Server(controller_limits(config.layers()), self.fail, tls=None if tls is None else tls.listeners)
         server.rates = connection_rates(config)
         opened.push_async_callback(server.close, DRAIN_SECONDS)
         listeners = await Listeners.bind(config, server)
         self.listeners.update(listeners.bound)
         member = Member(self.cluster_id, directory_id, tuple(map(listeners.advertised, config.listeners)))
         quorum = QuorumReplica(config, member, controller_settings(config, self.cluster_id),
-                               metadata_log_settings(config), flusher, Dialer(logins=config.logins), self.fail)
+                               metadata_log_settings(config), flusher,
+                               Dialer(PLAINTEXT if tls is None else tls.clients, config.logins), self.fail)
         opened.push_async_callback(quorum.close)
         alarm = Alarm(quorum.clock, self._tick)
         opened.callback(alarm.cancel)

@@ -74,6 +74,7 @@ async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
     loop.set_exception_handler(partial(_failed_in, node))
     for each in STOP_SIGNALS:
         loop.add_signal_handler(each, node.stop)
+    loop.add_signal_handler(signal.SIGHUP, node.reload)
     try:
         try:
             await _start(node, config.integer("server.max.startup.time.ms"))
@@ -84,7 +85,7 @@ async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
         on_ready(node)
         await _serve(node)
     finally:
-        for each in STOP_SIGNALS:
+        for each in (*STOP_SIGNALS, signal.SIGHUP):
             loop.remove_signal_handler(each)       # a closed uvloop would continue to swallow them
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 from kraft.broker.broker import Broker
 from kraft.config.node_config import NodeConfig
 from kraft.runtime.any_node import AnyNode
-from kraft.runtime.net.dialer import Dialer
+from kraft.runtime.net.dialer import PLAINTEXT, Dialer
 from kraft.runtime.net.requests import now_ms
+from kraft.runtime.net.server import Server
 from kraft.runtime.quorum.control_plane import ControlPlane
 from kraft.runtime.stages.broker_core import BrokerCore
 from kraft.runtime.stages.commits import Commits
@@ -49,6 +50,10 @@ class ServerNode(AnyNode):
         assert self._parts is not None, "the node has not started"
         return self._parts
 
+    @property
+    def server(self) -> Server:
+        return self.parts.path.server
+
     async def _start(self) -> None:
         self._parts = parts = await self._open()
         await self._join(parts)
@@ -57,11 +62,12 @@ class ServerNode(AnyNode):
     async def _open(self) -> NodeParts:
         """Open the stages. The addresses are bound early, so that their real ports can be registered."""
         config, opened = self.config, self._opened
-        dialer = Dialer(logins=config.logins)
+        tls = self._open_tls()
+        dialer = Dialer(PLAINTEXT if tls is None else tls.clients, config.logins)
         storage = Storage(config)
         opened.callback(self._close_storage, storage)
         self.cluster_id = storage.cluster_id
-        path = DataPath(config, storage.flusher, self.fail)
+        path = DataPath(config, storage.flusher, self.fail, tls)
         opened.push_async_callback(path.close)
         listeners = await Listeners.bind(config, path.server)
         self.listeners.update(listeners.bound)

@@ -21,7 +21,7 @@ def test_properties_in_the_names_of_kafka() -> None:
     })
     assert found == Security(tls=True, ca_file="ca.pem", certificate_file="own.pem", key_password="k",
                              checks_name=False, mechanism="SCRAM-SHA-512", username='a"b', password="p w",
-                             client_id="me")
+                             client_id="me", ca_type="PEM", versions=("TLSv1.3",))
     assert "p w" not in repr(found)
     assert pickle.loads(pickle.dumps(found)) == found
     assert found.library_settings() == {
@@ -36,8 +36,8 @@ def test_properties_in_the_names_of_kafka() -> None:
 
 @pytest.mark.parametrize(("properties", "text"), [
     ({"security.protocol": "TLS"}, "not one of PLAINTEXT"), ({"ssl.truststore": "x"}, "ssl.truststore: not supported"),
-    ({"security.protocol": "SSL", "ssl.truststore.location": "x.jks"}, "only PEM can be read"),
-    ({"security.protocol": "SSL", "ssl.keystore.type": "PKCS12"}, "ssl.keystore.type=PKCS12: only PEM"),
+    ({"security.protocol": "SSL", "ssl.truststore.location": "x.jks"}, "only Java reads JKS; keytool -importk"),
+    ({"security.protocol": "SSL", "ssl.keystore.type": "JKS"}, "ssl.keystore.type=JKS: only Java"),
     ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, "sasl.mechanism=GSSAPI: not one of PLAIN"),
     ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "needs a user and a password"),
     ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": "x"}, "not of the form"),

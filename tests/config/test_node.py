@@ -8,7 +8,7 @@ import pytest
 from kraft.config import tables
 from kraft.config.effective import BrokerLayers, Source
 from kraft.config.errors import InvalidConfigError
-from kraft.config.listener_settings import listener_value, of_listeners
+from kraft.config.listener_settings import effective_of, listener_value, of_listeners
 from kraft.config.node_config import SHOWN_MAX, Endpoint, NodeConfig, cordon_fault, parse_endpoint, parse_socket
 from kraft.config.properties import KIP_NAMES, read_properties
 from kraft.runtime.net.server_limits import connection_rates, controller_limits, server_limits
@@ -140,6 +140,36 @@ def test_settings_of_one_listener_in_their_order():
         ("max.connections", "2147483647", "DEFAULT")]
 
 
+def test_protocols_of_listeners():
+    """The map, or the listener's own name, says which are encrypted. The node connects to those between nodes."""
+    config = NodeConfig({
+        "listeners": "INSIDE://:1,OUTSIDE://:2,CTRL://:3", "controller.listener.names": "CTRL",
+        "advertised.listeners": "INSIDE://h:1,OUTSIDE://h:2", "inter.broker.listener.name": "INSIDE",
+        "listener.security.protocol.map": "INSIDE:SSL,OUTSIDE:PLAINTEXT,CTRL:SSL"})
+    assert [(each.listener, config.protocol_id(each.listener), config.has_tls(each.listener))
+            for each in config.listeners] == [("INSIDE", 1, True), ("OUTSIDE", 0, False), ("CTRL", 1, True)]
+    assert config.dialed_listeners == ("INSIDE", "CTRL")
+    config = NodeConfig({"listeners": "PLAINTEXT://h:1,SSL://h:2", "security.inter.broker.protocol": "SSL",
+                         "process.roles": "broker", "listener.name.controller.ssl.keystore.type": "PEM"})
+    assert (config.inter_broker_listener, config.dialed_listeners) == ("SSL", ("SSL", "CONTROLLER"))
+    assert config.ignored == {}
+
+
+def test_settings_of_tls_of_one_listener():
+    layers = BrokerLayers(dynamic={"listener.name.outside.ssl.client.auth": "required"},
+                          static={"ssl.client.auth": "requested", "ssl.enabled.protocols": "TLSv1.3"})
+    assert effective_of("ssl.client.auth", "OUTSIDE", layers).value == "required"
+    assert effective_of("ssl.client.auth", "INSIDE", layers).value == "requested"
+    assert effective_of("ssl.enabled.protocols", "INSIDE", layers).value == ["TLSv1.3"]
+    assert effective_of("ssl.key.password", "INSIDE", layers).setting.sensitive
+    config = NodeConfig({**LISTENERS, "listener.name.inside.ssl.client.auth": "none",
+                         "listener.name.inside.ssl.provider": "x", "listener.name.inside.ssl.clientauth": "x"})
+    assert sorted(config.ignored) == ["listener.name.inside.ssl.clientauth", "listener.name.inside.ssl.provider"]
+    assert "TLS is OpenSSL's here" in config.ignored["listener.name.inside.ssl.provider"]
+    with pytest.raises(InvalidConfigError, match=r"listener\.name\.inside\.ssl\.client\.auth: 'some' is not one of"):
+        NodeConfig({**LISTENERS, "listener.name.inside.ssl.client.auth": "some"})
+
+
 def test_buffers_of_connections():
     """The system chooses the receive buffer unless the file sets one."""
     limits = server_limits(NodeConfig(LISTENERS).layers())
@@ -204,8 +234,8 @@ def test_a_wrong_value_of_one_listener_is_refused():
     ("inter.broker.protocol.version", "metadata.version decides"),
     ("log.message.format.version", "metadata.version decides"),
     ("advertised.host.name", "listeners and advertised.listeners"),
-    ("ssl.keystore.location", "this version has neither TLS nor SASL, and no listener that would use it"),
-    ("ssl.of.a.later.release", "neither TLS nor SASL"),
+    ("ssl.keystore.location", "no listener has TLS, so none uses it"),
+    ("ssl.of.a.later.release", "unknown setting ssl.of.a.later.release"),
     ("sasl.enabled.mechanisms", "no listener has SASL"),
     ("sasl.jaas.config", "no listener has SASL"),
 ])
@@ -226,7 +256,8 @@ def test_ignored_settings_are_listed_with_the_reason(key, says):
     ({"listeners": "PLAINTEXT://:70000", "controller_listener_names": "C"}, "0 to 65535"),
     ({"process_roles": "broker", "listeners": "PLAINTEXT://:1,CONTROLLER://:2",
       "controller_listener_names": "CONTROLLER"}, "process.roles has none"),
-    ({"listeners": "SSL://:1,CONTROLLER://:2", "controller_listener_names": "CONTROLLER"}, "offers PLAINTEXT"),
+    ({"listeners": "TRACE://:1,CONTROLLER://:2", "controller_listener_names": "CONTROLLER"}, "offers PLAINTEXT"),
+    ({"security_inter_broker_protocol": "SSL"}, "no listener of a broker has the name SSL"),
     ({"advertised_listeners": "OTHER://h:1"}, "none of listeners"),
     ({"advertised_listeners": "PLAINTEXT://0.0.0.0:1"}, "no address that a client can connect to"),
     ({"process_roles": "broker", "listeners": "PLAINTEXT://0.0.0.0:1"},

@@ -125,6 +125,12 @@ METRICS: Final = (
     Metric("kraft_slice_longest_seconds", "gauge", ("request",), "",
            "The longest step since the start that took more than a slice: no other request was served then. Without a "
            "request: of a connection."),
+    Metric("kraft_tls_handshakes_total", "counter", ("listener",), "", "TLS handshakes that succeeded."),
+    Metric("kraft_tls_handshake_failures_total", "counter", ("listener", "reason"), "",
+           "TLS handshakes that failed, by reason; `closed`: the client ended the connection, as a probe does."),
+    Metric("kraft_tls_handshakes_waiting", "gauge", ("listener",), "", "Connections whose handshake has not ended."),
+    Metric("kraft_tls_certificate_remaining_seconds", "gauge", ("listener",), "",
+           "Until the certificate in use expires; negative: it has expired."),
     # --- topics
     _topics("bytesin", "BytesInPerSec", "Bytes of record batches appended."),
     _topics("bytesout", "BytesOutPerSec", "Bytes of record batches sent to consumers."),

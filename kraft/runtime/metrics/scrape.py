@@ -189,6 +189,12 @@ def _read_server(server: Server, sheet: Sheet) -> None:
             for result, counts in (("success", gate.successes), ("failure", gate.failures)):
                 for mechanism, count in sorted(counts.items()):
                     sheet.put("kraft_authentications_total", count, name, mechanism, result)
+    for name, listener in server.tls.items():
+        sheet.put("kraft_tls_handshakes_total", listener.handshakes, name)
+        for reason, count in sorted(listener.failures.items()):
+            sheet.put("kraft_tls_handshake_failures_total", count, name, reason)
+        sheet.put("kraft_tls_handshakes_waiting", listener.waiting, name)
+        sheet.put("kraft_tls_certificate_remaining_seconds", listener.ends_s - time.time(), name)
     memory = server.memory
     sheet.put(f"{prefix}_memorypoolused", memory.used_bytes)
     sheet.put(f"{prefix}_memorypoolavailable", max(0, memory.limit_bytes - memory.used_bytes))

@@ -19,6 +19,7 @@ from kraft.config.sasl_settings import Credentials
 from kraft.raft.types import Endpoint
 from kraft.runtime.net.login import LoginError, LoginProtocol, log_in
 from kraft_native.net.outgoing import plain_descriptor
+from kraft_native.net.tls import TlsTransport
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,9 @@ CONNECT_SECONDS_MAX: Final = 1.0
 """Limit for one address. A lost connection request is repeated by the system after one second, then after two, four and
 so on."""
 WARNING_SECONDS: Final = 10.0
+HANDSHAKE_SECONDS_MAX: Final = 5.0
+"""Limit for TLS on a connection. The other side may have many handshakes to do, as after a restart."""
+WINDOW_BYTES: Final = 64 * 1024
 PLAINTEXT: Final[Mapping[str, ssl.SSLContext]] = MappingProxyType({})
 ANONYMOUS: Final[Mapping[str, Credentials]] = MappingProxyType({})
 
@@ -143,15 +147,64 @@ async def _resolve(endpoint: Endpoint) -> list[str]:
 async def _open(endpoint: Endpoint, address: str, make: Callable[[], asyncio.BaseProtocol],
                 context: ssl.SSLContext | None, seconds: float) -> asyncio.Transport:
     try:
+        if context is not None:
+            return await _open_encrypted(endpoint, address, make, context, seconds)
         async with asyncio.timeout(seconds):
-            transport, _ = await asyncio.get_running_loop().create_connection(
-                make, address, endpoint.port, ssl=context, server_hostname=endpoint.host if context else None)
+            transport, _ = await asyncio.get_running_loop().create_connection(make, address, endpoint.port)
     except OSError:
         raise
     except Exception as error:  # uvloop raises RuntimeError for a connection that is closed while it is being opened
         log.warning("%s:%d cannot be connected", endpoint.host, endpoint.port, exc_info=error)
         raise ConnectionError(f"{endpoint.host}:{endpoint.port}: {error!r}") from error
     return transport
+
+
+class _Handshake:
+    """TLS of one connection that is opened: the owner of its transport (`kraft_native.net.tls`)."""
+
+    def __init__(self, make: Callable[[], asyncio.BaseProtocol], context: ssl.SSLContext, host: str) -> None:
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._make = make
+        self._context = context
+        self._host = host
+
+    def arrived(self, transport: TlsTransport) -> None:
+        transport.begin(self._context, self._host)
+
+    def hello(self, _transport: TlsTransport) -> None:
+        raise AssertionError("only a client says hello")
+
+    def opened(self, _transport: TlsTransport) -> asyncio.BaseProtocol:
+        protocol = self._make()
+        if not self.done.done():
+            self.done.set_result(None)
+        return protocol
+
+    def failed(self, transport: TlsTransport) -> None:
+        if not self.done.done():
+            error = transport.error
+            self.done.set_exception(error if isinstance(error, OSError) else ConnectionResetError(
+                f"the other side ended TLS: {error or 'without an alert'}"))
+
+
+class _Encrypted(TlsTransport, asyncio.BufferedProtocol):  # type: ignore[misc] # one transport is narrower
+    """An encrypted connection for any loop."""
+
+
+async def _open_encrypted(endpoint: Endpoint, address: str, make: Callable[[], asyncio.BaseProtocol],
+                          context: ssl.SSLContext, seconds: float) -> asyncio.Transport:
+    loop = asyncio.get_running_loop()
+    handshake = _Handshake(make, context, endpoint.host)
+    transport = _Encrypted(handshake, bytearray(WINDOW_BYTES), loop.call_soon, is_server=False)
+    async with asyncio.timeout(seconds):
+        await loop.create_connection(lambda: transport, address, endpoint.port)
+    try:
+        async with asyncio.timeout(HANDSHAKE_SECONDS_MAX):
+            await handshake.done
+    except BaseException:
+        transport.abort()
+        raise
+    return transport  # type: ignore[return-value]
 
 
 def is_address(host: str) -> bool:

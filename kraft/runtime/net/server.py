@@ -15,16 +15,17 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from kraft.broker.client_quotas import ConnectionRates
 from kraft.immutable import immutable
 from kraft.runtime.base.descriptors import UNLIMITED, default_connections_max
 from kraft.runtime.base.garbage import GarbageSchedule
 from kraft.runtime.base.unused_memory import UnusedMemory
+from kraft.runtime.net.handshakes import HandshakeQueue, TlsListener
 from kraft.security.principal import ANONYMOUS
 from kraft_native.base.errors import InvalidArgumentError
 from kraft_native.net.channel import RequestChannel
@@ -32,6 +33,9 @@ from kraft_native.net.connection import Connection
 from kraft_native.net.frames import RequestMemory
 from kraft_native.request.reply import Reply, ReplySink
 from kraft_native.request.slices import SliceQueue
+
+if TYPE_CHECKING:
+    from kraft.runtime.net.tls_contexts import ListenerTls
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +83,8 @@ class ServerLimits:
     reply_timeout_ms: int = 30_000
     """Time for which a peer may leave replies unread, plus the time that what it reads takes at the lowest rate."""
     rate_min_bytes_per_second: int = 16 * 1024
+    handshake_timeout_ms: int = 10_000
+    """kraft.tls.handshake.timeout.ms: time from the connection to the end of its TLS handshake."""
 
     def validate(self) -> None:
         """Raise `InvalidArgumentError` for values that the channels do not check themselves."""
@@ -133,7 +139,8 @@ class Server:
     """All listeners of a node. Loop thread only.
 
     `on_failure(cause)` is called once, with the first fault of our own: the node should stop then. `clock` returns
-    seconds that never go back. `call_soon` is the loop's, or one that calls earlier (`Purgatory.call_soon`).
+    seconds that never go back. `call_soon` is the loop's, or one that calls earlier (`Purgatory.call_soon`). `tls`: the
+    listeners with TLS, by name; each new connection uses the current entry.
     """
 
     def __init__(
@@ -142,6 +149,7 @@ class Server:
         on_failure: Callable[[BaseException], object],
         clock: Callable[[], float] = time.monotonic,
         call_soon: Callable[[Callable[[], None]], object] | None = None,
+        tls: "Mapping[str, ListenerTls] | None" = None,
     ) -> None:
         limits.validate()
         self.limits = limits
@@ -157,6 +165,10 @@ class Server:
         self.gates: dict[RequestChannel, Gate] = {}
         """Authentication that connections of a channel must pass before they are served."""
         self.failure: BaseException | None = None
+        handshakes = HandshakeQueue()
+        self.tls = {name: TlsListener(self, name, tls, handshakes, limits.handshake_timeout_ms)
+                    for name in tls} if tls else {}
+        """Listeners with TLS, by name."""
         self._by_host: Counter[str] = Counter()
         self._accepting: dict[str, RequestChannel] = {}
         self._on_failure = on_failure
@@ -207,8 +219,9 @@ class Server:
         try:
             where: dict[str, Any] = ({"sock": _dual_stack(port)} if host == EVERY_IPV6_ADDRESS
                                      else {"host": host or None, "port": port, "reuse_address": True})
+            accept = self.tls[name].accept if name in self.tls else lambda: Connection(self._accepting[name], self)
             acceptor = await loop.create_server(
-                lambda: Connection(self._accepting[name], self),  # type: ignore[arg-type, return-value]
+                accept,  # type: ignore[arg-type]
                 **where, backlog=self.limits.backlog, start_serving=False)
         except OSError as error:
             # Event loops word the error in different ways, and name lookups have their own numbers, below 0.
@@ -228,6 +241,8 @@ class Server:
     async def accept(self, listener: Listener, channel: RequestChannel) -> None:
         """Accept on a bound address; `channel` serves its connections."""
         self._accepting[listener.name] = channel
+        if listener.name in self.tls:
+            self.tls[listener.name].channel = channel
         await listener.acceptor.start_serving()
         if self._sweeper is None:
             self._sweep()
@@ -243,36 +258,45 @@ class Server:
 
     def admit(self, connection: Connection) -> str | None:
         """Count a new connection. Returns the reason why it may not stay, or None."""
-        host = connection.peer_host
-        self.connections += 1
-        self._by_host[host] += 1
-        if self._closing:
-            return "shutdown"          # the loop had already accepted it
-        channel = connection.channel
-        of_listener_max = self.limits.connections_by_listener.get(channel.name, UNLIMITED)
-        if self.connections > self.limits.connections_max or len(channel.connections) > of_listener_max:
-            return "connections"
-        allowed = self.limits.connections_per_ip_overrides.get(host, self.limits.connections_per_ip_max)
-        if self._by_host[host] > allowed:
-            return "connections_per_ip"
-        if self.rates is not None:
-            self._slow_down(connection, self.rates)
-        if (gate := self.gates.get(channel)) is not None:
-            gate.admit(connection)
-        return None
-
-    def _slow_down(self, connection: Connection, rates: ConnectionRates) -> None:
-        channel = connection.channel
-        delay_ms = rates.delay_ms(channel.name, self.clock_ms, is_exempt=channel is self.exempt_channel)
-        throttle_ms = rates.throttle_ms(connection.peer_host, self.clock_ms)
+        if (refused := self.enter(connection.peer_host, connection.channel)) is not None:
+            return refused
+        throttle_ms, delay_ms = self.slow_down(connection.peer_host, connection.channel)
         if throttle_ms > 0:
             connection.hold()
             asyncio.get_running_loop().call_later(throttle_ms / 1000, connection.close, "connection_rate")
         elif delay_ms > 0:
             connection.delay(delay_ms)
+        self.demand_authentication(connection)
+        return None
+
+    def demand_authentication(self, connection: Connection) -> None:
+        """Have an admitted connection authenticate itself, where its listener demands that."""
+        if (gate := self.gates.get(connection.channel)) is not None:
+            gate.admit(connection)
+
+    def enter(self, host: str, channel: RequestChannel, waiting: int = 0) -> str | None:
+        """Count a new connection from a host. Returns the reason why it may not stay, or None. `waiting`: connections
+        of the channel that it does not know yet."""
+        self.connections += 1
+        self._by_host[host] += 1
+        if self._closing:
+            return "shutdown"          # the loop had already accepted it
+        of_listener_max = self.limits.connections_by_listener.get(channel.name, UNLIMITED)
+        if self.connections > self.limits.connections_max or len(channel.connections) + waiting > of_listener_max:
+            return "connections"
+        allowed = self.limits.connections_per_ip_overrides.get(host, self.limits.connections_per_ip_max)
+        return "connections_per_ip" if self._by_host[host] > allowed else None
+
+    def slow_down(self, host: str, channel: RequestChannel) -> tuple[int, int]:
+        """Return for how many milliseconds a new connection is held and then closed, and for how many it is held and
+        then served, because addresses connect too often."""
+        if self.rates is None:
+            return 0, 0
+        delay_ms = self.rates.delay_ms(channel.name, self.clock_ms, is_exempt=channel is self.exempt_channel)
+        return self.rates.throttle_ms(host, self.clock_ms), delay_ms
 
     def clock_ms(self) -> int:
-        """Milliseconds of the clock that time-outs of connections use."""
+        """Return milliseconds that never go back."""
         return int(self._clock() * 1000)
 
     def limit_connections(self, limits: ServerLimits) -> None:
@@ -300,19 +324,21 @@ class Server:
 
     def left(self, connection: Connection) -> None:
         """Remove a closed connection from the counts."""
-        host = connection.peer_host
+        self.leave(connection.peer_host)
+        if connection.reason not in ("peer", "drained"):
+            log.debug("connection of %s:%d closed: %s", connection.peer_host, connection.peer_port, connection.reason)
+        on_left = self._watched.pop(connection, None)
+        if on_left is not None:
+            on_left()
+
+    def leave(self, host: str) -> None:
+        """Remove a connection of that host from the counts."""
         self.connections -= 1
         self._by_host[host] -= 1
         if self._by_host[host] == 0:
             del self._by_host[host]
-        if connection.reason not in ("peer", "drained"):
-            log.debug("connection of %s:%d closed: %s", host, connection.peer_port, connection.reason)
         if self.connections == 0 and self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
-
-        on_left = self._watched.pop(connection, None)
-        if on_left is not None:
-            on_left()
 
     def watch(self, connection: ReplySink, on_left: Callable[[], None]) -> None:
         """Call back when that open connection has closed. Replaces an earlier callback of the connection."""
@@ -331,6 +357,8 @@ class Server:
         that only wait for something to happen."""
         self._closing = True
         self.stop_accepting()
+        for listener in self.tls.values():
+            listener.abort()
         for channel in self.channels:
             channel.drain()
         on_drained()
@@ -354,13 +382,16 @@ class Server:
     def _sweep(self) -> None:
         """Check every connection's time-outs, and schedule the next check."""
         limits = self.limits
-        shortest_ms = min(limits.frame_timeout_ms, limits.reply_timeout_ms, SWEEP_MS_MAX * 10)
+        shortest_ms = min(limits.frame_timeout_ms, limits.reply_timeout_ms, limits.handshake_timeout_ms,
+                          SWEEP_MS_MAX * 10)
         if limits.idle_timeout_ms > 0:
             shortest_ms = min(shortest_ms, limits.idle_timeout_ms)
         self._sweeper = asyncio.get_running_loop().call_later(max(shortest_ms / 10_000, 0.01), self._sweep)
         now_ms = int(self._clock() * 1000)
         for channel in self.channels:
             channel.sweep(now_ms)
+        for listener in self.tls.values():
+            listener.sweep(now_ms)
         idle = self.slices.waiting_count == 0
         self._garbage.run(now_ms, idle=idle)
         self._unused_memory.run(idle=idle)

@@ -36,7 +36,8 @@ def server_limits(layers: BrokerLayers) -> ServerLimits:
         receive_buffer_bytes=_unless_set("socket.receive.buffer.bytes", layers),
         idle_timeout_ms=integer("connections.max.idle.ms"),
         frame_timeout_ms=integer("kraft.request.timeout.ms"),
-        reply_timeout_ms=integer("kraft.slow.reader.timeout.ms"))
+        reply_timeout_ms=integer("kraft.slow.reader.timeout.ms"),
+        handshake_timeout_ms=integer("kraft.tls.handshake.timeout.ms"))
     limits.validate()
     return limits
 

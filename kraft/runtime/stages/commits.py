@@ -144,6 +144,7 @@ class Commits:
         faults.attempt("settings of the coordinators", self._configure_coordinators)
         faults.attempt("limits of connections", partial(self._path.limit_connections, layers))
         faults.attempt("users and mechanisms of SASL", partial(self._serving.gates.reconfigure, layers))
+        faults.attempt("TLS of the listeners", partial(self._path.configure_tls, layers))
         faults.attempt("cordoned log directories", self._cordon)
         faults.attempt("replication throttles", self._core.replicas.reconfigure_throttles)
         faults.attempt("rate of the log cleaner", self._housekeeping.cleaner.reconfigure)

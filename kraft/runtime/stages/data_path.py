@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kraft.broker.client_quotas import ClientRates
 from kraft.config.effective import BrokerLayers
@@ -23,13 +23,19 @@ from kraft_native.serve.fetch import FetchHandler
 from kraft_native.serve.fetch_session import SessionCache
 from kraft_native.serve.produce import ProduceHandler
 
+if TYPE_CHECKING:
+    from kraft.runtime.net.tls_contexts import TlsContexts
+
 SESSION_UPKEEP_MS_MAX: Final = 1000
 
 
 class DataPath:
-    """The data path of a node on the running loop. `on_failure` is called with a fault of our own."""
+    """The data path of a node on the running loop. `on_failure` is called with a fault of our own. `tls`: None where no
+    listener is encrypted."""
 
-    def __init__(self, config: NodeConfig, flusher: Flusher, on_failure: Callable[[BaseException], object]) -> None:
+    def __init__(self, config: NodeConfig, flusher: Flusher, on_failure: Callable[[BaseException], object],
+                 tls: "TlsContexts | None" = None) -> None:
+        self._tls = tls
         loop, number = asyncio.get_running_loop(), config.integer
         with ExitStack() as opened:
             self._alarm = Alarm(monotonic_ms, self._expire)
@@ -45,7 +51,8 @@ class DataPath:
             opened.callback(self.batch_checks.close)
             self.quotas = ClientQuotas()
             self._client_rates = ClientRates(number("quota.window.num"), 1000 * number("quota.window.size.seconds"))
-            self.server = Server(server_limits(config.layers()), on_failure, call_soon=self.purgatory.call_soon)
+            self.server = Server(server_limits(config.layers()), on_failure, call_soon=self.purgatory.call_soon,
+                                 tls=None if tls is None else tls.listeners)
             self.produce = ProduceHandler(self.table, self.batch_checks.offload, self.quotas, on_failure,
                                           self.server.slices)
             self.fetch = FetchHandler(self.table, self.sessions, self.cold_reader, bytes_max=number("fetch.max.bytes"),
@@ -74,6 +81,11 @@ class DataPath:
         limits = server_limits(layers)
         limit_rates(self._connection_rates, layers)
         self.server.limit_connections(limits)
+
+    def configure_tls(self, layers: BrokerLayers) -> None:
+        """Apply the settings of TLS. Raises `TlsError` for settings that cannot be used; the previous ones stay."""
+        if self._tls is not None:
+            self._tls.apply(layers)
 
     def _expire(self) -> None:
         if (deadline_ms := self.purgatory.expire(monotonic_ms())) >= 0:
