@@ -85,8 +85,7 @@ class Message(Struct):
     def reader(cls, data: bytes | bytearray | memoryview, version: int) -> WireReader:
         """Return a reader of `data` in the encoding of `version`."""
         if version not in cls.VERSIONS:
-            raise UnsupportedVersionError(
-                f"{cls.__name__} has the versions {cls.VERSIONS.start} to {cls.VERSIONS.stop - 1}, not {version}")
+            raise _unknown_version(cls, version)
         return WireReader(data, version >= cls.FLEXIBLE_FROM)
 
     @classmethod
@@ -94,8 +93,7 @@ class Message(Struct):
         """Like `decode`, as a generator that yields after every few elements. A message with more than `elements_max`
         array elements and tags is malformed."""
         if version not in cls.VERSIONS:
-            raise UnsupportedVersionError(
-                f"{cls.__name__} has the versions {cls.VERSIONS.start} to {cls.VERSIONS.stop - 1}, not {version}")
+            raise _unknown_version(cls, version)
         r = WireReader(data, version >= cls.FLEXIBLE_FROM, elements_max)
         try:
             return (yield from cls.read_steps(r, version))
@@ -111,7 +109,9 @@ class Message(Struct):
         is at most proportional to the size of `data`, whatever lengths it claims. Besides the bytes themselves it is
         bounded by `ELEMENTS_MAX` of `kraft_native.base.wire`.
         """
-        r = cls.reader(data, version)
+        if version not in cls.VERSIONS:
+            raise _unknown_version(cls, version)
+        r = WireReader(data, version >= cls.FLEXIBLE_FROM)
         try:
             message = cls.read(r, version)
             if exact:
@@ -124,9 +124,7 @@ class Message(Struct):
         """Return the message as bytes. Raise `UnsupportedVersionError` for a version outside `VERSIONS` or a field that
         `version` cannot carry, and `InvalidArgumentError` for a value outside its type's range."""
         if version not in self.VERSIONS:
-            raise UnsupportedVersionError(
-                f"{type(self).__name__} has the versions {self.VERSIONS.start} to {self.VERSIONS.stop - 1}, "
-                f"not {version}")
+            raise _unknown_version(type(self), version)
         w = WireWriter(version >= self.FLEXIBLE_FROM)
         try:
             self.write(w, version)
@@ -141,9 +139,7 @@ class Message(Struct):
         consecutive parts, all of them large except the last. Raises `MessageSizeError` soon after they exceed
         `bytes_max`."""
         if version not in self.VERSIONS:
-            raise UnsupportedVersionError(
-                f"{type(self).__name__} has the versions {self.VERSIONS.start} to {self.VERSIONS.stop - 1}, "
-                f"not {version}")
+            raise _unknown_version(type(self), version)
         w = WireWriter(version >= self.FLEXIBLE_FROM, [])
         parts: list[bytes | bytearray] = []
         count = size = 0               # of parts that have reached their final size
@@ -159,6 +155,11 @@ class Message(Struct):
         except OverflowError as error:
             raise InvalidArgumentError(f"{type(self).__name__} version {version}: {error}") from error
         return parts
+
+
+def _unknown_version(kind: type[Message], version: int) -> UnsupportedVersionError:
+    return UnsupportedVersionError(
+        f"{kind.__name__} has the versions {kind.VERSIONS.start} to {kind.VERSIONS.stop - 1}, not {version}")
 
 
 def absent(struct: Struct, field: str, version: int) -> UnsupportedVersionError:

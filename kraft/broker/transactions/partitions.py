@@ -45,8 +45,9 @@ def _checked(transaction: Transaction | None, identity: Identity) -> Transaction
     if transaction.status.is_prepared:
         # Before the identity: after an exhausted epoch the client has its next one already.
         raise RefusedError(ErrorCode.CONCURRENT_TRANSACTIONS)
-    if transaction.client.producer_id != identity.producer_id:
+    client = transaction.client
+    if client.producer_id != identity.producer_id:
         raise RefusedError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if transaction.client.epoch != identity.epoch:
+    if client.epoch != identity.epoch:
         raise RefusedError(ErrorCode.PRODUCER_FENCED)
     return transaction

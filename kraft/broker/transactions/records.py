@@ -46,7 +46,7 @@ class Replayed(NamedTuple):
 def record_of(transaction: Transaction, transaction_version: int, now_ms: int) -> Record:
     """Return the record of `transaction` in a cluster with that transaction.version. A second producer id needs the
     newer format in every cluster."""
-    is_tagged = _is_tagged(transaction, transaction_version)
+    is_tagged = transaction_version >= 1 or transaction.next_producer_id != NO_ID
     version = FIRST_TAGGED_VERSION if is_tagged else 0
     partitions = None if transaction.status is Status.EMPTY else transaction.partitions
     is_short = partitions is None or len(partitions) <= PARTITIONS_CACHED
@@ -91,21 +91,18 @@ def _encoded_tags(transaction: Transaction) -> bytes:
 
 def as_stored(transaction: Transaction, transaction_version: int) -> Transaction:
     """Return what `decode` returns for the record of `transaction` in a cluster with that transaction.version."""
+    partitions = transaction.partitions
+    if transaction_version >= 1 and len(partitions) < 2 and transaction.status is not Status.EMPTY:
+        return transaction
     if transaction.status is Status.EMPTY:
-        partitions: tuple[TopicPartition, ...] = ()
-    elif len(transaction.partitions) > 1:
-        grouped = _by_topic(transaction.partitions)
+        partitions = ()
+    elif len(partitions) > 1:
+        grouped = _by_topic(partitions)
         partitions = tuple((each.topic, index) for each in grouped for index in each.partition_ids)
-    else:
-        partitions = transaction.partitions
-    if not _is_tagged(transaction, transaction_version):
+    if transaction_version < 1 and transaction.next_producer_id == NO_ID:
         return replace(transaction, partitions=partitions, previous_producer_id=NO_ID, next_producer_epoch=NO_EPOCH,
                        last_producer_epoch=NO_EPOCH, client_version=0)
     return transaction if partitions == transaction.partitions else replace(transaction, partitions=partitions)
-
-
-def _is_tagged(transaction: Transaction, transaction_version: int) -> bool:
-    return transaction_version >= 1 or transaction.next_producer_id != NO_ID
 
 
 def tombstone_of(transactional_id: str, now_ms: int) -> Record:

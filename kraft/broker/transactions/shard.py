@@ -87,7 +87,7 @@ class TransactionShard:
         is that of a decision."""
         known = self.transactions.get(transaction.transactional_id)
         version = self.environment.cluster.transaction_version
-        self.shard.write([record_of(transaction, version, self.now_ms)],
+        self.shard.write([record_of(transaction, version, self.shard.now_ms)],
                          apply=partial(self._apply, transaction.transactional_id, as_stored(transaction, version)))
         if known is None or known.status is not transaction.status:
             self._report(transaction, reason)

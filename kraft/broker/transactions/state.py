@@ -45,15 +45,16 @@ class Status(IntEnum):
     DEAD = 6
     PREPARE_EPOCH_FENCE = 7
 
+    is_prepared: bool
+    """True while markers are being written."""
+
+    def __init__(self, number: int) -> None:
+        self.is_prepared = number in (2, 3)
+
     @property
     def label(self) -> str:
         """Kafka's name of the state."""
         return self.name.title().replace("_", "")
-
-    @property
-    def is_prepared(self) -> bool:
-        """True while markers are being written."""
-        return self in (Status.PREPARE_COMMIT, Status.PREPARE_ABORT)
 
 
 LABELS: Final = {status.label: status for status in Status}

@@ -1,7 +1,6 @@
 """Path of a request from its bytes to the handler of its API, and of the answer back to bytes."""
 
 import logging
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator
 from functools import cache, partial
@@ -19,6 +18,7 @@ from kraft.protocol.message import BYTES_MAX, Message, MessageSizeError
 from kraft.protocol.response_errors import count_errors
 from kraft.security.principal import ANONYMOUS
 from kraft.steps import finish
+from kraft_native.base.clock import wall_ms
 from kraft_native.base.errors import KraftError, ProtocolError
 from kraft_native.base.wire_steps import free_steps, short_codes
 from kraft_native.net.channel import RequestChannel
@@ -41,9 +41,8 @@ SHORT_ELEMENTS: Final = 64
 """Array elements, at all levels together, of an answer that is encoded in one step."""
 
 
-def now_ms() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
+now_ms: Final = wall_ms
+"""Milliseconds since 1970."""
 
 
 @cache

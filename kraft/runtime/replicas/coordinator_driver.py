@@ -41,6 +41,8 @@ class CoordinatorAppends:
         self.codec = CODECS[codec]
         self.coordinator: Coordinator[Any] | None = None
         self._again: dict[Partition, asyncio.TimerHandle] = {}
+        self._watched: dict[Partition, int] = {}
+        """Partitions with a watch, and the end offset that was requested last."""
 
     def append(self, partition: int, records: Sequence[Record], producer: Producer | None = None) -> int:
         """See `AppendPort`. Without the minimum of in-sync replicas nothing is appended: a record that cannot be
@@ -71,8 +73,12 @@ class CoordinatorAppends:
 
     def _watch(self, partition: Partition, end_offset: int) -> None:
         """Notify the coordinator when everything below `end_offset` is committed, however long that takes, also across
-        newer epochs of this leader. The coordinator decides what its clients wait for."""
-        partition.call_when_committed(end_offset, partial(self._committed, partition))
+        newer epochs of this leader. The coordinator decides what its clients wait for. A partition has one watch at a
+        time: appends that are committed together are reported together."""
+        watched = self._watched.get(partition)
+        self._watched[partition] = end_offset if watched is None else max(watched, end_offset)
+        if watched is None:
+            partition.call_when_committed(end_offset, partial(self._committed, partition))
 
     def close(self) -> None:
         """Stop notifying the coordinator."""
@@ -81,10 +87,14 @@ class CoordinatorAppends:
         self.coordinator = None
 
     def _committed(self, partition: Partition, code: int) -> None:
+        end_offset = self._watched.pop(partition)
         if self.coordinator is None:
             return
         if code == 0:
-            self.coordinator.committed(partition.index, partition.high_watermark, self.clock())
+            committed = partition.high_watermark
+            self.coordinator.committed(partition.index, committed, self.clock())
+            if end_offset > committed:
+                self._watch(partition, end_offset)
         elif self._may_continue(partition) and partition not in self._again:
             loop = asyncio.get_running_loop()
             self._again[partition] = loop.call_later(WAIT_AGAIN_SECONDS, self._watch_again, partition)
@@ -131,6 +141,7 @@ class CoordinatorDriver:
         self.cold_reader = cold_reader
         self.load_bytes = load_bytes
         self.load_times = LoadTimes()
+        self.deadlines = coordinator.shards.deadlines
         self._on_failure = on_failure
         self._loading: set[asyncio.Task[None]] = set()
         self._alarm = Alarm(clock, self._tick)
@@ -188,12 +199,13 @@ class CoordinatorDriver:
             await asyncio.sleep(0)
 
     def schedule(self) -> None:
-        """Set the alarm for the coordinator's deadline. Call it after anything that may have moved the deadline."""
-        if self.coordinator.shards.deadlines.is_earlier:
+        """Set the alarm for the coordinator's deadline. Call it after anything that may have moved the deadline; while
+        `deadlines.is_earlier` is False, there is nothing to do."""
+        if self.deadlines.is_earlier:
             self._set_alarm()
 
     def _set_alarm(self) -> None:
-        self.coordinator.shards.deadlines.is_earlier = False
+        self.deadlines.is_earlier = False
         if (deadline_ms := self.coordinator.deadline_ms) is not None:
             self._alarm.set(deadline_ms)
 

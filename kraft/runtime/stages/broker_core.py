@@ -93,7 +93,8 @@ class BrokerCore:
     def schedule(self) -> None:
         """Set the alarms of the coordinators. Call it after anything that may have moved their deadlines."""
         for driver in self.coordinators.values():
-            driver.schedule()
+            if driver.deadlines.is_earlier:
+                driver.schedule()
 
     def _check_here(self, query: Query, respond: Callable[[Sequence[int]], None]) -> None:
         """Pass checks of transactions to this node's own coordinator."""

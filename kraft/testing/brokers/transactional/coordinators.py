@@ -126,7 +126,8 @@ class Coordinators:
     def schedule(self) -> None:
         """Set the alarms of the coordinators."""
         for driver in self.drivers.values():
-            driver.schedule()
+            if driver.deadlines.is_earlier:
+                driver.schedule()
 
     def _check_here(self, query: Query, respond: Callable[[Sequence[int]], None]) -> None:
         self.transactions.check(query, respond, self.now_ms())
