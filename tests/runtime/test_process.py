@@ -48,6 +48,9 @@ class SlowNode:
     def stop(self) -> None:
         """Do nothing: the node has nothing to stop."""
 
+    def reload(self) -> None:
+        """Do nothing: the node has no files that may change."""
+
 
 def test_a_start_that_takes_too_long_is_given_up(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -65,6 +68,10 @@ def test_a_start_that_takes_too_long_is_given_up(
 
 class FaultyNode(AnyNode):
     """A node with a timer that fails while it serves."""
+
+    @property
+    def server(self) -> NoReturn:
+        raise AssertionError("it has no listener")
 
     async def _start(self) -> None:
         asyncio.get_running_loop().call_later(0, self._tick)
