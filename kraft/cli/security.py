@@ -8,7 +8,8 @@ from typing import Final
 import click
 
 from kraft.cli.command import kraft
-from kraft.cli.options import JSON, print_json
+from kraft.cli.number_types import IntRange
+from kraft.cli.options import JSON, OUTPUT_DIRECTORY, print_json
 from kraft.config.errors import InvalidConfigError
 
 HOST_DEFAULT: Final = "localhost"
@@ -25,12 +26,12 @@ def security() -> None:
 
 
 @security.command("init")
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("directory", type=OUTPUT_DIRECTORY)
 @click.option("--host", "hosts", multiple=True, metavar="HOST", default=(HOST_DEFAULT,), show_default=True,
               help="Name or address of a node, as clients connect to it; once for each node.")
 @click.option("--client", "clients", multiple=True, metavar="NAME", default=("admin",), show_default=True,
               help="User that gets a certificate; once for each.")
-@click.option("--days", type=click.IntRange(1, 36_500), default=825, show_default=True,
+@click.option("--days", type=IntRange(1, 36_500), default=825, show_default=True,
               help="Validity of the certificates.")
 @JSON
 def init(directory: Path, hosts: tuple[str, ...], clients: tuple[str, ...], days: int, as_json: bool) -> None:

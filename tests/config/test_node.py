@@ -238,6 +238,7 @@ def test_a_wrong_value_of_one_listener_is_refused():
     ("ssl.of.a.later.release", "unknown setting ssl.of.a.later.release"),
     ("sasl.enabled.mechanisms", "no listener has SASL"),
     ("sasl.jaas.config", "no listener has SASL"),
+    ("sasl.kerberos.service.name", "no listener has SASL"),
 ])
 def test_ignored_settings_are_listed_with_the_reason(key, says):
     config = NodeConfig({key: "5"})

@@ -130,6 +130,8 @@ def test_counts_what_clients_did(tmp_path):
     families = {metric.name for metric in METRICS}
     shown = {name.removesuffix("_bucket") for name, *_ in values}
     assert families - shown <= {"kraft_authentications_total", "kraft_connections_closed_total",
+                                "kraft_tls_certificate_remaining_seconds", "kraft_tls_handshake_failures_total",
+                                "kraft_tls_handshakes_total", "kraft_tls_handshakes_waiting",
                                 "kafka_server_raft_metrics_commit_latency_avg",
                                 "kafka_server_raft_metrics_commit_latency_max"}
 
