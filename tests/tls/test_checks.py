@@ -15,7 +15,8 @@ DAY = 86_400
 
 def findings(settings: TlsSettings, hosts: tuple[str, ...] = ("localhost",),
              now: float | None = None) -> list[tuple[bool, str]]:
-    return [tuple(each) for each in check_tls(settings, hosts, time.time() if now is None else now).findings]  # type: ignore[misc]
+    found = check_tls(settings, hosts, time.time() if now is None else now).findings
+    return [tuple(each) for each in found]  # type: ignore[misc]
 
 
 def test_nothing_to_find() -> None:
