@@ -33,6 +33,7 @@ class Step(NamedTuple):
 
 BENCH = "--seconds 0.1 --warmup 0 --connections 2 --fill-bytes 1000000 --record-bytes 20000 --json --topic bench-TOPIC"
 STEPS = (
+    Step("users add", "u-TOPIC --password-file SECRET", text="SCRAM-SHA-256"),
     Step("topics create", "TOPIC --partitions 2"), Step("topics alter", "TOPIC --partitions 3"),
     Step("topics list", text="TOPIC"), Step("topics describe", "TOPIC", text="TOPIC"),
     Step("configs set", "topic TOPIC retention.ms=60000"), Step("configs describe", "topic TOPIC", text="60000"),
@@ -42,6 +43,8 @@ STEPS = (
     Step("groups list", text="g-TOPIC"), Step("groups describe", "g-TOPIC", text="Empty"),
     Step("groups offsets", "g-TOPIC", text="TOPIC"), Step("groups reset", "g-TOPIC --to earliest", text="TOPIC"),
     Step("groups delete", "g-TOPIC", text="deleted"),
+    Step("users list", text="u-TOPIC"), Step("users describe", "u-TOPIC", text="SCRAM-SHA-256"),
+    Step("users remove", "u-TOPIC", text="SCRAM-SHA-256"),
     Step("transactions list", text="COORDINATOR"), Step("transactions prepared", text="OPEN FOR"),
     Step("transactions describe", "x-TOPIC", 1, "TRANSACTIONAL_ID_NOT_FOUND"),
     Step("transactions abort", "--transactional-id x-TOPIC", 1, "TRANSACTIONAL_ID_NOT_FOUND"),
@@ -97,9 +100,10 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
 def files(tmp_path: Path) -> dict[str, str]:
     """Paths that stand in the arguments of commands, by their name there."""
     (tmp_path / "rows.csv").write_text("a\n1\n2\n")
+    (tmp_path / "secret").write_text("secret\n")
     return {"TABLE": str(tmp_path / "table"), "JOB": str(tmp_path / "job"), "ROWS": str(tmp_path / "rows.csv"),
             "FILE": str(tmp_path / "plan.json"), "PLAN": str(tmp_path / "plan.json"),
-            "HTML": str(tmp_path / "timeline.html")}
+            "HTML": str(tmp_path / "timeline.html"), "SECRET": str(tmp_path / "secret")}
 
 
 def filled(text: str, names: dict[str, str]) -> str:
