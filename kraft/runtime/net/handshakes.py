@@ -13,6 +13,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from kraft.runtime.base.bounded_log import BoundedLog
 from kraft.security.distinguished_name import subject_of
 from kraft.security.principal import ANONYMOUS, Principal
 from kraft_native.base.errors import InvalidArgumentError
@@ -76,8 +77,8 @@ class TlsListener:
         self._begun_ms: dict[TlsTransport, int] = {}
         self._held_until_ms: dict[TlsTransport, float] = {}
         """Times before which handshakes may not begin, because addresses connect too often."""
-        self._logged = 0
-        self._logged_since_ms = 0
+        self._bounded_log = BoundedLog(log, server.clock_ms, period_ms=LOG_PERIOD_MS, lines_max=LOGGED_MAX,
+                                       omitted=f"listener {name}: %d more TLS handshakes failed")
 
     @property
     def settings(self) -> "TlsSettings":
@@ -187,15 +188,8 @@ class TlsListener:
             transport.abort()
 
     def _log(self, transport: TlsTransport, why: str) -> None:
-        now_ms = self._server.clock_ms()
-        if now_ms - self._logged_since_ms >= LOG_PERIOD_MS:
-            if self._logged > LOGGED_MAX:
-                log.warning("listener %s: %d more TLS handshakes failed", self.name, self._logged - LOGGED_MAX)
-            self._logged, self._logged_since_ms = 0, now_ms
-        self._logged += 1
-        if self._logged <= LOGGED_MAX:
-            log.warning("listener %s: no TLS connection with %s:%d: %s", self.name, transport.peer_host,
-                        transport.peer_port, why)
+        self._bounded_log.warning("listener %s: no TLS connection with %s:%d: %s", self.name, transport.peer_host,
+                                  transport.peer_port, why)
 
 
 class HandshakeQueue:

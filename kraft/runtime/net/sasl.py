@@ -17,6 +17,7 @@ from kraft.protocol.error_names import bounded
 from kraft.protocol.message import Message
 from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraft.runtime.base.bounded_log import BoundedLog
 from kraft.runtime.net.server import Server
 from kraft.security.sasl.exchange import Answer, Exchange, SaslListener, credentials_in
 from kraft_native.net.channel import RequestChannel
@@ -46,23 +47,13 @@ class AuthenticationLog:
     """Failed authentications of all listeners in the log, at a bounded rate: peers cannot fill the disk."""
 
     def __init__(self, clock_ms: Callable[[], int]) -> None:
-        self._clock_ms = clock_ms
-        self._second = 0
-        self._logged = 0
-        self._omitted = 0
+        self._log = BoundedLog(log, clock_ms, period_ms=1000, lines_max=LOGGED_PER_SECOND,
+                               omitted="%d more failed authentications are not logged")
 
     def failed(self, connection: Connection, listener: str, mechanism: str, why: str) -> None:
         """Log one failure, unless this second has had its share."""
-        if (second := self._clock_ms() // 1000) != self._second:
-            if self._omitted:
-                log.warning("%d more failed authentications are not logged", self._omitted)
-            self._second, self._logged, self._omitted = second, 0, 0
-        if self._logged >= LOGGED_PER_SECOND:
-            self._omitted += 1
-            return
-        self._logged += 1
-        log.warning("authentication of %s:%d on listener %s by %s failed: %s", connection.peer_host,
-                    connection.peer_port, listener, mechanism, bounded(why))
+        self._log.warning("authentication of %s:%d on listener %s by %s failed: %s", connection.peer_host,
+                          connection.peer_port, listener, mechanism, bounded(why))
 
 
 class SaslGate:
