@@ -6,7 +6,8 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 
-from kraft.security.sasl.scram import ScramError, scram_client
+from kraft.security.sasl.client import sasl_client
+from kraft.security.sasl.scram import ScramError
 from kraft_native.base.errors import KraftError
 
 
@@ -18,10 +19,7 @@ def authenticate(mechanism: str, username: str, password: str, exchange: Callabl
                  nonce: str = "") -> None:
     """Run the mechanism; `exchange` sends a message and returns the answer. Raises `SaslError` when the server cannot
     be trusted, and what `exchange` raises."""
-    if mechanism == "PLAIN":
-        exchange(f"\0{username}\0{password}".encode())
-        return
-    run = scram_client(mechanism, username, password, nonce or secrets.token_hex(16))
+    run = sasl_client(mechanism, username, password, nonce or secrets.token_hex(16))
     message = next(run)
     try:
         with suppress(StopIteration):

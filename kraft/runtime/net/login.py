@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Generator
 from typing import Final, TypeVar, cast
 
-from kraft.config.sasl_settings import PLAIN, Credentials
+from kraft.config.sasl_settings import Credentials
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.headers import decode_response_header, encode_request_header
 from kraft.protocol.message import Message
@@ -20,7 +20,8 @@ from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateR
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraft.raft.types import Endpoint
-from kraft.security.sasl.scram import ScramError, scram_client
+from kraft.security.sasl.client import sasl_client
+from kraft.security.sasl.scram import ScramError
 from kraft_native.base.errors import KraftError
 
 LOGIN_SECONDS_MAX: Final = 10.0
@@ -118,7 +119,7 @@ async def _exchange(exchange: LoginProtocol, login: Credentials, what: str) -> i
     if answer.error_code:
         offered = f"only {', '.join(answer.mechanisms)}" if answer.mechanisms else "no SASL"
         raise LoginError(f"{what}: the listener has {offered}")
-    run = _client(login)
+    run = sasl_client(login.mechanism, login.username, login.password, secrets.token_urlsafe(NONCE_BYTES))
     message: bytes | None = next(run)
     lifetime_ms = 0
     while message is not None:
@@ -129,13 +130,6 @@ async def _exchange(exchange: LoginProtocol, login: Credentials, what: str) -> i
         # Thousands of hashes, which would keep the loop from everything else.
         message = await asyncio.get_running_loop().run_in_executor(None, _next, run, found.auth_bytes, what)
     return lifetime_ms
-
-
-def _client(login: Credentials) -> Generator[bytes, bytes, None]:
-    if login.mechanism == PLAIN:
-        yield f"\0{login.username}\0{login.password}".encode()
-    else:
-        yield from scram_client(login.mechanism, login.username, login.password, secrets.token_urlsafe(NONCE_BYTES))
 
 
 def _next(run: Generator[bytes, bytes, None], answer: bytes, what: str) -> bytes | None:
