@@ -46,10 +46,7 @@ class Status(IntEnum):
     PREPARE_EPOCH_FENCE = 7
 
     is_prepared: bool
-    """True while markers are being written."""
-
-    def __init__(self, number: int) -> None:
-        self.is_prepared = number in (2, 3)
+    """True while markers are being written. An attribute, because every request reads it."""
 
     @property
     def label(self) -> str:
@@ -57,6 +54,8 @@ class Status(IntEnum):
         return self.name.title().replace("_", "")
 
 
+for _status in Status:
+    _status.is_prepared = _status in (Status.PREPARE_COMMIT, Status.PREPARE_ABORT)
 LABELS: Final = {status.label: status for status in Status}
 
 

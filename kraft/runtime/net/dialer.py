@@ -32,7 +32,7 @@ HANDSHAKE_SECONDS_MAX: Final = 5.0
 """Limit for TLS on a connection. The other side may have many handshakes to do, as after a restart."""
 WINDOW_BYTES: Final = 64 * 1024
 PLAINTEXT: Final[Mapping[str, ssl.SSLContext]] = MappingProxyType({})
-ANONYMOUS: Final[Mapping[str, Credentials]] = MappingProxyType({})
+NO_LOGINS: Final[Mapping[str, Credentials]] = MappingProxyType({})
 
 
 def backoff_seconds(failures: int, first_seconds: float, max_seconds: float) -> float:
@@ -84,7 +84,7 @@ class Dialer:
     """
 
     def __init__(self, contexts: Mapping[str, ssl.SSLContext] = PLAINTEXT,
-                 logins: Mapping[str, Credentials] = ANONYMOUS) -> None:
+                 logins: Mapping[str, Credentials] = NO_LOGINS) -> None:
         self._contexts = contexts
         self._logins = logins
         self._warned: dict[Endpoint, float] = {}
