@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
+from kraft.client.cluster import Cluster
+from kraft.client.configs import Change, Operation, alter_configs, setting
 from tests.integration.admin import wait_until
 from tests.integration.process import DEFAULTS
 from tests.integration.quorum import CLUSTER_ID, ControllerProcess, MemberProcess
@@ -21,6 +23,10 @@ SETTINGS: Final = {
     "offsets.topic.num.partitions": "3", "broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "300",
     "group.initial.rebalance.delay.ms": "0", "share.coordinator.state.topic.num.partitions": "1",
 }
+
+MARK: Final = ("group", "mark", "consumer.session.timeout.ms")
+"""A setting that no tool prints: kind and name of its resource, and its own name."""
+MARK_VALUES: Final = ("45000", "45001")
 
 PROTOCOLS: Final = {"listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"}
 
@@ -192,6 +198,7 @@ class ThreeNodes:
         settings = {"controller.quorum.bootstrap.servers": ",".join(f"127.0.0.1:{port}" for port in ports),
                     **DEFAULTS, **SETTINGS}
         self.nodes: list[ControllerProcess | JavaNode] = []
+        self._marks = 0
         for node_id, port in enumerate(ports, 1):
             homes = [directory / f"{node_id}{'-more' * number}" for number in range(directories)]
             self.nodes.append(
@@ -208,6 +215,22 @@ class ThreeNodes:
     @property
     def controller_addresses(self) -> str:
         return ",".join(node.controller_address for node in self.nodes)
+
+    def await_same_metadata(self) -> None:
+        """Wait until each node has applied every change that the controller has answered.
+
+        The controller answers when a change is committed, and a client may read from a node that has not applied it.
+        Records are applied in their order: a node that has the last one has the others.
+        """
+        kind, resource, name = MARK
+        self._marks += 1
+        value = MARK_VALUES[self._marks % len(MARK_VALUES)]
+        with Cluster(self.address) as cluster:
+            alter_configs(cluster, kind, resource, [Change(name, Operation.SET, value)])
+        for node in self.nodes:
+            with Cluster(node.address) as cluster:
+                wait_until(lambda cluster=cluster: setting(cluster, kind, resource, name) == value,
+                           f"node {node.node_id} has applied all changes", SECONDS)
 
 
 @contextmanager

@@ -253,7 +253,8 @@ def run_all(cluster: ThreeNodes, tools: Tools, files: Path,
 
 
 def run_tool(cluster: ThreeNodes, tools: Tools, files: Path, run: Run, linger_ms: int = 0) -> ToolOutput:
-    """One run."""
+    """One run, on nodes that have all changes of earlier runs."""
+    cluster.await_same_metadata()
     words = run.words.format(files=files).split()
     option = "--broker-list" if run is LAST else "--bootstrap-controller" if run.controller else "--bootstrap-server"
     address = cluster.controller_addresses if run.controller else cluster.address
