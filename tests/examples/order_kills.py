@@ -89,7 +89,9 @@ class Life:
             raise NoOrderError
 
     def end(self) -> None:
-        """End the process."""
+        """End the process, unless it has been ended: its replacement may have failed to start."""
+        if self.stored.closed:
+            return
         if self._process.is_alive():        # else its id may be another process's
             self._process.kill()
         self._process.join()
