@@ -31,6 +31,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraft.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
+from kraft.security.authorizer import Authorizer
 from kraft_native.partition.cold_read import ColdReader
 from kraft_native.partition.partition import Partition
 from kraft_native.partition.table import PartitionTable
@@ -69,6 +70,8 @@ class Broker:
     loggers: LoggerPort
     leaders: LeaderChecks
     """Checks of leaders before an answer names them."""
+    authorizer: Authorizer | None = None
+    """Decides what clients may do; None: everything is allowed."""
     moves: MovePort = field(init=False)
     recorder: RecorderPort = field(init=False)
     endpoints: dict[str, Endpoint] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from kraft.config import effective, tables
 from kraft.config.absent import KEPT, absence
+from kraft.config.authorizer_settings import authorizer_settings, settings_without_authorizer
 from kraft.config.errors import InvalidConfigError
 from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
 from kraft.config.listener_settings import listener_of, name_in
@@ -108,9 +109,10 @@ class NodeConfig:
         put(self, "metadata_log_dir", Path(str(metadata)) if metadata else self.log_dirs[0])
         self._check_protocols()
         put(self, "ignored", {**parsed.ignored, **self._of_unknown_listeners(), **self._of_listeners_without_sasl(),
-                              **self._of_tls_without_use()})
+                              **self._of_tls_without_use(), **settings_without_authorizer(self.values)})
         self._check_inter_broker_protocol()
         self._check_sasl()
+        authorizer_settings(self.values)
         self._check_replica_selector()
         if self.is_broker and (why := cordon_fault(self._list(CORDONED), self.log_dirs)) is not None:
             raise InvalidConfigError(why)

@@ -1,7 +1,7 @@
 """Tables of settings, read once from `settings.json` (facts) and `documentation.txt` (what each setting does).
 
-Facts are Kafka's: names, types, defaults, ranges. Texts are kraft's. The section `kraft` holds settings that Kafka does
-not have. The facts about settings of logs are in the engine's `log_settings.json`, and nowhere else.
+Facts are Kafka's: names, types, defaults, ranges. Texts are kraft's. The section `kraft` holds settings that Kafka's
+table does not have. The facts about settings of logs are in the engine's `log_settings.json`, and nowhere else.
 """
 
 import json

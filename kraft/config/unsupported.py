@@ -1,8 +1,7 @@
 """Settings of Kafka that cannot have their effect here: they keep their default, or stay empty. Those that may be set
 nevertheless are in `absent`.
 
-An operator that relies on one of them must learn of it before the node serves. The file of a Kafka with an authorizer
-must not start a node that lets every client do everything.
+An operator that relies on one of them must learn of it before the node serves.
 """
 
 from typing import Final
@@ -20,7 +19,7 @@ FAMILIES: Final = {"sasl.": SASL}
 _JAVA: Final = "Java classes cannot be loaded here"
 REFUSED: Final = {
     **dict.fromkeys((
-        "authorizer.class.name", "config.providers", "group.share.persister.class.name", "kafka.metrics.reporters",
+        "config.providers", "group.share.persister.class.name", "kafka.metrics.reporters",
         "metric.reporters", "remote.log.metadata.manager.class.name", "remote.log.storage.manager.class.name",
         "security.providers"), _JAVA),
     "delegation.token.secret.key": "this version has no delegation tokens",

@@ -112,6 +112,11 @@ class MetadataMachine(ABC):
         return self._replaying is not None or self.controller.is_working
 
     @property
+    def high_watermark(self) -> int:
+        """End of what is known to be committed."""
+        return self._high_watermark
+
+    @property
     def in_transaction(self) -> bool:
         return self._replayer.in_transaction
 

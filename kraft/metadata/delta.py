@@ -27,7 +27,7 @@ from kraft.metadata.image import (
     TopicImage,
     collision_key,
 )
-from kraft.metadata.section import Section
+from kraft.metadata.section import PersistentSection, Section
 from kraft.metadata.versions import BY_LEVEL, LATEST, METADATA_VERSION, MINIMUM
 from kraft.protocol.messages.access_control_entry_record import AccessControlEntryRecord
 from kraft.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -107,7 +107,7 @@ class MetadataDelta:
         self.colliding = Section(image.colliding)
         self.configs = Section(image.configs)
         self.quotas = Section(image.quotas)
-        self.acls = Section(image.acls)
+        self.acls = PersistentSection(image.acls)
         self.scram = Section(image.scram)
         self.delegation_tokens = Section(image.delegation_tokens)
         self.zk_migration_state = image.zk_migration_state

@@ -1,7 +1,8 @@
 """State of the cluster at one offset of the metadata log. An image never changes: a delta creates a new image.
 
 Mappings are plain dicts that are not written after they became part of an image. Their order is the order in which
-replay met the keys, which is the same on every replica.
+replay met the keys, which is the same on every replica. ACLs, of which there may be very many, are in a persistent map;
+their order follows from their ids.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from uuid import UUID
 
 from kraft.immutable import immutable
 from kraft.metadata.versions import BY_LEVEL, ELR_VERSION, METADATA_VERSION, MINIMUM, MetadataVersion
+from kraft.persistent_map import PersistentMap
 from kraft.protocol.messages.access_control_entry_record import AccessControlEntryRecord
 from kraft.protocol.messages.delegation_token_record import DelegationTokenRecord
 from kraft.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
@@ -167,9 +169,8 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 class MetadataImage:
     """State of the cluster after all records up to and including `offset` (-1: before any).
 
-    Records of features that are not acted on (ACLs, SCRAM, delegation tokens, quotas) are stored as they are, so that a
-    snapshot reproduces them. `colliding`: names that have a "." or a "_", by the name with every "." as "_", because
-    metrics cannot distinguish such names.
+    ACLs, SCRAM credentials and delegation tokens are stored as their records. `colliding`: names that have a "." or a
+    "_", by the name with every "." as "_", because metrics cannot distinguish such names.
     """
 
     offset: int = -1
@@ -185,7 +186,7 @@ class MetadataImage:
     configs: Mapping[Resource, Mapping[str, str]] = field(default_factory=dict)
     quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
     next_producer_id: int = -1
-    acls: Mapping[UUID, AccessControlEntryRecord] = field(default_factory=dict)
+    acls: PersistentMap[UUID, AccessControlEntryRecord] = field(default_factory=PersistentMap)
     scram: Mapping[tuple[int, str], UserScramCredentialRecord] = field(default_factory=dict)
     delegation_tokens: Mapping[str, DelegationTokenRecord] = field(default_factory=dict)
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
+from kraft.persistent_map import REMOVED, PersistentMap, Removed
+
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
@@ -36,3 +38,40 @@ class Section(Generic[Key, Value]):
         if self._copy is None:
             self._copy = dict(self.before)
         return self._copy
+
+
+class PersistentSection(Generic[Key, Value]):
+    """The same for a `PersistentMap`, of which no change copies more than a little."""
+
+    __slots__ = ("_changes", "_now", "before", "touched")
+
+    def __init__(self, before: PersistentMap[Key, Value]):
+        self.before = before
+        self.touched: dict[Key, None] = {}  # in the order of their first change
+        self._now = before
+        self._changes: dict[Key, Value | Removed] = {}  # those that `_now` does not have yet
+
+    @property
+    def now(self) -> PersistentMap[Key, Value]:
+        if self._changes:
+            self._now = self._now.changed(self._changes)
+            self._changes = {}
+        return self._now
+
+    def get(self, key: Key) -> Value | None:
+        value = self._changes.get(key, self)
+        if value is self:
+            return self._now.get(key)  # type: ignore[no-any-return]
+        return None if isinstance(value, Removed) else value  # type: ignore[return-value]
+
+    def put(self, key: Key, value: Value) -> None:
+        self.touched[key] = None
+        self._changes[key] = value
+
+    def remove(self, key: Key) -> Value | None:
+        """Remove the key, if it exists, and return its value."""
+        value = self.get(key)
+        if value is not None:
+            self.touched[key] = None
+            self._changes[key] = REMOVED
+        return value

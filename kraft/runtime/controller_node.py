@@ -55,6 +55,7 @@ class ControllerConfigs:
         self._quorum = quorum
         self.node_id = config.node_id
         self.loggers = LoggerLevels()
+        self.authorizer = quorum.authorizer
 
     @property
     def image(self) -> MetadataImage:

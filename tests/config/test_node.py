@@ -342,7 +342,7 @@ def test_sockets():
 
 
 @pytest.mark.parametrize(("name", "text"), [
-    ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+    ("authorizer.class.name", "org.example.Authorizer"),
     ("alter.config.policy.class.name", "org.example.Policy"),
     ("client.quota.callback.class", "org.example.Quotas"),
     ("config.providers", "file"),

@@ -86,6 +86,7 @@ class ControllerRouter:
         self.server = server
         self._brokers = BrokerConnections(quorum.metadata, server)
         self.served = served
+        self.authorizer = quorum.authorizer
         quorum.metadata.run_steps = self._run_decision
         self._templates = FetchTemplates()
 

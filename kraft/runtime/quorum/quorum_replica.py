@@ -62,6 +62,7 @@ from kraft.runtime.quorum.state_file import QuorumStateFile, read_quorum_state, 
 from kraft.runtime.storage.formatting import random_id
 from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME, TOPIC_ID, MetadataLogSettings
 from kraft.runtime.storage.snapshot_files import remove_leftovers
+from kraft.security.authorizer import Authorizer, authorizer_of
 from kraft_native.base.errors import CorruptFileError, CorruptLogError, OperationError
 from kraft_native.facade.log import Log
 from kraft_native.log.flusher import Flusher
@@ -135,6 +136,10 @@ class QuorumReplica:
             self.metadata.on_failure = on_failure
             self.metadata.on_assignment = self._check_cluster
             self.metadata.subscribe(self._note_records)
+            self.authorizer = authorizer_of(config.values)
+            """Decides what clients may do, by the newest committed entries; None: everything is allowed."""
+            if self.authorizer is not None:
+                self._authorize(self.authorizer)
             self._check_place()
         except BaseException as error:
             self._recorder_file.close()
@@ -291,6 +296,18 @@ class QuorumReplica:
         self._written_epoch = state.epoch
         if self._mark is not None:
             self._mark.note(records=False)
+
+    def _authorize(self, authorizer: Authorizer) -> None:
+        """Decide by the entries of each committed image. The first one counts that has all that is committed."""
+        metadata = self.metadata
+        authorizer.load(metadata.image, is_complete=False)
+
+        def changed(delta: MetadataDelta, image: MetadataImage) -> None:
+            authorizer.changed(delta)
+            if image.offset + 1 >= metadata.high_watermark:
+                authorizer.is_loaded = True
+
+        metadata.subscribe(changed)
 
     def _note_records(self, _delta: MetadataDelta, _image: MetadataImage) -> None:
         if self._mark is not None:

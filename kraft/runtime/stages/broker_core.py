@@ -58,7 +58,8 @@ class BrokerCore:
             config=config, cluster_id=storage.cluster_id, table=path.table, groups=groups,
             transactions=transactions, controller=control, log_dirs=storage.logs, image=control.image,
             telemetry=ClientTelemetry(uuid.uuid4), cold_reader=path.cold_reader, loggers=LoggerLevels(),
-            leaders=lines.checks, endpoints=dict(endpoints), faults=ApplyFaults(_report_fault, _report_repair))
+            leaders=lines.checks, authorizer=control.quorum.authorizer, endpoints=dict(endpoints),
+            faults=ApplyFaults(_report_fault, _report_repair))
         path.table.explain(self.broker.absence_by_key)
         self.checks = TransactionChecks(self.broker, dialer, on_failure)
         self.checks.local = self._check_here
