@@ -86,7 +86,6 @@ class ControllerRouter:
         self.server = server
         self._brokers = BrokerConnections(quorum.metadata, server)
         self.served = served
-        self.authorizer = quorum.authorizer
         quorum.metadata.run_steps = self._run_decision
         self._templates = FetchTemplates()
 
