@@ -117,7 +117,7 @@ PACKAGES: dict[str, Rule] = {
 
 # Rooms of `kraft.runtime`, lowest first. A module may import its own room and earlier ones; those that are in no room
 # may import all. A room that exists and is not listed is a breach.
-ROOMS = ("base", "storage", "net", "quorum", "replicas", "upkeep", "stages", "metrics")
+ROOMS = ("base", "audit", "storage", "net", "quorum", "replicas", "upkeep", "stages", "metrics")
 
 
 def native_sources() -> dict[str, list[Path]]:

@@ -24,7 +24,7 @@ from uuid import UUID
 from kraft.broker.api import Answer, Steps
 from kraft.metadata.image import EMPTY, ZERO_ID, MetadataImage
 from kraft.protocol.api_keys import ApiKey
-from kraft.protocol.message import Message, Struct
+from kraft.protocol.message import Message, Offsets, Struct, caused_by
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
 
 CHANGES_MAX: Final = 10_000
@@ -33,6 +33,8 @@ TOO_MANY: Final = f"one request may change {CHANGES_MAX} things at most, with {E
 TOO_MANY_PARTITIONS: Final = "Excessively large number of partitions per request."
 """The same in Kafka's words, for requests that create partitions."""
 STEP: Final = 64
+RANGES_MAX: Final = 64
+"""Ranges of offsets that are known of one request. Other requests' records may lie between those of two parts."""
 VALUE_CHARACTERS: Final = 1_024
 """Length of a value that takes as long to read as a setting takes to decide."""
 
@@ -276,6 +278,8 @@ class _Parts:
             self._whole = response
             self._index(response)
         else:
+            if caused := caused_by(response):
+                self._whole.caused = merged(caused_by(self._whole), caused)
             self._merge(self._whole, response)
         if not self._sending:
             self._run(self.steps())
@@ -315,6 +319,17 @@ class _Parts:
                 self._add(deeper, known[key].inside, [], inside)
             else:
                 self._add(deeper, before.inside, getattr(before.element, deeper[0].response), inside)
+
+
+def merged(before: Offsets, after: Offsets) -> Offsets:
+    """Return both ranges of offsets: adjacent ones as one, and `RANGES_MAX` at most."""
+    found = list(before)
+    for first, last in after:
+        if found and first == found[-1][1] + 1:
+            found[-1] = found[-1][0], last
+        elif len(found) < RANGES_MAX:
+            found.append((first, last))
+    return tuple(found)
 
 
 def _responses(plan: Plan) -> list[tuple[Level, ...]]:

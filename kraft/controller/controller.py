@@ -283,6 +283,7 @@ class Controller:
     def _decide(self, handler: Handler, request: Message, version: int, now_ms: int, answer: Answer,
                 client_id: str | None, *, forwarded: bool) -> Steps:
         charge = self._mutations.charge(self.decided.quotas, request, version, client_id, now_ms)
+        first = self.port.end_offset
         try:
             decision = yield from self._result(
                 handler, self._context(version, now_ms, charge, forwarded=forwarded), request)
@@ -295,6 +296,8 @@ class Controller:
         except RefusedError as refusal:
             answer(self._refusal(handler, request, refusal.error, refusal.message, now_ms))
             return
+        if self.port.end_offset > first:
+            decision.response.caused = ((first, self.port.end_offset - 1),)
         self._answer_when_committed(_Waiting(handler, request, decision.response, answer))
 
     def _result(self, handler: Handler, context: Context, request: Message

@@ -18,6 +18,8 @@ from kraft_native.base.wire import WireReader, WireWriter
 from kraft_native.base.wire_steps import write_steps
 
 Tags = tuple[tuple[int, bytes], ...]
+Offsets = tuple[tuple[int, int], ...]
+"""Ranges of offsets, each from the first to the last one."""
 
 # `FLEXIBLE_FROM` of a message that has no flexible version.
 NEVER = 0x8000
@@ -74,9 +76,13 @@ class Message(Struct):
 
     `API_KEY` is the schema's `apiKey`: the API of a request and its response, the type of a record, the type of a
     coordinator's key; -1 where the schema has none. `VERSIONS` are all that can be encoded and decoded.
+
+    `caused` is set for the response to a request that changed the cluster's metadata, and is no field of it: see
+    `caused_by`.
     """
 
-    __slots__: tuple[str, ...] = ()
+    __slots__: tuple[str, ...] = ("caused",)
+    caused: Offsets
     API_KEY: ClassVar[int] = -1
     VERSIONS: ClassVar[range] = range(0)
     FLEXIBLE_FROM: ClassVar[int] = NEVER
@@ -155,6 +161,11 @@ class Message(Struct):
         except OverflowError as error:
             raise InvalidArgumentError(f"{type(self).__name__} version {version}: {error}") from error
         return parts
+
+
+def caused_by(response: Message) -> Offsets:
+    """Return which records of the metadata log the request of this response caused, as far as this node knows."""
+    return getattr(response, "caused", ())
 
 
 def _unknown_version(kind: type[Message], version: int) -> UnsupportedVersionError:

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
 from kraft.config.node_config import NodeConfig, parse_socket
+from kraft.runtime.audit.node_audit import NodeAudit
 from kraft.runtime.net.server import Listener, Server
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class AnyNode(ABC):
         self.failure: BaseException | None = None
         self.listeners: dict[str, Listener] = {}
         self.metrics: MetricsServer | None = None
+        self.audit: NodeAudit | None = None
+        """The audit of a node that has started."""
         self.tls: TlsContexts | None = None
         """TLS of the listeners; None where no listener that this node uses is encrypted."""
         self._ended = asyncio.Event()
@@ -70,6 +73,13 @@ class AnyNode(ABC):
             self.tls.watch(TLS_PERIOD_SECONDS)
             self._opened.callback(self.tls.close)
         return self.tls
+
+    def _open_audit(self) -> NodeAudit:
+        """Open what events of the audit are written to. Raises OSError that names it."""
+        self.audit = audit = NodeAudit(self.config)
+        self._opened.callback(audit.close)
+        audit.start()
+        return audit
 
     def reload(self) -> None:
         """Read the files of TLS again. May be called from a signal handler."""

@@ -123,6 +123,7 @@ class ControllerNode(AnyNode):
         tls = self._open_tls()
         server = Server(controller_limits(config.layers()), self.fail, tls=None if tls is None else tls.listeners)
         server.rates = connection_rates(config)
+        server.audit = self._open_audit()
         opened.push_async_callback(server.close, DRAIN_SECONDS)
         listeners = await Listeners.bind(config, server)
         self.listeners.update(listeners.bound)
@@ -145,10 +146,10 @@ class ControllerNode(AnyNode):
 
     async def _serve(self, parts: ControllerParts) -> None:
         _, server, quorum, _, _ = parts
-        router = ControllerRouter(quorum, server, self._schedule)
         configs = ControllerConfigs(self.config, quorum)
         self.gates = SaslGates(self.config, server, lambda: quorum.metadata.image)
         for name in self.listeners:
+            router = ControllerRouter(quorum, server, self._schedule, name, server.audit)
             described = RequestRouter(cast("Broker", configs), name, lambda: None, server.slices)
             channel = self.gates.channel(name, partial(_route, router, described))
             serve_apis(channel, KEYS)

@@ -67,7 +67,9 @@ class ServerNode(AnyNode):
         storage = Storage(config)
         opened.callback(self._close_storage, storage)
         self.cluster_id = storage.cluster_id
+        audit = self._open_audit()
         path = DataPath(config, storage.flusher, self.fail, tls)
+        path.server.audit = audit
         opened.push_async_callback(path.close)
         listeners = await Listeners.bind(config, path.server)
         self.listeners.update(listeners.bound)

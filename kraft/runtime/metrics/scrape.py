@@ -195,6 +195,10 @@ def _read_server(server: Server, sheet: Sheet) -> None:
             sheet.put("kraft_tls_handshake_failures_total", count, name, reason)
         sheet.put("kraft_tls_handshakes_waiting", listener.waiting, name)
         sheet.put("kraft_tls_certificate_remaining_seconds", listener.ends_s - time.time(), name)
+    for name, destination in ({} if server.audit is None else server.audit.destinations).items():
+        sheet.put("kraft_audit_events_total", destination.written, name)
+        sheet.put("kraft_audit_events_dropped_total", destination.queue.dropped, name)
+        sheet.put("kraft_audit_events_waiting", len(destination.queue), name)
     memory = server.memory
     sheet.put(f"{prefix}_memorypoolused", memory.used_bytes)
     sheet.put(f"{prefix}_memorypoolavailable", max(0, memory.limit_bytes - memory.used_bytes))

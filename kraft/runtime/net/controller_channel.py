@@ -25,6 +25,7 @@ from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.raft.types import Endpoint
 from kraft.raft.wire_changes import codec_of
+from kraft.runtime.net.caused_offsets import decode_offsets
 from kraft.runtime.net.dialer import Backoff, Dialer
 from kraft.runtime.net.peers import PeerConnection, PeerVersions
 from kraft_native.base.errors import KraftError
@@ -284,7 +285,10 @@ def _opened(envelope: EnvelopeResponse, waiting: _Waiting) -> Message | None:
         return refusal(waiting.request, ErrorCode.UNKNOWN_SERVER_ERROR)
     api = API_BY_KEY[waiting.request.API_KEY]
     _, body = decode_response_header(envelope.response_data, api, waiting.version)
-    return api.response.decode(body, waiting.version)
+    response = api.response.decode(body, waiting.version)
+    if caused := decode_offsets(envelope.unknown_tags):
+        response.caused = caused
+    return response
 
 
 def refusal(request: Message, code: ErrorCode, message: str | None = None) -> Message:

@@ -141,6 +141,8 @@ class TlsListener:
             transport.refuse(ssl.SSLError("no rule of ssl.principal.mapping.rules applies to the certificate"))
         else:
             connection.principal = principal
+            if principal is not ANONYMOUS and (audit := self._server.audit) is not None:
+                audit.connected(self.name, transport.peer_host, transport.peer_port, principal)
         return connection
 
     def _principal(self, transport: TlsTransport) -> Principal | None:
@@ -190,6 +192,8 @@ class TlsListener:
     def _log(self, transport: TlsTransport, why: str) -> None:
         self._bounded_log.warning("listener %s: no TLS connection with %s:%d: %s", self.name, transport.peer_host,
                                   transport.peer_port, why)
+        if (audit := self._server.audit) is not None:
+            audit.login_failed(self.name, transport.peer_host, transport.peer_port, "TLS", why)
 
 
 class HandshakeQueue:

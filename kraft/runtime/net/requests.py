@@ -16,6 +16,7 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.message import BYTES_MAX, Message, MessageSizeError
 from kraft.protocol.response_errors import count_errors
+from kraft.runtime.audit.node_audit import NodeAudit, PendingChange, topics_in
 from kraft.security.principal import ANONYMOUS
 from kraft.steps import finish
 from kraft_native.base.clock import wall_ms
@@ -146,9 +147,9 @@ class RequestRouter:
 
     def __init__(self, broker: Broker, listener: str, served: Callable[[], None], slices: SliceQueue,
                  quotas: ClientQuotas | None = None, clock: Callable[[], int] = now_ms,
-                 answer_bytes_max: int = BYTES_MAX) -> None:
+                 answer_bytes_max: int = BYTES_MAX, audit: NodeAudit | None = None) -> None:
         """`served` is called after each request, because deadlines may have moved. `quotas`: None where clients have
-        none."""
+        none. `audit`: None where nothing is audited."""
         self.broker = broker
         self.listener = listener
         self.served = served
@@ -157,6 +158,7 @@ class RequestRouter:
         self.quotas = quotas
         self.answer_bytes_max = answer_bytes_max
         self.failures = 0
+        self.audit = audit
         self.errors: dict[int, Counter[int]] = defaultdict(Counter)
         """Count of each of Kafka's error codes that was returned, by api key."""
 
@@ -176,7 +178,8 @@ class RequestRouter:
             context = RequestContext(reply.api_version, _client_id(reply), getattr(reply.sink, "peer_host", ""),
                                      self.listener, self.clock(), partial(self._run_rest, reply),
                                      getattr(reply.sink, "principal", ANONYMOUS), is_small=True)
-            steps = handler_of(api_key)(self.broker, request, context, partial(self._answer, reply, None))
+            audited = None if self.audit is None else self._audited(self.audit, reply, request)
+            steps = handler_of(api_key)(self.broker, request, context, partial(self._answer, reply, None, audited))
             if steps is not None and len(body) <= SHORT_BYTES.get(api_key, 0):
                 finish(steps)
             elif steps is not None:
@@ -208,16 +211,24 @@ class RequestRouter:
                                  self.clock(), partial(self._run, work),
                                  getattr(reply.sink, "principal", ANONYMOUS))
         try:
-            steps = handler(self.broker, request, context, partial(self._answer, reply, work))
+            audited = None if self.audit is None else self._audited(self.audit, reply, request)
+            steps = handler(self.broker, request, context, partial(self._answer, reply, work, audited))
             if steps is not None:
                 yield from steps
         finally:
             self.served()
 
-    def _answer(self, reply: Reply, work: RequestWork | None, response: Message) -> None:
-        """Answer a request; `work` is that of a large one."""
+    def _audited(self, audit: NodeAudit, reply: Reply, request: Message) -> PendingChange | None:
+        return audit.begin(reply, request, self.listener, topics_in(lambda: self.broker.image.topics))
+
+    def _answer(self, reply: Reply, work: RequestWork | None, audited: PendingChange | None, response: Message) -> None:
+        """Answer a request; `work` is that of a large one. It is audited even when its client has disconnected."""
         self._throttle(reply, response)
         codes = short_codes(response, SHORT_ELEMENTS) if work is None else None
+        if audited is not None and codes is not None:
+            audited.answered(response, Counter(codes))
+        elif audited is not None:
+            self.slices.work(reply.api_key, audited.answered_steps(response))
         if codes is None:
             self._run(work or RequestWork(reply), self._send(reply, response))
         else:

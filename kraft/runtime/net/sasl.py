@@ -5,7 +5,7 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kraft.config.effective import BrokerLayers, broker_integer
 from kraft.config.node_config import NodeConfig
@@ -19,10 +19,14 @@ from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRe
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.runtime.base.bounded_log import BoundedLog
 from kraft.runtime.net.server import Server
+from kraft.security.principal import Principal
 from kraft.security.sasl.exchange import Answer, Exchange, SaslListener, credentials_in
 from kraft_native.net.channel import RequestChannel
 from kraft_native.net.connection import Connection
 from kraft_native.request.reply import Reply
+
+if TYPE_CHECKING:
+    from kraft.runtime.audit.node_audit import NodeAudit
 
 log = logging.getLogger(__name__)
 
@@ -44,16 +48,25 @@ def new_nonce() -> str:
 
 
 class AuthenticationLog:
-    """Failed authentications of all listeners in the log, at a bounded rate: peers cannot fill the disk."""
+    """Failed authentications of all listeners in the log, at a bounded rate: peers cannot fill the disk. `audit`
+    returns the node's audit, which has those that succeeded, too."""
 
-    def __init__(self, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, clock_ms: Callable[[], int], audit: "Callable[[], NodeAudit | None]" = lambda: None) -> None:
+        self._audit = audit
         self._log = BoundedLog(log, clock_ms, period_ms=1000, lines_max=LOGGED_PER_SECOND,
                                omitted="%d more failed authentications are not logged")
 
-    def failed(self, connection: Connection, listener: str, mechanism: str, why: str) -> None:
-        """Log one failure, unless this second has had its share."""
+    def failed(self, connection: Connection, listener: str, mechanism: str, why: str, claimed: str = "") -> None:
+        """Log one failure, unless this second has had its share. `claimed`: the user that the client claimed to be."""
+        if (audit := self._audit()) is not None:
+            audit.login_failed(listener, connection.peer_host, connection.peer_port, mechanism, why, claimed)
         self._log.warning("authentication of %s:%d on listener %s by %s failed: %s", connection.peer_host,
                           connection.peer_port, listener, mechanism, bounded(why))
+
+    def succeeded(self, reply: Reply, listener: str, mechanism: str, principal: Principal) -> None:
+        """Note a success, which is not logged."""
+        if (audit := self._audit()) is not None:
+            audit.logged_in(reply, listener, mechanism, principal)
 
 
 class SaslGate:
@@ -106,7 +119,9 @@ class SaslGate:
             self._fail(connection, exchange, reply, answer)
             return
         if exchange.is_open:
+            assert exchange.principal is not None
             self.successes[exchange.mechanism] += 1
+            self._log.succeeded(reply, self.listener.settings.listener, exchange.mechanism, exchange.principal)
             ends_ms = now_ms + exchange.session_ms if exchange.session_ms else NO_SESSION_END
             connection.authenticated(exchange.principal, ends_ms)
         elif exchange.is_raw:
@@ -121,7 +136,7 @@ class SaslGate:
         assert answer.failure is not None
         mechanism = exchange.mechanism or BEFORE_A_HANDSHAKE
         self.failures[mechanism] += 1
-        self._log.failed(connection, self.listener.settings.listener, mechanism, answer.failure)
+        self._log.failed(connection, self.listener.settings.listener, mechanism, answer.failure, exchange.claimed)
         asyncio.get_running_loop().call_later(self._failure_delay_ms / 1000, _end, connection, reply, answer)
 
 
@@ -133,7 +148,7 @@ class SaslGates:
         self._server = server
         self._find = credentials_in(image)
         self._secret = secrets.token_bytes(SECRET_BYTES)
-        self._log = AuthenticationLog(server.clock_ms)
+        self._log = AuthenticationLog(server.clock_ms, lambda: server.audit)
         self.by_listener: dict[str, SaslGate] = {}
 
     def channel(self, listener: str, serve: OnRequest) -> RequestChannel:

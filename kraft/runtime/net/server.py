@@ -35,6 +35,7 @@ from kraft_native.request.reply import Reply, ReplySink
 from kraft_native.request.slices import SliceQueue
 
 if TYPE_CHECKING:
+    from kraft.runtime.audit.node_audit import NodeAudit
     from kraft.runtime.net.tls_contexts import ListenerTls
 
 log = logging.getLogger(__name__)
@@ -164,6 +165,8 @@ class Server:
         listener."""
         self.gates: dict[RequestChannel, Gate] = {}
         """Authentication that connections of a channel must pass before they are served."""
+        self.audit: NodeAudit | None = None
+        """Audit of the node; None where nothing is audited."""
         self.failure: BaseException | None = None
         handshakes = HandshakeQueue()
         self.tls = {name: TlsListener(self, name, tls, handshakes, limits.handshake_timeout_ms)

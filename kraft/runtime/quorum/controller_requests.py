@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from itertools import compress
 from operator import not_
 from typing import Final
+from uuid import UUID
 
 from kraft.broker.api import Steps, each_step
 from kraft.broker.cluster_description import CONTROLLERS, describe_nodes
@@ -22,7 +23,7 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, encode_response_header
-from kraft.protocol.message import Message
+from kraft.protocol.message import Message, caused_by
 from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
@@ -44,9 +45,11 @@ from kraft.raft.messages import Response
 from kraft.raft.wire import FETCH_CODEC, Codec, WrongPartitionError
 from kraft.raft.wire_changes import CODEC_BY_KEY, codec_of, split_reassignment
 from kraft.raft.wire_templates import FetchTemplates
+from kraft.runtime.audit.node_audit import NodeAudit, PendingChange
 from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.net.api_versions import served_versions
 from kraft.runtime.net.broker_connections import BrokerConnections
+from kraft.runtime.net.caused_offsets import encode_offsets
 from kraft.runtime.net.requests import SMALL_BYTES, RequestWork, answer_steps, decoded, serve_api
 from kraft.runtime.net.server import Server
 from kraft.runtime.quorum.quorum_replica import QuorumReplica
@@ -81,8 +84,11 @@ class ControllerRouter:
     """Router of one controller listener. A `RequestChannel` calls its `on_request`. `served` is called after each
     request but a Fetch, because deadlines of the controller may have moved."""
 
-    def __init__(self, quorum: QuorumReplica, server: Server, served: Callable[[], None]) -> None:
+    def __init__(self, quorum: QuorumReplica, server: Server, served: Callable[[], None], listener: str = "",
+                 audit: NodeAudit | None = None) -> None:
         self.quorum = quorum
+        self.listener = listener
+        self.audit = audit
         self.server = server
         self._brokers = BrokerConnections(quorum.metadata, server)
         self.served = served
@@ -108,10 +114,14 @@ class ControllerRouter:
         if len(body) > SMALL_BYTES:
             work.request = request
 
-        def respond(response: Message) -> None:
+        def send(response: Message) -> None:
             reply.throttle_ms = getattr(response, "throttle_time_ms", 0)
             self._run(work, self._send(reply, response))
 
+        respond: Respond = send
+        if self.audit is not None and (
+                audited := self.audit.begin(reply, request, self.listener, self._find_topic)) is not None:
+            respond = self._audited(reply, audited, respond)
         run = partial(self._run, work)
         if isinstance(request, BrokerHeartbeatRequest) and reply.sink is not None:
             self._brokers.note_heartbeat(reply.sink, request)
@@ -121,6 +131,18 @@ class ControllerRouter:
             client_id = (reply.client_id or b"").decode("utf-8", "replace")
             yield from self._serve(version, request, source, respond, client_id, run, forwarded=False)
         self.served()
+
+    def _find_topic(self, topic_id: UUID) -> str | None:
+        topic = self.quorum.metadata.image.topics.get(topic_id)
+        return None if topic is None else topic.name
+
+    def _audited(self, reply: Reply, audited: PendingChange, respond: Respond) -> Respond:
+        """Return a function that audits the response too, also when its client has disconnected."""
+        def answer(response: Message) -> None:
+            self.server.slices.work(reply.api_key, audited.answered_steps(response))
+            respond(response)
+
+        return answer
 
     def _run_decision(self, key: int, steps: Steps) -> None:
         if key in OF_BROKERS:
@@ -225,7 +247,8 @@ class ControllerRouter:
         def seal(response: Message) -> Steps:
             header = encode_response_header(inner.api, version, inner.header.correlation_id)
             parts = yield from response.encode_steps(version)
-            respond(EnvelopeResponse(response_data=b"".join((header, *parts))))
+            respond(EnvelopeResponse(response_data=b"".join((header, *parts)),
+                                     unknown_tags=encode_offsets(caused_by(response))))
 
         if not self.quorum.metadata.controller.active:
             respond(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))

@@ -1,12 +1,14 @@
 """Channels of a node's listeners: which APIs each serves, and what answers them."""
 
 from collections.abc import Iterable
+from functools import partial
 
 from kraft.broker.apis import SERVED as BROKER_SERVED
 from kraft.config.node_config import NodeConfig
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
+from kraft.runtime.audit.node_audit import topics_in
 from kraft.runtime.net.api_versions import api_versions_answers, served_versions
 from kraft.runtime.net.requests import RequestRouter, serve_api
 from kraft.runtime.net.sasl import SaslGates
@@ -17,6 +19,7 @@ from kraft.runtime.stages.data_path import DataPath
 from kraft.runtime.stages.listeners import Listeners
 from kraft_native.net.channel import RequestChannel
 from kraft_native.request.reply import Reply, RequestHandler
+from kraft_native.request.sampled import SampledHandler
 
 
 class Serving:
@@ -59,7 +62,8 @@ class Serving:
         is_controller = listener in self._config.controller_listener_names
         server, quotas = self._path.server, self._path.quotas
         router = RequestRouter(self._core.broker, listener, self._core.schedule, server.slices,
-                               None if is_controller else quotas, answer_bytes_max=server.limits.answer_bytes_max)
+                               None if is_controller else quotas, answer_bytes_max=server.limits.answer_bytes_max,
+                               audit=server.audit)
         self.routers.append(router)
         if is_controller:
             return self._controller_channel(listener, router)
@@ -67,14 +71,25 @@ class Serving:
         channel.limit_clients(quotas)
         for key in self._keys(listener):
             api = API_BY_KEY[key]
-            serve_api(channel, api, served_versions(api, api.versions, self._unstable), self._compiled.get(key))
+            serve_api(channel, api, served_versions(api, api.versions, self._unstable),
+                      self._compiled_for(listener, key))
         return channel
+
+    def _compiled_for(self, listener: str, key: int) -> RequestHandler | None:
+        """Return the compiled handler of an API, if it has one. Where accesses to data are audited, another handler
+        stands before it, that reports some of them."""
+        handler, audit = self._compiled.get(key), self._path.server.audit
+        if handler is None or audit is None or not audit.is_on or not audit.auditor.audits_data:
+            return handler
+        find = topics_in(lambda: self._core.broker.image.topics)
+        return SampledHandler(handler, self._config.integer("kraft.audit.data.sample.interval"),
+                              partial(audit.sample, listener, find))
 
     def _controller_channel(self, listener: str, broker: RequestRouter) -> RequestChannel:
         """Channel with the controller's APIs, and those that Kafka announces on its listener and the local broker can
         answer."""
         server = self._path.server
-        controller = ControllerRouter(self._control.quorum, server, self._control.schedule)
+        controller = ControllerRouter(self._control.quorum, server, self._control.schedule, listener, server.audit)
 
         def on_request(reply: Reply, api_key: int, version: int, body: bytes) -> None:
             router = controller if api_key in SERVED else broker

@@ -84,6 +84,11 @@ class Exchange:
         """Return whether the exchange is complete."""
         return self.principal is not None and self._run is None
 
+    @property
+    def claimed(self) -> str:
+        """Name of the user that the client claims to be in the exchange that is not complete; empty where unknown."""
+        return "" if self._run is None else self._run.username
+
     def may_begin_again(self, now_ms: int) -> bool:
         """Return whether a handshake on the open connection begins a new exchange."""
         return self.is_open and self.session_ms > 0 and now_ms - self.began_ms >= REAUTHENTICATION_MS_MIN

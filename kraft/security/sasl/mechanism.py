@@ -11,7 +11,7 @@ class Mechanism(Protocol):
     """One run of a mechanism."""
 
     username: str
-    """Name of the client, once the run is complete."""
+    """Name that the client claims; it is its name once the run is complete. Empty before its message."""
     is_complete: bool
 
     def step(self, message: bytes) -> bytes:

@@ -42,12 +42,13 @@ class PlainServer:
         if len(parts) != 3 or not parts[1] or not parts[2]:
             raise RefusedError("the message is not an authorization identity, a name and a password")
         authorization, name, password = parts
+        self.username = name
         is_right = self._users.accepts(name, password)
         if not is_right:
             raise RefusedError(f"the user {name!r} is unknown, or has another password")
         if authorization not in ("", name):
             raise RefusedError(f"the user {name!r} may not act as {authorization!r}")
-        self.username, self.is_complete = name, True
+        self.is_complete = True
         return b""
 
 

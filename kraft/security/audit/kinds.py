@@ -1,0 +1,10 @@
+"""Kinds of events that `kraft.audit.events` selects from."""
+
+from typing import Final
+
+FAILED_LOGINS: Final = "failed-logins"
+LOGINS: Final = "logins"
+DENIALS: Final = "denials"
+CHANGES: Final = "changes"
+DATA: Final = "data"
+KINDS: Final = (FAILED_LOGINS, LOGINS, DENIALS, CHANGES, DATA)
