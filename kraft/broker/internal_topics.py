@@ -1,4 +1,4 @@
-"""Topics that brokers create for themselves, with Kafka's settings for them."""
+"""Topics that brokers create for themselves, with Kafka's settings for its own ones."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTION_TOPIC: Final = "__transaction_state"
 SHARE_STATE_TOPIC: Final = "__share_group_state"
-INTERNAL_TOPICS: Final = (OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC)
+AUDIT_TOPIC: Final = "__kraft_audit"
+INTERNAL_TOPICS: Final = (OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC, AUDIT_TOPIC)
+
+AUDIT_RETENTION_MS: Final = 30 * 24 * 60 * 60 * 1000
 
 
 def is_internal(name: str) -> bool:
@@ -56,9 +59,22 @@ def transaction_topic(broker: "Broker") -> CreatableTopic:
     )
 
 
+def audit_topic(broker: "Broker") -> CreatableTopic:
+    """Return `__kraft_audit`, to which brokers write their audit. Its records are kept for a month, unless an operator
+    sets something else for the topic."""
+    configs = {"cleanup.policy": "delete", "retention.ms": str(AUDIT_RETENTION_MS)}
+    return CreatableTopic(
+        name=AUDIT_TOPIC,
+        num_partitions=broker.integer("kraft.audit.topic.num.partitions"),
+        replication_factor=_replication_factor(broker, "kraft.audit.topic.replication.factor"),
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+    )
+
+
 def own_topic(broker: "Broker", name: str) -> CreatableTopic | None:
     """Return the topic that brokers create with settings of its own; None for other names."""
-    definition = {OFFSETS_TOPIC: offsets_topic, TRANSACTION_TOPIC: transaction_topic}.get(name)
+    definition = {OFFSETS_TOPIC: offsets_topic, TRANSACTION_TOPIC: transaction_topic,
+                  AUDIT_TOPIC: audit_topic}.get(name)
     return None if definition is None else definition(broker)
 
 

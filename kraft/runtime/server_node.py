@@ -18,6 +18,7 @@ from kraft.runtime.net.dialer import PLAINTEXT, Dialer
 from kraft.runtime.net.requests import now_ms
 from kraft.runtime.net.server import Server
 from kraft.runtime.quorum.control_plane import ControlPlane
+from kraft.runtime.replicas.audit_topic import TopicWriter
 from kraft.runtime.stages.broker_core import BrokerCore
 from kraft.runtime.stages.commits import Commits
 from kraft.runtime.stages.data_path import DataPath
@@ -79,6 +80,9 @@ class ServerNode(AnyNode):
         core = BrokerCore(config, storage, path, control, dialer,
                           {each.listener: listeners.advertised(each) for each in config.listeners}, self.fail)
         opened.push_async_callback(core.close)
+        if config["kraft.audit.topic.enable"]:
+            audit.add("topic", TopicWriter(core.broker, dialer, audit.queue("topic"), now_ms))
+            opened.callback(audit.remove, "topic")
         serving = Serving(config, listeners, path, control, core)
         housekeeping = Housekeeping(core.broker, storage.logs, core.replicas, now_ms, self.fail)
         return NodeParts(storage, path, control, core, serving, housekeeping,

@@ -10,7 +10,9 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from kraft._version import __version__
+from kraft.broker.internal_topics import AUDIT_TOPIC
 from kraft.config.node_config import NodeConfig
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message, caused_by
@@ -75,6 +77,16 @@ class NodeAudit:
         """Return the queue for another destination."""
         return EventQueue(self._queue_max, lambda count: self.auditor.loss(where, count, self.clock()))
 
+    def add(self, where: str, destination: Destination) -> None:
+        """Write to another destination too. Call inside the running loop, before clients are served."""
+        self.destinations[where] = destination
+        self.start()
+
+    def remove(self, where: str) -> None:
+        """Close a destination before the others."""
+        self.auditor.tick(self.clock(), is_end=True)
+        self.destinations.pop(where).close()
+
     def start(self) -> None:
         """Report at regular intervals what was only counted. Call inside the running loop."""
         if self.is_on and self._ticking is None:
@@ -125,6 +137,8 @@ class NodeAudit:
             return
         else:
             described = requested(request, reply.api_version, find)
+            if all(each.name == AUDIT_TOPIC for each in described.resources) and reply.api_key == ApiKey.PRODUCE:
+                return                     # it would be followed by another one, which has its event
         self.auditor.accessed(origin_of(reply, listener), described, self.clock())
 
     def _write(self, event: Event) -> None:
