@@ -32,6 +32,9 @@ ENTRIES_MAX: Final = 1_000
 TOO_MANY: Final = f"one request may change {CHANGES_MAX} things at most, with {ENTRIES_MAX} settings each"
 TOO_MANY_PARTITIONS: Final = "Excessively large number of partitions per request."
 """The same in Kafka's words, for requests that create partitions."""
+ACLS_OF_A_PART: Final = 1_000
+"""ACLs, or filters of them, of one part. The controller decides them in steps, and they take effect together: no reader
+sees that something is allowed and not yet that it is denied to some."""
 STEP: Final = 64
 RANGES_MAX: Final = 64
 """Ranges of offsets that are known of one request. Other requests' records may lie between those of two parts."""
@@ -151,6 +154,8 @@ _TOPIC_PARTITIONS: Final = (Level("topics", "topics", ("name",)), Level("partiti
 _BY_ID: Final = Level("topics", "topics", ("topic_id",))
 
 PLANS: Final[dict[int, Plan]] = {
+    ApiKey.CREATE_ACLS: Plan(((Level("creations", "results"),),), ACLS_OF_A_PART, CHANGES_MAX),
+    ApiKey.DELETE_ACLS: Plan(((Level("filters", "filter_results"),),), ACLS_OF_A_PART, CHANGES_MAX),
     ApiKey.CREATE_TOPICS: Plan(
         ((Level("topics", "topics"),),), 32, CHANGES_MAX, _topic_weight, _name, _configs,
         too_many=TOO_MANY_PARTITIONS),

@@ -27,6 +27,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from kraft.controller import (
+    acls,
     alter_partition,
     brokers,
     client_quotas,
@@ -105,8 +106,10 @@ HANDLERS: Final[dict[int, Handler]] = {
     ApiKey.BROKER_HEARTBEAT: Handler(brokers.broker_heartbeat, brokers.broker_heartbeat_refused),
     ApiKey.BROKER_REGISTRATION: Handler(brokers.register_broker, brokers.broker_registration_refused),
     ApiKey.CONTROLLER_REGISTRATION: Handler(brokers.register_controller, brokers.controller_registration_refused),
+    ApiKey.CREATE_ACLS: Handler(acls.create_acls, acls.create_acls_refused),
     ApiKey.CREATE_PARTITIONS: Handler(partitions.create_partitions, partitions.create_partitions_refused),
     ApiKey.CREATE_TOPICS: Handler(topics.create_topics, topics.create_topics_refused),
+    ApiKey.DELETE_ACLS: Handler(acls.delete_acls, acls.delete_acls_refused),
     ApiKey.DELETE_TOPICS: Handler(topics.delete_topics, topics.delete_topics_refused),
     ApiKey.ELECT_LEADERS: Handler(elections.elect_leaders, elections.elect_leaders_refused),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Handler(

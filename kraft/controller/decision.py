@@ -145,6 +145,7 @@ class ControllerSettings:
     - `metadata.max.idle.interval.ms`; 0: an idle leader writes nothing.
     - `leader.imbalance.check.interval.seconds`; 0: preferred leaders are not elected automatically.
     - `unclean.leader.election.interval.ms`.
+    - `authorizer.class.name`: `has_authorizer`.
     - `controller.quota.window.num` and `.size.seconds` are `mutation_samples` and `mutation_sample_ms`.
 
     `step`: partitions or records of one part of work in steps.
@@ -167,6 +168,7 @@ class ControllerSettings:
     mutation_samples: int = 11
     mutation_sample_ms: int = 1_000
     features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    has_authorizer: bool = False
     step: int = STEP
 
     @property

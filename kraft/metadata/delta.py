@@ -25,6 +25,7 @@ from kraft.metadata.image import (
     PartitionRegistration,
     Resource,
     TopicImage,
+    acl_content,
     collision_key,
 )
 from kraft.metadata.section import PersistentSection, Section
@@ -55,7 +56,7 @@ from kraft.protocol.messages.zk_migration_state_record import ZkMigrationStateRe
 from kraft.steps import finish
 
 _SECTIONS: Final = ("features", "brokers", "controllers", "topics", "topic_ids", "colliding", "configs", "quotas",
-                    "acls", "scram", "delegation_tokens")
+                    "acls", "acl_ids", "scram", "delegation_tokens")
 COMPARED_STEP: Final = 256
 """Entries that one step of a comparison has, a topic as many as its partitions and one more."""
 LEADER_UNCHANGED: Final = -2
@@ -108,6 +109,7 @@ class MetadataDelta:
         self.configs = Section(image.configs)
         self.quotas = Section(image.quotas)
         self.acls = PersistentSection(image.acls)
+        self.acl_ids = PersistentSection(image.acl_ids)
         self.scram = Section(image.scram)
         self.delegation_tokens = Section(image.delegation_tokens)
         self.zk_migration_state = image.zk_migration_state
@@ -135,7 +137,7 @@ class MetadataDelta:
             brokers=self.brokers.now, controllers=self.controllers.now,
             topics=self.topics.now, topic_ids=self.topic_ids.now, colliding=self.colliding.now,
             configs=self.configs.now, quotas=self.quotas.now, next_producer_id=self.next_producer_id,
-            acls=self.acls.now, scram=self.scram.now, delegation_tokens=self.delegation_tokens.now,
+            acls=self.acls.now, acl_ids=self.acl_ids.now, scram=self.scram.now, delegation_tokens=self.delegation_tokens.now,
         )
 
     @classmethod
@@ -384,11 +386,22 @@ class MetadataDelta:
         self.next_producer_id = record.next_producer_id
 
     def _replay_acl(self, record: AccessControlEntryRecord) -> None:
+        before = self.acls.get(record.id)
+        if before is not None:
+            self._forget_acl(before)
         self.acls.put(record.id, record)
+        self.acl_ids.put(acl_content(record), record.id)
 
     def _replay_remove_acl(self, record: RemoveAccessControlEntryRecord) -> None:
-        if self.acls.remove(record.id) is None:
+        before = self.acls.remove(record.id)
+        if before is None:
             raise MetadataLogError(f"RemoveAccessControlEntryRecord is for id {record.id}, which does not exist")
+        self._forget_acl(before)
+
+    def _forget_acl(self, record: AccessControlEntryRecord) -> None:
+        content = acl_content(record)
+        if self.acl_ids.get(content) == record.id:
+            self.acl_ids.remove(content)
 
     def _replay_scram(self, record: UserScramCredentialRecord) -> None:
         self.scram.put((record.mechanism, record.name), record)

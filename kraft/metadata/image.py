@@ -165,11 +165,23 @@ class TopicImage:
 QuotaEntity = tuple[tuple[str, str | None], ...]
 
 
+# Everything in the record of an ACL but its id: type, pattern type and name of the resource, principal, host, operation,
+# permission. `kraft.security.acls.Acl` is one.
+AclContent = tuple[int, int, str, str, str, int, int]
+
+
+def acl_content(record: AccessControlEntryRecord) -> AclContent:
+    """Return what the record of an ACL says."""
+    return (record.resource_type, record.pattern_type, record.resource_name, record.principal, record.host,
+            record.operation, record.permission_type)
+
+
 @immutable
 class MetadataImage:
     """State of the cluster after all records up to and including `offset` (-1: before any).
 
-    ACLs, SCRAM credentials and delegation tokens are stored as their records. `colliding`: names that have a "." or a
+    ACLs, SCRAM credentials and delegation tokens are stored as their records. `acl_ids` finds ACLs by what they say: no
+    two say the same, unless another program wrote the log. `colliding`: names that have a "." or a
     "_", by the name with every "." as "_", because metrics cannot distinguish such names.
     """
 
@@ -187,6 +199,7 @@ class MetadataImage:
     quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
     next_producer_id: int = -1
     acls: PersistentMap[UUID, AccessControlEntryRecord] = field(default_factory=PersistentMap)
+    acl_ids: PersistentMap[AclContent, UUID] = field(default_factory=PersistentMap)
     scram: Mapping[tuple[int, str], UserScramCredentialRecord] = field(default_factory=dict)
     delegation_tokens: Mapping[str, DelegationTokenRecord] = field(default_factory=dict)
 

@@ -41,14 +41,13 @@ if TYPE_CHECKING:
     from kraft.runtime.metrics.scrape import Sheet
 
 DRAIN_SECONDS: Final = 0.5
-OF_A_BROKER: Final = (ApiKey.DESCRIBE_CONFIGS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+OF_A_BROKER: Final = (ApiKey.DESCRIBE_ACLS, ApiKey.DESCRIBE_CONFIGS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 """APIs that a broker's handlers answer here, too."""
 KEYS: Final = (*SERVED, *OF_A_BROKER)
 
 
 class ControllerConfigs:
-    """The subset of a broker that DescribeConfigs (`kraft.broker.apis.describe_configs`) uses, on a node that is none.
-    """
+    """The subset of a broker that DescribeConfigs and DescribeAcls (`kraft.broker.apis`) use, on a node that is none."""
 
     def __init__(self, config: NodeConfig, quorum: QuorumReplica) -> None:
         self._config = config

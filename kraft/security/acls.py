@@ -126,6 +126,16 @@ class AclFilter(NamedTuple):
             return applies_to(acl, self.resource_name)
         return self.resource_name == acl.resource_name
 
+    def only_entry(self) -> Acl | None:
+        """Return the only entry that the filter can select; None when there may be several."""
+        if (self.resource_name is None or self.principal is None or self.host is None
+                or self.resource_type == ResourceType.ANY or self.operation == Operation.ANY
+                or self.permission_type == PermissionType.ANY
+                or self.pattern_type in (PatternType.ANY, PatternType.MATCH)):
+            return None
+        return Acl(self.resource_type, self.pattern_type, self.resource_name, self.principal, self.host,
+                   self.operation, self.permission_type)
+
     @property
     def is_unknown(self) -> bool:
         """Return whether a code is none that a filter can have."""

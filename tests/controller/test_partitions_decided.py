@@ -33,12 +33,14 @@ from kraft.protocol.messages.assign_replicas_to_dirs_request import (
     PartitionData,
     TopicData,
 )
+from kraft.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreateTopicsRequest,
 )
+from kraft.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
@@ -47,10 +49,16 @@ from kraft.steps import finish
 from tests.controller.world import World
 
 
+def creation(name: str) -> AclCreation:
+    return AclCreation(resource_type=2, resource_name=name, resource_pattern_type=3, principal="User:u", host="*",
+                       operation=3, permission_type=3)
+
+
 def new_world() -> World:
     """Return a world with one partition that broker 1 leads."""
-    made = World()
+    made = World(has_authorizer=True)
     made.join(1, 2, 3, 4)
+    made.send(CreateAclsRequest(creations=[creation("known")]))
     response = made.send(CreateTopicsRequest(timeout_ms=1, topics=[CreatableTopic(
         name="t", num_partitions=-1, replication_factor=-1,
         assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2, 3])])]), 7)
@@ -165,10 +173,14 @@ TWICE: Final[dict[int, Callable[[World, int], Message]]] = {
         upsertions=mentions * [ScramCredentialUpsertion(
             name="u", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"salted")]),
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: placed,
+    ApiKey.CREATE_ACLS: lambda _world, mentions: CreateAclsRequest(creations=mentions * [creation("new")]),
     ApiKey.CREATE_PARTITIONS: lambda _world, mentions: CreatePartitionsRequest(topics=mentions * [
         CreatePartitionsTopic(name="t", count=2, assignments=None)]),
     ApiKey.CREATE_TOPICS: lambda _world, mentions: CreateTopicsRequest(topics=mentions * [
         CreatableTopic(name="new", num_partitions=1, replication_factor=1)]),
+    ApiKey.DELETE_ACLS: lambda _world, mentions: DeleteAclsRequest(filters=mentions * [DeleteAclsFilter(
+        resource_type_filter=2, resource_name_filter="known", principal_filter=None, host_filter=None, operation=1,
+        permission_type=1)]),
     ApiKey.DELETE_TOPICS: lambda world, mentions: DeleteTopicsRequest(topics=[
         DeleteTopicState(name="t"), DeleteTopicState(name=None, topic_id=world.image.topic_ids["t"])][:mentions]),
     ApiKey.ELECT_LEADERS: lambda _world, mentions: ElectLeadersRequest(topic_partitions=[
@@ -220,6 +232,10 @@ def other(element: Any, number: int) -> Any:
         return element.replace(entity=[EntityData(entity_type="no such type", entity_name=f"u{number}")])
     if isinstance(element, ScramCredentialUpsertion):
         return element.replace(name=f"u{number}", mechanism=9)
+    if isinstance(element, AclCreation):
+        return element.replace(operation=1)
+    if isinstance(element, DeleteAclsFilter):
+        return element.replace(resource_name_filter=f"n{number}")
     if isinstance(element, DeleteTopicState):
         return DeleteTopicState(name=f"t{number}")
     field = "resource_name" if hasattr(element, "resource_name") else "name"

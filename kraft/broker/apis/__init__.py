@@ -19,6 +19,7 @@ from kraft.protocol.record_types import METADATA_RECORDS
 from kraft.protocol.registry import message_class
 
 FILES: Final[dict[str, tuple[ApiKey, ...]]] = {
+    "acls": (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS),
     "alter_configs": (ApiKey.ALTER_CONFIGS,),
     "alter_replica_log_dirs": (ApiKey.ALTER_REPLICA_LOG_DIRS,),
     "client_quotas": (ApiKey.DESCRIBE_CLIENT_QUOTAS,),
@@ -48,8 +49,7 @@ FILES: Final[dict[str, tuple[ApiKey, ...]]] = {
     "metadata": (ApiKey.METADATA,),
     "offset_for_leader_epoch": (ApiKey.OFFSET_FOR_LEADER_EPOCH,),
     "security_off": (
-        ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE,
-        ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.DESCRIBE_DELEGATION_TOKEN),
     "transaction_requests": (
         ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.DESCRIBE_TRANSACTIONS,

@@ -1,49 +1,21 @@
 """Requests about security, on a node that has it switched off. The answers are Kafka's in that case:
 
-- DescribeAcls (29), CreateAcls (30), DeleteAcls (31): SECURITY_DISABLED.
 - SaslHandshake (17), SaslAuthenticate (36): ILLEGAL_SASL_STATE, as the listener is plain.
 - Delegation tokens (38 to 41): DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as on any plain listener.
 """
 
-from kraft.broker.api import Answer, RequestContext, Steps, each_step
+from kraft.broker.api import Answer, RequestContext
 from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
-from kraft.protocol.messages.create_acls_request import CreateAclsRequest
-from kraft.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
 from kraft.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
-from kraft.protocol.messages.delete_acls_request import DeleteAclsRequest
-from kraft.protocol.messages.delete_acls_response import DeleteAclsFilterResult, DeleteAclsResponse
-from kraft.protocol.messages.describe_acls_response import DescribeAclsResponse
 from kraft.protocol.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
 from kraft.protocol.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 from kraft.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
 from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 
-NO_AUTHORIZER = "no authorizer is configured"
 FIRST_VERSION_WITH_REQUESTER = 3
-
-
-def describe_acls(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
-    """Refuse: without an authorizer there are no ACLs."""
-    answer(DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER))
-
-
-def create_acls(_broker: Broker, request: CreateAclsRequest, _context: RequestContext, answer: Answer) -> Steps:
-    """Refuse each creation."""
-    results = yield from each_step(
-        lambda _: AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER),
-        request.creations)
-    answer(CreateAclsResponse(results=results))
-
-
-def delete_acls(_broker: Broker, request: DeleteAclsRequest, _context: RequestContext, answer: Answer) -> Steps:
-    """Refuse each filter."""
-    results = yield from each_step(
-        lambda _: DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER),
-        request.filters)
-    answer(DeleteAclsResponse(filter_results=results))
 
 
 def sasl_handshake(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:

@@ -1,5 +1,6 @@
 """Settings of the controller and of the metadata log, from the node's configuration."""
 
+from kraft.config.authorizer_settings import authorizer_settings
 from kraft.config.node_config import NodeConfig
 from kraft.controller.decision import ControllerSettings
 from kraft.metadata.versions import SUPPORTED
@@ -23,6 +24,7 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         min_insync_replicas=str(config["min.insync.replicas"]),
         mutation_samples=config.integer("controller.quota.window.num"),
         mutation_sample_ms=1000 * config.integer("controller.quota.window.size.seconds"),
+        has_authorizer=authorizer_settings(config.values) is not None,
         features=SUPPORTED)
 
 
