@@ -3,7 +3,7 @@
 Each entry, and each filter, has its own result. Those that are accepted take effect together.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -80,14 +80,10 @@ def delete_acls(context: Context, request: DeleteAclsRequest) -> Deleting:
             yield
         try:
             found = searched.found(each)
-            more = {key: Record(RemoveAccessControlEntryRecord(id=key)) for key in found if key not in records}
-            if len(records) + len(more) > RECORDS_PER_DECISION_MAX:
-                raise RefusedError(ErrorCode.POLICY_VIOLATION, "Cannot remove more than "
-                                   f"{RECORDS_PER_DECISION_MAX} acls in a single delete operation.")
+            records.update(_removals(found, records))
         except RefusedError as refusal:
             results.append(_deleted(refusal.error, refusal.message))
             continue
-        records.update(more)
         matching = yield from _matching(context, found)
         results.append(DeleteAclsFilterResult(error_message=None, matching_acls=matching))
     return Decision(DeleteAclsResponse(filter_results=results), list(records.values()))
@@ -95,6 +91,15 @@ def delete_acls(context: Context, request: DeleteAclsRequest) -> Deleting:
 
 def delete_acls_refused(request: DeleteAclsRequest, code: ErrorCode, message: str | None) -> DeleteAclsResponse:
     return DeleteAclsResponse(filter_results=[_deleted(code, message) for _ in request.filters])
+
+
+def _removals(found: Iterable[UUID], records: Mapping[UUID, Record]) -> dict[UUID, Record]:
+    """Return the records that are needed beside those of the other filters."""
+    more = {key: Record(RemoveAccessControlEntryRecord(id=key)) for key in found if key not in records}
+    if len(records) + len(more) > RECORDS_PER_DECISION_MAX:
+        raise RefusedError(ErrorCode.POLICY_VIOLATION, f"Cannot remove more than {RECORDS_PER_DECISION_MAX} acls in a "
+                           "single delete operation.")
+    return more
 
 
 def _need_authorizer(context: Context) -> None:

@@ -137,7 +137,8 @@ class MetadataDelta:
             brokers=self.brokers.now, controllers=self.controllers.now,
             topics=self.topics.now, topic_ids=self.topic_ids.now, colliding=self.colliding.now,
             configs=self.configs.now, quotas=self.quotas.now, next_producer_id=self.next_producer_id,
-            acls=self.acls.now, acl_ids=self.acl_ids.now, scram=self.scram.now, delegation_tokens=self.delegation_tokens.now,
+            acls=self.acls.now, acl_ids=self.acl_ids.now, scram=self.scram.now,
+            delegation_tokens=self.delegation_tokens.now,
         )
 
     @classmethod

@@ -165,8 +165,8 @@ class TopicImage:
 QuotaEntity = tuple[tuple[str, str | None], ...]
 
 
-# Everything in the record of an ACL but its id: type, pattern type and name of the resource, principal, host, operation,
-# permission. `kraft.security.acls.Acl` is one.
+# Everything in the record of an ACL but its id: type, pattern type and name of the resource, principal, host,
+# operation, permission. `kraft.security.acls.Acl` is one.
 AclContent = tuple[int, int, str, str, str, int, int]
 
 

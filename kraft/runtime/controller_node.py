@@ -47,7 +47,7 @@ KEYS: Final = (*SERVED, *OF_A_BROKER)
 
 
 class ControllerConfigs:
-    """The subset of a broker that DescribeConfigs and DescribeAcls (`kraft.broker.apis`) use, on a node that is none."""
+    """The subset of a broker that DescribeConfigs and DescribeAcls use, on a node that is none."""
 
     def __init__(self, config: NodeConfig, quorum: QuorumReplica) -> None:
         self._config = config
