@@ -20,6 +20,6 @@ def test_a_user_from_its_addition_to_its_removal(tool: Tool, tmp_path: Path) -> 
     assert (code, out.split()) == (0, ["USER", "MECHANISM", "ITERATIONS", "ada", "SCRAM-SHA-512", "8192"])
     code, _, error = tool.run("users", "describe", "ada")
     assert code == 1
-    assert "user ada: user 'ada' has no SCRAM credentials (RESOURCE_NOT_FOUND)" in error
+    assert "user ada: the user has no SCRAM credentials (RESOURCE_NOT_FOUND)" in error
     password.write_text("\n")
     assert tool.run("users", "add", "ada", "--password-file", password)[0] == 2

@@ -16,6 +16,9 @@ from kraft.protocol.messages.describe_user_scram_credentials_response import (
 MECHANISMS: Final = (1, 2)
 """Kafka's ids of SCRAM-SHA-256 and SCRAM-SHA-512."""
 
+NO_CREDENTIALS: Final = "the user has no SCRAM credentials"
+"""One text for all users: an answer may hold a hundred thousand, each beside its user."""
+
 
 def describe_user_scram_credentials(broker: Broker, request: DescribeUserScramCredentialsRequest,
                                     _context: RequestContext, answer: Answer) -> Steps:
@@ -41,5 +44,5 @@ def _result(name: str, infos: list[CredentialInfo], *, twice: bool) -> DescribeU
                                                   error_message=bounded(f"user {name!r} is named more than once"))
     if not infos:
         return DescribeUserScramCredentialsResult(user=name, error_code=ErrorCode.RESOURCE_NOT_FOUND,
-                                                  error_message=bounded(f"user {name!r} has no SCRAM credentials"))
+                                                  error_message=NO_CREDENTIALS)
     return DescribeUserScramCredentialsResult(user=name, error_message=None, credential_infos=infos)
