@@ -38,7 +38,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -242,6 +242,9 @@ bench-cluster: build ## three nodes of ours beside three of Kafka's, replicated,
 bench-transactions: build ## transactions on one node and on three, of ours and of Kafka in one run (needs Java and Maven)
 	@$(BIN)/python -m bench.macro.transactions --nodes 1
 	@$(BIN)/python -m bench.macro.transactions --nodes 3
+
+bench-tls: build ## TLS of our node beside TLS of Kafka and beside Kafka without it, in one run (needs Java and Maven)
+	@$(BIN)/python -m bench.macro.tls
 
 bench-operations: build ## restarts and moves under load, 10,000 partitions on three nodes; ours and Kafka's in one run
 	@$(BIN)/python -m bench.macro.operations

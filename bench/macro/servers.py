@@ -62,10 +62,14 @@ class KraftServer:
     def pids(self) -> list[int]:
         return [] if self._process is None else [self._process.pid]
 
+    def listening(self) -> list[str]:
+        """Return the options that name its listeners."""
+        return [f"--listen={self.bootstrap}"]
+
     def start(self) -> float:
         begin = time.monotonic()
         self._process = launch_kraft(self.home, [
-            f"--data={self.data}", f"--listen={self.bootstrap}", "--set=group.initial.rebalance.delay.ms=0",
+            f"--data={self.data}", *self.listening(), "--set=group.initial.rebalance.delay.ms=0",
             f"--set=log.cleaner.backoff.ms={CLEANER_BACKOFF_MS}"])
         return await_brokers([self.bootstrap], [self._process], 1, begin)
 
@@ -85,9 +89,9 @@ class KafkaServer:
 
     name = "kafka"
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, **settings: str) -> None:
         self._node = KafkaNode(home, log_cleaner_backoff_ms=str(CLEANER_BACKOFF_MS),
-                               log_initial_task_delay_ms=str(INITIAL_DELAY_MS))
+                               log_initial_task_delay_ms=str(INITIAL_DELAY_MS), **settings)
         self.data = self._node.data
         self._node.heap = HEAP
         self._node.format()

@@ -1,0 +1,206 @@
+"""TLS of our node beside TLS of Apache Kafka 4.3.1, and beside Kafka without TLS, on this machine and in one run.
+
+    python -m bench.macro.tls [--quick] [--only TEXT] [--directory DIR]
+
+Both nodes have the same certificate, and the client offers both the same suites: TLS 1.3 with AES-256-GCM. The client
+encrypts in threads of its own, so rates are limited by what it can decrypt on the same processors; the figure to read
+is the server's processor time. Otherwise the run is like that of `bench.macro.peer`. Needs Java and Maven.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import click
+
+from bench.commit.quorums import cpu_seconds
+from bench.machine import OUT
+from bench.macro.figures import Figure, Pair, Row, chosen, comparison
+from bench.macro.rows import FILL_BYTES, WARMUP_SECONDS, start_rows
+from bench.macro.servers import KafkaServer, KraftServer, Server
+from bench.macro.topics import delete_topics
+from kraft.client import Cluster
+from kraft.client.security import Security
+from kraft.client.topics import create_topic
+from kraft.load.measure import Measurement, fill, measure
+from kraft.load.workload import Workload
+from kraft.protocol.apis import API_BY_NAME
+from kraft.protocol.headers import encode_request_header
+from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
+from kraft.tls.authority import Authority
+from tests.peer.kafka import missing
+from tests.ports import free_ports
+
+HOST: Final = "localhost"
+CA: Final = "ca.pem"
+DAYS: Final = 2
+HANDSHAKES: Final = 2_000
+CLIENTS: Final = 4
+PING_VERSION: Final = 3
+ANSWER_SECONDS: Final = 30.0
+
+LOADS: Final = (
+    ("Fetch, 4 connections, 1 MiB", Workload("fetch", 4, 1, record_bytes=1024, batch_bytes=100_000)),
+    ("Produce, 16 KiB of 100 B, 8 x 5", Workload("produce", 8, 5, batch_bytes=16 << 10)),
+)
+
+
+class TlsKraftServer(KraftServer):
+    """Our node with a plain listener and one with TLS."""
+
+    def __init__(self, home: Path, certificates: Path) -> None:
+        super().__init__(home)
+        tls, controller = free_ports(2)
+        self.tls_bootstrap = f"{HOST}:{tls}"
+        self._config = home / "node.properties"
+        self._config.write_text("\n".join([
+            f"listeners=PLAINTEXT://{self.bootstrap},SSL://{self.tls_bootstrap},CONTROLLER://127.0.0.1:{controller}",
+            "controller.listener.names=CONTROLLER", "inter.broker.listener.name=PLAINTEXT",
+            "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT",
+            *(f"{name}={value}" for name, value in store(certificates).items())]) + "\n")
+
+    def listening(self) -> list[str]:
+        return [f"--config={self._config}"]
+
+
+class TlsKafkaServer(KafkaServer):
+    """Kafka with a plain listener and one with TLS."""
+
+    def __init__(self, home: Path, certificates: Path) -> None:
+        plain, tls, controller = free_ports(3)
+        self.tls_bootstrap = f"{HOST}:{tls}"
+        listeners = f"PLAINTEXT://127.0.0.1:{plain},SSL://{self.tls_bootstrap}"
+        super().__init__(home, **store(certificates), **{
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}", "advertised.listeners": listeners,
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "PLAINTEXT"})
+        self.bootstrap = f"127.0.0.1:{plain}"
+
+
+def issue(certificates: Path) -> None:
+    """Write a certificate of both servers, with its key, and that of its authority."""
+    authority = Authority("bench", DAYS)
+    issued = authority.issue(HOST, (HOST,), DAYS)
+    (certificates / CA).write_text(authority.issued.certificate)
+    (certificates / f"{HOST}.pem").write_text(issued.key + issued.certificate)
+
+
+def store(certificates: Path) -> dict[str, str]:
+    """Return the settings of the certificate, the same for both."""
+    return {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(certificates / f"{HOST}.pem")}
+
+
+def tls_of(server: Server) -> str:
+    """Return the address of a server's listener with TLS."""
+    assert isinstance(server, TlsKraftServer | TlsKafkaServer)
+    return server.tls_bootstrap
+
+
+def load_rows(pair: Pair, name: str, workload: Workload, security: Security) -> list[Figure]:
+    """Measure one workload on both, with TLS and without."""
+    workload = replace(workload, topic=f"load-{uuid.uuid4().hex[:8]}")
+    for server in pair.servers:
+        with Cluster(server.bootstrap) as cluster:
+            create_topic(cluster, workload.topic, workload.connections)
+            if workload.kind == "fetch":
+                fill(workload, cluster, int(FILL_BYTES * pair.bytes_scale))
+
+    def measured(server: Server, address: str, security: Security) -> Measurement:
+        with Cluster(address, security=security) as cluster:
+            found = measure(workload, cluster, seconds=pair.seconds, warmup=WARMUP_SECONDS, pids=server.pids)
+        if found.errors:
+            raise RuntimeError(f"{server.name}, {name}: {found.errors} errors, the first {found.first_error}")
+        return found
+
+    def run(server: Server) -> tuple[float, ...]:
+        secure = measured(server, tls_of(server), security)
+        plain = measured(server, server.bootstrap, Security())
+        return (secure.megabytes_per_second, secure.cpu_seconds_per_gigabyte or 0.0,
+                plain.cpu_seconds_per_gigabyte or 0.0)
+
+    try:
+        rate, secure, plain = pair.alternate(run, (
+            Figure(name, "rate, TLS", "MB/s", None, "more"), Figure(name, "server CPU, TLS", "s/GB", 0.5),
+            Figure(name, "server CPU, plain", "s/GB", None)))
+    finally:
+        for server in pair.servers:
+            delete_topics(server, [workload.topic])
+    beside = replace(secure, name="server CPU, ours TLS, Kafka plain", aim=1.0, peers=plain.peers)
+    return [rate, secure, plain, beside]
+
+
+def handshake_rows(pair: Pair, ca_file: Path) -> list[Figure]:
+    """Measure new connections with a full handshake and one small request each."""
+    name = f"handshakes, {CLIENTS} clients"
+    context = ssl.create_default_context(cafile=str(ca_file))
+    header = encode_request_header(API_BY_NAME["ApiVersions"], PING_VERSION, 1, "handshakes")
+    content = header + ApiVersionsRequest(client_software_name="handshakes", client_software_version="1").encode(
+        PING_VERSION)
+    frame = len(content).to_bytes(4, "big") + content
+    count = max(CLIENTS, int(HANDSHAKES * pair.bytes_scale))
+
+    def connect(host: str, port: int) -> None:
+        for _ in range(count // CLIENTS):
+            with (socket.create_connection((host, port), ANSWER_SECONDS) as plain,
+                  context.wrap_socket(plain, server_hostname=host) as connection):
+                connection.sendall(frame)
+                if not connection.recv(4):
+                    raise ConnectionError("closed without an answer")
+
+    def run(server: Server) -> tuple[float, ...]:
+        host, _, port = tls_of(server).rpartition(":")
+        before, begin = cpu_seconds(server.pids), time.monotonic()
+        with ThreadPoolExecutor(CLIENTS) as clients:
+            for client in [clients.submit(connect, host, int(port)) for _ in range(CLIENTS)]:
+                client.result()
+        elapsed, used = time.monotonic() - begin, cpu_seconds(server.pids) - before
+        done = count // CLIENTS * CLIENTS
+        return done / elapsed, used / done * 1000
+
+    return pair.alternate(run, (Figure(name, "rate", "/s", 2.0, "more"), Figure(name, "server CPU", "ms each", 0.5)))
+
+
+def rows(certificates: Path, security: Security) -> Iterator[Row]:
+    """Yield the rows by name, in the order in which they are run."""
+    for name, workload in LOADS:
+        yield name, partial(load_rows, name=name, workload=workload, security=security)
+    yield "handshakes", partial(handshake_rows, ca_file=certificates / CA)
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="One short turn of each row: to see that everything runs.")
+@click.option("--only", multiple=True, help="Only rows whose name contains this text; may be given again.")
+@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
+              help="Where both nodes keep their data.")
+def main(quick: bool, only: tuple[str, ...], directory: Path) -> None:
+    """Measure our node's TLS beside Apache Kafka's."""
+    if (reason := missing()) is not None:
+        raise click.ClickException(f"needs Apache Kafka as a peer: {reason}")
+    with tempfile.TemporaryDirectory(prefix="kraft-tls-") as made:
+        certificates = Path(made)
+        issue(certificates)
+        security = Security(tls=True, ca_file=str(certificates / CA))
+        with comparison("tls", directory, partial(TlsKraftServer, certificates=certificates),
+                        partial(TlsKafkaServer, certificates=certificates), quick=quick) as run:
+            run.report.add(start_rows(
+                run.pair, Figure("start", "to the first Metadata reply", "s", None),
+                Figure("memory after the start", "resident", "MB", None)))
+            measured = chosen(rows(certificates, security), only)
+            if not quick:
+                run.warm(measured)
+            run.measure(measured)
+
+
+if __name__ == "__main__":
+    main()
