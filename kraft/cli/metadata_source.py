@@ -202,7 +202,7 @@ def _replay(replayer: Replayer, found: list[Batch], limits: tuple[AsOf, ...], st
                 continue
             message = replayer.replay_logged(record)
             if message is not None and story is not None:
-                story.apply(record.timestamp_ms, message)
+                story.apply(record.timestamp_ms, message, record.offset)
     return True
 
 

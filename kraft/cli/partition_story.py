@@ -7,7 +7,7 @@ the time of the fencing record.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from kraft.metadata.image import LOST_DIRECTORY, RECOVERING, MetadataImage
@@ -53,21 +53,36 @@ class Moment(NamedTuple):
     last_known: tuple[int, ...]
 
 
-class Stories:
-    """Stories of several partitions, read from the log together."""
+class Changes(Protocol):
+    """Receiver of all records with their offsets."""
 
-    def __init__(self, stories: "Iterable[PartitionStory]") -> None:
+    def starts(self, image: MetadataImage) -> None:
+        """Start with the state of a snapshot."""
+
+    def apply(self, timestamp_ms: int, record: object, offset: int) -> None:
+        """Receive the next record."""
+
+
+class Stories:
+    """Stories of several partitions, read from the log together. `changes` receives the same records."""
+
+    def __init__(self, stories: "Iterable[PartitionStory]", changes: Changes | None = None) -> None:
         self.all = tuple(stories)
+        self._changes = changes
 
     def starts(self, image: MetadataImage) -> None:
         """Start every story; see `PartitionStory.starts`."""
         for story in self.all:
             story.starts(image)
+        if self._changes is not None:
+            self._changes.starts(image)
 
-    def apply(self, timestamp_ms: int, record: object) -> None:
+    def apply(self, timestamp_ms: int, record: object, offset: int) -> None:
         """Pass a record to every story; see `PartitionStory.apply`."""
         for story in self.all:
             story.apply(timestamp_ms, record)
+        if self._changes is not None:
+            self._changes.apply(timestamp_ms, record, offset)
 
 
 @dataclass(slots=True)

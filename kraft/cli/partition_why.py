@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from kraft.cli.cluster import size_text
 from kraft.cli.metadata_source import AsOf, from_files, from_leader
 from kraft.cli.partition_names import parse_partition
-from kraft.cli.partition_story import FENCED, Left, PartitionStory, Stories
+from kraft.cli.partition_story import FENCED, Changes, Left, PartitionStory, Stories
 from kraft.cli.recordings import entries_of
 from kraft.client import Cluster
 from kraft.client.configs import setting
@@ -48,11 +48,12 @@ class Replica(NamedTuple):
     recorded: tuple[str, ...] = ()
 
 
-def partition_answers(cluster: Cluster, partitions: Sequence[Partition], situation: Situation) -> list[Answer]:
+def partition_answers(cluster: Cluster, partitions: Sequence[Partition], situation: Situation,
+                      changes: Changes | None = None) -> list[Answer]:
     """Explain the leader, every replica that is not in sync, and the reassignment of each partition. `situation` comes
-    from the controllers' flight recorders. The metadata log is read once."""
+    from the controllers' flight recorders. The metadata log is read once; `changes` receives its records, too."""
     causes = fencings(situation.entries)
-    stories = Stories(PartitionStory(*each, causes=causes) for each in partitions)
+    stories = Stories((PartitionStory(*each, causes=causes) for each in partitions), changes)
     image = from_leader(cluster, AsOf(), stories)
     moves = ongoing(cluster)
     return [answer for story in stories.all for answer in _answers(cluster, story, image, moves, situation)]
@@ -86,7 +87,7 @@ def registration_of(image: MetadataImage, partition: Partition) -> PartitionRegi
     return found
 
 
-def stories_of_files(directory: Path, names: Iterable[str]) -> list[Answer]:
+def stories_of_files(directory: Path, names: Iterable[str], changes: Changes | None = None) -> list[Answer]:
     """Explain the leaders of these partitions from the metadata log in a directory and the flight recorder beside it.
     No node is queried. A topic's name means all of its partitions."""
     found: list[Partition] = []
@@ -94,7 +95,7 @@ def stories_of_files(directory: Path, names: Iterable[str]) -> list[Answer]:
         topic, index = parse_partition(name)
         found += [(topic, index)] if index is not None else _partitions_in(from_files(directory, AsOf()), topic)
     causes = fencings(entries_of(directory))
-    stories = Stories(PartitionStory(*each, causes=causes) for each in dict.fromkeys(found))
+    stories = Stories((PartitionStory(*each, causes=causes) for each in dict.fromkeys(found)), changes)
     image = from_files(directory, AsOf(), stories)
     for each in stories.all:
         registration_of(image, (each.topic, each.index))

@@ -21,14 +21,19 @@ from kraft_native.base.errors import KraftError
 
 @kraft.command("why")
 @click.argument("names", nargs=-1, metavar="[TOPIC[/PARTITION]]... [DIRECTORY]...", shell_complete=complete_partition)
+@click.option("--audit", "audits", multiple=True, metavar="FILE",
+              type=click.Path(path_type=Path, exists=True, dir_okay=False),
+              help="Audit file of a node, in place of the topic __kraft_audit; may be given again.")
 @query_options
 @JSON
-def why_command(names: tuple[str, ...], bootstrap: str | None, timeout: float, as_json: bool) -> None:
+def why_command(names: tuple[str, ...], audits: tuple[Path, ...], bootstrap: str | None, timeout: float,
+                as_json: bool) -> None:
     """Explain why there is no leader, why a voter is not caught up, why a change of the voters is pending.
 
     With TOPIC/PARTITION: the leader and its cause, why replicas are out of sync, what a reassignment waits for, and
-    which transaction holds back the readers of committed records. A TOPIC alone means all of its partitions. In each
-    case it also names the brokers that no controller has answered for too long.
+    which transaction holds back the readers of committed records. A TOPIC alone means all of its partitions. Where the
+    changes of the cluster are audited, also the users that changed the topic. In each case it also names the brokers
+    that no controller has answered for too long.
 
     Queries running nodes (--bootstrap), reads files of controllers that need not run, or both. DIRECTORY is a data
     directory, or the metadata log's in it. Exit code 1 when there is a problem.
@@ -36,7 +41,7 @@ def why_command(names: tuple[str, ...], bootstrap: str | None, timeout: float, a
     directories = tuple(Path(name) for name in names if Path(name).is_dir())
     partitions = [name for name in names if not Path(name).is_dir()]
     if partitions:
-        found_answers = _of_partitions(partitions, directories, bootstrap, timeout)
+        found_answers = _of_partitions(partitions, directories, audits, bootstrap, timeout)
     else:
         found_answers = _of_quorum(directories, bootstrap, timeout)
     if as_json:
@@ -48,14 +53,17 @@ def why_command(names: tuple[str, ...], bootstrap: str | None, timeout: float, a
         raise click.exceptions.Exit(1)
 
 
-def _of_partitions(names: list[str], directories: tuple[Path, ...], bootstrap: str | None,
+def _of_partitions(names: list[str], directories: tuple[Path, ...], audits: tuple[Path, ...], bootstrap: str | None,
                    timeout: float) -> list[Answer]:
     from kraft.cli.partition_why import partition_answers, stories_of_files
+    from kraft.cli.topic_changes import TopicChanges, change_answers
     from kraft.cli.transaction_why import transaction_answers
 
     topics = list(dict.fromkeys(parse_partition(name)[0] for name in names))
+    changes = TopicChanges(topics)
     if directories and bootstrap is None:
-        return [answer for directory in directories for answer in stories_of_files(directory, names)]
+        found_answers = [answer for directory in directories for answer in stories_of_files(directory, names, changes)]
+        return [*found_answers, *change_answers(changes, audits, None, timeout)]
     with Cluster(bootstrap or ADDRESS_DEFAULT, timeout=timeout) as cluster:
         wanted = chosen(names, (each for each in cluster.metadata(topics).topics
                                 if each.error_code == ErrorCode.NONE))
@@ -63,7 +71,9 @@ def _of_partitions(names: list[str], directories: tuple[Path, ...], bootstrap: s
         found = find(directories, bootstrap, timeout, CAPACITY)
         situation = Situation(found.entries, found.running, found.silent)
         try:
-            return [*partition_answers(cluster, wanted, situation), *transaction_answers(cluster, wanted), *leases]
+            found_answers = [*partition_answers(cluster, wanted, situation, changes),
+                             *transaction_answers(cluster, wanted), *leases]
+            return [*found_answers, *change_answers(changes, audits, bootstrap or ADDRESS_DEFAULT, timeout)]
         except (RefusedError, ConnectionFailedError) as error:
             if not leases:
                 raise
