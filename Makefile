@@ -29,6 +29,7 @@ COMPARE_ROWS    ?= 0..99
 ATTACK_ELEMENTS ?= 100000
 EXPLORE_STATES  ?= 1300000
 EVIL_SEED       ?= 1
+ROTATIONS       ?= 1000
 EVIL_ROUNDS     ?= 10
 COMPILE := $(BIN)/python setup.py -q build_ext --inplace
 PYTEST  := $(BIN)/python -m pytest -q -p no:benchmark
@@ -38,7 +39,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills fuzz fuzz-wire evil-config rotations sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -200,6 +201,10 @@ fuzz: build ## parsers fed with seeded random damage, bounded
 
 fuzz-wire: build ## a node fed with random and mutated frames of every API and version, bounded
 	@$(BIN)/python -m tests.fuzz_wire --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+
+# A shorter one: make rotations ROTATIONS=50
+rotations: build ## certificates and passwords of a node rotated a thousand times each under load; ten minutes
+	@$(BIN)/python -m tests.rotations --rotations $(ROTATIONS)
 
 # One seed again, or a shorter one: make evil-config EVIL_SEED=7 EVIL_ROUNDS=2
 evil-config: build ## every setting of every resource with hostile values, on one live node and on three; two minutes

@@ -1,0 +1,21 @@
+"""Short rotations; `make rotations` runs long ones."""
+
+import pytest
+
+from tests.rotations.__main__ import rotate
+from tests.rotations.run import SUBJECTS
+
+ROTATIONS = 4
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> None:
+    """Nothing of the engine runs in this process."""
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_clients_with_valid_credentials_do_not_notice(subject: str) -> None:
+    found = rotate(subject, ROTATIONS)
+    assert found.rotations == ROTATIONS
+    assert found.revoked_seconds
+    assert found.requests > 0
