@@ -18,11 +18,12 @@ from collections.abc import Callable, Generator, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from kraft.protocol.message import Message
-from kraft.security.principal import ANONYMOUS, Principal
+from kraft.security.principal import ANONYMOUS, Client, Principal
 from kraft.steps import finish
 
 if TYPE_CHECKING:
     from kraft.broker.broker import Broker
+    from kraft.security.access import Access
 
 
 Steps = Generator[None, None, None]
@@ -34,7 +35,7 @@ Result = TypeVar("Result")
 class RequestContext(NamedTuple):
     """Context of a request: version, client, listener, time, and the client's identity. `client_host` is an address
     without a port. `run` runs the steps that a handler has left after it returned. A request that `is_small` has two
-    kilobytes at most."""
+    kilobytes at most. `access` is what the client may do; None: everything, as there is no authorizer."""
 
     version: int
     client_id: str
@@ -44,6 +45,12 @@ class RequestContext(NamedTuple):
     run: Callable[[Steps], None] = finish
     principal: Principal = ANONYMOUS
     is_small: bool = False
+    access: "Access | None" = None
+
+    @property
+    def client(self) -> Client:
+        """The client, for other parts and nodes that serve the request."""
+        return Client(self.client_id, self.principal, self.client_host)
 
 
 Answer = Callable[[Message], None]

@@ -32,6 +32,7 @@ from kraft.protocol.message import Message
 from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraft.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 from kraft.security.authorizer import Authorizer
+from kraft.security.principal import Client
 from kraft_native.partition.cold_read import ColdReader
 from kraft_native.partition.partition import Partition
 from kraft_native.partition.table import PartitionTable
@@ -124,9 +125,9 @@ class Broker:
                     self.led[leader.broker_id] = Led(leader.epoch, now_ms)
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None],
-               client_id: str | None = None) -> None:
+               client: Client | None = None) -> None:
         """Pass a request on to the active controller. See `ControllerPort`."""
-        self.controller.submit(request, version, now_ms, answer, client_id)
+        self.controller.submit(request, version, now_ms, answer, client)
 
     def submit_steps(self, request: Message, context: RequestContext, answer: Answer,
                      version: int | None = None) -> Steps:
@@ -134,7 +135,7 @@ class Broker:
         version of the request."""
         def send(part: Message, answer_part: Answer) -> None:
             self.submit(part, context.version if version is None else version, context.now_ms, answer_part,
-                        context.client_id)
+                        context.client)
 
         return serve_in_parts(request, send, answer, context.run, self._too_many, self.image)
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from kraft.metadata.client_quotas import (
-    ANONYMOUS,
     CONNECTION_RATE,
     CONSUMER_RATE,
     IP,
@@ -16,6 +15,7 @@ from kraft.metadata.client_quotas import (
     limit_of,
 )
 from kraft.metadata.image import QuotaEntity
+from kraft.security.principal import ANONYMOUS, Principal
 from kraft_native.request.replication_quota import ReplicationQuota
 
 METERS_MAX: Final = 20_000
@@ -60,10 +60,10 @@ class ClientRates:
         self._quotas = quotas
         return bool(quotas)
 
-    def find(self, client_id: bytes) -> tuple[Meter, Meter, Meter]:
+    def find(self, client_id: bytes, principal: Principal | None = None) -> tuple[Meter, Meter, Meter]:
         """Return the meters of a client's produced bytes, of its fetched bytes, and of the nanoseconds that its
-        requests use. None: no quota limits it."""
-        levels = entities_of(ANONYMOUS, client_id.decode("utf-8", "replace"))
+        requests use. None: no quota limits it. `principal` None: the client was not authenticated."""
+        levels = entities_of((principal or ANONYMOUS).name, client_id.decode("utf-8", "replace"))
 
         def meter(name: str, unit: int = 1) -> Meter:
             limit = limit_of(self._quotas, levels, name)

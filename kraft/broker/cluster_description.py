@@ -15,10 +15,10 @@ NAMES: Final = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 def describe_nodes(
     request: DescribeClusterRequest, version: int, endpoint_type: int, cluster_id: str, controller_id: int,
-    nodes: Callable[[], list[DescribeClusterBroker]],
+    nodes: Callable[[], list[DescribeClusterBroker]], operations: int = CLUSTER_OPERATIONS,
 ) -> DescribeClusterResponse:
     """Return the nodes of the kind `endpoint_type` that the listener serves; an error when the request is for the
-    other kind."""
+    other kind. `operations`: those that the client may do to the cluster."""
     if request.endpoint_type != endpoint_type:
         if version == 0:
             code = ErrorCode.INVALID_REQUEST       # version 0 has no endpoint types
@@ -33,4 +33,4 @@ def describe_nodes(
     requested = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         endpoint_type=endpoint_type, cluster_id=cluster_id, controller_id=controller_id, brokers=nodes(),
-        cluster_authorized_operations=CLUSTER_OPERATIONS if requested else NOT_REQUESTED)
+        cluster_authorized_operations=operations if requested else NOT_REQUESTED)

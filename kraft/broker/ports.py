@@ -6,6 +6,7 @@ from uuid import UUID
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
+from kraft.security.principal import Client
 
 
 class LogUsage(NamedTuple):
@@ -32,9 +33,9 @@ class ControllerPort(Protocol):
     """The way to the active controller."""
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None],
-               client_id: str | None = None) -> None:
-        """Decide `request`; `answer` gets the response once its outcome is committed. `client_id` names the client
-        whose quota applies; None: the request is the node's own."""
+               client: Client | None = None) -> None:
+        """Decide `request`; `answer` gets the response once its outcome is committed. `client` is the one whose quota
+        and permissions apply; None: the request is the node's own."""
 
     def refuse(self, request: Message, code: ErrorCode, message: str) -> Message:
         """Return the response that refuses the whole of a request that the controller decides."""

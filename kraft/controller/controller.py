@@ -72,6 +72,7 @@ from kraft.protocol.messages.describe_quorum_request import DescribeQuorumReques
 from kraft.protocol.messages.no_op_record import NoOpRecord
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 from kraft.protocol.record_frames import encode_record
+from kraft.security.principal import Client
 from kraft.steps import finish
 from kraft_native.base.errors import InvalidArgumentError
 
@@ -228,9 +229,9 @@ class Controller:
     # --- requests ---------------------------------------------------------------------------------------------------
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Answer,
-               client_id: str | None = None, *, forwarded: bool = True) -> None:
-        """Decide a request of that API version; `answer` gets the response once its content is committed. `client_id`
-        names the client whose quota applies; None: a node's own request, without quota. `forwarded`: see `Context`.
+               client: Client | None = None, *, forwarded: bool = True) -> None:
+        """Decide a request of that API version; `answer` gets the response once its content is committed. `client`
+        is the one whose quota applies; None: a node's own request, without quota. `forwarded`: see `Context`.
 
         `InvalidArgumentError` for a request that the controller does not decide (see `HANDLERS`).
         """
@@ -246,11 +247,11 @@ class Controller:
             return
         if self._working:
             self._queued.append(
-                partial(self.submit, request, version, now_ms, answer, client_id, forwarded=forwarded))
+                partial(self.submit, request, version, now_ms, answer, client, forwarded=forwarded))
             return
         refuse = partial(self._refusal, handler, request, ErrorCode.NOT_CONTROLLER, LEADER_CHANGED, now_ms)
         self._start(request.API_KEY, self._decide(
-            handler, request, version, now_ms, answer, client_id, forwarded=forwarded), lambda: answer(refuse()))
+            handler, request, version, now_ms, answer, client, forwarded=forwarded), lambda: answer(refuse()))
 
     def _start(self, key: int, steps: Steps, lose: Callable[[], None] = lambda: None) -> None:
         """Do the work at once if it is short, else in steps; `lose` answers when this node stops leading meanwhile."""
@@ -284,8 +285,8 @@ class Controller:
             self.on_deadline()
 
     def _decide(self, handler: Handler, request: Message, version: int, now_ms: int, answer: Answer,
-                client_id: str | None, *, forwarded: bool) -> Steps:
-        charge = self._mutations.charge(self.decided.quotas, request, version, client_id, now_ms)
+                client: Client | None, *, forwarded: bool) -> Steps:
+        charge = self._mutations.charge(self.decided.quotas, request, version, client, now_ms)
         first = self.port.end_offset
         try:
             decision = yield from self._result(

@@ -30,6 +30,7 @@ from kraft.metadata.image import EMPTY, BrokerRegistration, MetadataImage
 from kraft.metadata.replay import Replayer
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
+from kraft.security.principal import Client
 from kraft.steps import finish
 
 RECORDS_PER_IMAGE_MIN: Final = 1_000
@@ -131,9 +132,9 @@ class MetadataMachine(ABC):
             self.controller.subscribe(listener)
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None],
-               client_id: str | None = None, *, forwarded: bool = True) -> None:
+               client: Client | None = None, *, forwarded: bool = True) -> None:
         """See `Controller.submit`."""
-        self.controller.submit(request, version, now_ms, answer, client_id, forwarded=forwarded)
+        self.controller.submit(request, version, now_ms, answer, client, forwarded=forwarded)
 
     def broker_disconnected(self, broker_id: int, broker_epoch: int) -> None:
         """See `Controller.broker_disconnected`."""

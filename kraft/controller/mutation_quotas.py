@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kraft.controller.decision import RefusedError
-from kraft.metadata.client_quotas import ANONYMOUS, MUTATION_RATE, Quotas, entities_of, limit_of
+from kraft.metadata.client_quotas import MUTATION_RATE, Quotas, entities_of, limit_of
 from kraft.metadata.image import QuotaEntity
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
@@ -27,6 +27,7 @@ from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
+from kraft.security.principal import Client
 
 STRICT_SINCE: Final[dict[type[Message], int]] = {
     CreateTopicsRequest: 6, DeleteTopicsRequest: 5, CreatePartitionsRequest: 3}
@@ -83,15 +84,15 @@ class MutationQuotas:
         self._window_seconds = samples * sample_ms / 1000
         self._buckets: dict[QuotaEntity, _Bucket] = {}
 
-    def charge(self, quotas: Quotas, request: Message, version: int, client_id: str | None,
+    def charge(self, quotas: Quotas, request: Message, version: int, client: Client | None,
                now_ms: int) -> MutationCharge:
         """Return the charge for a request of that client; None: of a node."""
         strict_since = STRICT_SINCE.get(type(request))
-        if strict_since is None or client_id is None:
+        if strict_since is None or client is None:
             return UNLIMITED
         if not quotas:
             return UNLIMITED
-        limit = limit_of(quotas, entities_of(ANONYMOUS, client_id), MUTATION_RATE)
+        limit = limit_of(quotas, entities_of(client.principal.name, client.client_id), MUTATION_RATE)
         if limit is None or limit.value <= 0:
             return UNLIMITED
         burst = limit.value * self._window_seconds

@@ -1,8 +1,8 @@
 """Selection of the quota that applies to a client (KIP-13, KIP-546; Kafka's ClientQuotaManager). Pure.
 
 The most specific one applies: of user and client id, of the user, of the client id, each before the default of its
-kind. A quota of a user is shared by all clients of the user, one of a client id by all users of that client id. With
-security off every client is the user ANONYMOUS.
+kind. A quota of a user is shared by all clients of the user, one of a client id by all users of that client id. A
+client that was not authenticated is the user ANONYMOUS.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,6 @@ from kraft.metadata.image import QuotaEntity
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
-ANONYMOUS: Final = "ANONYMOUS"
 PRODUCER_RATE: Final = "producer_byte_rate"
 CONSUMER_RATE: Final = "consumer_byte_rate"
 REQUEST_PERCENTAGE: Final = "request_percentage"

@@ -13,6 +13,7 @@ All decisions until the next change use one table: no reader sees part of a chan
 """
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Final
 
 from kraft.config.authorizer_settings import AuthorizerSettings, authorizer_settings
@@ -58,6 +59,7 @@ class Authorizer:
         """True when all committed entries are known. Until then everything is denied but to super users."""
         self.table: AclTable = EMPTY_TABLE
         self.version = 0
+        self._now: Authorizer | None = None
 
     def load(self, image: MetadataImage, *, is_complete: bool = True) -> None:
         """Decide by the entries of an image from now on. One that is not complete may miss committed entries."""
@@ -75,6 +77,15 @@ class Authorizer:
     def _replace(self, table: AclTable) -> None:
         self.table = table
         self.version += 1
+
+    def now(self) -> "Authorizer":
+        """Return the decisions by the entries of this moment, which no later change affects: one request may be checked
+        over a while."""
+        now = self._now
+        if now is None or now.version != self.version or now.is_loaded != self.is_loaded:
+            now = copy(self)
+            now._now, self._now = None, now
+        return now
 
     def is_super_user(self, principal: Principal) -> bool:
         """Return whether the principal may do everything."""

@@ -22,3 +22,11 @@ class Principal(NamedTuple):
 
 ANONYMOUS: Final = Principal.user("ANONYMOUS")
 """A client that was not authenticated."""
+
+
+class Client(NamedTuple):
+    """Client that a request comes from, wherever it is served. `host` is an address without a port."""
+
+    client_id: str = ""
+    principal: Principal = ANONYMOUS
+    host: str = ""

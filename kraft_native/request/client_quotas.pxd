@@ -15,10 +15,10 @@ cdef enum ClientQuotaKind:
 cdef class ClientQuotas:
     """Loop thread only."""
     cdef object find               # None: no client has a quota
-    cdef dict known                # client id -> result of `find`
+    cdef dict known                # (client id, principal) -> result of `find`
 
     # The quota of a client; None: none.
-    cdef ReplicationQuota quota(self, bytes client_id, int kind)
+    cdef ReplicationQuota quota(self, Reply reply, int kind)
     # Charges the bytes of a Produce, and sets in `reply` for how long its client is muted.
     cdef int charge_produce(self, Reply reply, int64_t bytes_count) except -1
     # The same for a Fetch; False: the reply is empty, and nothing is charged.
@@ -26,4 +26,4 @@ cdef class ClientQuotas:
     # The same for the time of the request so far; the connection charges the rest.
     cpdef int charge_time(self, Reply reply) except -1
     # The bytes that one response to a client may have, at most `bytes_max`: more would mute it for too long.
-    cdef int64_t response_bytes_max(self, bytes client_id, int64_t bytes_max) except -1
+    cdef int64_t response_bytes_max(self, Reply reply, int64_t bytes_max) except -1

@@ -14,6 +14,7 @@ from libc.stdint cimport int32_t, int64_t
 cimport cython
 
 from kraft_native.base.clock cimport monotonic_ms, monotonic_ns
+from kraft_native.request.endpoint cimport Endpoint
 
 cdef enum:
     KNOWN_MAX = 10_000             # client ids are the clients' own choice
@@ -28,30 +29,32 @@ cdef int leave_alone(Reply reply, int64_t throttle_ms) except -1:
 
 @cython.final
 cdef class ClientQuotas:
-    """Quotas by client id: `find` is called once for each."""
+    """Quotas by principal and client id: `find` is called once for each pair."""
 
     def __cinit__(self):
         self.known = {}
 
-    def look_up_with(self, find: Callable[[bytes], tuple[ReplicationQuota | None, ...]] | None) -> None:
-        """Set `find(client id)`, which returns the quotas for a client's produced bytes, fetched bytes and request
-        time, each None where it has none. `find` None: no client has any."""
+    def look_up_with(self, find: Callable[[bytes, Any], tuple[ReplicationQuota | None, ...]] | None) -> None:
+        """Set `find(client id, principal)`, which returns the quotas for a client's produced bytes, fetched bytes and
+        request time, each None where it has none. The principal is that of its connection; None: it has no connection.
+        `find` None: no client has any."""
         self.find = find
         self.known = {}
 
-    cdef ReplicationQuota quota(self, bytes client_id, int kind):
-        cdef tuple found
+    cdef ReplicationQuota quota(self, Reply reply, int kind):
+        cdef tuple found, client
         if self.find is None:
             return None
-        found = self.known.get(client_id)
+        client = (reply.client_id, (<Endpoint>reply.sink).principal if isinstance(reply.sink, Endpoint) else None)
+        found = self.known.get(client)
         if found is None:
             if len(self.known) >= KNOWN_MAX:
                 self.known.clear()
-            found = self.known[client_id] = self.find(client_id or b"")
+            found = self.known[client] = self.find(reply.client_id or b"", client[1])
         return found[kind]
 
     cdef int charge_produce(self, Reply reply, int64_t bytes_count) except -1:
-        cdef ReplicationQuota quota = self.quota(reply.client_id, QUOTA_PRODUCE)
+        cdef ReplicationQuota quota = self.quota(reply, QUOTA_PRODUCE)
         cdef int64_t now_ms
         if quota is not None:
             now_ms = monotonic_ms()
@@ -68,7 +71,7 @@ cdef class ClientQuotas:
         if self.find is None:
             return True
         self.charge_time(reply)
-        quota = self.quota(reply.client_id, QUOTA_FETCH)
+        quota = self.quota(reply, QUOTA_FETCH)
         if quota is not None and bytes_count > 0:
             now_ms = monotonic_ms()
             alone = not quota.any_counted(now_ms)
@@ -82,7 +85,7 @@ cdef class ClientQuotas:
         return reply.throttle_ms == 0
 
     cpdef int charge_time(self, Reply reply) except -1:
-        cdef ReplicationQuota quota = self.quota(reply.client_id, QUOTA_REQUEST)
+        cdef ReplicationQuota quota = self.quota(reply, QUOTA_REQUEST)
         cdef int64_t now_ms
         if quota is not None and reply.at.begun_ns > 0:
             now_ms = monotonic_ms()
@@ -90,6 +93,6 @@ cdef class ClientQuotas:
             leave_alone(reply, min(quota.throttle_ms(now_ms), quota.sample_ms))
         return 0
 
-    cdef int64_t response_bytes_max(self, bytes client_id, int64_t bytes_max) except -1:
-        cdef ReplicationQuota quota = self.quota(client_id, QUOTA_FETCH)
+    cdef int64_t response_bytes_max(self, Reply reply, int64_t bytes_max) except -1:
+        cdef ReplicationQuota quota = self.quota(reply, QUOTA_FETCH)
         return bytes_max if quota is None else min(bytes_max, quota.window_bytes())

@@ -117,7 +117,7 @@ cdef class FetchHandler(RequestHandler):
         fetch.params.max_bytes = max(0, <int32_t>min(fetch.params.max_bytes, self.bytes_max))
         if self.quotas is not None and fetch.params.replica_id < 0:
             fetch.params.max_bytes = <int32_t>self.quotas.response_bytes_max(
-                fetch.reply.client_id, fetch.params.max_bytes)
+                fetch.reply, fetch.params.max_bytes)
         fetch.params.min_bytes = min(fetch.params.min_bytes, fetch.params.max_bytes)
         if self.by_rack and fetch.params.rack_bytes > 0 and fetch.params.replica_id < 0:
             fetch.rack = PyBytes_FromStringAndSize(<const char*>fetch.params.rack, fetch.params.rack_bytes)

@@ -7,9 +7,16 @@ import pytest
 
 from kraft.broker.client_quotas import METERS_MAX, ClientRates, ConnectionRates
 from kraft.controller.mutation_quotas import MutationQuotas
-from kraft.metadata.client_quotas import CONNECTION_RATE, CONSUMER_RATE, PRODUCER_RATE, REQUEST_PERCENTAGE
+from kraft.metadata.client_quotas import (
+    CONNECTION_RATE,
+    CONSUMER_RATE,
+    MUTATION_RATE,
+    PRODUCER_RATE,
+    REQUEST_PERCENTAGE,
+)
 from kraft.metadata.image import QuotaEntity
 from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
+from kraft.security.principal import Client, Principal
 
 # From the most specific to the least. The client is `app`, of the user that all clients have without security.
 LEVELS: tuple[QuotaEntity, ...] = (
@@ -30,6 +37,22 @@ def test_the_most_specific_one_holds() -> None:
         del quotas[entity]
     assert rates.update(quotas)
     assert rates.find(b"app") == (None, None, None)
+
+
+def test_a_user_has_its_own_quota_on_every_connection() -> None:
+    rates = ClientRates(samples=11, sample_ms=1000)
+    alice, bob = Principal.user("alice"), Principal.user("bob")
+    rates.update({(("user", "alice"),): {PRODUCER_RATE: 10.0},
+                  (("client-id", "app"), ("user", "bob")): {PRODUCER_RATE: 20.0}})
+    assert rates.find(b"app") == (None, None, None)
+    of_alice, *_ = rates.find(b"app", alice)
+    assert of_alice is not None and of_alice.rate == 10 and rates.find(b"other", alice)[0] is of_alice
+    of_bob, *_ = rates.find(b"app", bob)
+    assert of_bob is not None and of_bob.rate == 20 and rates.find(b"other", bob)[0] is None
+    quotas = {(("user", "alice"),): {MUTATION_RATE: 5.0}}
+    charged = [MutationQuotas(2, 1000).charge(quotas, CreateTopicsRequest(), 7, Client("app", user), 0).bucket
+               for user in (alice, bob)]
+    assert charged[0] is not None and charged[1] is None
 
 
 def test_clients_that_share_a_quota() -> None:
@@ -111,7 +134,7 @@ def test_a_client_among_very_many_quotas_is_found_by_its_name() -> None:
     rates.update(quotas)
     producing, fetching, _ = rates.find(b"app")
     assert producing is not None and producing.rate == 7 and fetching is None
-    charge = MutationQuotas(2, 1000).charge(quotas, CreateTopicsRequest(), 7, "app", 0)
+    charge = MutationQuotas(2, 1000).charge(quotas, CreateTopicsRequest(), 7, Client("app"), 0)
     assert charge.bucket is None
     addresses = ConnectionRates(samples=2, sample_ms=1000)
     addresses.update(quotas, [(("ip", "::1"),)])

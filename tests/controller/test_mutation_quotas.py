@@ -15,6 +15,7 @@ from kraft.protocol.messages.alter_client_quotas_request import (
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraft.security.principal import Client
 from tests.controller.world import World
 
 RATE, SAMPLES = 2.0, 5
@@ -25,7 +26,7 @@ STRICT = {CreateTopicsRequest: 6, DeleteTopicsRequest: 5, CreatePartitionsReques
 def send(world: World, request: Message, client: str | None = "app", version: int | None = None) -> Any:
     answers: list[Any] = []
     world.controller.submit(request, STRICT[type(request)] if version is None else version, world.now_ms,
-                            answers.append, client)
+                            answers.append, None if client is None else Client(client))
     world.commit()
     return answers[0]
 

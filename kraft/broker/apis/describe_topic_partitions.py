@@ -2,10 +2,13 @@
 
 from bisect import bisect_left
 from collections.abc import Collection, Generator
+from functools import partial
+from itertools import compress
+from operator import not_
 from typing import NamedTuple
 
 from kraft.broker.api import Answer, RequestContext, Steps, counted_steps, each_step, sorted_steps
-from kraft.broker.authorized import TOPIC_OPERATIONS
+from kraft.broker.authorized import may_describe_topic, topic_operations
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import is_internal
 from kraft.broker.topic_views import absence_of, named_leader, offline_replicas
@@ -18,13 +21,16 @@ from kraft.protocol.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from kraft.security.access import Access
 
 
 class _Page(NamedTuple):
-    """Partitions of one answer, by topic, and the start of the next page."""
+    """Partitions of one answer, by topic, the start of the next page, and requested topics that the client may not
+    describe."""
 
     topics: list[tuple[str, list[int]]]
     cursor: Cursor | None = None
+    denied: tuple[str, ...] = ()
 
 
 def describe_topic_partitions(broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext,
@@ -36,7 +42,7 @@ def describe_topic_partitions(broker: Broker, request: DescribeTopicPartitionsRe
             request.cursor.partition_index < 0 or (requested and request.cursor.topic_name not in requested)):
         answer(DescribeTopicPartitionsResponse(topics=(yield from each_step(_invalid, request.topics))))
         return
-    page = yield from _page(broker, request, requested)
+    page = yield from _page(broker, request, requested, context.access)
     image = broker.image
     leaders: dict[int, None] = {}
     for name, indexes in page.topics:
@@ -52,7 +58,7 @@ def _invalid(topic: TopicRequest) -> DescribeTopicPartitionsResponseTopic:
 
 
 def _page(broker: Broker, request: DescribeTopicPartitionsRequest,
-          requested: Collection[str]) -> Generator[None, None, _Page]:
+          requested: Collection[str], access: Access | None) -> Generator[None, None, _Page]:
     room = min(max(request.response_partition_limit, 1), broker.integer("max.request.partition.size.limit"))
     names = yield from sorted_steps(requested or broker.image.topic_ids)
     first = 0
@@ -60,7 +66,14 @@ def _page(broker: Broker, request: DescribeTopicPartitionsRequest,
         names = names[bisect_left(names, request.cursor.topic_name):]
         if names and names[0] == request.cursor.topic_name:
             first = request.cursor.partition_index
-    page = _Page([])
+    denied: list[str] = []
+    if access is not None:
+        visible = yield from each_step(partial(may_describe_topic, access), names)
+        denied = list(compress(names, map(not_, visible))) if requested else []
+        if names and not visible[0]:
+            first = 0
+        names = list(compress(names, visible))
+    page = _Page([], denied=tuple(denied))
     for number, name in enumerate(names):
         found = broker.image.topic(name)
         start = first if number == 0 else 0
@@ -81,7 +94,12 @@ def _respond(broker: Broker, context: RequestContext, page: _Page, ended: tuple[
     for name, indexes in page.topics:
         topics.append((yield from _topic(broker, context, name, indexes, ended)))
         yield
+    topics += yield from each_step(_denied, page.denied)
     answer(DescribeTopicPartitionsResponse(topics=topics, next_cursor=page.cursor))
+
+
+def _denied(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
 
 
 def _topic(broker: Broker, context: RequestContext, name: str, indexes: list[int],
@@ -89,14 +107,14 @@ def _topic(broker: Broker, context: RequestContext, name: str, indexes: list[int
     found = broker.image.topic(name)
     if found is None:
         return DescribeTopicPartitionsResponseTopic(
-            error_code=absence_of(name), name=name, topic_authorized_operations=TOPIC_OPERATIONS)
+            error_code=absence_of(name), name=name, topic_authorized_operations=topic_operations(context.access, name))
     # It may have been deleted and created again meanwhile.
     partitions = yield from each_step(
         lambda index: _partition(broker, context, index, found.partitions[index], ended),
         [index for index in indexes if index in found.partitions])
     return DescribeTopicPartitionsResponseTopic(
         name=name, topic_id=found.topic_id, is_internal=is_internal(name), partitions=partitions,
-        topic_authorized_operations=TOPIC_OPERATIONS)
+        topic_authorized_operations=topic_operations(context.access, name))
 
 
 def _partition(broker: Broker, context: RequestContext, index: int, found: PartitionRegistration,

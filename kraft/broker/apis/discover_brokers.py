@@ -11,4 +11,4 @@ from kraft.protocol.messages.discover_brokers_request import DiscoverBrokersRequ
 
 def discover_brokers(broker: Broker, request: DiscoverBrokersRequest, context: RequestContext, answer: Answer) -> None:
     """Answer from this node's own replica of the metadata log, regardless of the leader."""
-    broker.submit(request, context.version, context.now_ms, answer, context.client_id)
+    broker.submit(request, context.version, context.now_ms, answer, context.client)

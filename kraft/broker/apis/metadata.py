@@ -10,10 +10,11 @@ creation and already names its leaders. A leader whose process has ended is not 
 
 from collections.abc import Generator
 from functools import partial
+from itertools import compress
 from uuid import UUID
 
 from kraft.broker.api import STEP, Answer, RequestContext, Steps, each_step, sorted_steps
-from kraft.broker.authorized import CLUSTER_OPERATIONS, NOT_REQUESTED, TOPIC_OPERATIONS
+from kraft.broker.authorized import NOT_REQUESTED, cluster_operations, may_describe_topic, topic_operations
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import is_internal, own_topic
 from kraft.broker.request_parts import CHANGES_MAX
@@ -135,7 +136,6 @@ def _wants_all(request: MetadataRequest, context: RequestContext) -> bool:
 
 def _send(broker: Broker, request: MetadataRequest, context: RequestContext, failed: dict[str, int],
           ended: tuple[int, ...], answer: Answer) -> Steps:
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
     listed = reachable_brokers(broker, context.listener, context.now_ms)
     brokers = [MetadataResponseBroker(node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack)
                for each in listed]
@@ -143,15 +143,15 @@ def _send(broker: Broker, request: MetadataRequest, context: RequestContext, fai
     image = broker.image
     topics = []
     for each in (yield from _wanted(image, request, context)):
-        topics.append((yield from _topic(broker, image, context, each, failed, operations, ended)))
+        topics.append((yield from _topic(broker, image, context, each, request, failed, ended)))
         yield
     answer(MetadataResponse(
         brokers=brokers,
         cluster_id=broker.cluster_id,
         controller_id=controller_of(broker, live),
         topics=topics,
-        cluster_authorized_operations=(CLUSTER_OPERATIONS if request.include_cluster_authorized_operations
-                                       else NOT_REQUESTED),
+        cluster_authorized_operations=(cluster_operations(context.access)
+                                       if request.include_cluster_authorized_operations else NOT_REQUESTED),
     ))
 
 
@@ -159,6 +159,9 @@ def _wanted(image: MetadataImage, request: MetadataRequest,
             context: RequestContext) -> Generator[None, None, list[MetadataRequestTopic]]:
     if _wants_all(request, context):
         names = yield from sorted_steps(image.topic_ids)
+        if context.access is not None:
+            seen = yield from each_step(partial(may_describe_topic, context.access), names)
+            names = list(compress(names, seen))
         return (yield from each_step(lambda name: MetadataRequestTopic(name=name), names))
     named: dict[tuple[str | None, UUID], MetadataRequestTopic] = {}
     for number, each in enumerate(request.topics or ()):
@@ -169,9 +172,11 @@ def _wanted(image: MetadataImage, request: MetadataRequest,
 
 
 def _topic(broker: Broker, image: MetadataImage, context: RequestContext, wanted: MetadataRequestTopic,
-           failed: dict[str, int], operations: int,
+           request: MetadataRequest, failed: dict[str, int],
            ended: tuple[int, ...]) -> Generator[None, None, MetadataResponseTopic]:
     found = _find(image, wanted.name, wanted.topic_id)
+    operations = (topic_operations(context.access, wanted.name if found is None else found.name)
+                  if request.include_topic_authorized_operations else NOT_REQUESTED)
     if found is None:
         if wanted.topic_id != ZERO_UUID:
             return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)

@@ -6,7 +6,7 @@ Made by tools/protocol.py from schemas/messages/ElectLeadersResponse.json: chang
 from collections.abc import Generator, Iterable
 from typing import Self
 
-from kraft.protocol.message import Message, Struct, Tags, absent
+from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.base.wire import WireReader, WireWriter
 from kraft_native.base.wire_steps import nested_steps, structs_steps
 
@@ -117,7 +117,5 @@ class ElectLeadersResponse(Message):
         w.int32(self.throttle_time_ms)
         if version >= 1:
             w.int16(self.error_code)
-        elif self.error_code != 0:
-            raise absent(self, "error_code", version)
         w.structs(self.replica_election_results, version)
         w.tags(self.unknown_tags)

@@ -15,11 +15,12 @@ from typing import Final, NamedTuple
 
 from kraft.controller.controller import HANDLERS
 from kraft.controller.quorum_view import describe_quorum_refused
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_response_header, encode_request_header
 from kraft.protocol.message import Message
-from kraft.protocol.messages.default_principal_data import DefaultPrincipalData
+from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
@@ -28,6 +29,8 @@ from kraft.raft.wire_changes import codec_of
 from kraft.runtime.net.caused_offsets import decode_offsets
 from kraft.runtime.net.dialer import Backoff, Dialer
 from kraft.runtime.net.peers import PeerConnection, PeerVersions
+from kraft.security.forwarding import encoded_host, encoded_principal
+from kraft.security.principal import Client
 from kraft_native.base.errors import KraftError
 
 log = logging.getLogger(__name__)
@@ -35,10 +38,6 @@ log = logging.getLogger(__name__)
 OPEN_SECONDS_MAX: Final = 5.0
 PAUSE_SECONDS: Final = 0.05
 PAUSE_SECONDS_MAX: Final = 0.2
-ANONYMOUS: Final = (0).to_bytes(2, "big") + DefaultPrincipalData(type="User", name="ANONYMOUS").encode(0)
-"""Principal of a client on a listener without authentication, in Kafka's encoding of principals."""
-CLIENT_ADDRESS: Final = bytes((127, 0, 0, 1))
-
 Answer = Callable[[Message], None]
 
 
@@ -46,7 +45,7 @@ class _Waiting(NamedTuple):
     request: Message
     version: int
     answer: Answer
-    client_id: str | None
+    client: Client | None
     expires: float
 
 
@@ -179,7 +178,7 @@ class ControllerChannel:
     """
 
     def __init__(self, client_id: str, dialer: Dialer, find: Callable[[], Endpoint | None],
-                 accept_locally: Callable[[Message, int, Answer, str | None], bool], timeout_seconds: float,
+                 accept_locally: Callable[[Message, int, Answer, Client | None], bool], timeout_seconds: float,
                  on_lost: Callable[[], None] = lambda: None) -> None:
         self._client_id = client_id
         self._find = find
@@ -190,14 +189,14 @@ class ControllerChannel:
         self._worker: asyncio.Task[None] | None = None
         self._line = KeptLine(client_id, dialer, on_lost)
 
-    def submit(self, request: Message, version: int, answer: Answer, client_id: str | None = None) -> None:
+    def submit(self, request: Message, version: int, answer: Answer, client: Client | None = None) -> None:
         """Queue a request. `answer` receives the controller's response, or a refusal. It is not called before this
-        returns, unless the controller is on this node. `client_id` is that of the client whose request this is, None
-        for the node's own."""
-        if not self._queue and self._accept_locally(request, version, answer, client_id):
+        returns, unless the controller is on this node. `client` is the one whose request this is, None for the node's
+        own."""
+        if not self._queue and self._accept_locally(request, version, answer, client):
             return
         loop = asyncio.get_running_loop()
-        self._queue.append(_Waiting(request, version, answer, client_id, loop.time() + self._timeout_seconds))
+        self._queue.append(_Waiting(request, version, answer, client, loop.time() + self._timeout_seconds))
         if self._worker is None:
             self._worker = loop.create_task(self._work())
 
@@ -218,7 +217,7 @@ class ControllerChannel:
             waiting = self._queue[0]
             self._moved.clear()
             try:
-                if self._accept_locally(waiting.request, waiting.version, waiting.answer, waiting.client_id):
+                if self._accept_locally(waiting.request, waiting.version, waiting.answer, waiting.client):
                     self._queue.popleft()
                     continue
                 response = await self._send(waiting)
@@ -257,10 +256,10 @@ class ControllerChannel:
             line = await self._line.to(address)
             left = max(PAUSE_SECONDS, waiting.expires - asyncio.get_running_loop().time())
             api = API_BY_KEY[waiting.request.API_KEY]
-            if not api.forwardable:
+            if not api.forwardable or (waiting.client is None and ApiKey.DISCOVER_BROKERS not in line.versions.apis):
                 body = await line.request(waiting.request, waiting.version, left)
                 response = api.response.decode(body, waiting.version)
-                return None if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER else response
+                return None if _is_elsewhere(response) else response
             envelope = EnvelopeResponse.decode(await line.request(self._envelope(waiting), 0, left), 0)
             return _opened(envelope, waiting)
         except (OSError, TimeoutError) as error:
@@ -272,10 +271,21 @@ class ControllerChannel:
         return None
 
     def _envelope(self, waiting: _Waiting) -> EnvelopeRequest:
+        """Return the envelope of a request, with the identity of its client. The envelope of a request of this node
+        itself has none: a controller of kraft takes the identity of the connection. No other accepts that."""
         api = API_BY_KEY[waiting.request.API_KEY]
-        header = encode_request_header(api, waiting.version, 0, waiting.client_id)
-        return EnvelopeRequest(request_data=header + waiting.request.encode(waiting.version),
-                               request_principal=ANONYMOUS, client_host_address=CLIENT_ADDRESS)
+        client = waiting.client
+        header = encode_request_header(api, waiting.version, 0, None if client is None else client.client_id)
+        return EnvelopeRequest(
+            request_data=header + waiting.request.encode(waiting.version),
+            request_principal=b"" if client is None else encoded_principal(client.principal),
+            client_host_address=encoded_host("" if client is None else client.host))
+
+
+def _is_elsewhere(response: Message) -> bool:
+    """Return whether a response says that the active controller is another node: as a whole, or for its topics."""
+    topics = response.topics if isinstance(response, CreateTopicsResponse) else ()
+    return ErrorCode.NOT_CONTROLLER in (getattr(response, "error_code", 0), *(each.error_code for each in topics[:1]))
 
 
 def _opened(envelope: EnvelopeResponse, waiting: _Waiting) -> Message | None:

@@ -171,6 +171,13 @@ class RequestRouter:
             work = RequestWork(reply)
             self._run(work, self._serve(work, API_BY_KEY[api_key], body))
 
+    def _handler(self, api_key: int) -> Handler:
+        """Return the handler of an API, behind the checks of its permissions where there is an authorizer."""
+        if self.broker.authorizer is None:
+            return handler_of(api_key)
+        from kraft.broker.access.brokers import checked_handler_of
+        return checked_handler_of(api_key)
+
     def _serve_small(self, reply: Reply, api_key: int, body: bytes) -> None:
         """Serve a small request. Only its handler may work in steps."""
         try:
@@ -179,7 +186,7 @@ class RequestRouter:
                                      self.listener, self.clock(), partial(self._run_rest, reply),
                                      getattr(reply.sink, "principal", ANONYMOUS), is_small=True)
             audited = None if self.audit is None else self._audited(self.audit, reply, request)
-            steps = handler_of(api_key)(self.broker, request, context, partial(self._answer, reply, None, audited))
+            steps = self._handler(api_key)(self.broker, request, context, partial(self._answer, reply, None, audited))
             if steps is not None and len(body) <= SHORT_BYTES.get(api_key, 0):
                 finish(steps)
             elif steps is not None:
@@ -205,14 +212,13 @@ class RequestRouter:
         """Serve a large request in steps."""
         reply = work.reply
         version = reply.api_version
-        handler = handler_of(api.key)
-        work.request = request = yield from decoded(api, version, body, in_steps=_runs_in_steps(handler))
+        work.request = request = yield from decoded(api, version, body, in_steps=_runs_in_steps(handler_of(api.key)))
         context = RequestContext(version, _client_id(reply), getattr(reply.sink, "peer_host", ""), self.listener,
                                  self.clock(), partial(self._run, work),
                                  getattr(reply.sink, "principal", ANONYMOUS))
         try:
             audited = None if self.audit is None else self._audited(self.audit, reply, request)
-            steps = handler(self.broker, request, context, partial(self._answer, reply, work, audited))
+            steps = self._handler(api.key)(self.broker, request, context, partial(self._answer, reply, work, audited))
             if steps is not None:
                 yield from steps
         finally:

@@ -29,6 +29,7 @@ from kraft.runtime.quorum.controller_requests import submit_to_core
 from kraft.runtime.quorum.controller_settings import controller_settings, metadata_log_settings
 from kraft.runtime.quorum.quorum_replica import Member, QuorumReplica
 from kraft.runtime.storage.formatting import describe
+from kraft.security.principal import Client
 from kraft_native.log.flusher import Flusher
 
 log = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ class ControlPlane:
         self.quorum.start()
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Answer,  # noqa: ARG002 - own clock
-               client_id: str | None = None) -> None:
+               client: Client | None = None) -> None:
         """See `ControllerPort`."""
         codec = codec_of(request)
         if codec is DISCOVER_CODEC:
@@ -109,7 +110,7 @@ class ControlPlane:
             channel = self._forwarded
         else:
             channel = self._own
-        channel.submit(request, version, answer, client_id)
+        channel.submit(request, version, answer, client)
         self.schedule()
 
     def refuse(self, request: Message, code: ErrorCode, message: str) -> Message:
@@ -192,12 +193,12 @@ class ControlPlane:
         replica = self.quorum.raft.replica
         return None if replica.leader_id in (-1, self.config.node_id) else replica.address_of(replica.leader_id)
 
-    def _here(self, request: Message, version: int, answer: Answer, client_id: str | None) -> bool:
+    def _here(self, request: Message, version: int, answer: Answer, client: Client | None) -> bool:
         if not self.metadata.controller.active:
             return False
         codec = codec_of(request)
         if codec is None:
-            self.metadata.submit(request, version, self.clock(), answer, client_id)
+            self.metadata.submit(request, version, self.clock(), answer, client)
         else:
             submit_to_core(self.quorum, codec, request, version, HERE, answer)
         return True

@@ -22,6 +22,7 @@ from kraft.raft.types import Endpoint
 from kraft.runtime.net.controller_channel import Answer, ControllerChannel
 from kraft.runtime.net.dialer import Backoff
 from kraft.runtime.quorum.quorum_replica import QuorumReplica
+from kraft.security.principal import Client
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +101,7 @@ class ControllerRegistrar:
         replica = self._quorum.raft.replica
         return None if replica.leader_id in (-1, self._node_id) else replica.address_of(replica.leader_id)
 
-    def _here(self, request: Message, version: int, answer: Answer, _client_id: str | None) -> bool:
+    def _here(self, request: Message, version: int, answer: Answer, _client: Client | None) -> bool:
         metadata = self._quorum.metadata
         if not metadata.controller.active:
             return False

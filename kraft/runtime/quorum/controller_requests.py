@@ -9,10 +9,11 @@ from functools import lru_cache, partial
 from ipaddress import ip_address
 from itertools import compress
 from operator import not_
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from kraft.broker.api import Steps, each_step
+from kraft.broker.authorized import cluster_operations
 from kraft.broker.cluster_description import CONTROLLERS, describe_nodes
 from kraft.broker.logger_changes import alter_loggers
 from kraft.broker.request_parts import serve_in_parts
@@ -50,9 +51,14 @@ from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.net.api_versions import served_versions
 from kraft.runtime.net.broker_connections import BrokerConnections
 from kraft.runtime.net.caused_offsets import encode_offsets
+from kraft.runtime.net.controller_channel import refusal
 from kraft.runtime.net.requests import SMALL_BYTES, RequestWork, answer_steps, decoded, serve_api
 from kraft.runtime.net.server import Server
 from kraft.runtime.quorum.quorum_replica import QuorumReplica
+from kraft.security.access import Access
+from kraft.security.acls import Operation, ResourceType
+from kraft.security.forwarding import decoded_host, decoded_principal
+from kraft.security.principal import ANONYMOUS, Client
 from kraft_native.base.errors import KraftError, ProtocolError
 from kraft_native.net.channel import RequestChannel
 from kraft_native.request.reply import Reply
@@ -80,6 +86,13 @@ def serve_apis(channel: RequestChannel, keys: Iterable[int] = SERVED) -> None:
         serve_api(channel, api, served_versions(api, api.controller_versions or api.versions))
 
 
+class _Origin(NamedTuple):
+    """Client whose permissions apply to a request, and the client whose quotas do: none for a node's own."""
+
+    client: Client
+    charged: Client | None
+
+
 class ControllerRouter:
     """Router of one controller listener. A `RequestChannel` calls its `on_request`. `served` is called after each
     request but a Fetch, because deadlines of the controller may have moved."""
@@ -103,7 +116,11 @@ class ControllerRouter:
         sink = reply.sink
         source = _source(getattr(sink, "peer_host", ""), getattr(sink, "peer_port", 0))
         if api_key == FETCH_CODEC.key:
-            self._fetch(reply, source, version, body)
+            if self._may_act(reply):
+                self._fetch(reply, source, version, body)
+            else:
+                refused = FETCH_CODEC.refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+                reply.answer(refused.encode(version), API_BY_KEY[api_key].response_header_version(version))
             return
         work = RequestWork(reply)
         self._run(work, self._steps(work, API_BY_KEY[api_key], source, body))
@@ -123,13 +140,15 @@ class ControllerRouter:
                 audited := self.audit.begin(reply, request, self.listener, self._find_topic)) is not None:
             respond = self._audited(reply, audited, respond)
         run = partial(self._run, work)
-        if isinstance(request, BrokerHeartbeatRequest) and reply.sink is not None:
+        client = _client_of(reply)
+        if isinstance(request, BrokerHeartbeatRequest) and reply.sink is not None and self._may_act(reply):
             self._brokers.note_heartbeat(reply.sink, request)
-        if isinstance(request, EnvelopeRequest):
-            yield from self._open(request, source, respond, run)
+        if not isinstance(request, EnvelopeRequest):
+            yield from self._serve(version, request, source, respond, _Origin(client, client), run, forwarded=False)
+        elif self._may_act(reply):
+            yield from self._open(request, source, respond, client, run)
         else:
-            client_id = (reply.client_id or b"").decode("utf-8", "replace")
-            yield from self._serve(version, request, source, respond, client_id, run, forwarded=False)
+            respond(EnvelopeResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
         self.served()
 
     def _find_topic(self, topic_id: UUID) -> str | None:
@@ -143,6 +162,14 @@ class ControllerRouter:
             respond(response)
 
         return answer
+
+    def _may_act(self, reply: Reply) -> bool:
+        """Return whether the other side of a connection may act as a node of the cluster."""
+        if self.quorum.authorizer is None:
+            return True
+        client = _client_of(reply)
+        return Access(self.quorum.authorizer, client.principal, client.host).may(
+            Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
 
     def _run_decision(self, key: int, steps: Steps) -> None:
         if key in OF_BROKERS:
@@ -182,17 +209,38 @@ class ControllerRouter:
 
         self.quorum.submit(source, raft_request, answer)
 
-    def _serve(self, version: int, request: Message, source: int, respond: Respond, client_id: str | None,
+    def _serve(self, version: int, request: Message, source: int, respond: Respond, origin: _Origin,
                run: Callable[[Steps], None], *, forwarded: bool) -> Steps:
+        """Serve a request as far as its client may."""
+        if self.quorum.authorizer is None:
+            yield from self._serve_allowed(version, request, source, respond, origin, run, forwarded=forwarded)
+            return
+        from kraft.broker.access.rules import Call
+        from kraft.broker.access.serving import serve_checked
+        from kraft.broker.access.table import ON_CONTROLLERS, ROWS
+        access = Access(self.quorum.authorizer.now(), origin.client.principal, origin.client.host)
+        row = ON_CONTROLLERS.get(request.API_KEY) or ROWS[request.API_KEY]
+
+        def serve(part: Message, answer: Respond) -> Steps:
+            return self._serve_allowed(version, part, source, answer, origin, run, forwarded=forwarded, access=access)
+
+        steps = serve_checked(row, Call(access, request, version, respond, serve, run, refusal,
+                                        self.quorum.metadata.image))
+        if steps is not None:
+            yield from steps
+
+    def _serve_allowed(self, version: int, request: Message, source: int, respond: Respond, origin: _Origin,
+                       run: Callable[[Steps], None], *, forwarded: bool, access: Access | None = None) -> Steps:
         def send(part: Message, answer: Respond) -> None:
             codec = codec_of(part)
             if codec is not None:
                 submit_to_core(self.quorum, codec, part, version, source, answer)
             else:
-                self.quorum.metadata.submit(part, version, self.quorum.clock(), answer, client_id, forwarded=forwarded)
+                self.quorum.metadata.submit(part, version, self.quorum.clock(), answer, origin.charged,
+                                            forwarded=forwarded)
 
         if isinstance(request, DescribeClusterRequest):
-            respond(self._describe_cluster(request, version))
+            respond(self._describe_cluster(request, version, access))
         elif isinstance(request, DescribeRecorderRequest):
             respond(self._describe_recorder(request))
         elif isinstance(request, ControllerHeartbeatRequest):
@@ -222,14 +270,23 @@ class ControllerRouter:
 
         return complete
 
-    def _open(self, envelope: EnvelopeRequest, source: int, respond: Respond, run: Callable[[Steps], None]) -> Steps:
-        """Serve the inner request as if it had come itself. A request that cannot be read or forwarded is an error of
-        the envelope."""
+    def _open(self, envelope: EnvelopeRequest, source: int, respond: Respond, sender: Client,
+              run: Callable[[Steps], None]) -> Steps:
+        """Serve the inner request as if it had come from its client itself: from the `sender` where the envelope names
+        no client. A request that cannot be read or forwarded is an error of the envelope."""
+        try:
+            client = _client_in(envelope, sender)
+        except ProtocolError as error:
+            log.debug("Envelope: %s", error)
+            respond(EnvelopeResponse(error_code=ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE))
+            return
         try:
             inner = decode_request(envelope.request_data)
             version = inner.header.request_api_version
             if not inner.api.forwardable or inner.api.key not in SERVED or version not in inner.api.versions:
                 raise WrongPartitionError(f"{inner.api.name} version {version} cannot be forwarded")
+            client = client._replace(client_id=inner.header.client_id or "", host=(
+                decoded_host(envelope.client_host_address) if envelope.request_principal else sender.host))
             request = yield from decoded(inner.api, version, bytes(inner.body))
         except ProtocolError as error:
             log.debug("Envelope: %s", error)
@@ -253,9 +310,10 @@ class ControllerRouter:
         if not self.quorum.metadata.controller.active:
             respond(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
         else:
-            yield from self._serve(version, request, source, wrap, inner.header.client_id, run, forwarded=True)
+            origin = _Origin(client, client if inner.header.client_id is not None else None)
+            yield from self._serve(version, request, source, wrap, origin, run, forwarded=True)
 
-    def _describe_cluster(self, request: DescribeClusterRequest, version: int) -> Message:
+    def _describe_cluster(self, request: DescribeClusterRequest, version: int, access: Access | None) -> Message:
         """Describe the voters."""
         replica = self.quorum.raft.replica
 
@@ -263,13 +321,26 @@ class ControllerRouter:
             return [DescribeClusterBroker(broker_id=voter.key.node_id, host=endpoint.host, port=endpoint.port)
                     for voter in replica.voters.voters for endpoint in voter.endpoints[:1]]
 
-        return describe_nodes(request, version, CONTROLLERS, self.quorum.cluster_id.value, replica.leader_id, nodes)
+        return describe_nodes(request, version, CONTROLLERS, self.quorum.cluster_id.value, replica.leader_id, nodes,
+                              cluster_operations(access))
 
     def _describe_recorder(self, request: DescribeRecorderRequest) -> Message:
         """Describe the events of this replica, followed by its current state."""
         entries = (*self.quorum.recorder.entries(request.max_entries), self.quorum.recorded_state())
         return DescribeRecorderResponse(
             node_id=self.quorum.config.node_id, entries=[entry.line for entry in entries])
+
+
+def _client_of(reply: Reply) -> Client:
+    return Client((reply.client_id or b"").decode("utf-8", "replace"), getattr(reply.sink, "principal", ANONYMOUS),
+                  getattr(reply.sink, "peer_host", ""))
+
+
+def _client_in(envelope: EnvelopeRequest, sender: Client) -> Client:
+    """Return the client of an envelope; the sender when there is none. Raises `ProtocolError`."""
+    if not envelope.request_principal:
+        return sender
+    return Client("", decoded_principal(envelope.request_principal))
 
 
 def _is_logger(resource: AlterConfigsResource) -> bool:

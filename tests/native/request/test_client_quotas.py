@@ -44,7 +44,7 @@ class Limits:
         self.set_rate(1 << 60)
         self.quotas.look_up_with(self.find)
 
-    def find(self, client_id: bytes) -> tuple[Meter, Meter, Meter]:
+    def find(self, client_id: bytes, principal: object) -> tuple[Meter, Meter, Meter]:
         self.looked_up.append(client_id)
         time = self.time if self.limits_time else None
         return (self.producing, self.fetching, time) if client_id == b"slow" else (None, None, None)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Generator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -72,7 +73,7 @@ def test_a_large_request_is_freed_in_steps(monkeypatch: pytest.MonkeyPatch, hand
     freed = Freed(monkeypatch)
     monkeypatch.setattr(requests, "handler_of", lambda _key: handler)
     queue = Queue(slice_us, slice_us)
-    router = RequestRouter(cast("Broker", None), "L", lambda: None, queue.queue)
+    router = RequestRouter(cast("Broker", SimpleNamespace(authorizer=None)), "L", lambda: None, queue.queue)
     reply = Reply(queue.sink, KEY, 6, 1)
     router.on_request(reply, KEY, 6, BODY)
     while queue.due:
@@ -88,7 +89,7 @@ def test_a_request_that_waits_elsewhere_is_freed_after_its_answer(monkeypatch: p
     waiting: list[Any] = []
     monkeypatch.setattr(requests, "handler_of", lambda _key: lambda *given: waiting.extend((given[1], given[3])))
     queue = Queue()
-    router = RequestRouter(cast("Broker", None), "L", lambda: None, queue.queue)
+    router = RequestRouter(cast("Broker", SimpleNamespace(authorizer=None)), "L", lambda: None, queue.queue)
     router.on_request(Reply(queue.sink, KEY, 6, 1), KEY, 6, BODY)
     while queue.due:
         queue.iterate()
@@ -107,7 +108,7 @@ def test_a_request_is_freed_in_steps_after_its_client_has_disconnected(
     freed = Freed(monkeypatch)
     monkeypatch.setattr(requests, "handler_of", lambda _key: handler)
     queue = Queue()
-    router = RequestRouter(cast("Broker", None), "L", lambda: None, queue.queue)
+    router = RequestRouter(cast("Broker", SimpleNamespace(authorizer=None)), "L", lambda: None, queue.queue)
 
     class Leaving(Bench):
         def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:

@@ -8,7 +8,8 @@ from kraft.protocol.message import Message
 from kraft.protocol.messages import alter_partition_reassignments_request as sent
 from kraft.protocol.messages import alter_partition_reassignments_response as answered
 from kraft.raft.wire import TOPIC
-from kraft.runtime.quorum.controller_requests import ControllerRouter
+from kraft.runtime.quorum.controller_requests import ControllerRouter, _Origin
+from kraft.security.principal import Client
 from kraft.steps import finish
 
 COUNT = 1_000
@@ -33,14 +34,15 @@ def test_topics_beside_the_metadata_log_are_decided_in_parts() -> None:
         respond(reassigned(sent.AlterPartitionReassignmentsRequest(topics=[of_metadata])))
 
     of_metadata = sent.ReassignableTopic(name=TOPIC, partitions=[sent.ReassignablePartition(replicas=[1, 2])])
-    quorum = SimpleNamespace(metadata=SimpleNamespace(submit=submit, image=EMPTY), serve=serve, clock=lambda: 1)
+    quorum = SimpleNamespace(metadata=SimpleNamespace(submit=submit, image=EMPTY), serve=serve, clock=lambda: 1,
+                             authorizer=None)
     router = ControllerRouter(cast("Any", quorum), cast("Any", None), lambda: None)
     request = sent.AlterPartitionReassignmentsRequest(topics=[of_metadata, *(
         sent.ReassignableTopic(name=f"t{number}", partitions=[sent.ReassignablePartition(replicas=[1])])
         for number in range(COUNT))])
     expected = {topic.name for topic in request.topics}
     answers: list[Any] = []
-    finish(router._serve(1, request, 7, answers.append, None, finish, forwarded=False))
+    finish(router._serve(1, request, 7, answers.append, _Origin(Client(), None), finish, forwarded=False))
     [answer] = answers
     assert len(answer.responses) == COUNT + 1
     assert {topic.name for topic in answer.responses} == expected

@@ -223,7 +223,7 @@ class _ControllerPort:
         self._owner = owner
 
     def submit(self, request: Message, version: int, now_ms: int,  # noqa: ARG002 - the channel has a clock
-               answer: Callable[[Message], None], client_id: str | None = None) -> None:  # noqa: ARG002 - no quotas
+               answer: Callable[[Message], None], client: object = None) -> None:  # noqa: ARG002 - no quotas
         self._owner.own.submit(request, version, answer)
 
     def refuse(self, request: Message, code: ErrorCode, message: str) -> Message:
