@@ -200,12 +200,14 @@ class NodeConfig:
 
     @property
     def logins(self) -> dict[str, Credentials]:
-        """Credentials with which this node logs in to listeners of other nodes, by listener."""
+        """Credentials with which this node logs in to listeners of other nodes, by listener. A broker without a login
+        to controllers uses the one to brokers."""
         found = {}
-        for listener, key in ((self.inter_broker_listener if self.is_broker else None, OF_BROKERS),
-                              *((each, OF_CONTROLLERS) for each in self.controller_listener_names)):
+        between = self.inter_broker_listener if self.is_broker else None
+        for listener, key, fallback in ((between, OF_BROKERS, None),
+                                        *((each, OF_CONTROLLERS, between) for each in self.controller_listener_names)):
             if listener is not None and self.has_sasl(listener):
-                found[listener] = credentials(listener, key, self.layers())
+                found[listener] = credentials(listener, key, self.layers(), fallback)
         return found
 
     def has_tls(self, listener: str) -> bool:

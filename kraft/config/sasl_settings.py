@@ -83,11 +83,13 @@ def sasl_settings(listener: str, layers: BrokerLayers) -> SaslSettings:
                         {each: _reauth_ms(listener, each, layers) for each in mechanisms}, size)
 
 
-def credentials(listener: str, mechanism_key: str, layers: BrokerLayers) -> Credentials:
-    """Return the login to listeners of that name, with the mechanism that the setting `mechanism_key` names. Raise
-    `InvalidConfigError` without a usable one."""
+def credentials(listener: str, mechanism_key: str, layers: BrokerLayers, fallback: str | None = None) -> Credentials:
+    """Return the login to listeners of that name, with the mechanism that the setting `mechanism_key` names; where
+    `listener` has none, that of the listener `fallback`. Raise `InvalidConfigError` without a usable one."""
     mechanism = str(broker_value(mechanism_key, layers).value)
     check_mechanism(mechanism_key, mechanism)
+    if fallback is not None and not _jaas(listener, mechanism, layers) and _jaas(fallback, mechanism, layers):
+        listener = fallback
     login = _login(listener, mechanism, layers, f"holds the user with which this node logs in to {listener}")
     if not login.username or "password" not in login.options:
         raise InvalidConfigError(f"{jaas_key(listener, mechanism)}: has no username or no password, with which this "
@@ -121,11 +123,16 @@ def jaas_key(listener: str, mechanism: str) -> str:
 
 def _login(listener: str, mechanism: str, layers: BrokerLayers, purpose: str) -> Login:
     key = jaas_key(listener, mechanism)
-    text = resolve(replace(tables.broker_settings()[JAAS], name=key), ((key, 1),), layers).value
+    text = _jaas(listener, mechanism, layers)
     if not text:
         raise InvalidConfigError(f"{key}: is missing; it {purpose}, as: {MODULES[mechanism]} required "
                                  'username="..." password="...";')
-    return _checked(key, mechanism, str(text))
+    return _checked(key, mechanism, text)
+
+
+def _jaas(listener: str, mechanism: str, layers: BrokerLayers) -> str:
+    key = jaas_key(listener, mechanism)
+    return str(resolve(replace(tables.broker_settings()[JAAS], name=key), ((key, 1),), layers).value or "")
 
 
 def _checked(key: str, mechanism: str, text: str) -> Login:

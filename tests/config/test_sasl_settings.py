@@ -48,6 +48,16 @@ def test_logins_to_other_nodes() -> None:
     assert [key for key in broker.ignored if "controller" in key] == []
 
 
+def test_a_broker_logs_in_to_controllers_as_to_brokers() -> None:
+    """A configuration of Kafka may name one login for all, in a file of its own."""
+    texts = {**BETWEEN, "listener.security.protocol.map": CONTROLLERS["listener.security.protocol.map"],
+             "sasl.mechanism.controller.protocol": "PLAIN", "process.roles": "broker", "node.id": "2",
+             "listeners": "SASL_PLAINTEXT://h:2", "controller.quorum.voters": "1@h:3"}
+    assert NodeConfig(texts).logins["CONTROLLER"] == Credentials("PLAIN", "node", "hush")
+    other = texts | {"listener.name.controller.plain.sasl.jaas.config": f'{PLAIN} username="own" password="hush";'}
+    assert NodeConfig(other).logins["CONTROLLER"] == Credentials("PLAIN", "own", "hush")
+
+
 @pytest.mark.parametrize(("base", "texts", "why"), [
     (LISTENERS, {"sasl.enabled.mechanisms": "GSSAPI"}, "'GSSAPI' Kerberos is not supported; supported are PLAIN"),
     (LISTENERS, {"sasl.enabled.mechanisms": "DIGEST-MD5"}, "'DIGEST-MD5' is not known"),
