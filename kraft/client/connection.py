@@ -6,7 +6,7 @@ import time
 from typing import Final, Self, TypeVar
 
 from kraft._version import __version__
-from kraft.client.sasl import SaslError, authenticate
+from kraft.client.sasl import SaslError, authenticate, login_of
 from kraft.client.security import Security, current
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
@@ -232,7 +232,7 @@ class Connection:
             return found.auth_bytes
 
         try:
-            authenticate(security.mechanism, security.username, security.password, exchange)
+            authenticate(login_of(security), exchange)
         except SaslError as error:
             raise AuthenticationError(f"{what}: {error}") from error
         if lifetime_ms > 0:

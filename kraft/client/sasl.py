@@ -1,4 +1,4 @@
-"""The client side of SASL: PLAIN (RFC 4616), and SCRAM with SHA-256 or SHA-512 (RFC 5802)."""
+"""The client side of SASL: a run of a mechanism, over whatever carries its messages."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 
-from kraft.security.sasl.client import sasl_client
-from kraft.security.sasl.scram import ScramError
+from kraft.client.security import Security
+from kraft.security.sasl.client import MechanismErrors, SaslLogin, sasl_client
 from kraft_native.base.errors import KraftError
 
 
@@ -15,15 +15,29 @@ class SaslError(KraftError):
     """The server does not know the user or the password, or cannot prove its identity."""
 
 
-def authenticate(mechanism: str, username: str, password: str, exchange: Callable[[bytes], bytes],
-                 nonce: str = "") -> None:
+def login_of(security: Security) -> SaslLogin:
+    """Return the identity with which a client logs in. A token is fetched where it needs one, and used by all
+    connections of this process until most of its life is over. Raises `SaslError`."""
+    if security.token is None:
+        return SaslLogin(security.mechanism, security.username, security.password, by_token=security.by_token)
+    # Imported here: other clients start without the libraries of tokens.
+    from kraft.oauth.http import ProviderError
+    from kraft.oauth.token_source import source_of
+    try:
+        token = source_of(security.token).token()
+    except ProviderError as error:
+        raise SaslError(str(error)) from error
+    return SaslLogin(security.mechanism, security.username, token=token, extensions=security.token.extensions)
+
+
+def authenticate(login: SaslLogin, exchange: Callable[[bytes], bytes], nonce: str = "") -> None:
     """Run the mechanism; `exchange` sends a message and returns the answer. Raises `SaslError` when the server cannot
     be trusted, and what `exchange` raises."""
-    run = sasl_client(mechanism, username, password, nonce or secrets.token_hex(16))
-    message = next(run)
+    run = sasl_client(login, nonce or secrets.token_hex(16))
     try:
+        message = next(run)
         with suppress(StopIteration):
             while True:
                 message = run.send(exchange(message))
-    except ScramError as error:
+    except MechanismErrors as error:
         raise SaslError(str(error)) from error

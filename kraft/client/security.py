@@ -1,4 +1,4 @@
-"""Security of connections: TLS, and SASL by PLAIN or SCRAM, from a Kafka client's own properties."""
+"""Security of connections: TLS, and SASL by PLAIN, SCRAM or OAUTHBEARER, from a Kafka client's own properties."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from kraft.config.errors import InvalidConfigError
+from kraft.config.jaas import Login, parse_login
 from kraft.tls.contexts import client_context
 from kraft.tls.settings import VERSIONS, StoreSettings, TlsSettings
 from kraft.tls.stores import read_keystore, read_truststore
 from kraft_native.base.errors import InvalidArgumentError
 
+if TYPE_CHECKING:
+    from kraft.config.oauth_settings import TokenLogin
+    from kraft.config.setting import Value
+
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+OAUTHBEARER: Final = "OAUTHBEARER"
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
+MODULES: Final = {"PLAIN": "PlainLoginModule", **dict.fromkeys(("SCRAM-SHA-256", "SCRAM-SHA-512"), "ScramLoginModule")}
+JAAS: Final = "sasl.jaas.config"
 PKCS12: Final = "PKCS12"
 STORE_TYPES: Final = ("", "PEM", PKCS12, "JKS")
 PREFIXES: Final = ("security.", "ssl.", "sasl.")
@@ -31,13 +40,15 @@ KNOWN: Final = frozenset({
     *NAMES.values(), "security.protocol", "ssl.key.location", "ssl.key.password", "ssl.truststore.type",
     "ssl.keystore.type", "ssl.endpoint.identification.algorithm", "sasl.username", "sasl.password", "sasl.jaas.config",
     "ssl.keystore.password", "ssl.truststore.password", "ssl.enabled.protocols", "ssl.cipher.suites",
+    "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.scope", "sasl.oauthbearer.header.urlencode",
+    "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms", "sasl.login.retry.backoff.ms",
+    "sasl.login.retry.backoff.max.ms",
 })
 # They select among Java implementations, or configure how Java renews credentials.
 WITHOUT_EFFECT: Final = re.compile(
     r"ssl\.(protocol|provider|(key|trust)manager\.algorithm|secure\.random\..*|engine\.factory\.class)"
-    r"|sasl\.(login|kerberos)\..*|security\.providers")
-JAAS_LOGIN: Final = re.compile(r"[\w.$]*(Plain|Scram)LoginModule\s+required\b(.*);", re.DOTALL)
-JAAS_OPTION: Final = re.compile(r'(username|password)\s*=\s*("(?:[^"\\]|\\.)*"|\'[^\']*\'|\S+?)(?=\s|;|$)')
+    r"|sasl\.kerberos\..*|sasl\.login\.(class|callback\..*|refresh\..*)|security\.providers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,10 @@ class Security:
     username: str = ""
     password: str = ""
     client_id: str = ""
+    by_token: bool = False
+    """User and password are the id and the secret of a delegation token (KIP-48)."""
+    token: TokenLogin | None = None
+    """Source of the tokens of OAUTHBEARER."""
 
     def __repr__(self) -> str:
         return f"Security(tls={self.tls}, mechanism={self.mechanism!r}, username={self.username!r})"
@@ -102,6 +117,8 @@ class Security:
             "sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password,
             "client.id": self.client_id,
         }
+        if self.token is not None:
+            found |= {"sasl.username": ""} | _library_token(self.token)
         if self.tls:
             found |= self._library_stores()
             found["ssl.endpoint.identification.algorithm"] = "https" if self.checks_name else "none"
@@ -160,11 +177,11 @@ def security_of(properties: Mapping[str, str]) -> Security:
     protocol = found.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
         raise InvalidArgumentError(f"security.protocol={protocol}: not one of {', '.join(PROTOCOLS)}")
-    mechanism, username, password = _sasl(found) if protocol.startswith("SASL") else ("", "", "")
+    sasl = _sasl(found) if protocol.startswith("SASL") else {}
     tls = _tls(found) if protocol.endswith("SSL") else {}
-    return Security(tls=protocol.endswith("SSL"), mechanism=mechanism, username=username, password=password,
+    return Security(tls=protocol.endswith("SSL"),
                     checks_name=found.get("ssl.endpoint.identification.algorithm", "https").lower() == "https",
-                    client_id=properties.get("client.id", ""), **tls)
+                    client_id=properties.get("client.id", ""), **sasl, **tls)
 
 
 def security_of_library(settings: Mapping[str, str]) -> Security | None:
@@ -211,23 +228,53 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (part.strip() for part in text.split(","))))
 
 
-def _sasl(found: Mapping[str, str]) -> tuple[str, str, str]:
+def _sasl(found: Mapping[str, str]) -> dict[str, Any]:
     mechanism = found.get("sasl.mechanism", "").upper()
     if mechanism not in MECHANISMS:
         raise InvalidArgumentError(f"sasl.mechanism={mechanism}: not one of {', '.join(MECHANISMS)}")
-    username, password = found.get("sasl.username"), found.get("sasl.password")
-    if jaas := found.get("sasl.jaas.config"):
-        login = JAAS_LOGIN.fullmatch(jaas.strip())
-        if login is None:
-            raise InvalidArgumentError("sasl.jaas.config: not of the form org.apache.kafka.common.security.scram."
-                                       'ScramLoginModule required username="..." password="...";')
-        options = {name: _unquoted(text) for name, text in JAAS_OPTION.findall(login[2])}
-        username, password = options.get("username", username), options.get("password", password)
+    try:
+        login = parse_login(JAAS, found[JAAS]) if found.get(JAAS) else None
+        if mechanism == OAUTHBEARER:
+            token = _token_login(found, login)
+            return {"mechanism": mechanism, "username": token.user, "token": token}
+    except InvalidConfigError as error:
+        raise InvalidArgumentError(str(error)) from error
+    username, password, by_token = found.get("sasl.username"), found.get("sasl.password"), False
+    if login is not None:
+        if login.module.rpartition(".")[2] != MODULES[mechanism]:
+            raise InvalidArgumentError(f"{JAAS}: the module of {mechanism} is {MODULES[mechanism]}")
+        username, password = login.options.get("username", username), login.options.get("password", password)
+        by_token = login.by_token
     if not username or password is None:
-        raise InvalidArgumentError(f"sasl.mechanism={mechanism} needs a user and a password: sasl.jaas.config, or "
+        raise InvalidArgumentError(f"sasl.mechanism={mechanism} needs a user and a password: {JAAS}, or "
                                    "sasl.username and sasl.password")
-    return mechanism, username, password
+    return {"mechanism": mechanism, "username": username, "password": password, "by_token": by_token}
 
 
-def _unquoted(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text[:1] in ("'", '"') else text
+def _token_login(found: Mapping[str, str], login: Login | None) -> TokenLogin:
+    """Return where tokens come from. The settings' types and defaults are those of the nodes."""
+    # Imported here: the tables take a while to read, and other mechanisms do not need them.
+    from kraft.config.oauth_settings import MODULE, URL_ENCODE, token_login
+    from kraft.config.tables import broker_settings
+
+    def read(name: str) -> Value:
+        if name == URL_ENCODE:
+            return found.get(name, "").lower() == "true"
+        setting = broker_settings()[name]
+        return setting.parse(found[name]) if name in found else setting.default
+
+    if login is not None and login.module != MODULE:
+        raise InvalidConfigError(f"{JAAS}: the module of {OAUTHBEARER} is {MODULE}")
+    return token_login(JAAS, login or Login(MODULE, {}), read)
+
+
+def _library_token(token: TokenLogin) -> dict[str, str]:
+    """Return librdkafka's settings for the same tokens."""
+    if token.provider is None:
+        return {"enable.sasl.oauthbearer.unsecure.jwt": "true",
+                "sasl.oauthbearer.config": f"principal={token.user} lifeSeconds={token.lifetime_s}"}
+    return {"sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": token.provider.url,
+            "sasl.oauthbearer.client.id": token.client_id, "sasl.oauthbearer.client.secret": token.client_secret,
+            "sasl.oauthbearer.scope": token.scope,
+            "sasl.oauthbearer.extensions": ",".join(f"{key}={value}" for key, value in token.extensions),
+            "https.ca.location": dict(token.provider.tls).get("ssl.truststore.location", "")}

@@ -39,6 +39,11 @@ class Login:
         return self.options.get("password", "")
 
     @property
+    def by_token(self) -> bool:
+        """Return whether user and password are the id and the secret of a delegation token (KIP-48)."""
+        return self.options.get("tokenauth", "").lower() == "true" and self.module.endswith(".ScramLoginModule")
+
+    @property
     def users(self) -> dict[str, str]:
         """Passwords by user, of the options `user_NAME`."""
         return {name.removeprefix(USER_PREFIX): text for name, text in self.options.items()

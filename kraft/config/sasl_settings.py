@@ -5,7 +5,7 @@ A setting of one listener, or of one mechanism on it, replaces the node's: `list
 in Kafka.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -14,12 +14,21 @@ from kraft.config.effective import BrokerLayers, broker_value, resolve
 from kraft.config.errors import InvalidConfigError
 from kraft.config.jaas import Login, parse_login
 from kraft.config.listener_settings import PREFIX, name_in
+from kraft.config.oauth_settings import (
+    MODULE,
+    OAUTHBEARER,
+    URL_ENCODE,
+    TokenLogin,
+    TokenRules,
+    token_login,
+    token_rules,
+)
 from kraft.config.setting import Value
 from kraft.immutable import immutable
 
 PLAIN: Final = "PLAIN"
 SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-MECHANISMS: Final = (PLAIN, *SCRAM)
+MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER)
 KERBEROS: Final = "GSSAPI"
 ENABLED: Final = "sasl.enabled.mechanisms"
 JAAS: Final = "sasl.jaas.config"
@@ -28,6 +37,7 @@ OF_BROKERS: Final = "sasl.mechanism.inter.broker.protocol"
 MODULES: Final[Mapping[str, str]] = {
     PLAIN: "org.apache.kafka.common.security.plain.PlainLoginModule",
     **dict.fromkeys(SCRAM, "org.apache.kafka.common.security.scram.ScramLoginModule"),
+    OAUTHBEARER: MODULE,
 }
 
 
@@ -44,6 +54,8 @@ class SaslSettings:
     users: Mapping[str, str]
     reauth_ms: Mapping[str, int]
     receive_bytes_max: int
+    tokens: TokenRules | None = None
+    """Rules of OAUTHBEARER, where it is enabled."""
 
     def __repr__(self) -> str:
         return f"SaslSettings({self.listener}: {', '.join(self.mechanisms)})"
@@ -51,11 +63,15 @@ class SaslSettings:
 
 @immutable
 class Credentials:
-    """Mechanism, user and password with which a node logs in to a listener of another."""
+    """Mechanism, user and password with which a node logs in to a listener of another; with OAUTHBEARER `token` says
+    where its tokens come from."""
 
     mechanism: str
     username: str
     password: str
+    token: TokenLogin | None = None
+    by_token: bool = False
+    """User and password are the id and the secret of a delegation token (KIP-48)."""
 
     def __repr__(self) -> str:
         return f"Credentials({self.username!r} by {self.mechanism})"
@@ -79,8 +95,12 @@ def sasl_settings(listener: str, layers: BrokerLayers) -> SaslSettings:
     assert isinstance(size, int)
     if size < 1:
         raise InvalidConfigError(f"sasl.server.max.receive.size: {size} of listener {listener} is below 1")
+    tokens = None
+    if OAUTHBEARER in mechanisms:
+        login = _login(listener, OAUTHBEARER, layers, f"says which tokens listener {listener} accepts")
+        tokens = token_rules(jaas_key(listener, OAUTHBEARER), login, _reader(listener, layers))
     return SaslSettings(listener, tuple(dict.fromkeys(mechanisms)), users,
-                        {each: _reauth_ms(listener, each, layers) for each in mechanisms}, size)
+                        {each: _reauth_ms(listener, each, layers) for each in mechanisms}, size, tokens)
 
 
 def credentials(listener: str, mechanism_key: str, layers: BrokerLayers, fallback: str | None = None) -> Credentials:
@@ -91,10 +111,13 @@ def credentials(listener: str, mechanism_key: str, layers: BrokerLayers, fallbac
     if fallback is not None and not _jaas(listener, mechanism, layers) and _jaas(fallback, mechanism, layers):
         listener = fallback
     login = _login(listener, mechanism, layers, f"holds the user with which this node logs in to {listener}")
+    if mechanism == OAUTHBEARER:
+        token = token_login(jaas_key(listener, mechanism), login, _reader(listener, layers))
+        return Credentials(mechanism, token.user, "", token)
     if not login.username or "password" not in login.options:
         raise InvalidConfigError(f"{jaas_key(listener, mechanism)}: has no username or no password, with which this "
                                  f"node logs in to listener {listener} of others")
-    return Credentials(mechanism, login.username, login.password)
+    return Credentials(mechanism, login.username, login.password, by_token=login.by_token)
 
 
 def check_mechanism(key: str, mechanism: str) -> None:
@@ -125,8 +148,8 @@ def _login(listener: str, mechanism: str, layers: BrokerLayers, purpose: str) ->
     key = jaas_key(listener, mechanism)
     text = _jaas(listener, mechanism, layers)
     if not text:
-        raise InvalidConfigError(f"{key}: is missing; it {purpose}, as: {MODULES[mechanism]} required "
-                                 'username="..." password="...";')
+        options = "" if mechanism == OAUTHBEARER else ' username="..." password="..."'
+        raise InvalidConfigError(f"{key}: is missing; it {purpose}, as: {MODULES[mechanism]} required{options};")
     return _checked(key, mechanism, text)
 
 
@@ -146,6 +169,11 @@ def _reauth_ms(listener: str, mechanism: str, layers: BrokerLayers) -> int:
     found = _value(listener, mechanism, "connections.max.reauth.ms", layers)
     assert isinstance(found, int)
     return max(found, 0)
+
+
+def _reader(listener: str, layers: BrokerLayers) -> Callable[[str], Value]:
+    """Return what reads a setting of OAUTHBEARER on a listener. One is of Kafka's clients only."""
+    return lambda name: False if name == URL_ENCODE else _value(listener, OAUTHBEARER, name, layers)
 
 
 def _value(listener: str, mechanism: str, name: str, layers: BrokerLayers) -> Value:

@@ -12,8 +12,23 @@ from kraft.config.setting import Setting, Value
 SASL_SUPPORTED: Final = frozenset({
     "connections.max.reauth.ms", "sasl.enabled.mechanisms", "sasl.jaas.config", "sasl.mechanism.controller.protocol",
     "sasl.mechanism.inter.broker.protocol", "sasl.server.max.receive.size",
+    "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms",
+    "sasl.login.retry.backoff.max.ms", "sasl.login.retry.backoff.ms",
+    "sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.clock.skew.seconds", "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expected.issuer",
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms", "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", "sasl.oauthbearer.jwks.endpoint.url", "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.scope.claim.name", "sasl.oauthbearer.sub.claim.name", "sasl.oauthbearer.token.endpoint.url",
 })
-SASL: Final = "this version has PLAIN and SCRAM, without plug-ins and without Kerberos"
+SASL: Final = "this version has PLAIN, SCRAM and OAUTHBEARER, without plug-ins and without Kerberos"
+_OAUTH: Final = "org.apache.kafka.common.security.oauthbearer."
+# Kafka's own classes for OAUTHBEARER, which a file of Kafka must name: what they do happens here without them.
+HANDLERS: Final = {
+    "sasl.server.callback.handler.class": (f"{_OAUTH}OAuthBearerValidatorCallbackHandler",
+                                           f"{_OAUTH}secured.OAuthBearerValidatorCallbackHandler"),
+    "sasl.login.callback.handler.class": (f"{_OAUTH}OAuthBearerLoginCallbackHandler",
+                                          f"{_OAUTH}secured.OAuthBearerLoginCallbackHandler"),
+}
 # By name prefix, why they cannot work.
 FAMILIES: Final = {"sasl.": SASL}
 _JAVA: Final = "Java classes cannot be loaded here"
@@ -47,6 +62,8 @@ def is_of_sasl(name: str) -> bool:
 def check_supported(setting: Setting, value: Value) -> None:
     """Raise `InvalidConfigError` for a value that could not have its effect."""
     if value in (None, "", []) or value == setting.default or setting.name in SASL_SUPPORTED:
+        return
+    if value in HANDLERS.get(setting.name, ()):
         return
     why = REFUSED.get(setting.name) or (_JAVA if setting.type == "class" else None)
     why = why or next((reason for prefix, reason in FAMILIES.items() if setting.name.startswith(prefix)), None)

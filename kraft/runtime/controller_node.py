@@ -147,6 +147,7 @@ class ControllerNode(AnyNode):
         _, server, quorum, _, _ = parts
         configs = ControllerConfigs(self.config, quorum)
         self.gates = SaslGates(self.config, server, lambda: quorum.metadata.image)
+        self._opened.callback(self.gates.close)
         for name in self.listeners:
             router = ControllerRouter(quorum, server, self._schedule, name, server.audit)
             described = RequestRouter(cast("Broker", configs), name, lambda: None, server.slices)

@@ -84,6 +84,7 @@ class ServerNode(AnyNode):
             audit.add("topic", TopicWriter(core.broker, dialer, audit.queue("topic"), now_ms))
             opened.callback(audit.remove, "topic")
         serving = Serving(config, listeners, path, control, core)
+        opened.callback(serving.gates.close)
         housekeeping = Housekeeping(core.broker, storage.logs, core.replicas, now_ms, self.fail)
         return NodeParts(storage, path, control, core, serving, housekeeping,
                          Commits(config, path, control, core, serving, housekeeping, self.fail))

@@ -20,6 +20,12 @@ class Principal(NamedTuple):
         return cls(USER, name)
 
 
+class TokenUser(Principal):
+    """User that has shown a delegation token: equal to the user, but it may not create tokens (KIP-48)."""
+
+    __slots__ = ()
+
+
 ANONYMOUS: Final = Principal.user("ANONYMOUS")
 """A client that was not authenticated."""
 

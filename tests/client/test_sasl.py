@@ -3,6 +3,7 @@
 import pytest
 
 from kraft.client.sasl import SaslError, authenticate
+from kraft.security.sasl.client import SaslLogin
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"
 FIRST = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
@@ -20,7 +21,7 @@ def run(*answers: str, mechanism: str = "SCRAM-SHA-256", user: str = "user") -> 
         sent.append(message.decode())
         return left.pop(0).encode()
 
-    authenticate(mechanism, user, "pencil", exchange, NONCE)
+    authenticate(SaslLogin(mechanism, user, "pencil"), exchange, NONCE)
     return sent
 
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from kraft.config.sasl_settings import Credentials
 from kraft.raft.types import Endpoint
-from kraft.runtime.net.login import LoginError, LoginProtocol, log_in
+from kraft.runtime.net.login import LoginError, LoginIdentity, LoginProtocol, log_in
 from kraft_native.net.outgoing import plain_descriptor
 from kraft_native.net.tls import TlsTransport
 
@@ -86,7 +86,7 @@ class Dialer:
     def __init__(self, contexts: Mapping[str, ssl.SSLContext] = PLAINTEXT,
                  logins: Mapping[str, Credentials] = NO_LOGINS) -> None:
         self._contexts = contexts
-        self._logins = logins
+        self._logins = {name: LoginIdentity(login) for name, login in logins.items()}
         self._warned: dict[Endpoint, float] = {}
 
     async def connect(self, endpoint: Endpoint, make: Callable[[], asyncio.BaseProtocol], *,
@@ -109,9 +109,10 @@ class Dialer:
                 context = self._contexts.get(endpoint.name)
                 if login is None:
                     return await _open(endpoint, address, make, context, seconds)
+                identity = await login.get()
                 exchange = LoginProtocol()
                 transport = await _open(endpoint, address, lambda: exchange, context, seconds)  # noqa: B023 - at once
-                return await log_in(endpoint, transport, exchange, login, make)
+                return await log_in(endpoint, transport, exchange, identity, make)
             except OSError as error:
                 refused = error
         if isinstance(refused, LoginError):

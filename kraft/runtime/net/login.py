@@ -20,8 +20,7 @@ from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateR
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraft.raft.types import Endpoint
-from kraft.security.sasl.client import sasl_client
-from kraft.security.sasl.scram import ScramError
+from kraft.security.sasl.client import MechanismErrors, SaslLogin, sasl_client
 from kraft_native.base.errors import KraftError
 
 LOGIN_SECONDS_MAX: Final = 10.0
@@ -84,7 +83,31 @@ class LoginProtocol(asyncio.Protocol):
         return response.decode(body, VERSION)
 
 
-async def log_in(endpoint: Endpoint, transport: asyncio.Transport, exchange: LoginProtocol, login: Credentials,
+class LoginIdentity:
+    """Identity of this node for the listeners of one name. Tokens are fetched by one thread at a time: connections
+    wait for it on the loop. Loop thread only."""
+
+    def __init__(self, login: Credentials) -> None:
+        self._login = login
+        self._fetching = asyncio.Lock()
+
+    async def get(self) -> SaslLogin:
+        """Return the identity, with a valid token where it needs one. Raises `LoginError`."""
+        login = self._login
+        if login.token is None:
+            return SaslLogin(login.mechanism, login.username, login.password, by_token=login.by_token)
+        # Imported here: a node without OAUTHBEARER starts without its libraries.
+        from kraft.oauth.http import ProviderError
+        from kraft.oauth.token_source import source_of
+        async with self._fetching:
+            try:
+                token = await asyncio.get_running_loop().run_in_executor(None, source_of(login.token).token)
+            except ProviderError as error:
+                raise LoginError(f"no token for {login.username!r}: {error}") from error
+        return SaslLogin(login.mechanism, login.username, token=token, extensions=login.token.extensions)
+
+
+async def log_in(endpoint: Endpoint, transport: asyncio.Transport, exchange: LoginProtocol, login: SaslLogin,
                  make: Callable[[], asyncio.BaseProtocol]) -> asyncio.Transport:
     """Log in, then connect the protocol of `make`. Raises OSError, with the connection closed, and nothing else."""
     what = f"{endpoint.host}:{endpoint.port}: user {login.username!r} by {login.mechanism}"
@@ -113,14 +136,14 @@ async def log_in(endpoint: Endpoint, transport: asyncio.Transport, exchange: Log
     return transport
 
 
-async def _exchange(exchange: LoginProtocol, login: Credentials, what: str) -> int:
+async def _exchange(exchange: LoginProtocol, login: SaslLogin, what: str) -> int:
     """Run the mechanism. Returns the life of the session; 0: no limit."""
     answer = await exchange.request(SaslHandshakeRequest(mechanism=login.mechanism), SaslHandshakeResponse)
     if answer.error_code:
         offered = f"only {', '.join(answer.mechanisms)}" if answer.mechanisms else "no SASL"
         raise LoginError(f"{what}: the listener has {offered}")
-    run = sasl_client(login.mechanism, login.username, login.password, secrets.token_urlsafe(NONCE_BYTES))
-    message: bytes | None = next(run)
+    run = sasl_client(login, secrets.token_urlsafe(NONCE_BYTES))
+    message: bytes | None = _next(run, None, what)
     lifetime_ms = 0
     while message is not None:
         found = await exchange.request(SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse)
@@ -132,10 +155,11 @@ async def _exchange(exchange: LoginProtocol, login: Credentials, what: str) -> i
     return lifetime_ms
 
 
-def _next(run: Generator[bytes, bytes, None], answer: bytes, what: str) -> bytes | None:
+def _next(run: Generator[bytes, bytes, None], answer: bytes | None, what: str) -> bytes | None:
+    """Return the next message, None when the run is complete. The first one needs no answer."""
     try:
         with contextlib.suppress(StopIteration):
-            return run.send(answer)
-    except ScramError as error:
+            return next(run) if answer is None else run.send(answer)
+    except MechanismErrors as error:
         raise LoginError(f"{what}: {error}") from error
     return None

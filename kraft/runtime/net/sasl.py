@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kraft.config.effective import BrokerLayers, broker_integer
 from kraft.config.node_config import NodeConfig
+from kraft.config.oauth_settings import TokenRules
 from kraft.config.sasl_settings import sasl_settings
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.api_keys import ApiKey
@@ -18,20 +19,22 @@ from kraft.protocol.message import Message
 from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.runtime.base.bounded_log import BoundedLog
+from kraft.runtime.net.requests import now_ms as wall_clock_ms
 from kraft.runtime.net.server import Server
 from kraft.security.principal import Principal
-from kraft.security.sasl.exchange import Answer, Exchange, SaslListener, credentials_in
+from kraft.security.sasl.exchange import RAW, Answer, Exchange, SaslListener, credentials_in
+from kraft.security.sasl.mechanism import Work
+from kraft.security.sasl.oauthbearer import Check
 from kraft_native.net.channel import RequestChannel
 from kraft_native.net.connection import Connection
 from kraft_native.request.reply import Reply
 
 if TYPE_CHECKING:
     from kraft.runtime.audit.node_audit import NodeAudit
+    from kraft.runtime.net.token_checks import TokenChecks
 
 log = logging.getLogger(__name__)
 
-RAW_VERSION: Final = -1
-"""Version under which a connection hands over a token without a request header."""
 NONCE_BYTES: Final = 18
 SECRET_BYTES: Final = 32
 LOGGED_PER_SECOND: Final = 10
@@ -86,6 +89,7 @@ class SaslGate:
         self._clock_ms = clock_ms
         self._timeout_ms = timeout_ms
         self._failure_delay_ms = failure_delay_ms
+        self._working: set[asyncio.Task[None]] = set()
 
     def admit(self, connection: Connection) -> None:
         """Demand that a new connection authenticates itself."""
@@ -111,10 +115,20 @@ class SaslGate:
         if api_key == ApiKey.SASL_HANDSHAKE:
             wanted = SaslHandshakeRequest.decode(body, version).mechanism
             answer = exchange.handshake(version, wanted)
-        elif version == RAW_VERSION:
-            answer = exchange.raw(body, now_ms)
+        elif version == RAW:
+            answer = exchange.raw(body, now_ms, wall_clock_ms())
         else:
-            answer = exchange.authenticate(version, SaslAuthenticateRequest.decode(body, version).auth_bytes, now_ms)
+            message = SaslAuthenticateRequest.decode(body, version).auth_bytes
+            answer = exchange.authenticate(version, message, now_ms, wall_clock_ms())
+        self._answer(connection, exchange, reply, version, answer)
+
+    def _answer(self, connection: Connection, exchange: Exchange, reply: Reply, version: int, answer: Answer) -> None:
+        """Send the answer, now or after the work that it needs: until then the connection is not read."""
+        if answer.work is not None:
+            task = asyncio.ensure_future(self._work(connection, exchange, reply, version, answer.work))
+            self._working.add(task)
+            task.add_done_callback(self._working.discard)
+            return
         if answer.failure is not None:
             self._fail(connection, exchange, reply, answer)
             return
@@ -122,11 +136,19 @@ class SaslGate:
             assert exchange.principal is not None
             self.successes[exchange.mechanism] += 1
             self._log.succeeded(reply, self.listener.settings.listener, exchange.mechanism, exchange.principal)
-            ends_ms = now_ms + exchange.session_ms if exchange.session_ms else NO_SESSION_END
+            ends_ms = exchange.began_ms + exchange.session_ms if exchange.session_ms else NO_SESSION_END
             connection.authenticated(exchange.principal, ends_ms)
         elif exchange.is_raw:
             connection.expect_tokens()
         _send(reply, answer)
+
+    async def _work(self, connection: Connection, exchange: Exchange, reply: Reply, version: int,
+                    work: Work) -> None:
+        if work.ready is not None:
+            await work.ready()
+        result = await asyncio.get_running_loop().run_in_executor(None, work.run)
+        answer = exchange.worked(work, result, version, self._clock_ms(), wall_clock_ms())
+        self._answer(connection, exchange, reply, version, answer)
 
     def _demand(self, connection: Connection) -> None:
         connection.demand_exchange(self._clock_ms() + self._timeout_ms, self.listener.settings.receive_bytes_max)
@@ -149,6 +171,7 @@ class SaslGates:
         self._find = credentials_in(image)
         self._secret = secrets.token_bytes(SECRET_BYTES)
         self._log = AuthenticationLog(server.clock_ms, lambda: server.audit)
+        self._token_checks: dict[TokenRules, TokenChecks] = {}
         self.by_listener: dict[str, SaslGate] = {}
 
     def channel(self, listener: str, serve: OnRequest) -> RequestChannel:
@@ -175,8 +198,23 @@ class SaslGates:
                 log.info("listener %s: the users or mechanisms of SASL changed (%s)", name,
                          ", ".join(changed.settings.mechanisms))
 
+    def close(self) -> None:
+        """End what fetches the keys of tokens."""
+        for each in self._token_checks.values():
+            each.close()
+
     def _listener(self, name: str, layers: BrokerLayers) -> SaslListener:
-        return SaslListener(sasl_settings(name, layers), self._find, new_nonce, self._secret)
+        settings = sasl_settings(name, layers)
+        check = None if settings.tokens is None else self._check(settings.tokens)
+        return SaslListener(settings, self._find, new_nonce, self._secret, check)
+
+    def _check(self, rules: TokenRules) -> Check:
+        """Return what checks tokens by these rules. The keys are fetched from the first use on."""
+        if rules not in self._token_checks:
+            # Imported here: a node without OAUTHBEARER starts without its libraries.
+            from kraft.runtime.net.token_checks import TokenChecks
+            self._token_checks[rules] = TokenChecks(rules)
+        return self._token_checks[rules].check
 
 
 def _end(connection: Connection, reply: Reply, answer: Answer) -> None:

@@ -8,23 +8,31 @@ Every other order ends the connection. A failure ends it too, after an answer th
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from kraft.config.oauth_settings import OAUTHBEARER
 from kraft.config.sasl_settings import PLAIN, SaslSettings
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
-from kraft.security.principal import Principal
-from kraft.security.sasl.mechanism import Mechanism, RefusedError
+from kraft.security.principal import Principal, TokenUser
+from kraft.security.sasl.mechanism import Mechanism, RefusedError, Work
+from kraft.security.sasl.oauthbearer import Check, OAuthServer
 from kraft.security.sasl.plain import PlainServer, PlainUsers
-from kraft.security.sasl.scram import IDS, ScramCredential, ScramServer
+from kraft.security.sasl.scram import IDS, ScramCredential, ScramServer, TokenCredential
 
 REAUTHENTICATION_MS_MIN: Final = 1_000
 """A client that begins again sooner is refused, as in Kafka."""
 
+SESSION_MS_MAX: Final = 10 * 365 * 24 * 3_600_000
+RAW: Final = -1
+"""Version of a token without a header."""
+
 FindCredential = Callable[[int, str], ScramCredential | None]
+FindToken = Callable[[str, str], TokenCredential | None]
+"""Returns the credential of a delegation token's id, by a mechanism."""
 
 
 class Answer(NamedTuple):
@@ -32,11 +40,13 @@ class Answer(NamedTuple):
 
     - `message` is the response, `token` one without a header; both None: the connection is closed at once.
     - `failure` is set when the connection must be closed, after the response: the reason, for this node's log.
+    - `work` is set when the response needs it first: `Exchange.worked` gets its result.
     """
 
     message: Message | None = None
     token: bytes | None = None
     failure: str | None = None
+    work: Work | None = None
 
 
 class SaslListener:
@@ -45,10 +55,15 @@ class SaslListener:
     - `find` returns the SCRAM credential of a mechanism and a user, None for an unknown one.
     - `draw` returns a nonce.
     - `secret` derives salts of unknown users.
+    - `check` checks tokens of OAUTHBEARER, where that is enabled.
+    - `find_token` returns the credential of a delegation token, None for an unknown one.
     """
 
-    def __init__(self, settings: SaslSettings, find: FindCredential, draw: Callable[[], str], secret: bytes) -> None:
+    def __init__(self, settings: SaslSettings, find: FindCredential, draw: Callable[[], str], secret: bytes,
+                 check: Check | None = None, find_token: FindToken = lambda _mechanism, _id: None) -> None:
         self.settings = settings
+        self._check = check
+        self._find_token = find_token
         self._find = find
         self._draw = draw
         self._secret = secret
@@ -58,8 +73,12 @@ class SaslListener:
         """Begin a run of an enabled mechanism."""
         if mechanism == PLAIN:
             return PlainServer(self._users)
+        if mechanism == OAUTHBEARER:
+            assert self._check is not None, "the listener has no rules for tokens"
+            return OAuthServer(self._check)
         number = IDS[mechanism]
-        return ScramServer(mechanism, lambda name: self._find(number, name), self._draw(), self._secret)
+        return ScramServer(mechanism, lambda name: self._find(number, name), self._draw(), self._secret,
+                           lambda token: self._find_token(mechanism, token))
 
 
 class Exchange:
@@ -110,42 +129,64 @@ class Exchange:
         self._run = self.listener.begin(mechanism)
         return Answer(SaslHandshakeResponse(mechanisms=list(enabled)))
 
-    def authenticate(self, version: int, message: bytes, now_ms: int) -> Answer:
-        """Answer a token in a SaslAuthenticate of that version."""
+    def authenticate(self, version: int, message: bytes, now_ms: int, wall_ms: int = 0) -> Answer:
+        """Answer a token in a SaslAuthenticate of that version. `now_ms` never goes back, `wall_ms` is the time of
+        day."""
         if self._run is None:
             return Answer(failure="SaslAuthenticate came before SaslHandshake")
-        token, failure = self._token(self._run, message, now_ms)
-        if failure is None:
-            return Answer(SaslAuthenticateResponse(
-                error_message=None, auth_bytes=token,
-                session_lifetime_ms=self.session_ms if version and self.is_open else 0))
-        return Answer(SaslAuthenticateResponse(
-            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
-            error_message=f"Authentication failed: {self.mechanism} does not accept these credentials"),
-            failure=failure)
+        return self._answer(self._run, self._run.step, message, version, now_ms, wall_ms)
 
-    def raw(self, message: bytes, now_ms: int) -> Answer:
+    def raw(self, message: bytes, now_ms: int, wall_ms: int = 0) -> Answer:
         """Answer a token without a header. A failure has no answer then."""
         if self._run is None:
             return Answer(failure="a token came before SaslHandshake")
-        token, failure = self._token(self._run, message, now_ms)
-        return Answer(token=token) if failure is None else Answer(failure=failure)
+        return self._answer(self._run, self._run.step, message, RAW, now_ms, wall_ms)
 
-    def _token(self, run: Mechanism, message: bytes, now_ms: int) -> tuple[bytes, str | None]:
-        if self._fault is not None:
-            return b"", self._fault
+    def worked(self, work: Work, result: Any, version: int, now_ms: int, wall_ms: int) -> Answer:
+        """Answer the token of that version whose work has this result."""
+        assert self._run is not None, "no token waits for work"
+        return self._answer(self._run, work.then, result, version, now_ms, wall_ms)
+
+    def _answer(self, run: Mechanism, step: Callable[[Any], bytes | Work], given: Any, version: int, now_ms: int,
+                wall_ms: int) -> Answer:
         try:
-            token = run.step(message)
+            token = self._token(run, step, given, now_ms, wall_ms)
         except RefusedError as error:
-            return b"", str(error)
+            message = None if version == RAW else SaslAuthenticateResponse(
+                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
+                error_message=f"Authentication failed: {self.mechanism} does not accept these credentials")
+            return Answer(message, failure=str(error))
+        if isinstance(token, Work):
+            return Answer(work=token)
+        if version == RAW:
+            return Answer(token=token)
+        return Answer(SaslAuthenticateResponse(
+            error_message=None, auth_bytes=token,
+            session_lifetime_ms=self.session_ms if version and self.is_open else 0))
+
+    def _token(self, run: Mechanism, step: Callable[[Any], bytes | Work], given: Any, now_ms: int,
+               wall_ms: int) -> bytes | Work:
+        if self._fault is not None:
+            raise RefusedError(self._fault)
+        token = step(given)
         if run.is_complete:
-            found = Principal.user(run.username)
+            found = (TokenUser if run.by_token else Principal).user(run.username)
             if self.principal not in (None, found):
-                return b"", f"the user changed from {self.principal} to {found}"
+                raise RefusedError(f"the user changed from {self.principal} to {found}")
+            self.session_ms = self._session_ms(run, wall_ms)
             self._run = None
             self.principal, self.began_ms = found, now_ms
-            self.session_ms = self.listener.settings.reauth_ms[self.mechanism]
-        return token, None
+        return token
+
+    def _session_ms(self, run: Mechanism, wall_ms: int) -> int:
+        """Return the life of the session: that of the listener, but not beyond that of the proof."""
+        limit_ms = self.listener.settings.reauth_ms[self.mechanism]
+        if not run.expires_ms:
+            return limit_ms
+        left_ms = min(run.expires_ms - wall_ms, SESSION_MS_MAX)
+        if left_ms <= 0:
+            raise RefusedError(f"the token of user {run.username!r} has expired")
+        return min(limit_ms, left_ms) if limit_ms else left_ms
 
 
 def credentials_in(image: Callable[[], MetadataImage]) -> FindCredential:

@@ -32,6 +32,8 @@ class PlainServer:
         self._users = users
         self.username = ""
         self.is_complete = False
+        self.expires_ms = 0
+        self.by_token = False
 
     def step(self, message: bytes) -> bytes:
         """Accept the only message; its answer is empty."""

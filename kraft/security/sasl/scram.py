@@ -2,7 +2,7 @@
 
 | message | content |
 |---|---|
-| client's first | `n,,n=NAME,r=NONCE` |
+| client's first | `n,,n=NAME,r=NONCE`; with a delegation token (KIP-48) its id as NAME, and `,tokenauth=true` |
 | server's first | `r=NONCE+OWN,s=SALT,i=ITERATIONS` |
 | client's final | `c=biws,r=NONCE+OWN,p=PROOF` |
 | server's final | `v=SIGNATURE` |
@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator
 from typing import Final, NamedTuple
 
 from kraft.immutable import immutable
-from kraft.security.sasl.mechanism import RefusedError
+from kraft.security.sasl.mechanism import RefusedError, Work
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 IDS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
@@ -28,6 +28,8 @@ ITERATIONS_MIN: Final = 4_096
 # A server that demands more would keep a processor busy for seconds.
 ITERATIONS_MAX: Final = 1 << 22
 SALT_BYTES: Final = 20
+DELEGATED: Final = ",tokenauth=true"
+"""Kafka's extension of the first message: the name is the id of a delegation token."""
 _FIRST = re.compile(r"(?P<gs2>(?P<channel>[nyp](?:=[^,]*)?),(?:a=(?P<authorization>[^,]*))?,)"
                     r"(?P<bare>n=(?P<name>[^,]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?P<more>(?:,[A-Za-z]+=[^,]*)*))")
 _FINAL = re.compile(r"(?P<signed>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)"
@@ -61,18 +63,29 @@ def credential(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> S
                            hmac.digest(salted, b"Server Key", digest))
 
 
+class TokenCredential(NamedTuple):
+    """Delegation token as a credential: its owner's name, and the time at which it expires. `derive` takes thousands of
+    hashes."""
+
+    owner: str
+    expires_ms: int
+    derive: Callable[[], ScramCredential]
+
+
 class ScramServer:
     """One run on the server's side.
 
-    - `find` returns the credential of a user, None for an unknown one.
+    - `find` returns the credential of a user, None for an unknown one; `find_token` that of a delegation token.
     - `nonce` is the server's part of it, different in each run.
     - `secret` derives the salts of unknown users.
     """
 
     def __init__(self, mechanism: str, find: Callable[[str], ScramCredential | None], nonce: str,
-                 secret: bytes) -> None:
+                 secret: bytes, find_token: Callable[[str], TokenCredential | None] = lambda _id: None) -> None:
         self._digest = HASHES[mechanism]
         self._find = find
+        self._find_token = find_token
+        self._owner = ""
         self._nonce = nonce
         self._secret = secret
         self._credential: ScramCredential | None = None
@@ -80,35 +93,44 @@ class ScramServer:
         self._gs2 = self._signed = ""
         self.username = ""
         self.is_complete = False
+        self.expires_ms = 0
+        self.by_token = False
 
-    def step(self, message: bytes) -> bytes:
+    def step(self, message: bytes) -> bytes | Work:
         """Answer the client's first message, then its final one."""
         try:
             text = message.decode()
         except UnicodeDecodeError:
             raise RefusedError("the message is not UTF-8") from None
-        return (self._first(text) if self._credential is None else self._final(text, self._credential)).encode()
+        return self._first(text) if self._credential is None else self._final(text, self._credential).encode()
 
-    def _first(self, text: str) -> str:
+    def _first(self, text: str) -> bytes | Work:
         found = _FIRST.fullmatch(text)
         if found is None or _NAME.fullmatch(found["name"]) is None:
             raise RefusedError("the client's first message has another form")
         if found["channel"].startswith("p"):
             raise RefusedError("the client demands channel binding")
-        if found["more"]:
+        self.by_token = found["more"] == DELEGATED
+        if found["more"] and not self.by_token:
             raise RefusedError("the client demands an extension")
         name = found["name"].replace("=2C", ",").replace("=3D", "=")
         if found["authorization"] not in (None, "", found["name"]):
             raise RefusedError(f"the user {name!r} may not act as another")
-        unknown = self._unknown(name)
-        known = self._find(name)
-        self._is_known = known is not None
-        self._credential = known or unknown
         self.username, self._gs2 = name, found["gs2"]
         self._nonce = found["nonce"] + self._nonce
+        self._signed = found["bare"]
+        unknown = self._unknown(name)
+        if self.by_token and (token := self._find_token(name)) is not None:
+            self._owner, self.expires_ms = token.owner, token.expires_ms
+            return Work(token.derive, lambda known: self._offer(known, unknown))
+        return self._offer(None if self.by_token else self._find(name), unknown)
+
+    def _offer(self, known: ScramCredential | None, unknown: ScramCredential) -> bytes:
+        self._is_known = known is not None
+        self._credential = known or unknown
         answer = f"r={self._nonce},s={_text(self._credential.salt)},i={self._credential.iterations}"
-        self._signed = f"{found['bare']},{answer}"
-        return answer
+        self._signed += f",{answer}"
+        return answer.encode()
 
     def _final(self, text: str, kept: ScramCredential) -> str:
         found = _FINAL.fullmatch(text)
@@ -124,7 +146,7 @@ class ScramServer:
         is_right = hmac.compare_digest(hashlib.new(self._digest, client_key).digest(), kept.stored_key)
         if not is_right or len(proof) != len(signature) or not self._is_known:
             raise RefusedError(f"the user {self.username!r} has another password, or no {self._digest} credential")
-        self.is_complete = True
+        self.username, self.is_complete = self._owner or self.username, True
         return f"v={_text(hmac.digest(kept.server_key, signed, self._digest))}"
 
     def _unknown(self, name: str) -> ScramCredential:
@@ -146,12 +168,13 @@ class _Demand(NamedTuple):
 
 
 def scram_client(mechanism: str, username: str, password: str, nonce: str,
-                 salted: Callable[[str, str, bytes, int], bytes] = salted_password) -> Generator[bytes, bytes, None]:
-    """Run SCRAM on the client's side: yield each message, and get its answer. Raise `ScramError` for a server that
-    cannot be trusted."""
+                 salted: Callable[[str, str, bytes, int], bytes] = salted_password, *,
+                 by_token: bool = False) -> Generator[bytes, bytes, None]:
+    """Run SCRAM on the client's side: yield each message, and get its answer. `by_token`: the user is a delegation
+    token's id. Raise `ScramError` for a server that cannot be trusted."""
     digest = HASHES[mechanism]
     name = username.replace("=", "=3D").replace(",", "=2C")
-    first = f"n={name},r={nonce}"
+    first = f"n={name},r={nonce}{DELEGATED if by_token else ''}"
     server_first = (yield f"n,,{first}".encode()).decode(errors="replace")
     demand = _demand(mechanism, server_first)
     if not demand.nonce.startswith(nonce) or not ITERATIONS_MIN <= demand.iterations <= ITERATIONS_MAX:

@@ -83,7 +83,7 @@ def test_the_salt_of_an_unknown_user_depends_on_its_name_and_on_the_secret_only(
 
 @pytest.mark.parametrize("first", [
     b"", b"n,,", b"n,,n=user", b"n,,r=x", b"n,,n=,r=x", b"n,,n=us=er,r=x", b"n,,n=user,r=", b"n,,n=user,r=\x7f",
-    b"p=tls-unique,,n=user,r=x", b"n,a=other,n=user,r=x", b"n,,m=ext,n=user,r=x", b"n,,n=user,r=x,tokenauth=true",
+    b"p=tls-unique,,n=user,r=x", b"n,a=other,n=user,r=x", b"n,,m=ext,n=user,r=x", b"n,,n=user,r=x,tokenauth=maybe",
     b"x,,n=user,r=x", b"\xff\xfe", b"n" * 500_000,
 ])
 def test_first_messages_that_are_refused(first: bytes) -> None:
