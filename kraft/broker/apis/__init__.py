@@ -76,6 +76,8 @@ def import_steps() -> Generator[None, None, None]:
     for file in FILES:
         import_module(f"{__name__}.{file}")
         yield
+    import_module("kraft.broker.access.brokers")
+    yield
     for record in METADATA_RECORDS.values():
         message_class(record)
         yield

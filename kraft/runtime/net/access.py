@@ -1,6 +1,8 @@
-"""One sentence for each listener: which clients may connect, and as which user."""
+"""One sentence for each listener: which clients may connect, as which user, and what an anonymous client may do."""
 
+from kraft.config.authorizer_settings import authorizer_settings
 from kraft.config.node_config import NodeConfig
+from kraft.config.sasl_settings import sasl_settings
 from kraft.runtime.net.server import Server
 from kraft.security.principal import ANONYMOUS
 
@@ -12,20 +14,35 @@ def access_sentences(config: NodeConfig, server: Server) -> dict[str, str]:
 
 def _sentence(config: NodeConfig, server: Server, listener: str) -> str:
     protocol = config.protocol(listener)
+    settings = server.tls[listener].settings if listener in server.tls else None
+    how = "without encryption" if settings is None else f"over {' and '.join(settings.versions)}"
     if config.has_sasl(listener):
-        how = f"over {' and '.join(server.tls[listener].settings.versions)}" if listener in server.tls else (
-            "without encryption")
-        return f"{protocol}: only a client that logs in by SASL is served, {how}; no client is anonymous"
-    if listener not in server.tls:
-        return f"{protocol}: any client may connect, without encryption, as {ANONYMOUS}"
-    settings = server.tls[listener].settings
-    versions = " and ".join(settings.versions)
-    match settings.client_auth:
+        mechanisms = ", ".join(sasl_settings(listener, config.layers()).mechanisms)
+        return (f"{protocol}: only a client that logs in by SASL ({mechanisms}) is served, {how}, and "
+                f"{_of_users(config)}; an anonymous client may do nothing else")
+    match settings.client_auth if settings is not None else None:
         case "required":
-            return (f"{protocol}: only a client with a trusted certificate may connect, over {versions}; the "
-                    "certificate names its user, and no client is anonymous")
+            return (f"{protocol}: only a client with a trusted certificate may connect, {how}; the certificate names "
+                    f"its user, and {_of_users(config)}; no client is anonymous")
         case "requested":
-            return (f"{protocol}: any client may connect, over {versions}; a trusted certificate names its user, and a "
-                    f"client without one is {ANONYMOUS}")
+            return (f"{protocol}: any client may connect, {how}; a trusted certificate names its user, and "
+                    f"{_of_users(config)}; a client without one is {ANONYMOUS}, which {_of_anonymous(config)}")
         case _:
-            return f"{protocol}: any client may connect, over {versions}, as {ANONYMOUS}"
+            return f"{protocol}: any client may connect, {how}, as {ANONYMOUS}, which {_of_anonymous(config)}"
+
+
+def _of_users(config: NodeConfig) -> str:
+    """Return what a client with a name may do, as the end of a sentence."""
+    authorizer = authorizer_settings(config.values)
+    if authorizer is None:
+        return "may do everything, as there is no authorizer"
+    if authorizer.allow_everyone:
+        return "may do what ACLs allow, and everything with resources that have none"
+    return "may do what ACLs allow"
+
+
+def _of_anonymous(config: NodeConfig) -> str:
+    authorizer = authorizer_settings(config.values)
+    if authorizer is not None and str(ANONYMOUS) in authorizer.super_users:
+        return "is a super user and may do everything"
+    return _of_users(config)

@@ -185,8 +185,6 @@ class SaslGates:
         self.by_listener[listener] = gate
         channel = self._server.channel(listener, gate.on_request)
         self._server.gates[channel] = gate
-        log.info("listener %s: clients authenticate themselves by SASL (%s); an anonymous client may do nothing else",
-                 listener, ", ".join(gate.listener.settings.mechanisms))
         return channel
 
     def reconfigure(self, layers: BrokerLayers) -> None:
