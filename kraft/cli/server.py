@@ -86,6 +86,7 @@ def ready_fields(node: "AnyNode", seconds: float) -> Fields:
                       for each in node.config.listeners},
         "data": [str(path.absolute()) for path in node.config.log_dirs],
         "metrics": _address(metrics.host, metrics.port) if metrics else None,
+        "metrics_scheme": metrics.scheme if metrics else None,
         "access": access_sentences(node.config, node.server),
         "start_seconds": round(seconds, 3),
     }
@@ -93,7 +94,8 @@ def ready_fields(node: "AnyNode", seconds: float) -> Fields:
 
 def ready_text(fields: Fields) -> str:
     listeners = ", ".join(f"{name}://{address}" for name, address in fields["listeners"].items())
-    metrics = f", metrics on http://{fields['metrics']}/metrics" if fields["metrics"] else ""
+    scheme = fields["metrics_scheme"]
+    metrics = f", metrics on {scheme}://{fields['metrics']}/metrics" if fields["metrics"] else ""
     return (f"kraft node {fields['node_id']} ready in {fields['start_seconds']:.2f} s: {listeners}; "
             f"cluster {fields['cluster_id']}, data in {', '.join(fields['data'])}"
             f"{metrics}" + "".join(f"\nlistener {name}: {text}" for name, text in fields["access"].items()))

@@ -31,6 +31,8 @@ from kraft.config.sasl_settings import (
 from kraft.config.setting import Setting, Value
 from kraft.config.unsupported import check_supported, is_of_sasl
 
+METRICS: Final = "METRICS"
+"""Name of the metrics listener, in the keys of its settings of TLS."""
 ROLES: Final = ("broker", "controller")
 PLAINTEXT: Final = 0
 SASL: Final = "SASL_"
@@ -118,6 +120,8 @@ class NodeConfig:
             raise InvalidConfigError(why)
         if metrics := self.values.get("kraft.metrics.listener"):
             parse_socket("kraft.metrics.listener", str(metrics))
+        if self.has_tls_metrics and any(each.listener == METRICS for each in self.listeners):
+            raise InvalidConfigError(f"listeners: {METRICS} is the name of the metrics listener, which has TLS")
 
     def __getitem__(self, name: str) -> Value:
         """Return the value of a broker setting: as given, else its default. Raise `KeyError` for an unknown name."""
@@ -213,6 +217,11 @@ class NodeConfig:
     def has_tls(self, listener: str) -> bool:
         """Return whether a listener is encrypted."""
         return self.protocol(listener) in WITH_TLS
+
+    @property
+    def has_tls_metrics(self) -> bool:
+        """Return whether metrics are served with TLS."""
+        return bool(self.values.get("kraft.metrics.listener") and self["kraft.metrics.security.protocol"] == "SSL")
 
     @property
     def dialed_listeners(self) -> tuple[str, ...]:
@@ -321,7 +330,7 @@ class NodeConfig:
     def _of_tls_without_use(self) -> dict[str, str]:
         """Return the settings of TLS that no listener uses, each with the reason."""
         names = [*(each.listener for each in self.listeners), *self.controller_listener_names]
-        if any(map(self.has_tls, names)):
+        if any(map(self.has_tls, names)) or self.has_tls_metrics:
             return {}
         known = tables.broker_settings()
         return {key: f"{key}: no listener has TLS, so none uses it" for key, value in self.values.items()
@@ -374,6 +383,8 @@ class NodeConfig:
     def _of_unknown_listeners(self) -> dict[str, str]:
         known = [each.listener.lower() for each in self.listeners]
         known += [each.lower() for each in self.controller_listener_names if each.lower() not in known]
+        if self.has_tls_metrics:
+            known.append(METRICS.lower())
         return {key: f"{key}: {listener_of(key)} is none of listeners, which are written {', '.join(known)} there"
                 for key in self.texts if key.startswith(LISTENER_PREFIX) and listener_of(key) not in known}
 

@@ -2,20 +2,25 @@
 
 import asyncio
 import logging
+import time
 from abc import ABC, abstractmethod
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kraft.config.node_config import NodeConfig, parse_socket
+from kraft.config.node_config import METRICS, NodeConfig, parse_socket
 from kraft.runtime.audit.node_audit import NodeAudit
+from kraft.runtime.base.bounded_log import BoundedLog
 from kraft.runtime.net.server import Listener, Server
 
 if TYPE_CHECKING:
-    from kraft.runtime.metrics.scrape import MetricsServer, Sheet
+    from kraft.runtime.metrics.http_server import MetricsServer
+    from kraft.runtime.metrics.scrape import Sheet
     from kraft.runtime.net.tls_contexts import TlsContexts
 
 log = logging.getLogger(__name__)
 
+REFUSALS_PERIOD_MS: Final = 10_000
 TLS_PERIOD_SECONDS: Final = 5.0
 """Pause between two checks of the files that TLS uses."""
 
@@ -37,6 +42,8 @@ class AnyNode(ABC):
         """The audit of a node that has started."""
         self.tls: TlsContexts | None = None
         """TLS of the listeners; None where no listener that this node uses is encrypted."""
+        self._refusals = BoundedLog(log, lambda: int(time.monotonic() * 1000), period_ms=REFUSALS_PERIOD_MS,
+                                    lines_max=1, omitted="%d more requests for metrics were refused")
         self._ended = asyncio.Event()
         self._opened = AsyncExitStack()
 
@@ -66,7 +73,7 @@ class AnyNode(ABC):
     def _open_tls(self) -> "TlsContexts | None":
         """Read what the listeners with TLS use, and read it again when it has changed. Raises `TlsError`."""
         names = (*(each.listener for each in self.config.listeners), *self.config.dialed_listeners)
-        if any(map(self.config.has_tls, names)):
+        if any(map(self.config.has_tls, names)) or self.config.has_tls_metrics:
             # Imported here: a node without TLS starts without its libraries.
             from kraft.runtime.net.tls_contexts import TlsContexts
             self.tls = TlsContexts(self.config)
@@ -91,10 +98,20 @@ class AnyNode(ABC):
         """Serve the metrics where that is configured."""
         if isinstance(address := self.config["kraft.metrics.listener"], str) and address:
             # Imported here: loading the dependencies of the metrics takes a good part of a start.
-            from kraft.runtime.metrics.scrape import MetricsServer
-            self.metrics = MetricsServer(self.read_metrics, *parse_socket("kraft.metrics.listener", address))
+            from kraft.runtime.metrics.http_server import FILE_OF_TOKENS, MetricsServer, TokenFile
+            path, tls = self.config[FILE_OF_TOKENS], self.tls
+            self.metrics = MetricsServer(
+                self.read_metrics, *parse_socket("kraft.metrics.listener", address),
+                context=(lambda: tls.listeners[METRICS].context) if tls is not None and METRICS in tls.listeners
+                else None, tokens=TokenFile(Path(path)) if isinstance(path, str) and path else None,
+                refused=self._refused_scrape)
             self._opened.push_async_callback(self.metrics.close)
-            log.info("metrics: http://%s:%d/metrics", self.metrics.host or "*", self.metrics.port)
+            log.info("metrics: %s://%s:%d/metrics", self.metrics.scheme, self.metrics.host or "*", self.metrics.port)
+
+    def _refused_scrape(self, host: str, port: int, why: str) -> None:
+        self._refusals.warning("metrics are not sent to %s:%d: %s", host, port, why)
+        if self.audit is not None:
+            self.audit.login_failed(METRICS, host, port, "bearer token", why)
 
     async def run(self) -> None:
         """Wait until the node is stopped or fails, and close it. Raises the fault when there was one."""

@@ -1,26 +1,17 @@
 """Metrics for Prometheus over HTTP. A scrape reads counters of the node's parts; the frequent ones are compiled.
 
-    metrics = MetricsServer(partial(read, node), host, port)    # bound, and answering
-    await metrics.close()
-
-HTTP runs on a few threads of its own. What a scrape reads belongs to the loop's thread, so the loop reads it, in slices
-of a few milliseconds between requests. The scrape's thread makes the text.
+Values that a scrape reads belong to the loop's thread, so the loop reads them, in slices of a few milliseconds between
+requests. The scrape's thread makes the text (`kraft.runtime.metrics.http_server`).
 """
 
 import asyncio
 import logging
-import socket
-import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
-from http.server import ThreadingHTTPServer
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
-from prometheus_client.exposition import MetricsHandler
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -48,10 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SCRAPES_MAX: Final = 4
 SCRAPE_SECONDS_MAX: Final = 10.0
-IDLE_SECONDS_MAX: Final = 10.0
-STOP_POLL_SECONDS: Final = 0.05
 TIME_BUCKETS_MS: Final = (*(str(end_ns / 1e6) for end_ns in BUCKET_ENDS_NS), "+Inf")
 LATE_MS: Final = 300_000
 """Time after transaction.max.timeout.ms after which an open transaction is late, as in Kafka."""
@@ -445,75 +433,3 @@ def _read_replica(partition: Partition, sheet: Sheet) -> None:
         sheet.put("kafka_cluster_partition_replicascount", len(partition.progress) + 1, *labels)
         sheet.put("kafka_cluster_partition_laststableoffsetlag",
                   max(0, partition.high_watermark - log.last_stable_offset), *labels)
-
-
-class _Handler(MetricsHandler):
-    """GET /metrics, and nothing else. The connection of an unresponsive peer is closed."""
-
-    timeout = IDLE_SECONDS_MAX
-
-    def do_GET(self) -> None:  # noqa: N802 - the name that the library calls
-        if self.path.partition("?")[0] == "/metrics":
-            super().do_GET()
-        else:
-            self.send_error(404, "metrics are at /metrics")
-
-
-class _HttpServer(ThreadingHTTPServer):
-    """One thread per connection, for a few connections; more are closed at once."""
-
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
-        if ":" in address[0]:
-            self.address_family = socket.AF_INET6
-        self._free = threading.BoundedSemaphore(SCRAPES_MAX)
-        super().__init__(address, handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the library's signature
-        """Log an error, unless the peer closed its connection; the peer gets no answer."""
-        error = sys.exception()
-        if not isinstance(error, OSError):
-            log.error("metrics could not be sent to %s", client_address, exc_info=error)
-
-
-class MetricsServer:
-    """Server of GET /metrics with the values of `read` (see `NodeCollector`). Create and close it on the loop's thread.
-
-    Raises `OSError`, which names the address, when it cannot be bound. `port` is the real one.
-    """
-
-    def __init__(self, read: Read, host: str, port: int) -> None:
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(NodeCollector(read, asyncio.get_running_loop()))
-        ProcessCollector(registry=registry)
-        GCCollector(registry=registry)
-        handler = type("Handler", (_Handler,), {"registry": registry})
-        try:
-            self._http = _HttpServer((host, port), handler)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, f"kraft.metrics.listener {host}:{port}") from error
-        self.host = host
-        self.port: int = self._http.server_address[1]
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(STOP_POLL_SECONDS,),
-                                        name="metrics", daemon=True)
-        self._thread.start()
-
-    async def close(self) -> None:
-        """Stop answering. A scrape in progress may still end."""
-        await asyncio.to_thread(self._http.shutdown)
-        self._http.server_close()
-        self._thread.join()

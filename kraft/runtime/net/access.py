@@ -1,15 +1,30 @@
 """One sentence for each listener: which clients may connect, as which user, and what an anonymous client may do."""
 
 from kraft.config.authorizer_settings import authorizer_settings
-from kraft.config.node_config import NodeConfig
+from kraft.config.node_config import METRICS, NodeConfig
 from kraft.config.sasl_settings import sasl_settings
 from kraft.runtime.net.server import Server
 from kraft.security.principal import ANONYMOUS
 
 
 def access_sentences(config: NodeConfig, server: Server) -> dict[str, str]:
-    """Return the sentences of a node's listeners, by name."""
-    return {each.listener: _sentence(config, server, each.listener) for each in config.listeners}
+    """Return the sentences of a node's listeners, by name. That of the metrics listener, if there is one, is last."""
+    found = {each.listener: _sentence(config, server, each.listener) for each in config.listeners}
+    if config["kraft.metrics.listener"]:
+        found[METRICS] = _of_metrics(config, server)
+    return found
+
+
+def _of_metrics(config: NodeConfig, server: Server) -> str:
+    has_token = bool(config["kraft.metrics.token.file"])
+    readers = "only a client with a token may read metrics" if has_token else "any client may read metrics"
+    if METRICS not in server.tls:
+        how = "the token and the metrics are not encrypted" if has_token else "without encryption"
+    else:
+        settings = server.tls[METRICS].settings
+        needs = " and a trusted certificate" if settings.client_auth == "required" else ""
+        how = f"over {' and '.join(settings.versions)}{needs}"
+    return f"HTTP: {readers}, {how}; /health is open to each client that can connect"
 
 
 def _sentence(config: NodeConfig, server: Server, listener: str) -> str:

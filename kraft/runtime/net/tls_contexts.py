@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from kraft.config.effective import BrokerLayers
 from kraft.config.listener_settings import PREFIX, effective_of
-from kraft.config.node_config import NodeConfig
+from kraft.config.node_config import METRICS, NodeConfig
 from kraft.config.setting import Value
 from kraft.immutable import immutable
 from kraft.security.principal_mapping import PrincipalMapping, parse_mapping
@@ -82,7 +82,8 @@ class TlsContexts:
     def __init__(self, config: NodeConfig) -> None:
         self._config = config
         self._layers = config.layers()
-        self._own = tuple(each.listener for each in config.listeners if config.has_tls(each.listener))
+        self._own = (*(each.listener for each in config.listeners if config.has_tls(each.listener)),
+                     *([METRICS] if config.has_tls_metrics else []))
         self._dialed = tuple(name for name in dict.fromkeys(config.dialed_listeners) if config.has_tls(name))
         self.listeners: dict[str, ListenerTls] = {}
         """Own listeners with TLS, by name."""

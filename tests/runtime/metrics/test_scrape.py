@@ -29,8 +29,9 @@ from kraft.protocol.messages.offset_commit_request import (
 )
 from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
 from kraft.protocol.messages.produce_response import ProduceResponse
+from kraft.runtime.metrics.http_server import SCRAPES_MAX, MetricsServer
 from kraft.runtime.metrics.names import METRICS, markdown
-from kraft.runtime.metrics.scrape import SCRAPES_MAX, MetricsServer, Sheet, has_late_transaction
+from kraft.runtime.metrics.scrape import Sheet, has_late_transaction
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.request.times import NAMES
 from tests.runtime.nodes import config, with_node
@@ -131,7 +132,7 @@ def test_counts_what_clients_did(tmp_path):
     shown = {name.removesuffix("_bucket") for name, *_ in values}
     assert families - shown <= {"kraft_audit_events_total", "kraft_audit_events_dropped_total",
                                 "kraft_audit_events_waiting", "kraft_authentications_total",
-                                "kraft_connections_closed_total",
+                                "kraft_connections_closed_total", "kraft_request_slices_used_up_total",
                                 "kraft_tls_certificate_remaining_seconds", "kraft_tls_handshake_failures_total",
                                 "kraft_tls_handshakes_total", "kraft_tls_handshakes_waiting",
                                 "kafka_server_raft_metrics_commit_latency_avg",
