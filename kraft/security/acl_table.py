@@ -49,7 +49,8 @@ class AclTable:
         self._by_principal: PersistentMap[str, Mapping[int, Resources]] = PersistentMap()
         self._patterns: PersistentMap[Acl, int] = PersistentMap()
         self.patterns: Mapping[int, Resources] = NO_TYPES
-        """Patterns of the entries of all principals, once each, by type of resource."""
+        """Patterns of the entries of all principals, once each, by type of resource. The object stays the same as long
+        as the patterns do."""
         self.count = 0
 
     def changed(self, removed: Iterable[Acl], added: Iterable[Acl]) -> "AclTable":
@@ -79,12 +80,16 @@ class AclTable:
     def _changed_patterns(self, numbers: Mapping[Acl, int]) -> Mapping[int, Resources]:
         """Return `patterns` with those that have entries now, and without those that have none any more."""
         types = dict(self.patterns)
+        differs = False
         for each, number in numbers.items():
-            if number and each not in self._patterns:
+            if bool(number) is (each in self._patterns):
+                continue
+            differs = True
+            if number:
                 types[each.resource_type] = _with(types.get(each.resource_type, NO_RESOURCES), each)
-            elif not number and each in self._patterns:
+            else:
                 types[each.resource_type] = _without(types[each.resource_type], each)
-        return types
+        return types if differs else self.patterns
 
     def selects(self, resource_type: int, name: str) -> bool:
         """Return whether an entry of any principal selects the resource."""

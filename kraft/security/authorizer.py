@@ -22,8 +22,9 @@ from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
 from kraft.security.acl_patterns import EVERY_OPERATION, host_name
 from kraft.security.acl_table import EMPTY_TABLE, AclTable
-from kraft.security.acls import Acl, Operation, ResourceType
+from kraft.security.acls import EVERY_USER, Acl, Operation, ResourceType
 from kraft.security.principal import Principal
+from kraft_native.request.permissions import PermissionCache
 
 ANY_RESOURCE: Final = "hardcode"
 """Name of a resource that stands for all without entries of their own, as in Kafka."""
@@ -60,11 +61,13 @@ class Authorizer:
         self.table: AclTable = EMPTY_TABLE
         self.version = 0
         self._now: Authorizer | None = None
+        self.permissions = PermissionCache(self.rights, self._basis)
+        """Decisions for compiled code."""
 
     def load(self, image: MetadataImage, *, is_complete: bool = True) -> None:
         """Decide by the entries of an image from now on. One that is not complete may miss committed entries."""
-        self._replace(EMPTY_TABLE.changed((), map(Acl.of, image.acls.values())))
         self.is_loaded = is_complete
+        self._replace(EMPTY_TABLE.changed((), map(Acl.of, image.acls.values())))
 
     def changed(self, delta: MetadataDelta) -> None:
         """Apply a committed change."""
@@ -74,9 +77,21 @@ class Authorizer:
             self._replace(self.table.changed([Acl.of(before[key]) for key in touched if key in before],
                                              [Acl.of(after[key]) for key in touched if key in after]))
 
+    def complete(self) -> None:
+        """Note that all committed entries are known."""
+        if not self.is_loaded:
+            self.is_loaded = True
+            self._replace(self.table)
+
     def _replace(self, table: AclTable) -> None:
         self.table = table
         self.version += 1
+        self.permissions.changed()
+
+    def _basis(self, principal: Principal) -> tuple[object, ...]:
+        """Return the objects from which decisions about a principal follow."""
+        return (self.is_loaded, self.table.of_principal(str(principal)), self.table.of_principal(EVERY_USER),
+                self.table.patterns if self.settings.allow_everyone else None)
 
     def now(self) -> "Authorizer":
         """Return the decisions by the entries of this moment, which no later change affects: one request may be checked
@@ -108,7 +123,7 @@ class Authorizer:
         operations: those that the type has, each at its code."""
         return self.rights(principal, host, resource, name) & OPERATIONS_OF[resource]
 
-    def rights(self, principal: Principal, host: str, resource: ResourceType, name: str) -> int:
+    def rights(self, principal: Principal, host: str, resource: int, name: str) -> int:
         """Return the bits of all operations that a client may do on a resource."""
         text = str(principal)
         if text in self.settings.super_users:

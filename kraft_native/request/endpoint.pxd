@@ -6,8 +6,6 @@ from kraft_native.request.reply cimport ReplySink
 
 
 cdef class Endpoint(ReplySink):
-    # type: object
-    cdef public object principal   # identity of the other side, which authentication sets
     cdef bint woken                # listed for a call already
     # Continues after a change: sends what is ready, processes pending requests. Called at most once per loop iteration.
     cdef int take_turn(self) except -1

@@ -3,6 +3,7 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kraft_native.base.bytes_be cimport store_i32
+from kraft_native.request.permissions cimport PermissionCache, Permissions
 from kraft_native.request.replication_quota cimport ReplicationQuota
 from kraft_native.request.times cimport Moments
 
@@ -27,6 +28,9 @@ cdef class ReplySink:
     `reply_finished` is called once per reply, on the loop's thread, from inside the code that answered. It must not
     call back into that code. It returns 0.
     """
+    # type: object
+    cdef public object principal   # identity of the other side, which authentication sets
+    cdef Permissions permissions   # of the principal, once a request needed them; else None
     cpdef int reply_finished(self, Reply reply) except -1
     # Accepts `size` bytes, header included, as the whole answer when they can leave at once; else returns False, and
     # nothing has changed.
@@ -34,6 +38,16 @@ cdef class ReplySink:
     # An object that keeps the body of the request that a handler has, after the handler returns. `body` is set to where
     # the body lies then.
     cdef object keep_body(self, const uint8_t** body, Py_ssize_t size)
+
+
+cdef inline Permissions permissions_of(PermissionCache cache, ReplySink sink):
+    """Return what the client of a connection may do; None without an authorizer. The cost is a comparison once it is
+    known."""
+    if cache is None or sink is None:
+        return None
+    if sink.permissions is None or sink.permissions.principal is not sink.principal:
+        sink.permissions = cache.of(sink)
+    return sink.permissions
 
 
 cdef class Reply:

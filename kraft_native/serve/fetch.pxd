@@ -7,6 +7,7 @@ from kraft_native.partition.cold_read cimport ColdReader, Warming
 from kraft_native.partition.purgatory cimport Parked
 from kraft_native.partition.table cimport PartitionTable
 from kraft_native.request.client_quotas cimport ClientQuotas
+from kraft_native.request.permissions cimport PermissionCache, Permissions
 from kraft_native.request.reply cimport Reply, RequestHandler
 from kraft_native.request.slices cimport SliceQueue
 from kraft_native.serve.fetch_entry cimport FetchEntry, ReadRules
@@ -25,6 +26,7 @@ cdef class FetchHandler(RequestHandler):
     cdef readonly int64_t waiting_entries  # partitions of all fetches that wait
     cdef SliceQueue slices         # None: a request is processed in one go
     cdef ClientQuotas quotas       # None: no quotas
+    cdef public PermissionCache permissions  # None: everything is allowed
     cdef object on_follower        # called with a follower's connection when its session begins; None: nobody
     cdef Scratch out
 
@@ -41,6 +43,7 @@ cdef class ParkedFetch(Parked):
     cdef Reply reply
     cdef FetchParams params
     cdef list entries              # FetchEntry of each partition to read
+    cdef Permissions permissions   # of its client, as long as that is connected; None: everything is allowed
     # Of a large request, while it is decoded.
     cdef FetchCursor cursor
     cdef object body_owner         # keeps the bytes
@@ -84,6 +87,7 @@ cdef class ParkedFetch(Parked):
     cdef int put_back(self) except -1
     cdef bint is_news(self, FetchEntry entry) noexcept
     cdef int begin_round(self) except -1
+    cdef int learn_permissions(self) except -1
     cdef bint fetch_cold(self) except -1
     cdef int answer(self) except -1
     cdef bint charge(self) except -1

@@ -31,6 +31,8 @@ from kraft_native.base.fault cimport (
 )
 from kraft_native.log.core cimport ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE, ISOLATION_LOG_END
 from kraft_native.partition.purgatory cimport PARKED_FETCH
+from kraft_native.request.permissions cimport OPERATION_CLUSTER_ACTION
+from kraft_native.request.reply cimport permissions_of
 from kraft_native.serve.fetch_entry cimport FetchEntry, ReadRules
 from kraft_native.serve.fetch_wire cimport (
     FETCH_BY_ID_FROM, FETCH_DECODED, FETCH_DECODES, FETCH_PARTITIONS_MAX, FETCH_VERSION_MAX, FETCH_VERSION_MIN,
@@ -70,6 +72,9 @@ cdef class FetchHandler(RequestHandler):
     `slices` shares the loop's time between long requests; without it each is read in one go.
 
     `on_follower(connection)` is called when a follower's session begins, for its connection.
+
+    `permissions` has what clients may do; without them everything is allowed. A follower needs CLUSTER_ACTION, and has
+    no session without it. Each read checks again, so that a session does not outlive a permission.
     """
 
     def __init__(self, PartitionTable table not None, SessionCache sessions not None, ColdReader cold_reader=None, *,
@@ -114,6 +119,7 @@ cdef class FetchHandler(RequestHandler):
 
     cdef int limit(self, ParkedFetch fetch) except -1:
         """Apply the limits of the node and of the client. The request's bytes are not needed after this."""
+        fetch.learn_permissions()
         fetch.params.max_bytes = max(0, <int32_t>min(fetch.params.max_bytes, self.bytes_max))
         if self.quotas is not None and fetch.params.replica_id < 0:
             fetch.params.max_bytes = <int32_t>self.quotas.response_bytes_max(
@@ -131,7 +137,7 @@ cdef class FetchHandler(RequestHandler):
         if params.session_epoch == FINAL_EPOCH or params.session_epoch == FULL_EPOCH:
             if params.session_id != 0:
                 self.sessions.remove(params.session_id)
-            fetch.begin_session = params.session_epoch == FULL_EPOCH
+            fetch.begin_session = params.session_epoch == FULL_EPOCH and not fetch.rules.is_forbidden
             return ERROR_NONE
         session = self.sessions.get(params.session_id)
         if session is None:
@@ -156,7 +162,8 @@ cdef class FetchHandler(RequestHandler):
             # again.
             return ERROR_NONE if not session.entries else ERROR_FETCH_SESSION_ID_NOT_FOUND
         fetch.session_epoch = session.epoch
-        fetch.entries = session.due(session.used_ms, self.sessions.upkeep_ms)
+        fetch.entries = (list(session.entries.values()) if fetch.rules.is_forbidden
+                         else session.due(session.used_ms, self.sessions.upkeep_ms))
         return ERROR_NONE
 
 
@@ -335,7 +342,7 @@ cdef class ParkedFetch(Parked):
         while self.read_count < end:
             entry = self.entries[self.read_count]
             self.read_count += 1
-            entry.read(self.handler.table, &self.rules)
+            entry.read(self.handler.table, self.permissions if self.params.replica_id < 0 else None, &self.rules)
             self.bytes_count += entry.size()
             self.at_once = (self.at_once or entry.error != ERROR_NONE or entry.diverging_epoch >= 0
                             or entry.preferred >= 0 or self.is_news(entry))
@@ -385,8 +392,15 @@ cdef class ParkedFetch(Parked):
                 and (entry.log_start_offset != entry.reported_log_start
                      or (self.handler.by_rack and entry.high_watermark != entry.reported_high_watermark)))
 
+    cdef int learn_permissions(self) except -1:
+        self.permissions = permissions_of(self.handler.permissions, self.reply.sink)
+        self.rules.is_forbidden = (self.permissions is not None and self.params.replica_id >= 0
+                                   and not self.permissions.on_cluster() >> OPERATION_CLUSTER_ACTION & 1)
+        return 0
+
     cdef int begin_round(self) except -1:
         cdef ReadRules* rules = &self.rules
+        self.learn_permissions()
         self.read_count = 0
         self.bytes_count = self.stirred_bytes = 0
         self.cold = False

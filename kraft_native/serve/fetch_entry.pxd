@@ -6,6 +6,7 @@ from kraft_native.file.buffer cimport Slice
 from kraft_native.partition.partition cimport Partition
 from kraft_native.partition.purgatory cimport Observer, Purgatory, Watched
 from kraft_native.partition.table cimport PartitionTable
+from kraft_native.request.permissions cimport Permissions
 
 
 # A request's fields about one partition.
@@ -29,6 +30,7 @@ cdef struct ReadRules:
     bint need_leader
     bint whole_first               # nothing was read yet: the next batch counts whatever its size
     bint committed                 # aborted transactions are to be returned
+    bint is_forbidden              # to a client that is no node of the cluster, whatever it names
     bint look_for_cold             # do not wait for data that is not in memory
 
 
@@ -72,7 +74,9 @@ cdef class FetchEntry(Observer):
     cdef Py_ssize_t size(self) noexcept
     # Finds its partition, again if the known one was removed. False when none exists.
     cdef bint resolve(self, PartitionTable table) except -1
-    cdef int read(self, PartitionTable table, ReadRules* rules) except -1
+    # `permissions` of a consumer; None: everything is allowed.
+    cdef int read(self, PartitionTable table, Permissions permissions, ReadRules* rules) except -1
+    cdef int forbid(self) except -1
     cdef int read_records(self, ReadRules* rules) except -1
     # True when that offset's epoch ended earlier, or cannot be judged: the reply is filled in.
     cdef bint diverges(self) except -1

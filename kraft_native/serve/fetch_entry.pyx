@@ -2,6 +2,7 @@
 
 | what | answer |
 |---|---|
+| a follower without CLUSTER_ACTION; a consumer without READ on the topic, known or not | 29 |
 | unknown name; unknown id | 3; 100 |
 | CurrentLeaderEpoch older; newer | 74; 75 |
 | not the leader (a consumer may read from a follower from version 11) | 6, with the leader from version 16 |
@@ -22,7 +23,7 @@ cimport cython
 
 from kraft_native.base.fault cimport (
     ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_OFFSET_OUT_OF_RANGE,
-    ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION,
+    ERROR_TOPIC_AUTHORIZATION_FAILED, ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kraft_native.base.mutants cimport (
     CONSUMERS_SEE_THE_LOG_END, DIVERGING_BELOW_THE_LOG_START, DIVERGING_FETCH_COUNTS, mutant,
@@ -30,6 +31,8 @@ from kraft_native.base.mutants cimport (
 from kraft_native.log.core cimport ISOLATION_LOG_END, LogCore
 from kraft_native.log.lookup cimport aborted_between, cold_extent, read_from
 from kraft_native.partition.table cimport Absence, Topic
+from kraft_native.request.permissions cimport OPERATION_READ
+from kraft_native.serve.topic_access cimport topic_error
 
 from kraft_native.base.errors import KraftError
 
@@ -124,10 +127,23 @@ cdef class FetchEntry(Observer):
         return (self.at_end and self.high_watermark == self.reported_high_watermark
                 and self.log_start_offset == self.reported_log_start)
 
-    cdef int read(self, PartitionTable table, ReadRules* rules) except -1:
+    cdef int forbid(self) except -1:
+        self.fail(ERROR_TOPIC_AUTHORIZATION_FAILED)
+        self.aborted = NOTHING_ABORTED
+        return 0
+
+    cdef int read(self, PartitionTable table, Permissions permissions, ReadRules* rules) except -1:
         cdef int error
         cdef Partition partition
-        if not self.resolve(table):
+        cdef bint is_here
+        if rules.is_forbidden:
+            return self.forbid()
+        is_here = self.resolve(table)
+        if permissions is not None and topic_error(
+                table, permissions, OPERATION_READ, self.partition.topic_name if is_here else None, self.topic,
+                self.by_id) != ERROR_NONE:
+            return self.forbid()
+        if not is_here:
             return 0
         partition = self.partition
         error = partition.fence(self.spec.current_leader_epoch, rules.need_leader)

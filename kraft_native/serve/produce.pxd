@@ -6,8 +6,9 @@ from kraft_native.base.span cimport Span
 from kraft_native.file.buffer cimport Scratch
 from kraft_native.log.batch_check cimport BatchCheck
 from kraft_native.partition.partition cimport Partition
-from kraft_native.partition.table cimport PartitionTable
+from kraft_native.partition.table cimport PartitionTable, Topic
 from kraft_native.request.client_quotas cimport ClientQuotas
+from kraft_native.request.permissions cimport PermissionCache
 from kraft_native.request.reply cimport Reply, RequestHandler
 from kraft_native.request.slices cimport SliceQueue
 from kraft_native.serve.produce_wait cimport ParkedProduce
@@ -23,6 +24,7 @@ cdef class ProduceHandler(RequestHandler):
 
     cdef SliceQueue slices         # None: a request is processed in one go
     cdef ClientQuotas quotas       # None: no quotas
+    cdef public PermissionCache permissions  # None: everything is allowed
     cdef object offload            # has another thread do costly work; None: this one does
     cdef object on_failure         # gets an internal failure there; None: it is raised
     # type: Callable[[str, int, int, list[tuple[str, int]], bool, Callable[[Sequence[int]], None]], object] | None
@@ -32,6 +34,8 @@ cdef class ProduceHandler(RequestHandler):
     # Appends from the place `start` on, for which `check` is. Returns the place of the first batch that cannot be
     # appended yet, see `stopped`, or the end.
     cdef Py_ssize_t append_from(self, ProduceData data, Reply reply, Py_ssize_t start, BatchCheck check) except -1
+    # TOPIC_AUTHORIZATION_FAILED when the client may not write to the topic, which may have no partition here.
+    cdef int16_t write_error(self, ProduceData data, const TopicData* named, Topic topic, bint by_id) except -1
     # False when the batch cannot be appended yet.
     cdef bint append_one(self, ProduceData data, PartitionData* part, Py_ssize_t place, Partition partition,
                          Reply reply, int64_t now_ms, BatchCheck check) except -1

@@ -7,7 +7,8 @@ reply is already encoded: an error found later is written over the code, and a l
 | what | answer |
 |---|---|
 | acks not 0, 1, -1 | 21 for every partition |
-| transactional batch, no TransactionalId | 53 for every partition |
+| transactional batch, no TransactionalId, or one that the client may not write with | 53 for every partition |
+| a topic that the client may not write to, whether it exists or not | 29 |
 | unknown name; unknown id | 3; 100 |
 | topic of the node's own | 17, except for Kafka's admin client |
 | not the leader | 6, with the leader from version 10 |
@@ -45,7 +46,7 @@ from kraft_native.base.fault cimport (
     ERROR_CORRUPT_MESSAGE, ERROR_INVALID_PRODUCER_EPOCH, ERROR_INVALID_RECORD, ERROR_INVALID_REQUIRED_ACKS,
     ERROR_INVALID_TIMESTAMP, ERROR_INVALID_TOPIC_EXCEPTION, ERROR_INVALID_TXN_STATE, ERROR_KAFKA_STORAGE_ERROR,
     ERROR_MESSAGE_TOO_LARGE, ERROR_NONE, ERROR_NOT_ENOUGH_REPLICAS, ERROR_NOT_LEADER_OR_FOLLOWER,
-    ERROR_TRANSACTION_ABORTABLE, ERROR_UNSUPPORTED_COMPRESSION_TYPE,
+    ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ERROR_TRANSACTION_ABORTABLE, ERROR_UNSUPPORTED_COMPRESSION_TYPE,
 )
 from kraft_native.base.limits cimport (
     ATTR_CODEC_MASK, BATCH_ATTRIBUTES, BATCH_BASE_SEQUENCE, BATCH_HEADER_BYTES, BATCH_LENGTH, BATCH_MAGIC,
@@ -58,11 +59,13 @@ from kraft_native.partition.partition cimport COMMIT_PENDING
 from kraft_native.partition.purgatory cimport PARKED_PRODUCE
 from kraft_native.partition.table cimport Absence, AbsentTopic, Topic
 from kraft_native.partition.verifications cimport Verification
-from kraft_native.request.reply cimport REPLY_OPEN
+from kraft_native.request.permissions cimport OPERATION_WRITE
+from kraft_native.request.reply cimport REPLY_OPEN, permissions_of
 from kraft_native.segment.config cimport DURABILITY_GROUP_COMMIT
 from kraft_native.segment.producer_entry cimport ProducerEntry
 from kraft_native.serve.produce_wait cimport TEXT_BYTES_MAX, ParkedProduce, PendingAppend
 from kraft_native.serve.produce_wire cimport PRODUCE_BY_ID_FROM, PRODUCE_VERSION_MAX, PRODUCE_VERSION_MIN
+from kraft_native.serve.topic_access cimport topic_error
 from kraft_native.serve.verification cimport ADDS_FROM, identity_error, is_transactional, produce_error, why_refused
 
 from kraft_native.base.errors import KraftError
@@ -96,7 +99,7 @@ cdef class ProduceHandler(RequestHandler):
     confirm a transaction, and calls `callback(codes)` once, after it returned, with an error per partition. With `adds`
     the coordinator adds the partitions. Without a verifier no transaction begins. Without `verifies`
     (transaction.partition.verification.enable) that of an older client, which has added the partition, begins
-    unconfirmed.
+    unconfirmed. `permissions` has what clients may do; without them everything is allowed.
     """
 
     def __init__(self, PartitionTable table not None, offload: Callable[[DeferredProduce], object] | None = None,
@@ -123,7 +126,10 @@ cdef class ProduceHandler(RequestHandler):
             return reply.refuse()
         if self.quotas is not None:
             self.quotas.charge_produce(reply, body_bytes)
+        data.permissions = permissions_of(self.permissions, reply.sink)
         error = ERROR_INVALID_REQUIRED_ACKS if data.acks < -1 or data.acks > 1 else identity_error(data)
+        if error == ERROR_NONE and data.permissions is not None and not may_use_transaction(data):
+            error = ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         if error != ERROR_NONE:
             for i in range(data.part_count):
                 data.parts[i].error = error
@@ -186,6 +192,7 @@ cdef class ProduceHandler(RequestHandler):
         cdef AbsentTopic absent
         cdef Partition partition
         cdef Absence absence
+        cdef int16_t refused = ERROR_NONE
         self.stopped = STOPPED_BY_COST
         self.table.begin_round()
         if self.slices is not None and data.part_count - start > LOOK_AT_CLOCK:
@@ -196,12 +203,17 @@ cdef class ProduceHandler(RequestHandler):
                 continue
             topic = self.table.find(named.key, named.key_bytes, by_id)
             absent = None
+            if data.permissions is not None:
+                refused = self.write_error(data, named, topic, by_id)
             for place in range(max(named.first, start), named.first + named.count):
                 if (until_ns > 0 and place > start and place & (LOOK_AT_CLOCK - 1) == 0
                         and monotonic_ns() >= until_ns):
                     self.stopped = STOPPED_BY_TIME
                     return place
                 part = data.parts + place
+                if refused != ERROR_NONE:
+                    part.error = refused
+                    continue
                 partition = None if topic is None else topic.at(part.index)
                 if partition is None:
                     if absent is None:
@@ -215,6 +227,12 @@ cdef class ProduceHandler(RequestHandler):
                                          check if place == start else None):
                     return place
         return data.part_count
+
+    cdef int16_t write_error(self, ProduceData data, const TopicData* named, Topic topic, bint by_id) except -1:
+        if topic is not None:
+            return topic_error(self.table, data.permissions, OPERATION_WRITE, topic.name, None, by_id)
+        return topic_error(self.table, data.permissions, OPERATION_WRITE, None,
+                           PyBytes_FromStringAndSize(<const char*>named.key, named.key_bytes), by_id)
 
     cdef bint append_one(self, ProduceData data, PartitionData* part, Py_ssize_t place, Partition partition,
                          Reply reply, int64_t now_ms, BatchCheck check) except -1:
@@ -373,6 +391,18 @@ cdef int16_t forbidden(const PartitionData* part, Partition partition, Reply rep
     return ERROR_NONE
 
 
+cdef bint may_use_transaction(ProduceData data) except -1:
+    """Return whether the client may write with the transactional id of its transactional batches, if it has any."""
+    cdef Py_ssize_t i
+    if data.transactional_id_bytes < 0:
+        return True
+    for i in range(data.part_count):
+        if is_transactional(data.parts + i):
+            return data.permissions.on_transactional_id(PyBytes_FromStringAndSize(
+                <const char*>data.transactional_id, data.transactional_id_bytes)) >> OPERATION_WRITE & 1
+    return True
+
+
 @cython.final
 cdef class DeferredProduce:
 
@@ -448,7 +478,8 @@ cdef class DeferredProduce:
             if named.first + named.count <= self.place or named.first >= end:
                 continue
             topic = self.handler.table.find(named.key, named.key_bytes, self.reply.api_version >= PRODUCE_BY_ID_FROM)
-            if topic is None:
+            if topic is None or (data.permissions is not None and self.handler.write_error(
+                    data, named, topic, self.reply.api_version >= PRODUCE_BY_ID_FROM) != ERROR_NONE):
                 continue
             for place in range(max(named.first, self.place), min(named.first + named.count, end)):
                 self.begin_verification(place, topic.at(data.parts[place].index), partitions)

@@ -5,6 +5,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from kraft_native.base.span cimport Span
 from kraft_native.file.buffer cimport Scratch
 from kraft_native.partition.table cimport PartitionTable
+from kraft_native.request.permissions cimport Permissions
 from kraft_native.request.reply cimport Reply, RequestHandler
 
 cdef enum:
@@ -52,6 +53,8 @@ cdef class ProduceData:
     cdef Py_ssize_t named_total    # records in `refusals`
     cdef list waiting              # Partition of each pending place, in order
     cdef dict verified             # place -> Verification; None: no place was verified
+
+    cdef Permissions permissions   # of the client; None: everything is allowed
 
     cdef set leaders               # those that the encoded reply names; None: its version names none
     cdef Py_ssize_t tags_at        # where its own tagged fields begin

@@ -121,6 +121,7 @@ cdef class ProduceData:
         if self.refusals:
             self.refusals = {}
         self.verified = None
+        self.permissions = None
         self.named_total = 0
         return 0
 

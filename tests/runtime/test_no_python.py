@@ -24,6 +24,7 @@ import uvloop
 from kraft.broker.apis import import_steps
 from kraft.client import Cluster
 from kraft.client.topics import create_topic
+from kraft.config.authorizer_settings import STANDARD_AUTHORIZER
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
@@ -427,7 +428,9 @@ def test_fetch_of_committed_records(version: int, tmp_path: Path) -> None:
         assert [aborted.first_offset for aborted in part.aborted_transactions or []] == [0, 4, 8, 12, 16]
 
 
-def test_a_whole_node(tmp_path: Path) -> None:
+@pytest.mark.parametrize("settings", [
+    {}, {"authorizer_class_name": STANDARD_AUTHORIZER, "allow_everyone_if_no_acl_found": "true"}])
+def test_a_whole_node(settings: dict[str, str], tmp_path: Path) -> None:
     """The node's periodic work continues meanwhile; nothing is called once per request."""
     version = 12
 
@@ -439,7 +442,7 @@ def test_a_whole_node(tmp_path: Path) -> None:
             client.answer_to(produce(3, -1, (0, batch())))
 
     async def main() -> tuple[list[str], Reader]:
-        node = runtime_node.ServerNode(config(tmp_path / "data"))
+        node = runtime_node.ServerNode(config(tmp_path / "data", **settings))
         await node.start()
         try:
             port = node.listeners["PLAINTEXT"].port

@@ -305,7 +305,7 @@ class QuorumReplica:
         def changed(delta: MetadataDelta, image: MetadataImage) -> None:
             authorizer.changed(delta)
             if image.offset + 1 >= metadata.high_watermark:
-                authorizer.is_loaded = True
+                authorizer.complete()
 
         metadata.subscribe(changed)
 

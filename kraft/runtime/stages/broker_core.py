@@ -60,6 +60,8 @@ class BrokerCore:
             telemetry=ClientTelemetry(uuid.uuid4), cold_reader=path.cold_reader, loggers=LoggerLevels(),
             leaders=lines.checks, authorizer=control.quorum.authorizer, endpoints=dict(endpoints),
             faults=ApplyFaults(_report_fault, _report_repair))
+        if self.broker.authorizer is not None:
+            path.authorize(self.broker.authorizer)
         path.table.explain(self.broker.absence_by_key)
         self.checks = TransactionChecks(self.broker, dialer, on_failure)
         self.checks.local = self._check_here

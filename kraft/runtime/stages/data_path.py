@@ -13,6 +13,7 @@ from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.net.batch_checks import BatchChecks
 from kraft.runtime.net.server import Server
 from kraft.runtime.net.server_limits import connection_rates, limit_rates, server_limits
+from kraft.security.authorizer import Authorizer
 from kraft_native.log.flusher import Flusher
 from kraft_native.partition.cold_read import ColdReader
 from kraft_native.partition.purgatory import Purgatory
@@ -70,6 +71,10 @@ class DataPath:
         """Close the connections at once, then everything else."""
         with self._opened:
             await self.server.close(0)
+
+    def authorize(self, authorizer: Authorizer) -> None:
+        """Have the authorizer decide about Produce and Fetch."""
+        self.produce.permissions = self.fetch.permissions = authorizer.permissions
 
     def limit_clients(self, image: MetadataImage, changed: Iterable[QuotaEntity]) -> None:
         """Apply the client quotas of the image, which may have changed for these entities."""
