@@ -39,6 +39,8 @@ NONCE_BYTES: Final = 18
 SECRET_BYTES: Final = 32
 LOGGED_PER_SECOND: Final = 10
 NO_SESSION_END: Final = -1
+OF_EXCHANGE: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.API_VERSIONS)
+"""Requests that are served here. ApiVersions arrives only where a token is expected."""
 BEFORE_A_HANDSHAKE: Final = "none"
 """Mechanism under which failures before a handshake are counted."""
 
@@ -99,11 +101,14 @@ class SaslGate:
     def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
         """Serve a request of the exchange here, and others elsewhere. A malformed one raises `ProtocolError`."""
         connection = reply.sink
-        if api_key not in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE) or not isinstance(connection, Connection):
+        if api_key not in OF_EXCHANGE or not isinstance(connection, Connection):
             self._serve(reply, api_key, version, body)
             return
         exchange = connection.exchange
         assert isinstance(exchange, Exchange)
+        if api_key == ApiKey.API_VERSIONS:
+            self._answer(connection, exchange, reply, version, exchange.api_versions())
+            return
         now_ms = self._clock_ms()
         if exchange.is_open:
             if connection.is_authenticated and not (api_key == ApiKey.SASL_HANDSHAKE
@@ -140,6 +145,8 @@ class SaslGate:
             connection.authenticated(exchange.principal, ends_ms)
         elif exchange.is_raw:
             connection.expect_tokens()
+        else:
+            connection.expect_token()
         _send(reply, answer)
 
     async def _work(self, connection: Connection, exchange: Exchange, reply: Reply, version: int,

@@ -15,6 +15,7 @@ from kraft.config.sasl_settings import PLAIN, SaslSettings
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
+from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraft.security.principal import Principal, TokenUser
@@ -128,6 +129,11 @@ class Exchange:
         self.is_raw = version == 0
         self._run = self.listener.begin(mechanism)
         return Answer(SaslHandshakeResponse(mechanisms=list(enabled)))
+
+    def api_versions(self) -> Answer:
+        """Refuse ApiVersions, which must come before the handshake."""
+        return Answer(ApiVersionsResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE),
+                      failure="ApiVersions came while a token was expected")
 
     def authenticate(self, version: int, message: bytes, now_ms: int, wall_ms: int = 0) -> Answer:
         """Answer a token in a SaslAuthenticate of that version. `now_ms` never goes back, `wall_ms` is the time of

@@ -20,6 +20,8 @@ from kraft.client.users import remove_credentials, set_password
 from kraft.config.node_config import NodeConfig
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
+from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.messages.metadata_response import MetadataResponse
 from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -170,6 +172,11 @@ def test_nothing_is_served_before_the_exchange(tmp_path: Path) -> None:
         with connect(node) as connection:
             answer = connection.send(SaslHandshakeRequest(mechanism="GSSAPI"), SaslHandshakeResponse)
             assert (answer.error_code, answer.mechanisms) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["PLAIN", *SCRAM])
+            assert received(connection.socket, 1) == b""
+        with handshaken(node) as connection:
+            refused = connection.send(ApiVersionsRequest(client_software_name="c", client_software_version="1"),
+                                      ApiVersionsResponse)
+            assert refused.error_code == ErrorCode.ILLEGAL_SASL_STATE
             assert received(connection.socket, 1) == b""
         with handshaken(node) as connection:
             answer = connection.send(SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse)
