@@ -29,6 +29,9 @@ SELECTORS: Final = ("client_instance_id", "client_id", "client_software_name", "
 """Client properties by which a client-metrics subscription may select."""
 OVERRIDES_MAX: Final = 1_000
 """Values of overridden topic settings that are kept resolved."""
+CLEANER_BYTES: Final = "log.cleaner.dedupe.buffer.size"
+CLEANER_THREADS: Final = "log.cleaner.threads"
+CLEANER_THREAD_BYTES_MIN: Final = 1 << 20
 STORED_ONLY: Final = "sasl."
 """Prefix of SASL settings, which can be stored while no listener uses them, as in Kafka."""
 GROUP_KINDS: Final = ("consumer", "share", "streams")
@@ -86,6 +89,7 @@ class TableRules:
                 _check_value(resource, name, text)
         if resource.type == BROKER_RESOURCE:
             self._check_addresses(proposed)
+            self._check_cleaner(proposed)
         if resource.type == TOPIC_RESOURCE:
             self._check_lags(proposed)
         if resource.type == GROUP_RESOURCE:
@@ -98,6 +102,16 @@ class TableRules:
         if limit == 0 and not exceptions and "max.connections.per.ip" in proposed:
             raise RefusedError(ErrorCode.INVALID_REQUEST, "max.connections.per.ip: 0 lets no address connect; it needs "
                                                           "max.connections.per.ip.overrides beside it")
+
+    def _check_cleaner(self, proposed: Mapping[str, str]) -> None:
+        """Refuse more threads of the cleaner than its memory is for, as Kafka does."""
+        if not {CLEANER_BYTES, CLEANER_THREADS} & set(proposed):
+            return
+        layers = BrokerLayers(proposed, static=self._static)
+        total, threads = broker_integer(CLEANER_BYTES, layers), broker_integer(CLEANER_THREADS, layers)
+        if total // max(threads, 1) <= CLEANER_THREAD_BYTES_MIN:
+            raise RefusedError(ErrorCode.INVALID_REQUEST, f"{CLEANER_BYTES}: {total} must be above "
+                                                          f"{CLEANER_THREAD_BYTES_MIN} for each of {threads} threads")
 
     def _check_lags(self, proposed: Mapping[str, str]) -> None:
         layers = BrokerLayers(static=self._static)

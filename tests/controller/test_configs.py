@@ -172,6 +172,17 @@ def test_defaults_of_topics_are_refused_where_topics_refuse_them(world: World, n
     assert alter(world, CLUSTER_DEFAULT, (name, SET, value)) == ErrorCode.INVALID_REQUEST
 
 
+def test_each_thread_of_the_cleaner_has_memory() -> None:
+    world = World(static={"log.cleaner.dedupe.buffer.size": str(2 << 20)})
+    world.join(1)
+    broker = Resource(BROKER_RESOURCE, "1")
+    assert alter(world, broker, ("log.cleaner.threads", SET, "2")) == ErrorCode.INVALID_REQUEST
+    assert alter(world, broker, ("log.cleaner.threads", SET, "2"),
+                 ("log.cleaner.dedupe.buffer.size", SET, str((2 << 20) + 2))) == ErrorCode.NONE
+    assert alter(world, broker, ("log.cleaner.dedupe.buffer.size", SET, "1000")) == ErrorCode.INVALID_REQUEST
+    assert alter(world, broker, ("log.retention.ms", SET, "1000")) == ErrorCode.NONE
+
+
 def test_directories_are_cordoned_through_the_broker_that_has_them(world: World) -> None:
     """A controller does not know the names of a broker's directories. It can uncordon them while the broker is down."""
     broker, name = Resource(BROKER_RESOURCE, "1"), "cordoned.log.dirs"
