@@ -31,6 +31,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraft.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
+from kraft.security.audit.sink import AccessAudit
 from kraft.security.authorizer import Authorizer
 from kraft.security.principal import Client
 from kraft_native.partition.cold_read import ColdReader
@@ -72,6 +73,7 @@ class Broker:
     leaders: LeaderChecks
     """Checks of leaders before an answer names them."""
     authorizer: Authorizer | None = None
+    access_audit: AccessAudit | None = None
     """Decides what clients may do; None: everything is allowed."""
     moves: MovePort = field(init=False)
     recorder: RecorderPort = field(init=False)

@@ -14,6 +14,7 @@ from kraft.runtime.base.bounded_log import BoundedLog
 from kraft.runtime.net.server import Listener, Server
 
 if TYPE_CHECKING:
+    from kraft.runtime.audit.access_audit import WatchedAccess
     from kraft.runtime.metrics.http_server import MetricsServer
     from kraft.runtime.metrics.scrape import Sheet
     from kraft.runtime.net.tls_contexts import TlsContexts
@@ -88,6 +89,12 @@ class AnyNode(ABC):
         audit.start()
         return audit
 
+    def _watch_access(self, audit: NodeAudit, server: Server) -> "WatchedAccess":
+        """Have denials by ACLs audited and logged."""
+        from kraft.runtime.audit.access_audit import WatchedAccess
+        server.access_audit = watched = WatchedAccess(audit, server.clock_ms, server.slices.work)
+        return watched
+
     def reload(self) -> None:
         """Read the files of TLS again. May be called from a signal handler."""
         log.info("the files of TLS are read again" if self.tls is not None else "no listener has TLS, nothing is read")
@@ -109,7 +116,7 @@ class AnyNode(ABC):
             log.info("metrics: %s://%s:%d/metrics", self.metrics.scheme, self.metrics.host or "*", self.metrics.port)
 
     def _refused_scrape(self, host: str, port: int, why: str) -> None:
-        self._refusals.warning("metrics are not sent to %s:%d: %s", host, port, why)
+        self._refusals.put("metrics are not sent to %s:%d: %s", host, port, why)
         if self.audit is not None:
             self.audit.login_failed(METRICS, host, port, "bearer token", why)
 

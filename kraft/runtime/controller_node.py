@@ -122,7 +122,7 @@ class ControllerNode(AnyNode):
         tls = self._open_tls()
         server = Server(controller_limits(config.layers()), self.fail, tls=None if tls is None else tls.listeners)
         server.rates = connection_rates(config)
-        server.audit = self._open_audit()
+        server.audit = audit = self._open_audit()
         opened.push_async_callback(server.close, DRAIN_SECONDS)
         listeners = await Listeners.bind(config, server)
         self.listeners.update(listeners.bound)
@@ -135,6 +135,8 @@ class ControllerNode(AnyNode):
         opened.callback(alarm.cancel)
         registrar = ControllerRegistrar(quorum, member.endpoints, self._schedule)
         opened.callback(registrar.close)
+        if quorum.authorizer is not None:
+            self._watch_access(audit, server)
         quorum.cluster_id.write = self._write_cluster_id
         quorum.metadata.subscribe(lambda _delta, _image: self._publish_versions(quorum.metadata))
         return ControllerParts(flusher, server, quorum, alarm, registrar)

@@ -80,6 +80,8 @@ class ServerNode(AnyNode):
         core = BrokerCore(config, storage, path, control, dialer,
                           {each.listener: listeners.advertised(each) for each in config.listeners}, self.fail)
         opened.push_async_callback(core.close)
+        if core.broker.authorizer is not None:
+            core.broker.access_audit = self._watch_access(audit, path.server)
         if config["kraft.audit.topic.enable"]:
             audit.add("topic", TopicWriter(core.broker, dialer, audit.queue("topic"), now_ms))
             opened.callback(audit.remove, "topic")

@@ -11,6 +11,7 @@ from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.security.access import Access
+from kraft.security.principal import Client
 
 
 @cache
@@ -21,6 +22,9 @@ def checked_handler_of(api_key: int) -> Handler:
     def serve(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> Steps | None:
         assert broker.authorizer is not None, "there is nothing to check"
         access = Access(broker.authorizer.now(), context.principal, context.client_host)
+        if broker.access_audit is not None:
+            client = Client(context.client_id, context.principal, context.client_host)
+            answer = broker.access_audit.watch(access, request, context.version, client, context.listener, answer)
         allowed = context._replace(access=access)
 
         def refuse(part: Message, code: ErrorCode, message: str) -> Message:

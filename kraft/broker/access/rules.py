@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kraft.broker.api import Answer, Steps
 from kraft.metadata.image import EMPTY, MetadataImage
@@ -11,20 +11,10 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.security.access import Access
 from kraft.security.acls import CLUSTER_NAME, Operation, ResourceType
+from kraft.security.audit.sink import ERROR_OF
 
 if TYPE_CHECKING:
     from kraft.broker.broker import Broker
-
-ERRORS: Final = {
-    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
-    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
-    ResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
-}
-"""Kafka's error for a missing permission on each type of resource."""
-
 
 class Check(NamedTuple):
     """A permission. `names` is the path of the names in the request, empty for the cluster; `remark` is about when or
@@ -39,7 +29,7 @@ class Check(NamedTuple):
     @property
     def error(self) -> ErrorCode:
         """The error without the permission."""
-        return ERRORS[self.resource]
+        return ERROR_OF[self.resource]
 
     def passes(self, access: Access, source: Any) -> bool:
         """Return whether the client has the permission on what `source` names: the request, or one of its elements."""

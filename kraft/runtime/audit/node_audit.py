@@ -77,6 +77,15 @@ class NodeAudit:
         """Return the queue for another destination."""
         return EventQueue(self._queue_max, lambda count: self.auditor.loss(where, count, self.clock()))
 
+    @property
+    def audits_denials(self) -> bool:
+        return self.is_on and self.auditor.audits_denials
+
+    def denied(self, origin: Origin, request: Requested, operation: str, error: int) -> None:
+        """Note that an authorizer denied an operation on the one resource of `request`."""
+        if self.audits_denials:
+            self.auditor.denied(origin, request, operation, error, self.clock())
+
     def add(self, where: str, destination: Destination) -> None:
         """Write to another destination too. Call inside the running loop, before clients are served."""
         self.destinations[where] = destination

@@ -190,7 +190,7 @@ class TlsListener:
             transport.abort()
 
     def _log(self, transport: TlsTransport, why: str) -> None:
-        self._bounded_log.warning("listener %s: no TLS connection with %s:%d: %s", self.name, transport.peer_host,
+        self._bounded_log.put("listener %s: no TLS connection with %s:%d: %s", self.name, transport.peer_host,
                                   transport.peer_port, why)
         if (audit := self._server.audit) is not None:
             audit.login_failed(self.name, transport.peer_host, transport.peer_port, "TLS", why)

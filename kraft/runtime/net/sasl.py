@@ -65,7 +65,7 @@ class AuthenticationLog:
         """Log one failure, unless this second has had its share. `claimed`: the user that the client claimed to be."""
         if (audit := self._audit()) is not None:
             audit.login_failed(listener, connection.peer_host, connection.peer_port, mechanism, why, claimed)
-        self._log.warning("authentication of %s:%d on listener %s by %s failed: %s", connection.peer_host,
+        self._log.put("authentication of %s:%d on listener %s by %s failed: %s", connection.peer_host,
                           connection.peer_port, listener, mechanism, bounded(why))
 
     def succeeded(self, reply: Reply, listener: str, mechanism: str, principal: Principal) -> None:

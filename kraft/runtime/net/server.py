@@ -37,6 +37,7 @@ from kraft_native.request.slices import SliceQueue
 if TYPE_CHECKING:
     from kraft.runtime.audit.node_audit import NodeAudit
     from kraft.runtime.net.tls_contexts import ListenerTls
+    from kraft.security.audit.sink import AccessAudit
 
 log = logging.getLogger(__name__)
 
@@ -167,6 +168,8 @@ class Server:
         """Authentication that connections of a channel must pass before they are served."""
         self.audit: NodeAudit | None = None
         """Audit of the node; None where nothing is audited."""
+        self.access_audit: AccessAudit | None = None
+        """Audit of permissions; None where nobody has any."""
         self.failure: BaseException | None = None
         handshakes = HandshakeQueue()
         self.tls = {name: TlsListener(self, name, tls, handshakes, limits.handshake_timeout_ms)

@@ -219,6 +219,8 @@ class ControllerRouter:
         from kraft.broker.access.serving import serve_checked
         from kraft.broker.access.table import ON_CONTROLLERS, ROWS
         access = Access(self.quorum.authorizer.now(), origin.client.principal, origin.client.host)
+        if self.server.access_audit is not None and not forwarded:     # the broker has audited what it forwards
+            respond = self.server.access_audit.watch(access, request, version, origin.client, self.listener, respond)
         row = ON_CONTROLLERS.get(request.API_KEY) or ROWS[request.API_KEY]
 
         def serve(part: Message, answer: Respond) -> Steps:

@@ -1,0 +1,93 @@
+"""Denials by ACLs, as events and in the node's log.
+
+The logger has Kafka's name, `kafka.authorizer.logger`: denials at INFO, permissions at DEBUG. Its level is that of the
+other loggers until a client changes it (KIP-412). Denials are logged at a bounded rate.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Generator
+from typing import Final
+
+from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.message import Message
+from kraft.protocol.response_errors import count_errors
+from kraft.runtime.audit.node_audit import NodeAudit
+from kraft.runtime.base.bounded_log import BoundedLog
+from kraft.security.access import Access, Decided
+from kraft.security.audit.event import Origin
+from kraft.security.audit.resources import ACL_KINDS, Named, Requested
+from kraft.security.audit.sink import ERROR_OF, Answer
+from kraft.security.principal import Client
+from kraft_native.base.wire_steps import short_codes
+
+log = logging.getLogger("kafka.authorizer.logger")
+
+SHORT_ELEMENTS: Final = 64
+LOGGED_PER_SECOND: Final = 10
+LINE: Final = "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s for request = %s"
+RunSteps = Callable[[int, Generator[None, None, None]], object]
+
+
+class WatchedAccess:
+    """See `AccessAudit`. `run_steps` runs work on an answer to a request of that API key, which outlives the request.
+    """
+
+    def __init__(self, audit: NodeAudit, clock_ms: Callable[[], int], run_steps: RunSteps) -> None:
+        self._audit = audit
+        self._run_steps = run_steps
+        self._log = BoundedLog(log, clock_ms, period_ms=1000, lines_max=LOGGED_PER_SECOND, level=logging.INFO,
+                               omitted="%d more denials are not logged")
+
+    def watch(self, access: Access, request: Message, version: int, client: Client, listener: str,
+              answer: Answer) -> Answer:
+        """See `AccessAudit`."""
+        if not self._audit.audits_denials and not log.isEnabledFor(logging.INFO):
+            return answer
+        access.notes = []
+        origin = Origin(client.principal, client.host, 0, client.client_id, listener)
+
+        def answered(response: Message) -> None:
+            if access.notes:
+                self._report(access.notes, request.API_KEY, version, origin, response)
+            answer(response)
+
+        return answered
+
+    def denied(self, origin: Origin, api_key: int, version: int, decided: Decided) -> None:
+        """Report one denial."""
+        self._log.put(LINE, *_values(origin, api_key, decided))
+        named = Named(ACL_KINDS.get(decided.resource, str(int(decided.resource))), decided.name)
+        self._audit.denied(origin, Requested(api_key, version, (named,)), decided.operation.name,
+                           ERROR_OF[decided.resource])
+
+    def _report(self, notes: list[Decided], api_key: int, version: int, origin: Origin, response: Message) -> None:
+        if log.isEnabledFor(logging.DEBUG):
+            for each in notes:
+                if each.is_allowed:
+                    log.debug(LINE, *_values(origin, api_key, each))
+        denials = [each for each in notes if not each.is_allowed]
+        if not denials:
+            return
+        codes = short_codes(response, SHORT_ELEMENTS)
+        if codes is None:
+            self._run_steps(api_key, self._report_steps(denials, api_key, version, origin, response))
+        else:
+            self._report_denials(denials, api_key, version, origin, codes)
+
+    def _report_steps(self, denials: list[Decided], api_key: int, version: int, origin: Origin,
+                      response: Message) -> Generator[None, None, None]:
+        codes: Counter[int] = Counter()
+        yield from count_errors(response, codes)
+        self._report_denials(denials, api_key, version, origin, codes)
+
+    def _report_denials(self, denials: list[Decided], api_key: int, version: int, origin: Origin,
+                        codes: Collection[int]) -> None:
+        for each in dict.fromkeys(denials):
+            if ERROR_OF.get(each.resource) in codes:
+                self.denied(origin, api_key, version, each)
+
+
+def _values(origin: Origin, api_key: int, decided: Decided) -> tuple[object, ...]:
+    return (origin.principal, "Allowed" if decided.is_allowed else "Denied", decided.operation.name, origin.host,
+            decided.resource.name, decided.name, API_BY_KEY[api_key].name)
