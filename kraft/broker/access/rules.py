@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 class Check(NamedTuple):
     """A permission. `names` is the path of the names in the request, empty for the cluster; `remark` is about when or
-    how it is checked, for the documentation. A check that is `silent` removes from answers and has no error."""
+    how it is checked, for the documentation. A check that is `silent` has no error: without the permission, things are
+    removed from the answer, or other checks decide."""
 
     operation: Operation
     resource: ResourceType
@@ -37,9 +38,9 @@ class Check(NamedTuple):
         return access.may(self.operation, self.resource, name)
 
 
-def on_cluster(operation: Operation, remark: str = "") -> Check:
+def on_cluster(operation: Operation, remark: str = "", *, silent: bool = False) -> Check:
     """Return the check of an operation on the cluster."""
-    return Check(operation, ResourceType.CLUSTER, remark=remark)
+    return Check(operation, ResourceType.CLUSTER, remark=remark, silent=silent)
 
 
 class Call(NamedTuple):

@@ -1,5 +1,6 @@
 """Execution of a row of the table: a request is checked, served as far as it is allowed, and answered."""
 
+from collections import deque
 from collections.abc import Generator
 from functools import partial
 from typing import Any
@@ -122,14 +123,20 @@ def _merge(rule: Elements, call: Call, refused: list[Any], response: Any) -> Ste
 
 
 def as_requested(rule: Elements, elements: Any, results: list[Any]) -> Generator[None, None, list[Any]]:
-    """Return the results in the order in which the request names their elements first."""
-    places: dict[object, int] = {}
+    """Return the results in the order in which the request names their elements. An element that is named several times
+    may have a result for each time, or one."""
+    places: dict[object, deque[int]] = {}
     for number, each in enumerate(elements):
-        places.setdefault(getattr(each, rule.key) if rule.key else each, number)
+        places.setdefault(getattr(each, rule.key) if rule.key else each, deque()).append(number)
         if number % STEP == 0:
             yield
     key = rule.result_key or rule.key
-    numbered = [(places.get(getattr(each, key), len(places)), number) for number, each in enumerate(results)]
+    numbered = []
+    for number, each in enumerate(results):
+        named = places[getattr(each, key)]
+        numbered.append((named.popleft() if len(named) > 1 else named[0], number))
+        if number % STEP == 0:
+            yield
     order = yield from sorted_steps(numbered)
     return [results[number] for _place, number in order]
 

@@ -85,7 +85,7 @@ _OFFSET_FOR_LEADER_EPOCH: Final = Row(elements=Elements(
     lambda _code, topic: offset_for_leader_epoch_response.OffsetForLeaderTopicResult(topic=topic.topic),
     Inner("partitions", "partitions", lambda code, each: offset_for_leader_epoch_response.EpochEndOffset(
         partition=each.partition, error_code=code)),
-    unless=on_cluster(Operation.CLUSTER_ACTION, "or DESCRIBE on each topic")))
+    unless=on_cluster(Operation.CLUSTER_ACTION, "or DESCRIBE on each topic", silent=True)))
 
 _DESCRIBE_PRODUCERS: Final = Row(elements=Elements(
     "topics", "topics", _of_topics(Operation.READ),
@@ -158,7 +158,7 @@ ROWS: Final[dict[int, Row]] = {
         by=(_DESCRIBE_GROUPS.check,), serve=partial(groups.describe_groups, _DESCRIBE_GROUPS)),
     ApiKey.LIST_GROUPS: Row(hides=Hides(
         "groups", Check(Operation.DESCRIBE, GROUP, "groups.group_id", "groups without it are removed", silent=True),
-        on_cluster(Operation.DESCRIBE, "or DESCRIBE on each group")._replace(silent=True))),
+        on_cluster(Operation.DESCRIBE, "or DESCRIBE on each group", silent=True))),
     ApiKey.SASL_HANDSHAKE: Row(open_because="it precedes authentication"),
     ApiKey.API_VERSIONS: Row(open_because="clients need it to authenticate"),
     ApiKey.CREATE_TOPICS: Row(by=topics.CREATE_CHECKS, serve=topics.create_topics),

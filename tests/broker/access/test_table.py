@@ -270,3 +270,8 @@ def test_what_an_answer_hides(sample: Sample) -> None:
         for why, acls in denied([each]).items():
             served = serve(row_of(sample), sample.request, acls, sample.api_version, handler(sample))
             assert getattr(served.answer, array) == [] and not served.errors, why
+
+
+def test_the_page_has_the_same_table() -> None:
+    from tools.access_page import PAGE, markdown
+    assert markdown() in PAGE.read_text(), "run: python -m tools.access_page"

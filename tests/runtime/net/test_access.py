@@ -1,4 +1,4 @@
-"""Sentences about each listener: who may connect, and what an anonymous client may do."""
+"""Sentences about each listener: which clients may connect, and what an anonymous one may do."""
 
 from types import SimpleNamespace
 from typing import Any, cast
