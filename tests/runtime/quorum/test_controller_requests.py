@@ -73,7 +73,8 @@ class Controllers:
         self.answers: list[Any] = []
         metadata = SimpleNamespace(submit=self._submit, image=EMPTY, controller=SimpleNamespace(active=True))
         self.router = ControllerRouter(cast("Any", SimpleNamespace(
-            metadata=metadata, clock=lambda: 1, authorizer=authorizer(acls))), cast("Any", None), lambda: None)
+            metadata=metadata, clock=lambda: 1, authorizer=authorizer(acls))),
+            cast("Any", SimpleNamespace(access_audit=None)), lambda: None)
 
     def _submit(self, part: Any, _version: int, _now_ms: int, answer: Any, client: Client | None, **_how: Any) -> None:
         self.submitted.append(([each.name for each in part.topics], client))
