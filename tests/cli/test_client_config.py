@@ -132,6 +132,8 @@ ARGUMENTS = {
     "pipeline export": "TABLE --topic t", "pipeline ingest": "ROWS --topic t --job JOB",
     "bench compare": "localhost:1 localhost:1 ping",
     "transactions describe": "t", "transactions abort": "t/0 --start-offset 1",
+    "acls add": "--allow-principal User:alice --topic t", "acls remove": "--topic t",
+    "acls test": "User:alice read topic:t",
     "users add": "alice --password-file SECRET", "users describe": "alice", "users remove": "alice",
 }
 """Arguments of the commands that need some."""
