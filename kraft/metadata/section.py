@@ -7,6 +7,7 @@ from kraft.persistent_map import REMOVED, PersistentMap, Removed
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+CHANGES_MAX = 1_024
 
 
 class Section(Generic[Key, Value]):
@@ -65,13 +66,17 @@ class PersistentSection(Generic[Key, Value]):
         return None if isinstance(value, Removed) else value  # type: ignore[return-value]
 
     def put(self, key: Key, value: Value) -> None:
-        self.touched[key] = None
-        self._changes[key] = value
+        self._change(key, value)
 
     def remove(self, key: Key) -> Value | None:
         """Remove the key, if it exists, and return its value."""
         value = self.get(key)
         if value is not None:
-            self.touched[key] = None
-            self._changes[key] = REMOVED
+            self._change(key, REMOVED)
         return value
+
+    def _change(self, key: Key, value: Value | Removed) -> None:
+        self.touched[key] = None
+        self._changes[key] = value
+        if len(self._changes) >= CHANGES_MAX:      # a long replay works in short steps
+            self.now  # noqa: B018 - it includes the changes

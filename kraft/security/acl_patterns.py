@@ -59,18 +59,47 @@ class Pattern(NamedTuple):
     allowed: int
 
 
-class Node(NamedTuple):
+class Node:
     """Node of the tree: entries for exactly its name, entries for all names that begin with it, and edges by first
-    character. `below` has the bits of all operations that an entry of the node, or of one below it, allows."""
+    character, each with its text.
 
-    literal: Pattern | None
-    prefixed: Pattern | None
-    edges: "dict[str, tuple[str, Node]]"
-    below: int
+    - `below` has the bits of all operations that an entry of the node, or of one below it, allows.
+    - `owner` is the change that created the node, and may still write to it. Nobody else writes.
+    """
+
+    __slots__ = ("below", "edges", "literal", "owner", "prefixed")
+
+    def __init__(self, owner: object, literal: Pattern | None, prefixed: Pattern | None,
+                 edges: "dict[str, tuple[str, Node]]", below: int) -> None:
+        self.owner = owner
+        self.literal = literal
+        self.prefixed = prefixed
+        self.edges = edges
+        self.below = below
+
+    def owned(self, owner: object) -> "Node":
+        """Return the node, or a copy of it that the owner may write to."""
+        if self.owner is owner:
+            return self
+        return Node(owner, self.literal, self.prefixed, self.edges.copy(), self.below)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is no entry here and below."""
+        return self.literal is None and self.prefixed is None and not self.edges
+
+    def count_below(self) -> None:
+        """Set `below` after entries were removed."""
+        below = 0
+        for pattern in (self.literal, self.prefixed):
+            if pattern is not None:
+                below |= pattern.allowed
+        for _label, child in self.edges.values():
+            below |= child.below
+        self.below = below
 
 
-NO_EDGES: Final[dict[str, tuple[str, Node]]] = {}
-EMPTY_NODE: Final = Node(None, None, NO_EDGES, 0)
+EMPTY_NODE: Final = Node(None, None, None, {}, 0)
 
 
 def allowed_bits(operation: int) -> int:
@@ -90,17 +119,16 @@ def denied_bits(operation: int) -> int:
     return EVERY_OPERATION if operation == Operation.ALL else 1 << operation & EVERY_OPERATION
 
 
+NO_RIGHTS: Final = Rights()
+_RIGHTS: Final = {
+    **{(each, PermissionType.ALLOW): Rights(allowed_bits(each), 0) for each in Operation},
+    **{(each, PermissionType.DENY): Rights(0, denied_bits(each)) for each in Operation},
+}
+
+
 def rights_of(acl: Acl) -> Rights:
     """Return what an entry gives. One with a code of a later release gives nothing."""
-    if acl.operation < 0:
-        return Rights()
-    match acl.permission_type:
-        case PermissionType.ALLOW:
-            return Rights(allowed_bits(acl.operation), 0)
-        case PermissionType.DENY:
-            return Rights(0, denied_bits(acl.operation))
-        case _:
-            return Rights()
+    return _RIGHTS.get((acl.operation, acl.permission_type), NO_RIGHTS)  # type: ignore[call-overload,no-any-return]
 
 
 def host_name(host: str) -> str:
@@ -122,23 +150,40 @@ def _address(host: str) -> Address | None:
 
 def pattern_of(entries: tuple[Acl, ...]) -> Pattern | None:
     """Compile entries of one name and pattern type; None for none."""
-    if not entries:
-        return None
-    everywhere = Rights()
-    by_host: dict[str, Rights] = {}
-    by_network: dict[Network, Rights] = {}
-    allowed = 0
+    pattern = None
     for acl in entries:
-        given = rights_of(acl)
-        allowed |= given.allowed
-        if acl.host == WILDCARD:
-            everywhere = _both(everywhere, given)
-        elif (network := network_of(acl.host)) is not None:
-            by_network[network] = _both(by_network.get(network, Rights()), given)
-        else:
-            host = host_name(acl.host)
-            by_host[host] = _both(by_host.get(host, Rights()), given)
-    return Pattern(entries, HostRules(everywhere, by_host, tuple(by_network.items())), allowed)
+        pattern = with_one(pattern, acl)
+    return pattern
+
+
+def with_one(pattern: Pattern | None, acl: Acl) -> Pattern:
+    """Return the pattern with one more entry."""
+    if pattern is None:
+        pattern = NO_ENTRIES
+    given = rights_of(acl)
+    everywhere, by_host, by_network = pattern.rules
+    if acl.host == WILDCARD:
+        everywhere = _both(everywhere, given)
+    elif (network := network_of(acl.host)) is not None:
+        networks = dict(by_network)
+        networks[network] = _both(networks.get(network, NO_RIGHTS), given)
+        by_network = tuple(networks.items())
+    else:
+        host = host_name(acl.host)
+        by_host = {**by_host, host: _both(by_host.get(host, NO_RIGHTS), given)}
+    return Pattern((*pattern.entries, acl), HostRules(everywhere, by_host, by_network),
+                   pattern.allowed | given.allowed)
+
+
+def without_one(pattern: Pattern | None, acl: Acl) -> Pattern | None:
+    """Return the pattern without an entry, which it has; None when no other is left."""
+    assert pattern is not None, f"{acl} is not in the table"
+    entries = list(pattern.entries)
+    entries.remove(acl)
+    return pattern_of(tuple(entries))
+
+
+NO_ENTRIES: Final = Pattern((), HostRules(NO_RIGHTS, {}, ()), 0)
 
 
 def network_of(host: str) -> Network | None:
@@ -186,79 +231,65 @@ def patterns_below(node: Node, bit: int, name: str = "") -> Iterator[tuple[str, 
         left.extend((name + label, child) for label, child in node.edges.values())
 
 
-def with_entry(node: Node, acl: Acl, at: int = 0) -> Node:
-    """Return the tree with one more entry; `at` characters of its name lead to the node."""
+def with_entry(node: Node, acl: Acl, owner: object, at: int = 0) -> Node:
+    """Return the tree with one more entry; `at` characters of its name lead to the node. What the owner has created
+    before is changed in place."""
     name = acl.resource_name
+    node = node.owned(owner)
     if at == len(name):
-        return _with_own(node, acl)
+        if acl.pattern_type == PatternType.PREFIXED:
+            node.prefixed = with_one(node.prefixed, acl)
+        else:
+            node.literal = with_one(node.literal, acl)
+        node.below |= rights_of(acl).allowed
+        return node
     edge = node.edges.get(name[at])
     if edge is None:
-        return _with_edge(node, name[at:], _with_own(EMPTY_NODE, acl))
-    label, child = edge
-    shared = _shared(label, name, at)
-    if shared < len(label):
-        rest = label[shared:]
-        child = _with_edge(EMPTY_NODE, rest, child)
-    return _with_edge(node, label[:shared], with_entry(child, acl, at + shared))
+        label = name[at:]
+        child = with_entry(EMPTY_NODE, acl, owner, len(name))
+    else:
+        label, child = edge
+        shared = _shared(label, name, at)
+        if shared < len(label):
+            rest = label[shared:]
+            child = Node(owner, None, None, {rest[0]: (rest, child)}, child.below)
+            label = label[:shared]
+        child = with_entry(child, acl, owner, at + len(label))
+    node.edges[label[0]] = (label, child)
+    node.below |= child.below
+    return node
 
 
-def without_entry(node: Node, acl: Acl, at: int = 0) -> Node:
+def without_entry(node: Node, acl: Acl, owner: object, at: int = 0) -> Node:
     """Return the tree without the entry, which it has."""
     name = acl.resource_name
+    node = node.owned(owner)
     if at == len(name):
-        return _without_own(node, acl)
-    label, child = node.edges[name[at]]
-    child = without_entry(child, acl, at + len(label))
-    if child.literal is None and child.prefixed is None and len(child.edges) < 2:
-        edges = dict(node.edges)
-        del edges[label[0]]
-        for rest, grandchild in child.edges.values():
-            edges[label[0]] = (label + rest, grandchild)
-        return _node(node.literal, node.prefixed, edges)
-    return _with_edge(node, label, child)
+        if acl.pattern_type == PatternType.PREFIXED:
+            node.prefixed = without_one(node.prefixed, acl)
+        else:
+            node.literal = without_one(node.literal, acl)
+    else:
+        label, child = node.edges[name[at]]
+        child = without_entry(child, acl, owner, at + len(label))
+        if child.is_empty:
+            del node.edges[label[0]]
+        elif child.literal is None and child.prefixed is None and len(child.edges) == 1:
+            [(rest, only)] = child.edges.values()
+            node.edges[label[0]] = (label + rest, only)
+        else:
+            node.edges[label[0]] = (label, child)
+    node.count_below()
+    return node
 
 
 def _shared(label: str, name: str, at: int) -> int:
+    """Return how many characters of the edge's text the name has at this place."""
     if name.startswith(label, at):
         return len(label)
     count = 0
-    for one, other in zip(label, name[at:], strict=False):
+    for one, other in zip(label, name[at:at + len(label)], strict=False):
         if one != other:
             break
         count += 1
     return count
-
-
-def _with_own(node: Node, acl: Acl) -> Node:
-    if acl.pattern_type == PatternType.PREFIXED:
-        known = () if node.prefixed is None else node.prefixed.entries
-        return _node(node.literal, pattern_of((*known, acl)), node.edges)
-    known = () if node.literal is None else node.literal.entries
-    return _node(pattern_of((*known, acl)), node.prefixed, node.edges)
-
-
-def _without_own(node: Node, acl: Acl) -> Node:
-    if acl.pattern_type == PatternType.PREFIXED:
-        assert node.prefixed is not None, f"{acl} is not in the table"
-        return _node(node.literal, pattern_of(_less(node.prefixed.entries, acl)), node.edges)
-    assert node.literal is not None, f"{acl} is not in the table"
-    return _node(pattern_of(_less(node.literal.entries, acl)), node.prefixed, node.edges)
-
-
-def _less(entries: tuple[Acl, ...], acl: Acl) -> tuple[Acl, ...]:
-    place = entries.index(acl)
-    return entries[:place] + entries[place + 1:]
-
-
-def _with_edge(node: Node, label: str, child: Node) -> Node:
-    return _node(node.literal, node.prefixed, {**node.edges, label[0]: (label, child)})
-
-
-def _node(literal: Pattern | None, prefixed: Pattern | None, edges: dict[str, tuple[str, Node]]) -> Node:
-    below = 0
-    for pattern in (literal, prefixed):
-        if pattern is not None:
-            below |= pattern.allowed
-    for _label, child in edges.values():
-        below |= child.below
-    return Node(literal, prefixed, edges or NO_EDGES, below)

@@ -4,8 +4,9 @@ Entries are found by principal, by type of resource, and by the names on the pat
 does not depend on the number of entries that others have.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Final, NamedTuple, TypeVar
 
 from kraft.persistent_map import REMOVED, PersistentMap
 from kraft.security.acl_patterns import (
@@ -17,9 +18,15 @@ from kraft.security.acl_patterns import (
     patterns_below,
     patterns_for,
     with_entry,
+    with_one,
     without_entry,
+    without_one,
 )
 from kraft.security.acls import EVERY_USER, WILDCARD, Acl, Operation, PatternType, PermissionType
+from kraft.steps import finish
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 class Resources(NamedTuple):
@@ -37,15 +44,21 @@ class Resources(NamedTuple):
 
 NO_RESOURCES: Final = Resources(None, EMPTY_NODE)
 NO_TYPES: Final[Mapping[int, Resources]] = {}
+STEP: Final = 64
+"""Entries, or principals, of one step of a change."""
 
 
 class AclTable:
-    """Table of entries. `of_principal` is the same object as long as the principal's entries do not change."""
+    """Table of entries. `of_principal` is the same object as long as the principal's entries do not change.
 
-    __slots__ = ("_by_principal", "_patterns", "count", "patterns")
+    `tracks_patterns`: it knows which resources the entries of all principals together select.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_by_principal", "_patterns", "count", "patterns", "tracks_patterns")
+
+    def __init__(self, *, tracks_patterns: bool = False) -> None:
         """Create a table without entries."""
+        self.tracks_patterns = tracks_patterns
         self._by_principal: PersistentMap[str, Mapping[int, Resources]] = PersistentMap()
         self._patterns: PersistentMap[Acl, int] = PersistentMap()
         self.patterns: Mapping[int, Resources] = NO_TYPES
@@ -55,55 +68,24 @@ class AclTable:
 
     def changed(self, removed: Iterable[Acl], added: Iterable[Acl]) -> "AclTable":
         """Return the table without some of its entries and with others."""
-        changes: dict[str, dict[int, Resources]] = {}
-        numbers: dict[Acl, int] = {}
-        count = self.count
-        for acl in removed:
-            self._count(numbers, acl, -1)
-            types = self._open(changes, acl)
-            types[acl.resource_type] = _without(types[acl.resource_type], acl)
-            if types[acl.resource_type] == NO_RESOURCES:
-                del types[acl.resource_type]
-            count -= 1
-        for acl in added:
-            self._count(numbers, acl, 1)
-            types = self._open(changes, acl)
-            types[acl.resource_type] = _with(types.get(acl.resource_type, NO_RESOURCES), acl)
-            count += 1
-        table = AclTable()
-        table._by_principal = self._by_principal.changed({name: types or REMOVED for name, types in changes.items()})
-        table._patterns = self._patterns.changed({each: number or REMOVED for each, number in numbers.items()})
-        table.patterns = self._changed_patterns(numbers)
-        table.count = count
-        return table
+        return finish(self.changed_steps(removed, added))
 
-    def _changed_patterns(self, numbers: Mapping[Acl, int]) -> Mapping[int, Resources]:
-        """Return `patterns` with those that have entries now, and without those that have none any more."""
-        types = dict(self.patterns)
-        differs = False
-        for each, number in numbers.items():
-            if bool(number) is (each in self._patterns):
-                continue
-            differs = True
-            if number:
-                types[each.resource_type] = _with(types.get(each.resource_type, NO_RESOURCES), each)
-            else:
-                types[each.resource_type] = _without(types[each.resource_type], each)
-        return types if differs else self.patterns
+    def changed_steps(self, removed: Iterable[Acl], added: Iterable[Acl]) -> Generator[None, None, "AclTable"]:
+        """Do the same in steps."""
+        change = _Change(self)
+        done = 0
+        for acls, more in ((removed, -1), (added, 1)):
+            for acl in acls:
+                change.apply(acl, more)
+                done += 1
+                if done % STEP == 0:
+                    yield
+        return (yield from change.steps())
 
     def selects(self, resource_type: int, name: str) -> bool:
-        """Return whether an entry of any principal selects the resource."""
+        """Return whether an entry of any principal selects the resource, in a table that tracks that."""
+        assert self.tracks_patterns
         return any(True for _pattern in self.patterns.get(resource_type, NO_RESOURCES).patterns(name))
-
-    def _open(self, changes: dict[str, dict[int, Resources]], acl: Acl) -> dict[int, Resources]:
-        types = changes.get(acl.principal)
-        if types is None:
-            types = changes[acl.principal] = dict(self._by_principal.get(acl.principal, NO_TYPES))
-        return types
-
-    def _count(self, numbers: dict[Acl, int], acl: Acl, more: int) -> None:
-        pattern = Acl(acl.resource_type, acl.pattern_type, acl.resource_name, "", "", 0, 0)
-        numbers[pattern] = numbers.get(pattern, self._patterns.get(pattern, 0)) + more
 
     def of_principal(self, principal: str) -> Mapping[int, Resources]:
         """Return the entries of a principal by type of resource."""
@@ -148,36 +130,82 @@ class AclTable:
                 yield from pattern.entries
 
 
-def _with(resources: Resources, acl: Acl) -> Resources:
-    if _is_of_every_name(acl):
-        known = () if resources.every_name is None else resources.every_name.entries
-        return Resources(pattern_of((*known, acl)), resources.by_name)
-    return Resources(resources.every_name, with_entry(resources.by_name, acl))
+class _Change:
+    """A change of a table. It owns the nodes that it creates until it ends."""
+
+    def __init__(self, table: AclTable) -> None:
+        self._table = table
+        self._types: dict[str, dict[int, Resources]] = {}
+        self._numbers: dict[Acl, int] = {}
+        self._count = table.count
+
+    def apply(self, acl: Acl, more: int) -> None:
+        """Add the entry, or remove it when `more` is -1."""
+        types = self._types.get(acl.principal)
+        if types is None:
+            types = self._types[acl.principal] = dict(self._table.of_principal(acl.principal))
+        self._put(types, acl, more)
+        self._count += more
+        if self._table.tracks_patterns:
+            pattern = Acl(acl.resource_type, acl.pattern_type, acl.resource_name, "", "", 0, 0)
+            known = self._numbers.get(pattern)
+            self._numbers[pattern] = (self._table._patterns.get(pattern, 0) if known is None else known) + more
+
+    def _put(self, types: dict[int, Resources], acl: Acl, more: int) -> None:
+        every_name, by_name = types.get(acl.resource_type, NO_RESOURCES)
+        if acl.resource_name == WILDCARD and acl.pattern_type == PatternType.LITERAL:
+            every_name = with_one(every_name, acl) if more > 0 else without_one(every_name, acl)
+        else:
+            by_name = with_entry(by_name, acl, self) if more > 0 else without_entry(by_name, acl, self)
+        if every_name is None and by_name.is_empty:
+            types.pop(acl.resource_type, None)
+        else:
+            types[acl.resource_type] = Resources(every_name, by_name)
+
+    def steps(self) -> Generator[None, None, AclTable]:
+        """Return the changed table."""
+        before = self._table
+        table = AclTable(tracks_patterns=before.tracks_patterns)
+        table.count = self._count
+        by_principal = before._by_principal
+        for part in _parts(self._types):
+            by_principal = by_principal.changed({name: types or REMOVED for name, types in part.items()})
+            yield
+        table._by_principal = by_principal
+        table._patterns, table.patterns = before._patterns, before.patterns
+        yield from self._count_patterns(table)
+        return table
+
+    def _count_patterns(self, table: AclTable) -> Generator[None]:
+        known = self._table._patterns
+        for part in _parts(self._numbers):
+            differing = [each for each, number in part.items() if bool(number) is not (each in known)]
+            if differing:
+                types = dict(table.patterns)
+                for each in differing:
+                    self._put(types, each, 1 if part[each] else -1)
+                table.patterns = types
+            table._patterns = table._patterns.changed({each: number or REMOVED for each, number in part.items()})
+            yield
 
 
-def _without(resources: Resources, acl: Acl) -> Resources:
-    if not _is_of_every_name(acl):
-        return Resources(resources.every_name, without_entry(resources.by_name, acl))
-    assert resources.every_name is not None, f"{acl} is not in the table"
-    left = list(resources.every_name.entries)
-    left.remove(acl)
-    return Resources(pattern_of(tuple(left)), resources.by_name)
-
-
-def _is_of_every_name(acl: Acl) -> bool:
-    return acl.resource_name == WILDCARD and acl.pattern_type == PatternType.LITERAL
+def _parts(items: dict[Key, Value]) -> Iterator[dict[Key, Value]]:
+    left = iter(items.items())
+    while part := dict(islice(left, STEP)):
+        yield part
 
 
 def _gives(pattern: Pattern, host: str, operation: int, permission: PermissionType) -> bool:
     """Return whether an entry has this permission for exactly this operation, or for all."""
-    found = pattern.rules.rights(host)
-    if not (found.allowed if permission == PermissionType.ALLOW else found.denied) >> operation & 1:
+    if not _bits(pattern, host, permission) >> operation & 1:
         return False
     exact = pattern_of(tuple(each for each in pattern.entries if each.operation in (operation, Operation.ALL)))
-    if exact is None:
-        return False
-    found = exact.rules.rights(host)
-    return bool((found.allowed if permission == PermissionType.ALLOW else found.denied) >> operation & 1)
+    return exact is not None and bool(_bits(exact, host, permission) >> operation & 1)
+
+
+def _bits(pattern: Pattern, host: str, permission: PermissionType) -> int:
+    found = pattern.rules.rights(host)
+    return found.allowed if permission == PermissionType.ALLOW else found.denied
 
 
 def _is_denied(resources: Resources, name: str, kind: PatternType, host: str, operation: int) -> bool:
@@ -187,4 +215,4 @@ def _is_denied(resources: Resources, name: str, kind: PatternType, host: str, op
                if kind == PatternType.LITERAL or pattern.entries[0].pattern_type == PatternType.PREFIXED)
 
 
-EMPTY_TABLE: Final = AclTable()
+

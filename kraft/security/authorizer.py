@@ -12,7 +12,7 @@ entry of any principal selects is open to everyone.
 All decisions until the next change use one table: no reader sees part of a change.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from copy import copy
 from typing import Final
 
@@ -21,9 +21,10 @@ from kraft.config.setting import Value
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
 from kraft.security.acl_patterns import EVERY_OPERATION, host_name
-from kraft.security.acl_table import EMPTY_TABLE, AclTable
+from kraft.security.acl_table import AclTable
 from kraft.security.acls import EVERY_USER, Acl, Operation, ResourceType
 from kraft.security.principal import Principal
+from kraft.steps import finish
 from kraft_native.request.permissions import PermissionCache
 
 ANY_RESOURCE: Final = "hardcode"
@@ -58,7 +59,7 @@ class Authorizer:
         self.settings = settings
         self.is_loaded = False
         """True when all committed entries are known. Until then everything is denied but to super users."""
-        self.table: AclTable = EMPTY_TABLE
+        self.table = self._empty()
         self.version = 0
         self._now: Authorizer | None = None
         self.permissions = PermissionCache(self.rights, self._basis)
@@ -67,15 +68,23 @@ class Authorizer:
     def load(self, image: MetadataImage, *, is_complete: bool = True) -> None:
         """Decide by the entries of an image from now on. One that is not complete may miss committed entries."""
         self.is_loaded = is_complete
-        self._replace(EMPTY_TABLE.changed((), map(Acl.of, image.acls.values())))
+        self._replace(self._empty().changed((), map(Acl.of, image.acls.values())))
 
     def changed(self, delta: MetadataDelta) -> None:
         """Apply a committed change."""
+        finish(self.changed_steps(delta))
+
+    def changed_steps(self, delta: MetadataDelta) -> Generator[None]:
+        """Apply a committed change in steps; it takes effect with the last one. No other change may begin before."""
         before, after = delta.acls.before, delta.acls.now
         touched = delta.acls.touched
         if touched:
-            self._replace(self.table.changed([Acl.of(before[key]) for key in touched if key in before],
-                                             [Acl.of(after[key]) for key in touched if key in after]))
+            self._replace((yield from self.table.changed_steps(
+                (Acl.of(before[key]) for key in touched if key in before),
+                (Acl.of(after[key]) for key in touched if key in after))))
+
+    def _empty(self) -> AclTable:
+        return AclTable(tracks_patterns=self.settings.allow_everyone)
 
     def complete(self) -> None:
         """Note that all committed entries are known."""

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.security.acl_patterns import EMPTY_NODE, host_name
-from kraft.security.acl_table import EMPTY_TABLE
+from kraft.security.acl_patterns import host_name
+from kraft.security.acl_table import AclTable
 from kraft.security.acls import Acl, Operation, PatternType, PermissionType, ResourceType
 from tests.oracle import acls as oracle
 
@@ -15,6 +15,8 @@ PRINCIPALS = ("User:alice", "User:bob", "User:*", "Group:alice")
 TYPES = (ResourceType.TOPIC, ResourceType.GROUP)
 OPERATIONS = (Operation.ALL, Operation.READ, Operation.WRITE, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS,
               Operation.ALTER_CONFIGS)
+
+EMPTY_TABLE = AclTable(tracks_patterns=True)
 
 entries = st.builds(
     Acl, st.sampled_from(TYPES), st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED)), st.sampled_from(NAMES),
@@ -66,7 +68,7 @@ def _everything(table):
 def test_a_table_without_entries_has_no_nodes_left(acls):
     table = EMPTY_TABLE.changed((), acls).changed(acls, ())
     assert table.count == 0
-    assert not table.patterns or all(each.by_name == EMPTY_NODE for each in table.patterns.values())
+    assert not table.patterns
     assert all(not table.of_principal(each) for each in PRINCIPALS)
 
 

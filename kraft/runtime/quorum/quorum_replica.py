@@ -26,7 +26,7 @@ from kraft.config.quorum_config import (
     static_voters,
 )
 from kraft.controller.config_rules import TableRules
-from kraft.controller.decision import ControllerSettings, Fencing
+from kraft.controller.decision import ControllerSettings, Fencing, Steps
 from kraft.immutable import immutable
 from kraft.log_dir import topic_id_in
 from kraft.metadata.delta import MetadataDelta
@@ -122,6 +122,8 @@ class QuorumReplica:
         """Address of a node that replied that this node belongs to another cluster; empty without one."""
         self.work = WorkQueue(self._work_failed, self._worked)
         """Work of replay and of the controller that requests of clients must not delay."""
+        self._acl_changes = WorkQueue(on_failure)
+        """Work on committed changes of ACLs, in their order; few of them are done at once."""
         try:
             self._open_log()
             self.metadata = QuorumMetadata(settings, TableRules(config.texts), self.raft_log, self.snapshots,
@@ -216,6 +218,7 @@ class QuorumReplica:
             await self.driver.resign(RESIGN_SECONDS)
         self.driver.close()
         self.work.close()
+        self._acl_changes.close()
         self.probes.close()
         self.peers.close()
         await self.keeper.ended()
@@ -302,12 +305,12 @@ class QuorumReplica:
         metadata = self.metadata
         authorizer.load(metadata.image, is_complete=False)
 
-        def changed(delta: MetadataDelta, image: MetadataImage) -> None:
-            authorizer.changed(delta)
+        def apply(delta: MetadataDelta, image: MetadataImage) -> Steps:
+            yield from authorizer.changed_steps(delta)
             if image.offset + 1 >= metadata.high_watermark:
                 authorizer.complete()
 
-        metadata.subscribe(changed)
+        metadata.subscribe(lambda delta, image: self._acl_changes.add(apply(delta, image)))
 
     def _note_records(self, _delta: MetadataDelta, _image: MetadataImage) -> None:
         if self._mark is not None:
