@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kraft.broker.broker import Broker
 from kraft.config.node_config import NodeConfig
 from kraft.runtime.any_node import AnyNode
+from kraft.runtime.audit.node_audit import topics_in
 from kraft.runtime.net.dialer import PLAINTEXT, Dialer
 from kraft.runtime.net.requests import now_ms
 from kraft.runtime.net.server import Server
@@ -81,7 +82,9 @@ class ServerNode(AnyNode):
                           {each.listener: listeners.advertised(each) for each in config.listeners}, self.fail)
         opened.push_async_callback(core.close)
         if core.broker.authorizer is not None:
-            core.broker.access_audit = self._watch_access(audit, path.server)
+            core.broker.access_audit = watched = self._watch_access(audit, path.server)
+            core.broker.authorizer.permissions.on_refused = partial(
+                watched.refused, topics_in(lambda: core.broker.image.topics))
         if config["kraft.audit.topic.enable"]:
             audit.add("topic", TopicWriter(core.broker, dialer, audit.queue("topic"), now_ms))
             opened.callback(audit.remove, "topic")

@@ -7,6 +7,10 @@ cdef enum:
     OPERATION_READ = 3
     OPERATION_WRITE = 4
     OPERATION_CLUSTER_ACTION = 9
+    # Kafka's codes of resource types.
+    RESOURCE_TOPIC = 2
+    RESOURCE_CLUSTER = 4
+    RESOURCE_TRANSACTIONAL_ID = 5
 
 
 cdef class Permissions:
@@ -28,6 +32,9 @@ cdef class Permissions:
     cdef int64_t on_topic(self, bytes name) except -1
     cdef int64_t on_transactional_id(self, bytes name) except -1
     cdef int64_t on_cluster(self) except -1
+    # Reports that a request was refused for want of a permission. `name` is that of the resource; with `by_id` the id
+    # of a topic, for the cluster it is empty. Only a refused request has the cost of this.
+    cdef int report(self, object reply, int resource_type, int operation, bytes name, bint by_id) except -1
 
 
 cdef class PermissionCache:
@@ -37,6 +44,8 @@ cdef class PermissionCache:
     cdef int64_t version
     cdef object known              # (principal, host) -> Permissions, as long as a connection has it
     cdef readonly int64_t decisions
+    # type: Callable[[Reply, int, int, bytes, bool], object] | None
+    cdef public object on_refused  # gets the reply, resource type, operation, name, and whether it is a topic's id
 
     # Those of a connection's client.
     cdef Permissions of(self, object sink)

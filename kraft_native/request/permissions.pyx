@@ -15,10 +15,6 @@ cimport cython
 
 cdef enum:
     NAMES_KEPT = 10_000
-    # Kafka's codes of resource types.
-    TOPIC = 2
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
 
 cdef bytes CLUSTER_NAME = b"kafka-cluster"
 
@@ -56,21 +52,28 @@ cdef class Permissions:
         if self.version != self.cache.version:
             self.renew()
         bits = self.topics.get(name)
-        return self.decide(self.topics, TOPIC, name) if bits is None else <int64_t>bits
+        return self.decide(self.topics, RESOURCE_TOPIC, name) if bits is None else <int64_t>bits
 
     cdef int64_t on_transactional_id(self, bytes name) except -1:
         cdef object bits
         if self.version != self.cache.version:
             self.renew()
         bits = self.transactional_ids.get(name)
-        return self.decide(self.transactional_ids, TRANSACTIONAL_ID, name) if bits is None else <int64_t>bits
+        if bits is None:
+            return self.decide(self.transactional_ids, RESOURCE_TRANSACTIONAL_ID, name)
+        return <int64_t>bits
 
     cdef int64_t on_cluster(self) except -1:
         if self.version != self.cache.version:
             self.renew()
         if self.cluster < 0:
-            self.cluster = self.decide(None, CLUSTER, CLUSTER_NAME)
+            self.cluster = self.decide(None, RESOURCE_CLUSTER, CLUSTER_NAME)
         return self.cluster
+
+    cdef int report(self, object reply, int resource_type, int operation, bytes name, bint by_id) except -1:
+        if self.cache.on_refused is not None:
+            self.cache.on_refused(reply, resource_type, operation, name, by_id)
+        return 0
 
     def may(self, int operation, bytes topic not None) -> bool:
         """Return whether the operation of that code is allowed on a topic, by its name in UTF-8."""
@@ -91,7 +94,7 @@ cdef class PermissionCache:
 
     `decided_by(principal, host, resource type, name)` returns the bits of the allowed operations, each at its code.
     `basis_of(principal)` returns the objects from which decisions about a principal follow: they are the same objects
-    as long as the decisions are the same.
+    as long as the decisions are the same. `on_refused`: see the field; None where nobody wants to know.
     """
 
     def __init__(self, decided_by not None: Callable[[Any, str, int, str], int],

@@ -28,10 +28,11 @@ cimport cython
 from kraft_native.base.clock cimport monotonic_ms
 from kraft_native.base.fault cimport (
     ERROR_FETCH_SESSION_ID_NOT_FOUND, ERROR_FETCH_SESSION_TOPIC_ID_ERROR, ERROR_INVALID_FETCH_SESSION_EPOCH, ERROR_NONE,
+    ERROR_TOPIC_AUTHORIZATION_FAILED,
 )
 from kraft_native.log.core cimport ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE, ISOLATION_LOG_END
 from kraft_native.partition.purgatory cimport PARKED_FETCH
-from kraft_native.request.permissions cimport OPERATION_CLUSTER_ACTION
+from kraft_native.request.permissions cimport OPERATION_CLUSTER_ACTION, OPERATION_READ, RESOURCE_CLUSTER, RESOURCE_TOPIC
 from kraft_native.request.reply cimport permissions_of
 from kraft_native.serve.fetch_entry cimport FetchEntry, ReadRules
 from kraft_native.serve.fetch_wire cimport (
@@ -337,12 +338,19 @@ cdef class ParkedFetch(Parked):
 
     cdef int read_more(self, Py_ssize_t count) except -1:
         cdef FetchEntry entry
+        cdef bytes reported = None
         cdef Py_ssize_t end = min(self.read_count + count, len(self.entries))
         self.handler.table.begin_round()
+        if self.rules.is_forbidden and self.read_count == 0:
+            self.permissions.report(self.reply, RESOURCE_CLUSTER, OPERATION_CLUSTER_ACTION, b"", False)
         while self.read_count < end:
             entry = self.entries[self.read_count]
             self.read_count += 1
             entry.read(self.handler.table, self.permissions if self.params.replica_id < 0 else None, &self.rules)
+            if (entry.error == ERROR_TOPIC_AUTHORIZATION_FAILED and self.params.replica_id < 0
+                    and entry.topic != reported):
+                reported = entry.topic
+                self.permissions.report(self.reply, RESOURCE_TOPIC, OPERATION_READ, reported, entry.by_id)
             self.bytes_count += entry.size()
             self.at_once = (self.at_once or entry.error != ERROR_NONE or entry.diverging_epoch >= 0
                             or entry.preferred >= 0 or self.is_news(entry))

@@ -59,7 +59,7 @@ from kraft_native.partition.partition cimport COMMIT_PENDING
 from kraft_native.partition.purgatory cimport PARKED_PRODUCE
 from kraft_native.partition.table cimport Absence, AbsentTopic, Topic
 from kraft_native.partition.verifications cimport Verification
-from kraft_native.request.permissions cimport OPERATION_WRITE
+from kraft_native.request.permissions cimport OPERATION_WRITE, RESOURCE_TOPIC, RESOURCE_TRANSACTIONAL_ID
 from kraft_native.request.reply cimport REPLY_OPEN, permissions_of
 from kraft_native.segment.config cimport DURABILITY_GROUP_COMMIT
 from kraft_native.segment.producer_entry cimport ProducerEntry
@@ -130,6 +130,8 @@ cdef class ProduceHandler(RequestHandler):
         error = ERROR_INVALID_REQUIRED_ACKS if data.acks < -1 or data.acks > 1 else identity_error(data)
         if error == ERROR_NONE and data.permissions is not None and not may_use_transaction(data):
             error = ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            data.permissions.report(reply, RESOURCE_TRANSACTIONAL_ID, OPERATION_WRITE, PyBytes_FromStringAndSize(
+                <const char*>data.transactional_id, data.transactional_id_bytes), False)
         if error != ERROR_NONE:
             for i in range(data.part_count):
                 data.parts[i].error = error
@@ -205,6 +207,9 @@ cdef class ProduceHandler(RequestHandler):
             absent = None
             if data.permissions is not None:
                 refused = self.write_error(data, named, topic, by_id)
+                if refused != ERROR_NONE and start <= named.first:
+                    data.permissions.report(reply, RESOURCE_TOPIC, OPERATION_WRITE, PyBytes_FromStringAndSize(
+                        <const char*>named.key, named.key_bytes), by_id)
             for place in range(max(named.first, start), named.first + named.count):
                 if (until_ns > 0 and place > start and place & (LOOK_AT_CLOCK - 1) == 0
                         and monotonic_ns() >= until_ns):

@@ -8,18 +8,22 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Generator
 from typing import Final
+from uuid import UUID
 
 from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.ids import id_text
 from kraft.protocol.message import Message
 from kraft.protocol.response_errors import count_errors
-from kraft.runtime.audit.node_audit import NodeAudit
+from kraft.runtime.audit.node_audit import NodeAudit, origin_of
 from kraft.runtime.base.bounded_log import BoundedLog
 from kraft.security.access import Access, Decided
+from kraft.security.acls import CLUSTER_NAME, Operation, ResourceType
 from kraft.security.audit.event import Origin
-from kraft.security.audit.resources import ACL_KINDS, Named, Requested
+from kraft.security.audit.resources import ACL_KINDS, FindTopic, Named, Requested
 from kraft.security.audit.sink import ERROR_OF, Answer
 from kraft.security.principal import Client
 from kraft_native.base.wire_steps import short_codes
+from kraft_native.request.reply import Reply
 
 log = logging.getLogger("kafka.authorizer.logger")
 
@@ -53,6 +57,21 @@ class WatchedAccess:
             answer(response)
 
         return answered
+
+    def refused(self, find: FindTopic, reply: Reply, resource_type: int, operation: int, name: bytes,
+                by_id: bool) -> None:
+        """Report a denial of a Produce or a Fetch (`PermissionCache.on_refused`)."""
+        if not self._audit.audits_denials and not log.isEnabledFor(logging.INFO):
+            return
+        if resource_type == ResourceType.CLUSTER:
+            text = CLUSTER_NAME
+        elif by_id:
+            text = find(UUID(bytes=name)) or id_text(UUID(bytes=name))
+        else:
+            text = name.decode(errors="replace")
+        listener = getattr(getattr(reply.sink, "channel", None), "name", "")
+        self.denied(origin_of(reply, listener), reply.api_key, reply.api_version,
+                    Decided(False, Operation(operation), ResourceType(resource_type), text))
 
     def denied(self, origin: Origin, api_key: int, version: int, decided: Decided) -> None:
         """Report one denial."""

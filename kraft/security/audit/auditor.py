@@ -43,7 +43,7 @@ class Auditor:
         """Note a login that failed. `origin.principal` is the one that the client claimed to be."""
         if self.audits_failed_logins:
             self._put_bounded((origin.host, origin.listener, mechanism),
-                              events.login(self._node, self._next(), now_ms, origin, mechanism, why), now_ms)
+                              lambda: events.login(self._node, self._next(), now_ms, origin, mechanism, why), now_ms)
 
     def answered(self, origin: Origin, request: Requested, errors: Mapping[int, int], offsets: Offsets,
                  now_ms: int) -> None:
@@ -55,8 +55,8 @@ class Auditor:
         """Note an access that the authorizer denied, to the one resource of `request`."""
         if self.audits_denials:
             key = origin.host, origin.principal, request.api_key, operation, request.resources
-            self._put_bounded(key, events.denial(self._node, self._next(), now_ms, origin, request, operation, error),
-                              now_ms)
+            self._put_bounded(key, lambda: events.denial(self._node, self._next(), now_ms, origin, request, operation,
+                                                         error), now_ms)
 
     def accessed(self, origin: Origin, request: Requested, now_ms: int) -> None:
         """Note a Produce or a Fetch that was sampled."""
@@ -72,9 +72,9 @@ class Auditor:
         for each in self._repetitions.due(now_ms, is_end=is_end):
             self._put(events.repeated(self._node, self._next(), *each))
 
-    def _put_bounded(self, key: tuple[object, ...], event: Event, now_ms: int) -> None:
+    def _put_bounded(self, key: tuple[object, ...], make: Callable[[], Event], now_ms: int) -> None:
         self.tick(now_ms)
-        if self._repetitions.admits(key, event, now_ms):
+        if (event := self._repetitions.admitted(key, make, now_ms)) is not None:
             self._put(event)
 
     def _put(self, event: Event) -> None:

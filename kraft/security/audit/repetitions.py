@@ -3,7 +3,7 @@
 Without it, failed logins of anybody could push the other events out of files of a bounded size.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -42,22 +42,25 @@ class Repetitions:
         self._began_ms = 0
         self._by_key: dict[Hashable, _Counted] = {}
 
-    def admits(self, key: Hashable, event: Event, now_ms: int) -> bool:
-        """Return whether the event is to be written by itself. Call `due` before."""
+    def admitted(self, key: Hashable, make: Callable[[], Event], now_ms: int) -> Event | None:
+        """Return the event if it is to be written by itself; else only count it, which is cheap. Call `due` before."""
         if not self._by_key:
             self._began_ms = now_ms
         counted = self._by_key.get(key)
         if counted is None:
             if len(self._by_key) >= KEYS_MAX:
                 key = OTHERS
-            counted = self._by_key.setdefault(key, _Counted(event))
+            counted = self._by_key.get(key)
+            if counted is None:
+                counted = self._by_key[key] = _Counted(make(), singles=1)
+                return counted.event
         if counted.singles < SINGLE_MAX:
             counted.singles += 1
-            return True
+            return make()
         counted.first_ms = counted.first_ms or now_ms
         counted.count += 1
         counted.last_ms = now_ms
-        return False
+        return None
 
     def due(self, now_ms: int, *, is_end: bool = False) -> list[Repeated]:
         """Return what was counted in a period that is over, and begin another one. `is_end`: the period ends now."""

@@ -9,16 +9,21 @@ import pytest
 
 from kraft.client import Cluster
 from kraft.client.connection import Connection
+from kraft.client.fetcher import AT_ONCE, fetch_request
+from kraft.client.producer import produce_request
 from kraft.config.authorizer_settings import STANDARD_AUTHORIZER
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.messages.metadata_response import MetadataResponse
+from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.server_node import ServerNode
 from kraft.security.access import NOTES_MAX, Access
 from kraft.security.acls import Operation, ResourceType
 from kraft.security.principal import ANONYMOUS
+from kraft_native.batch.records import BatchBuilder
 from tests.runtime.net.test_sasl import LISTENER, connect, secured
 from tests.runtime.nodes import with_node
 
@@ -90,6 +95,29 @@ def test_topics_that_are_only_hidden_are_not_denied(tmp_path: Path) -> None:
     with_node(guarded(tmp_path, **{"kraft.audit.events": "denials"}), work)
     assert [(each["api"]["operation"], each["resources"][0]["name"]) for each in events(tmp_path)] == [
         ("Metadata", "orders")]
+
+
+def test_denials_of_produce_and_fetch(tmp_path: Path) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
+        create(cluster.any(), "orders")
+        batch = BatchBuilder()
+        batch.append(b"x")
+        data = {("orders", 0): batch.build()}
+        follower = fetch_request("orders", 0, 0, AT_ONCE).replace(replica_id=7)
+        with as_bob(node) as bob:
+            for _ in range(2):
+                bob.send(produce_request(data, -1, 1000), ProduceResponse, version=9)
+            bob.send(fetch_request("orders", 0, 0, AT_ONCE), FetchResponse, version=11)
+            bob.send(follower, FetchResponse, version=11)
+            bob.send(produce_request({("absent", 0): data["orders", 0]}, -1, 1000), ProduceResponse, version=9)
+
+    with_node(guarded(tmp_path, **{"kraft.audit.events": "denials"}), work)
+    assert [(each["api"]["operation"], each["unmapped"]["operation"], each["resources"][0]["name"])
+            for each in events(tmp_path)] == [
+        ("Produce", "WRITE", "orders"), ("Produce", "WRITE", "orders"), ("Fetch", "READ", "orders"),
+        ("Fetch", "CLUSTER_ACTION", "kafka-cluster"), ("Produce", "WRITE", "absent")]
+    assert {(each["unmapped"]["listener"], each["actor"]["app_name"], each["src_endpoint"]["port"] > 0)
+            for each in events(tmp_path)} == {(LISTENER, "kraft", True)}
 
 
 class Deciding:
