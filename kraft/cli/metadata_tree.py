@@ -13,6 +13,8 @@ from kraft.cli.quorum_log import plain
 from kraft.metadata.image import RESOURCE_NAMES, Endpoint, Levels, MetadataImage
 from kraft.protocol.ids import id_text
 from kraft.protocol.message import Struct
+from kraft.protocol.messages.access_control_entry_record import AccessControlEntryRecord
+from kraft.security.acls import Operation, PatternType, PermissionType, ResourceType, name_of
 from kraft_native.base.errors import InvalidArgumentError
 
 EVERY: Final = "<default>"
@@ -45,10 +47,17 @@ def tree_of(image: MetadataImage) -> Tree:
         "quotas": {",".join(f"{kind}={EVERY if name is None else name}" for kind, name in entity): dict(limits)
                    for entity, limits in image.quotas.items()},
         "producer_ids": {"next": image.next_producer_id},
-        "acls": {id_text(each): value_of(record) for each, record in image.acls.items()},
+        "acls": {id_text(each): _acl(record) for each, record in image.acls.items()},
         "scram": {f"{mechanism}:{user}": value_of(record) for (mechanism, user), record in image.scram.items()},
         "delegation_tokens": {name: value_of(record) for name, record in image.delegation_tokens.items()},
     }
+
+
+def _acl(record: AccessControlEntryRecord) -> Tree:
+    return {"resource_type": name_of(ResourceType, record.resource_type), "resource_name": record.resource_name,
+            "pattern_type": name_of(PatternType, record.pattern_type), "principal": record.principal,
+            "host": record.host, "operation": name_of(Operation, record.operation),
+            "permission_type": name_of(PermissionType, record.permission_type)}
 
 
 def value_of(value: object) -> Any:

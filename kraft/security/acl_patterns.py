@@ -120,7 +120,7 @@ def denied_bits(operation: int) -> int:
 
 
 NO_RIGHTS: Final = Rights()
-_RIGHTS: Final = {
+_RIGHTS: Final[dict[tuple[int, int], Rights]] = {
     **{(each, PermissionType.ALLOW): Rights(allowed_bits(each), 0) for each in Operation},
     **{(each, PermissionType.DENY): Rights(0, denied_bits(each)) for each in Operation},
 }
@@ -128,7 +128,7 @@ _RIGHTS: Final = {
 
 def rights_of(acl: Acl) -> Rights:
     """Return what an entry gives. One with a code of a later release gives nothing."""
-    return _RIGHTS.get((acl.operation, acl.permission_type), NO_RIGHTS)  # type: ignore[call-overload,no-any-return]
+    return _RIGHTS.get((acl.operation, acl.permission_type), NO_RIGHTS)
 
 
 def host_name(host: str) -> str:

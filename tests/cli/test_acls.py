@@ -1,5 +1,6 @@
 """`kraft acls`."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -53,6 +54,16 @@ def test_entries_from_their_addition_to_their_removal(acls: Tool) -> None:
     assert [each["resource"] for each in acls.json("acls", "remove", "--principal", "User:b",
                                                    "--resource-pattern-type", "any")] == ["topic", "group", "cluster"]
     assert acls.run("acls", "list")[:2] == (0, "PERMISSION  PRINCIPAL  HOST  OPERATION  RESOURCE  NAME  PATTERN\n")
+
+
+def test_the_metadata_shell_names_the_codes(acls: Tool) -> None:
+    acls.run("acls", "add", "--deny-principal", "User:a", "--operation", "alter-configs", "--topic", "t",
+             "--resource-pattern-type", "prefixed")
+    code, out, _ = acls.run("metadata", "cat", "/acls", "--json")
+    assert code == 0
+    assert list(json.loads(out).values()) == [{
+        "resource_type": "TOPIC", "resource_name": "t", "pattern_type": "PREFIXED", "principal": "User:a", "host": "*",
+        "operation": "ALTER_CONFIGS", "permission_type": "DENY"}]
 
 
 def test_what_producers_and_consumers_need(acls: Tool) -> None:
