@@ -106,6 +106,7 @@ peer: build ## the tests against Apache Kafka's own classes, and with clients in
 
 compare: build ## thousands of generated requests to our node and to Kafka's, every answer compared (needs Java)
 	@$(BIN)/python -m tests.compare --rows $(COMPARE_ROWS)
+	@$(BIN)/python -m tests.compare --access
 
 # A machine that does nothing else: the bounds are milliseconds.
 attack: build ## the largest requests of every API, refused records and slow readers, and what others wait meanwhile; about five minutes

@@ -61,9 +61,12 @@ def _ongoing(topic: TopicImage, indexes: Iterable[int]) -> Generator[None, None,
 
 
 def list_partition_reassignments_refused(
-    _request: ListPartitionReassignmentsRequest, code: ErrorCode, message: str | None
+    request: ListPartitionReassignmentsRequest, code: ErrorCode, message: str | None
 ) -> ListPartitionReassignmentsResponse:
-    return ListPartitionReassignmentsResponse(error_code=code, error_message=text_of(code, message))
+    return ListPartitionReassignmentsResponse(error_code=code, error_message=text_of(code, message), topics=[
+        OngoingTopicReassignment(name=topic.name, partitions=[
+            OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes])
+        for topic in request.topics or ()])
 
 
 def alter_partition_reassignments(
@@ -133,6 +136,11 @@ def _check_target(
 
 
 def alter_partition_reassignments_refused(
-    _request: AlterPartitionReassignmentsRequest, code: ErrorCode, message: str | None
+    request: AlterPartitionReassignmentsRequest, code: ErrorCode, message: str | None
 ) -> AlterPartitionReassignmentsResponse:
-    return AlterPartitionReassignmentsResponse(error_code=code, error_message=text_of(code, message))
+    text = text_of(code, message)
+    return AlterPartitionReassignmentsResponse(error_code=code, error_message=text, responses=[
+        ReassignableTopicResponse(name=topic.name, partitions=[
+            ReassignablePartitionResponse(partition_index=each.partition_index, error_code=code, error_message=text)
+            for each in topic.partitions])
+        for topic in request.topics])

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
+from tests.compare import access
 from tests.compare.node import both_nodes
 from tests.compare.run import Comparison, comparable
 
@@ -24,7 +25,10 @@ def main() -> int:
     parser.add_argument("--questions", type=int, default=60, help="in each row")
     parser.add_argument("--api", action="append", help="only of this one; may be given again")
     parser.add_argument("--trace", action="store_true", help="print every question and our answer")
+    parser.add_argument("--access", action="store_true", help="compare permissions: every API, as many users")
     arguments = parser.parse_args()
+    if arguments.access:
+        return compare_access()
     first, last = map(int, arguments.rows.split(".."))
     kinds: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as directory, both_nodes(Path(directory)) as (ours, theirs):
@@ -39,6 +43,18 @@ def main() -> int:
     for kind, count in kinds.most_common():
         print(f"{count:5d} {kind}")
     return 1 if kinds else 0
+
+
+def compare_access() -> int:
+    """Send a request of every API with and without the ACLs that it needs; return 1 after a difference."""
+    found = access.cases()
+    with tempfile.TemporaryDirectory() as directory, access.both_secured(Path(directory), found) as (ours, theirs):
+        count = 0
+        for difference in access.compare(ours, theirs, found):
+            print(difference, flush=True)
+            count += 1
+    print(f"{len(found)} cases of {len({case.sample.key for case in found})} APIs; {count} differences")
+    return 1 if count else 0
 
 
 if __name__ == "__main__":

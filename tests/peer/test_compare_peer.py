@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.compare import access
 from tests.compare.node import both_nodes
 from tests.compare.run import Comparison, comparable
 from tests.peer.kafka import require_kafka
@@ -31,3 +32,13 @@ def test_both_answer_the_same(tmp_path: Path) -> None:
         found += [str(each) for seed in ROWS for each in transactions.row(1000 + seed, QUESTIONS)]
     assert not found, "\n".join(found)
     assert comparison.requested > len(ROWS) * QUESTIONS // 2, "rows end early when Kafka meets a fault of its own"
+
+
+def test_both_refuse_the_same(tmp_path: Path) -> None:
+    """Every API without an ACL, with those that it needs, denied, from another host, for another resource."""
+    require_kafka()
+    found = access.cases()
+    assert len({case.sample.key for case in found}) > APIS_MIN
+    with access.both_secured(tmp_path, found) as (ours, theirs):
+        differences = list(access.compare(ours, theirs, found))
+    assert not differences, "\n".join(differences)

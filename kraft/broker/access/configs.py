@@ -31,6 +31,8 @@ def _checks(operation: Operation) -> dict[int, Check]:
 
 DESCRIBE: Final = _checks(Operation.DESCRIBE_CONFIGS)
 ALTER: Final = _checks(Operation.ALTER_CONFIGS)
+ALTER_ALL: Final = {kind: check for kind, check in ALTER.items() if kind != BROKER_LOGGER_RESOURCE}
+"""The same without loggers, of which AlterConfigs knows none."""
 CONTROLLERS_ALTER: Final = {**ALTER, BROKER_LOGGER_RESOURCE: Check(
     Operation.CLUSTER_ACTION, ResourceType.CLUSTER, remark="loggers of a controller")}
 
@@ -66,7 +68,7 @@ def _incrementally(code: ErrorCode, resource: Any) -> incremental_alter_configs_
 DESCRIBED: Final = Elements("resources", "results", DESCRIBE[TOPIC_RESOURCE], _described,
                             pick=partial(_pick, DESCRIBE))
 ALTERED: Final = Elements("resources", "responses", ALTER[TOPIC_RESOURCE], _altered, place=Place.FIRST,
-                          pick=partial(_pick, ALTER))
+                          pick=partial(_pick, ALTER_ALL))
 INCREMENTALLY_ALTERED: Final = Elements("resources", "responses", ALTER[TOPIC_RESOURCE], _incrementally,
                                         place=Place.FIRST, pick=partial(_pick, ALTER))
 INCREMENTALLY_ALTERED_BY_CONTROLLERS: Final = INCREMENTALLY_ALTERED._replace(pick=partial(_pick, CONTROLLERS_ALTER))

@@ -7,7 +7,6 @@ from typing import Any, Final
 from kraft.broker.access.rules import Call, Check, Elements, Hides, Inner, Place
 from kraft.broker.access.serving import as_requested, denials, divide, keep_allowed
 from kraft.broker.api import Steps
-from kraft.metadata.image import ZERO_ID
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
 from kraft.protocol.messages.offset_fetch_response import (
@@ -21,6 +20,8 @@ from kraft.protocol.messages.offset_fetch_response import (
 from kraft.security.acls import Operation, ResourceType
 
 FIRST_BATCH_VERSION: Final = 8
+FIRST_BY_ID: Final = 10
+"""First version of OffsetFetch and OffsetCommit with ids in place of names."""
 FIRST_WITH_ERROR: Final = 2
 NO_OFFSET: Final = -1
 
@@ -32,7 +33,7 @@ CHECKS: Final = (GROUP, TOPIC)
 
 def topic_name(call: Call, topic: Any) -> str | None:
     """Return the name of a topic that a request names, or gives the id of; None for an unknown id."""
-    if topic.name or topic.topic_id == ZERO_ID:
+    if call.version < FIRST_BY_ID:
         return str(topic.name)
     found = call.image.topics.get(topic.topic_id)
     return None if found is None else found.name

@@ -60,7 +60,7 @@ def serve_elements(rule: Elements, call: Call) -> Steps:
         yield from call.pass_on(call.request, call.answer)
         return
     refused = yield from denials(rule, denied)
-    if not allowed:
+    if not allowed and not rule.always:
         call.answer(response_of(call.request, **{rule.response: refused}))
         return
     request = call.request.replace(**{rule.request: allowed})
@@ -112,6 +112,8 @@ def deny_inner(inner: Inner, code: ErrorCode, element: Any, result: Any) -> Step
 
 def _merge(rule: Elements, call: Call, refused: list[Any], response: Any) -> Steps:
     served = getattr(response, rule.response)
+    if rule.always and response.error_code:
+        return
     if rule.place is Place.FIRST:
         merged = [*refused, *served]
     elif rule.place is Place.LAST:

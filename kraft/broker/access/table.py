@@ -37,7 +37,6 @@ from kraft.protocol.messages import (
     offset_commit_response,
     offset_delete_response,
     offset_for_leader_epoch_response,
-    sync_group_response,
     txn_offset_commit_response,
 )
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsTopicResult
@@ -113,7 +112,7 @@ _OFFSET_DELETE: Final = Row(((Check(Operation.DELETE, GROUP, "group_id"),),), el
     lambda _code, topic: offset_delete_response.OffsetDeleteResponseTopic(name=topic.name),
     Inner("partitions", "partitions", lambda code, each: offset_delete_response.OffsetDeleteResponsePartition(
         partition_index=each.partition_index, error_code=code)),
-    place=Place.FIRST))
+    place=Place.FIRST, always=True))
 
 _DESCRIBE_GROUPS: Final = Elements(
     "groups", "groups", Check(Operation.DESCRIBE, GROUP, "groups"),
@@ -135,8 +134,6 @@ _CREATE_PARTITIONS: Final = Row(elements=Elements(
 
 _JOIN_GROUP: Final = Row((_READS_GROUP,), lambda call, _request, code: join_group_response.JoinGroupResponse(
     error_code=code, generation_id=-1, protocol_name="" if call.version < 7 else None))
-_SYNC_GROUP: Final = Row((_READS_GROUP,), lambda _call, _request, code: sync_group_response.SyncGroupResponse(
-    error_code=code))
 _DESCRIBE_QUOTAS: Final = Row(
     _cluster(Operation.DESCRIBE_CONFIGS),
     lambda _call, _request, code: describe_client_quotas_response.DescribeClientQuotasResponse(
@@ -153,7 +150,7 @@ ROWS: Final[dict[int, Row]] = {
     ApiKey.JOIN_GROUP: _JOIN_GROUP,
     ApiKey.HEARTBEAT: Row((_READS_GROUP,)),
     ApiKey.LEAVE_GROUP: Row((_READS_GROUP,)),
-    ApiKey.SYNC_GROUP: _SYNC_GROUP,
+    ApiKey.SYNC_GROUP: Row(by=(groups.SYNC_CHECK,), serve=groups.sync_group),
     ApiKey.DESCRIBE_GROUPS: Row(
         by=(_DESCRIBE_GROUPS.check,), serve=partial(groups.describe_groups, _DESCRIBE_GROUPS)),
     ApiKey.LIST_GROUPS: Row(hides=Hides(
@@ -200,7 +197,7 @@ ROWS: Final[dict[int, Row]] = {
     ApiKey.VOTE: Row((_ACTS_FOR_CLUSTER,), as_controller),
     ApiKey.BEGIN_QUORUM_EPOCH: Row((_ACTS_FOR_CLUSTER,), as_controller),
     ApiKey.END_QUORUM_EPOCH: Row((_ACTS_FOR_CLUSTER,), as_controller),
-    ApiKey.DESCRIBE_QUORUM: Row(_cluster(Operation.DESCRIBE), as_controller),
+    ApiKey.DESCRIBE_QUORUM: Row(_cluster(Operation.DESCRIBE)),
     ApiKey.ALTER_PARTITION: Row((_ACTS_FOR_CLUSTER,), as_controller),
     ApiKey.UPDATE_FEATURES: Row(_cluster(Operation.ALTER), as_controller),
     ApiKey.ENVELOPE: Row((_ACTS_FOR_CLUSTER,)),

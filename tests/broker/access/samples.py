@@ -75,6 +75,8 @@ ACTS = (cluster(Operation.CLUSTER_ACTION),)
 ALTERS = (cluster(Operation.ALTER),)
 DESCRIBES = (cluster(Operation.DESCRIBE),)
 A_GROUP = {"group_id": "g"}
+FILTER = {"resource_type_filter": 2, "resource_name_filter": "none", "principal_filter": None, "host_filter": None,
+          "operation": 1, "permission_type": 1}
 
 SAMPLES: Final = [
     Sample(ApiKey.LIST_OFFSETS, {"replica_id": -1, "topics": topics("ListOffsetsTopic", "ListOffsetsPartition")},
@@ -100,13 +102,16 @@ SAMPLES: Final = [
     Sample(ApiKey.FIND_COORDINATOR, {"key_type": 1, "key": "x"}, (DESCRIBE_TXN,), (NO_TXN,), version=3),
     *(Sample(key, A_GROUP, (READ_GROUP,), (NO_GROUP,), version=version) for key, version in (
         (ApiKey.JOIN_GROUP, 2), (ApiKey.JOIN_GROUP, 9), (ApiKey.HEARTBEAT, 0), (ApiKey.HEARTBEAT, 4),
-        (ApiKey.LEAVE_GROUP, 0), (ApiKey.LEAVE_GROUP, 5), (ApiKey.SYNC_GROUP, 0), (ApiKey.SYNC_GROUP, 5))),
+        (ApiKey.LEAVE_GROUP, 0), (ApiKey.LEAVE_GROUP, 5), (ApiKey.SYNC_GROUP, 0))),
+    Sample(ApiKey.SYNC_GROUP, {**A_GROUP, "protocol_type": "consumer", "protocol_name": "range"}, (READ_GROUP,),
+           (NO_GROUP,)),
     Sample(ApiKey.DESCRIBE_GROUPS, {"groups": ["g"]}, (DESCRIBE_GROUP,), (NO_GROUP,)),
-    Sample(ApiKey.CREATE_TOPICS, {"topics": ("CreatableTopic", [{"name": "new"}])},
+    Sample(ApiKey.CREATE_TOPICS, {"timeout_ms": 10_000, "topics": ("CreatableTopic", [
+        {"name": "new", "num_partitions": 1, "replication_factor": 1}])},
            ((*on(Operation.CREATE, TOPIC, "new"), *cluster(Operation.CREATE)),), (NO_TOPIC,)),
-    Sample(ApiKey.DELETE_TOPICS, {"topics": ("DeleteTopicState", [{"name": "orders"}])},
+    Sample(ApiKey.DELETE_TOPICS, {"timeout_ms": 10_000, "topics": ("DeleteTopicState", [{"name": "orders"}])},
            (on(Operation.DELETE, TOPIC, "orders"),), (NO_TOPIC,)),
-    Sample(ApiKey.DELETE_TOPICS, {"topic_names": ["orders"]},
+    Sample(ApiKey.DELETE_TOPICS, {"timeout_ms": 10_000, "topic_names": ["orders"]},
            ((*on(Operation.DELETE, TOPIC, "orders"), *cluster(Operation.DELETE)),), (NO_TOPIC,), version=5),
     Sample(ApiKey.DELETE_RECORDS, {"topics": topics("DeleteRecordsTopic", "DeleteRecordsPartition")},
            (on(Operation.DELETE, TOPIC, "orders"),), (NO_TOPIC,)),
@@ -131,9 +136,11 @@ SAMPLES: Final = [
     Sample(ApiKey.TXN_OFFSET_COMMIT, {"transactional_id": "x", **A_GROUP, "topics": topics(
         "TxnOffsetCommitRequestTopic", "TxnOffsetCommitRequestPartition")}, (WRITE_TXN, READ_GROUP, READ_ORDERS),
         (NO_TXN, NO_GROUP, NO_TOPIC)),
-    Sample(ApiKey.DESCRIBE_ACLS, {"resource_type_filter": 1}, DESCRIBES, (NO_CLUSTER,)),
-    Sample(ApiKey.CREATE_ACLS, {"creations": ("AclCreation", [{"resource_name": "t"}])}, ALTERS, (NO_CLUSTER,)),
-    Sample(ApiKey.DELETE_ACLS, {"filters": ("DeleteAclsFilter", [{}])}, ALTERS, (NO_CLUSTER,)),
+    Sample(ApiKey.DESCRIBE_ACLS, {**FILTER}, DESCRIBES, (NO_CLUSTER,)),
+    Sample(ApiKey.CREATE_ACLS, {"creations": ("AclCreation", [{
+        "resource_type": 2, "resource_name": "t", "principal": "User:x", "host": "*", "operation": 3,
+        "permission_type": 3}])}, ALTERS, (NO_CLUSTER,)),
+    Sample(ApiKey.DELETE_ACLS, {"filters": ("DeleteAclsFilter", [FILTER])}, ALTERS, (NO_CLUSTER,)),
     *(Sample(key, {"resources": (f"{name}Resource", [{"resource_type": kind, "resource_name": resource}])}, need,
              (error,), on_controller=on_controller)
       for key, name, operation in (
@@ -145,7 +152,8 @@ SAMPLES: Final = [
           (32, "g", (on(operation, GROUP, "g"),), NO_GROUP, False),
           (4, "1", (cluster(operation),), NO_CLUSTER, False),
           (8, "1", (cluster(operation),), NO_CLUSTER, False),
-          (16, "metrics", (cluster(operation),), NO_CLUSTER, False))),
+          (16, "metrics", (cluster(operation),), NO_CLUSTER, False))
+      if (key, kind) != (ApiKey.ALTER_CONFIGS, 8)),
     Sample(ApiKey.INCREMENTAL_ALTER_CONFIGS, {"resources": ("AlterConfigsResource", [
         {"resource_type": 8, "resource_name": "1"}])}, ACTS, (NO_CLUSTER,), on_controller=True),
     Sample(ApiKey.ALTER_REPLICA_LOG_DIRS, {"dirs": ("AlterReplicaLogDir", [
