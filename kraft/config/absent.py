@@ -19,7 +19,7 @@ _SHARE: Final = "share groups"
 _ABSENT: Final = {
     "topic": {"remote.": _TIERED, "local.retention.": _TIERED},
     "broker": {
-        "delegation.token.": "delegation tokens", "follower.fetch.last.tiered.": _TIERED,
+        "follower.fetch.last.tiered.": _TIERED,
         "group.consumer.": _CONSUMER, "group.share.": _SHARE, "group.streams.": _STREAMS,
         "log.local.retention.": _TIERED, "remote.": _TIERED, "share.": _SHARE,
     },

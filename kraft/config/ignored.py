@@ -17,7 +17,6 @@ REMOVED: Final[Mapping[str, str]] = MappingProxyType({
     "advertised.host.name": _LISTENERS, "advertised.port": _LISTENERS, "host.name": _LISTENERS, "port": _LISTENERS,
     "broker.id.generation.enable": _ZOOKEEPER, "reserved.broker.max.id": _ZOOKEEPER,
     "control.plane.listener.name": "controller.listener.names names the controllers' own listeners",
-    "delegation.token.master.key": "Kafka 4 has delegation.token.secret.key in its place",
     "inter.broker.protocol.version": _FORMAT, "log.message.format.version": _FORMAT,
     "log.message.downconversion.enable": "Kafka 4 has no older formats to convert to",
     "log.message.timestamp.difference.max.ms":

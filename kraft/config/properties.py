@@ -34,6 +34,8 @@ KIP_NAMES: Final[Mapping[str, str]] = MappingProxyType({
     "controller.id": "node.id",
 })
 """Released name of each."""
+OLD_NAMES: Final[Mapping[str, str]] = MappingProxyType({"delegation.token.master.key": "delegation.token.secret.key"})
+"""Current name of each setting that had another one in earlier versions of Kafka."""
 
 
 def read_properties(path: Path) -> dict[str, str]:
@@ -51,14 +53,16 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def with_released_names(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the same texts with the KIPs' names replaced. Raise `InvalidConfigError` where two names of one setting
-    have two values."""
+    """Return the same texts with the KIPs' names, and old ones, replaced. Raise `InvalidConfigError` where two names of
+    one setting have two values."""
     released: dict[str, str] = {}
     names: dict[str, str] = {}
     for key, text in texts.items():
-        name = KIP_NAMES.get(key, key)
+        name = KIP_NAMES.get(key) or OLD_NAMES.get(key, key)
         if released.setdefault(name, text) != text:
-            raise InvalidConfigError(f"{names[name]}={released[name]} and {key}={text} are one setting by two names; "
+            is_secret = name in OLD_NAMES.values()
+            values = ["..."] * 2 if is_secret else [released[name], text]
+            raise InvalidConfigError(f"{names[name]}={values[0]} and {key}={values[1]} are one setting by two names; "
                                      "give one of them")
         names[name] = key
     return released

@@ -37,7 +37,6 @@ REFUSED: Final = {
         "config.providers", "group.share.persister.class.name", "kafka.metrics.reporters",
         "metric.reporters", "remote.log.metadata.manager.class.name", "remote.log.storage.manager.class.name",
         "security.providers"), _JAVA),
-    "delegation.token.secret.key": "this version has no delegation tokens",
     "remote.log.storage.system.enable": "this version has no tiered storage",
     "remote.storage.enable": "this version has no tiered storage",
     "log.preallocate": "segments grow as they are written",

@@ -32,6 +32,7 @@ from kraft.controller import (
     brokers,
     client_quotas,
     configs,
+    delegation_tokens,
     directories,
     elections,
     features,
@@ -72,7 +73,7 @@ from kraft.protocol.messages.describe_quorum_request import DescribeQuorumReques
 from kraft.protocol.messages.no_op_record import NoOpRecord
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 from kraft.protocol.record_frames import encode_record
-from kraft.security.principal import Client
+from kraft.security.principal import ANONYMOUS, Client
 from kraft.steps import finish
 from kraft_native.base.errors import InvalidArgumentError
 
@@ -108,15 +109,21 @@ HANDLERS: Final[dict[int, Handler]] = {
     ApiKey.BROKER_REGISTRATION: Handler(brokers.register_broker, brokers.broker_registration_refused),
     ApiKey.CONTROLLER_REGISTRATION: Handler(brokers.register_controller, brokers.controller_registration_refused),
     ApiKey.CREATE_ACLS: Handler(acls.create_acls, acls.create_acls_refused),
+    ApiKey.CREATE_DELEGATION_TOKEN: Handler(
+        delegation_tokens.create_delegation_token, delegation_tokens.create_delegation_token_refused),
     ApiKey.CREATE_PARTITIONS: Handler(partitions.create_partitions, partitions.create_partitions_refused),
     ApiKey.CREATE_TOPICS: Handler(topics.create_topics, topics.create_topics_refused),
     ApiKey.DELETE_ACLS: Handler(acls.delete_acls, acls.delete_acls_refused),
     ApiKey.DELETE_TOPICS: Handler(topics.delete_topics, topics.delete_topics_refused),
     ApiKey.ELECT_LEADERS: Handler(elections.elect_leaders, elections.elect_leaders_refused),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: Handler(
+        delegation_tokens.expire_delegation_token, delegation_tokens.expire_delegation_token_refused),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Handler(
         configs.incremental_alter_configs, configs.incremental_alter_configs_refused),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: Handler(
         reassignments.list_partition_reassignments, reassignments.list_partition_reassignments_refused),
+    ApiKey.RENEW_DELEGATION_TOKEN: Handler(
+        delegation_tokens.renew_delegation_token, delegation_tokens.renew_delegation_token_refused),
     ApiKey.UNREGISTER_BROKER: Handler(brokers.unregister_broker, brokers.unregister_broker_refused),
     ApiKey.UPDATE_FEATURES: Handler(features.update_features, features.update_features_refused),
 }
@@ -290,7 +297,7 @@ class Controller:
         first = self.port.end_offset
         try:
             decision = yield from self._result(
-                handler, self._context(version, now_ms, charge, forwarded=forwarded), request)
+                handler, self._context(version, now_ms, charge, client, forwarded=forwarded), request)
             check_size(decision)
             if decision.kraft_version is not None:
                 last = self.port.upgrade_kraft_version(decision.kraft_version)
@@ -336,13 +343,13 @@ class Controller:
             answer(quorum_view.describe_quorum_refused(
                 request, ErrorCode.NOT_LEADER_OR_FOLLOWER, None, state.leader_id, state.leader_epoch))
 
-    def _context(self, version: int, now_ms: int, charge: MutationCharge = UNLIMITED, *,
+    def _context(self, version: int, now_ms: int, charge: MutationCharge = UNLIMITED, client: Client | None = None, *,
                  forwarded: bool = True) -> Context:
         return Context(
             image=self._replayer.image, settings=self.settings, rules=self.rules, sessions=self.sessions,
             now_ms=now_ms, next_offset=self.port.end_offset, end_offset=lambda: self.port.end_offset,
             api_version=version, new_id=self._new_id, quorum=partial(self.port.describe_quorum, now_ms),
-            charge=charge.take, forwarded=forwarded)
+            charge=charge.take, forwarded=forwarded, principal=ANONYMOUS if client is None else client.principal)
 
     def _answer_when_committed(self, waiting: _Waiting) -> None:
         """Answer now, or when the last decision is committed. Even one without records may have to wait: it may rely on

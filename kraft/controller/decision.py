@@ -12,6 +12,7 @@ from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import bounded
+from kraft.security.principal import ANONYMOUS, Principal
 from kraft_native.base.errors import OperationError
 
 # Maximum of records, and of partitions, that one request may create (Kafka has the same two limits).
@@ -147,6 +148,9 @@ class ControllerSettings:
     - `unclean.leader.election.interval.ms`.
     - `authorizer.class.name`: `has_authorizer`.
     - `controller.quota.window.num` and `.size.seconds` are `mutation_samples` and `mutation_sample_ms`.
+    - `delegation.token.secret.key` is `token_secret`, empty without delegation tokens.
+    - `delegation.token.max.lifetime.ms`, `.expiry.time.ms` and `.expiry.check.interval.ms` are `token_life_max_ms`,
+      `token_renewal_ms` and `token_sweep_ms`.
 
     `step`: partitions or records of one part of work in steps.
     `bootstrap`: the records that an empty log begins with. `features`: lowest and highest level of each feature that
@@ -167,6 +171,10 @@ class ControllerSettings:
     min_insync_replicas: str = "1"
     mutation_samples: int = 11
     mutation_sample_ms: int = 1_000
+    token_secret: bytes = b""
+    token_life_max_ms: int = 604_800_000
+    token_renewal_ms: int = 86_400_000
+    token_sweep_ms: int = 3_600_000
     features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     has_authorizer: bool = False
     step: int = STEP
@@ -192,6 +200,7 @@ class Context:
       used up.
     - `forwarded`: a broker has sent the request and checked what only it can check. False: a client has sent it to this
       controller itself.
+    - `principal`: the client.
     """
 
     image: MetadataImage
@@ -206,6 +215,7 @@ class Context:
     quorum: Callable[[], QuorumState]
     charge: Callable[[int], None] = lambda _partitions: None
     forwarded: bool = True
+    principal: Principal = ANONYMOUS
 
     def node_config(self) -> Mapping[str, str]:
         """Return the runtime settings of this node."""

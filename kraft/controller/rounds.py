@@ -1,9 +1,11 @@
-"""Periodic elections of the active controller: preferred ones, and unclean ones where a topic allows them."""
+"""Periodic work of the active controller: preferred elections, unclean ones where a topic allows them, and the removal
+of expired delegation tokens."""
 
 from collections.abc import Callable, Generator
 from typing import Final
 
 from kraft.controller.decision import UNCLEAN_LEADER_ELECTION, Context, ControllerSettings, Decision
+from kraft.controller.delegation_tokens import remove_expired
 from kraft.controller.elections import elect_preferred, elect_unclean
 from kraft.deadlines import NEVER_MS
 from kraft.metadata.snapshot import Record
@@ -11,7 +13,7 @@ from kraft.protocol.messages.config_record import ConfigRecord
 
 
 class Round:
-    """One kind of election. `interval_ms` 0: never."""
+    """One kind of work. `interval_ms` 0: never."""
 
     def __init__(self, decide: Callable[[Context], Generator[None, None, Decision[bool]]], interval_ms: int):
         self.decide = decide
@@ -19,11 +21,11 @@ class Round:
         self.due_ms = NEVER_MS
 
     def begin(self, now_ms: int) -> None:
-        """Schedule the next election an interval from now."""
+        """Schedule the next round an interval from now."""
         self.due_ms = now_ms + self.interval_ms if self.interval_ms else NEVER_MS
 
     def hold(self, context: Context) -> Generator[None, None, Decision[bool]]:
-        """Decide due elections, in steps. Their number is limited; when more remain, they are due at once."""
+        """Decide what is due, in steps. Its amount is limited; when more remains, it is due at once."""
         decision = yield from self.decide(context)
         self.begin(context.now_ms)
         if decision.response and decision.records:
@@ -32,12 +34,13 @@ class Round:
 
 
 class Rounds:
-    """All kinds of periodic elections."""
+    """All kinds of periodic work."""
 
     def __init__(self, settings: ControllerSettings):
         self._preferred = Round(elect_preferred, settings.balance_interval_ms)
         self._unclean = Round(elect_unclean, settings.unclean_interval_ms)
-        self.all: Final = (self._preferred, self._unclean)
+        tokens = Round(remove_expired, settings.token_sweep_ms if settings.token_secret else 0)
+        self.all: Final = (self._preferred, self._unclean, tokens)
 
     @property
     def due_ms(self) -> int:

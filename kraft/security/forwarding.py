@@ -8,7 +8,7 @@ import ipaddress
 from typing import Final
 
 from kraft.protocol.messages.default_principal_data import DefaultPrincipalData
-from kraft.security.principal import Principal
+from kraft.security.principal import Principal, TokenUser
 from kraft_native.base.errors import MalformedMessageError, ProtocolError
 
 VERSION: Final = 0
@@ -18,7 +18,8 @@ UNKNOWN_HOST: Final = bytes(4)
 
 def encoded_principal(principal: Principal) -> bytes:
     """Return the bytes of a principal."""
-    data = DefaultPrincipalData(type=principal.kind, name=principal.name)
+    data = DefaultPrincipalData(type=principal.kind, name=principal.name,
+                                token_authenticated=isinstance(principal, TokenUser))
     return VERSION.to_bytes(VERSION_BYTES, "big") + data.encode(VERSION)
 
 
@@ -29,7 +30,7 @@ def decoded_principal(data: bytes) -> Principal:
         raise MalformedMessageError(f"the principal of an envelope has version {version}, "
                                     f"{DefaultPrincipalData.VERSIONS.stop - 1} is the last known one")
     found = DefaultPrincipalData.decode(data[VERSION_BYTES:], version)
-    return Principal(found.type, found.name)
+    return (TokenUser if found.token_authenticated else Principal)(found.type, found.name)
 
 
 def encoded_host(host: str) -> bytes:

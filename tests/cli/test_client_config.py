@@ -93,7 +93,7 @@ def test_the_cause_is_said_within_seconds(node: NodeProcess, certificates: Path,
     """The limit is for the command itself, which waits for no time-out here."""
     port, dead = node.door, *free_ports(1)  # type: ignore[attr-defined]
     (tmp_path / "rows.csv").write_text("a\n1\n")
-    (tmp_path / "secret").write_text("secret\n")
+    (tmp_path / "secret").write_text("c2VjcmV0\n")
     given = [{"TABLE": str(tmp_path / "table"), "JOB": str(tmp_path / "job")}.get(
         each, str(tmp_path / "rows.csv") if each.endswith(".csv") else each) for each in command]
     text = text.replace("DEAD", str(dead)).replace("=ca\n", f"={certificates}/ca.pem\n").replace(
@@ -134,6 +134,7 @@ ARGUMENTS = {
     "transactions describe": "t", "transactions abort": "t/0 --start-offset 1",
     "acls add": "--allow-principal User:alice --topic t", "acls remove": "--topic t",
     "acls test": "User:alice read topic:t",
+    "tokens expire": "--secret-file SECRET", "tokens renew": "--secret-file SECRET",
     "users add": "alice --password-file SECRET", "users describe": "alice", "users remove": "alice",
 }
 """Arguments of the commands that need some."""
@@ -179,7 +180,7 @@ def test_every_command_says_the_cause(node: NodeProcess, certificates: Path, tmp
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"line\n")))
     port, dead = node.door, *free_ports(1)  # type: ignore[attr-defined]
     (tmp_path / "rows.csv").write_text("a\n1\n")
-    (tmp_path / "secret").write_text("secret\n")
+    (tmp_path / "secret").write_text("c2VjcmV0\n")
     (tmp_path / "plan.json").write_text('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1]}]}')
     text = text.replace("DEAD", str(dead)).replace("=ca\n", f"={certificates}/ca.pem\n").replace(
         "=other\n", f"={certificates}/other.pem\n")

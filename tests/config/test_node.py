@@ -347,7 +347,6 @@ def test_sockets():
     ("client.quota.callback.class", "org.example.Quotas"),
     ("config.providers", "file"),
     ("create.topic.policy.class.name", "org.example.Policy"),
-    ("delegation.token.secret.key", "hush"),
     ("group.share.persister.class.name", "org.example.Persister"),
     ("kafka.metrics.reporters", "org.example.Reporter"),
     ("metric.reporters", "org.example.Reporter"),

@@ -194,6 +194,7 @@ TWICE: Final[dict[int, Callable[[World, int], Message]]] = {
 """Requests with that many mentions of one thing, in a world where broker 2 leads partition t-0."""
 ONE_EACH: Final = frozenset({
     ApiKey.ALLOCATE_PRODUCER_IDS, ApiKey.BROKER_HEARTBEAT, ApiKey.BROKER_REGISTRATION, ApiKey.CONTROLLER_REGISTRATION,
+    ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN,
     ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.UNREGISTER_BROKER})
 """Requests that change one thing, or nothing."""
 

@@ -8,7 +8,7 @@ import pytest
 from kraft.client.connection import Connection
 from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.headers import encode_request_header
+from kraft.protocol.headers import decode_response_header, encode_request_header
 from kraft.protocol.message import Message
 from kraft.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraft.protocol.messages.create_acls_response import CreateAclsResponse
@@ -39,9 +39,9 @@ CREATION = AclCreation(resource_type=2, resource_name="t", resource_pattern_type
                        operation=4, permission_type=3)
 FILTER = DeleteAclsFilter(resource_type_filter=2, resource_name_filter="t", pattern_type_filter=3, operation=1,
                           permission_type=1)
-ACLS_AND_TOKENS: tuple[Message, ...] = (
-    CreateAclsRequest(creations=[CREATION]), DeleteAclsRequest(filters=[FILTER]), CreateDelegationTokenRequest(),
-    RenewDelegationTokenRequest(hmac=b"\1"), ExpireDelegationTokenRequest(hmac=b"\1"))
+ACLS: tuple[Message, ...] = (CreateAclsRequest(creations=[CREATION]), DeleteAclsRequest(filters=[FILTER]))
+TOKENS: tuple[Message, ...] = (CreateDelegationTokenRequest(), RenewDelegationTokenRequest(hmac=b"\1"),
+                               ExpireDelegationTokenRequest(hmac=b"\1"))
 
 
 def test_sasl_on_a_plain_listener(node: NodeProcess) -> None:
@@ -90,12 +90,27 @@ def test_delegation_tokens_on_a_plain_listener(node: NodeProcess, version: int) 
         assert (found.error_code, found.tokens) == (NOT_ALLOWED, [])
 
 
-@pytest.mark.parametrize("forwarded", ACLS_AND_TOKENS, ids=lambda each: type(each).__name__)
-def test_no_envelope_brings_them_to_the_controller(node: NodeProcess, forwarded: Message) -> None:
-    """Kafka's brokers forward these requests. Its controller queries an authorizer; kraft's controller has none."""
+@pytest.mark.parametrize("forwarded", [*ACLS, *TOKENS], ids=lambda each: type(each).__name__)
+def test_no_envelope_switches_them_on(node: NodeProcess, forwarded: Message) -> None:
+    """Brokers forward these requests. The controller has no authorizer, and no secret for tokens."""
     api = API_BY_KEY[forwarded.API_KEY]
     version = api.latest_stable
     envelope = EnvelopeRequest(request_data=encode_request_header(api, version, 1, "x") + forwarded.encode(version),
                                client_host_address=b"\x7f\0\0\1")
     with Connection("127.0.0.1", node.controller_port) as controller:
-        assert controller.send(envelope, EnvelopeResponse).error_code == ErrorCode.INVALID_REQUEST
+        answer = controller.send(envelope, EnvelopeResponse)
+    assert (answer.error_code, answer.response_data is None) == (ErrorCode.NONE, False)
+    assert answer.response_data is not None
+    _, body = decode_response_header(answer.response_data, api, version)
+    found: Any = api.response.decode(body, version)
+    code = found.error_code if forwarded in TOKENS else next(
+        each.error_code for each in getattr(found, "results", None) or found.filter_results)
+    assert code == (ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED if forwarded in TOKENS else DISABLED)
+
+
+@pytest.mark.parametrize("request_", TOKENS, ids=lambda each: type(each).__name__)
+def test_a_client_of_a_plain_controller_has_no_tokens(node: NodeProcess, request_: Message) -> None:
+    api = API_BY_KEY[request_.API_KEY]
+    with Connection("127.0.0.1", node.controller_port) as controller:
+        answer: Any = controller.send(request_, api.response)
+    assert answer.error_code == NOT_ALLOWED

@@ -48,6 +48,10 @@ STEPS = (
     Step("acls test", "User:u write topic:TOPIC", 1, "SECURITY_DISABLED"),
     Step("users list", text="u-TOPIC"), Step("users describe", "u-TOPIC", text="SCRAM-SHA-256"),
     Step("users remove", "u-TOPIC", text="SCRAM-SHA-256"),
+    Step("tokens create", "--renewer bob", 1, "DELEGATION_TOKEN"),
+    Step("tokens renew", "--secret-file SECRET", 1, "DELEGATION_TOKEN"),
+    Step("tokens expire", "--secret-file SECRET", 1, "DELEGATION_TOKEN"),
+    Step("tokens describe", "alice", 1, "DELEGATION_TOKEN"),
     Step("transactions list", text="COORDINATOR"), Step("transactions prepared", text="OPEN FOR"),
     Step("transactions describe", "x-TOPIC", 1, "TRANSACTIONAL_ID_NOT_FOUND"),
     Step("transactions abort", "--transactional-id x-TOPIC", 1, "TRANSACTIONAL_ID_NOT_FOUND"),
@@ -104,7 +108,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
 def files(tmp_path: Path) -> dict[str, str]:
     """Paths that stand in the arguments of commands, by their name there."""
     (tmp_path / "rows.csv").write_text("a\n1\n2\n")
-    (tmp_path / "secret").write_text("secret\n")
+    (tmp_path / "secret").write_text("c2VjcmV0\n")
     return {"TABLE": str(tmp_path / "table"), "JOB": str(tmp_path / "job"), "ROWS": str(tmp_path / "rows.csv"),
             "FILE": str(tmp_path / "plan.json"), "PLAN": str(tmp_path / "plan.json"),
             "HTML": str(tmp_path / "timeline.html"), "SECRET": str(tmp_path / "secret")}

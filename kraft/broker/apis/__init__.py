@@ -29,6 +29,9 @@ FILES: Final[dict[str, tuple[ApiKey, ...]]] = {
         ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.ALTER_CLIENT_QUOTAS,
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS, ApiKey.UPDATE_FEATURES, ApiKey.DESCRIBE_QUORUM, ApiKey.UNREGISTER_BROKER,
         ApiKey.ASSIGN_REPLICAS_TO_DIRS, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER),
+    "delegation_tokens": (
+        ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN),
     "delete_records": (ApiKey.DELETE_RECORDS,),
     "describe_cluster": (ApiKey.DESCRIBE_CLUSTER,),
     "describe_configs": (ApiKey.DESCRIBE_CONFIGS,),
@@ -48,9 +51,7 @@ FILES: Final[dict[str, tuple[ApiKey, ...]]] = {
     "list_offsets": (ApiKey.LIST_OFFSETS,),
     "metadata": (ApiKey.METADATA,),
     "offset_for_leader_epoch": (ApiKey.OFFSET_FOR_LEADER_EPOCH,),
-    "security_off": (
-        ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.CREATE_DELEGATION_TOKEN,
-        ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN),
+    "security_off": (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE),
     "transaction_requests": (
         ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.DESCRIBE_TRANSACTIONS,
         ApiKey.LIST_TRANSACTIONS),

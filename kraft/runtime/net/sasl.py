@@ -5,6 +5,7 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 from kraft.config.effective import BrokerLayers, broker_integer
@@ -25,6 +26,8 @@ from kraft.security.principal import Principal
 from kraft.security.sasl.exchange import RAW, Answer, Exchange, SaslListener, credentials_in
 from kraft.security.sasl.mechanism import Work
 from kraft.security.sasl.oauthbearer import Check
+from kraft.security.sasl.scram import ScramCredential, TokenCredential
+from kraft.security.tokens import parse_principal, token_credential
 from kraft_native.net.channel import RequestChannel
 from kraft_native.net.connection import Connection
 from kraft_native.request.reply import Reply
@@ -41,6 +44,8 @@ LOGGED_PER_SECOND: Final = 10
 NO_SESSION_END: Final = -1
 OF_EXCHANGE: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.API_VERSIONS)
 """Requests that are served here. ApiVersions arrives only where a token is expected."""
+TOKENS_KEPT: Final = 1_024
+"""Derived credentials of delegation tokens that are kept."""
 BEFORE_A_HANDSHAKE: Final = "none"
 """Mechanism under which failures before a handshake are counted."""
 
@@ -175,7 +180,11 @@ class SaslGates:
     def __init__(self, config: NodeConfig, server: Server, image: Callable[[], MetadataImage]) -> None:
         self._config = config
         self._server = server
+        self._image = image
         self._find = credentials_in(image)
+        self._token_secret = str(config["delegation.token.secret.key"] or "").encode()
+        # Each takes thousands of hashes, whether its client knows the token's secret or not.
+        self._token_credential = lru_cache(TOKENS_KEPT)(self._derive)
         self._secret = secrets.token_bytes(SECRET_BYTES)
         self._log = AuthenticationLog(server.clock_ms, lambda: server.audit)
         self._token_checks: dict[TokenRules, TokenChecks] = {}
@@ -211,7 +220,19 @@ class SaslGates:
     def _listener(self, name: str, layers: BrokerLayers) -> SaslListener:
         settings = sasl_settings(name, layers)
         check = None if settings.tokens is None else self._check(settings.tokens)
-        return SaslListener(settings, self._find, new_nonce, self._secret, check)
+        return SaslListener(settings, self._find, new_nonce, self._secret, check, self._find_token)
+
+    def _derive(self, mechanism: str, token_id: str) -> ScramCredential:
+        return token_credential(self._token_secret, mechanism, token_id, self._secret)
+
+    def _find_token(self, mechanism: str, token_id: str) -> TokenCredential | None:
+        """Return the credential of a delegation token."""
+        token = self._image().delegation_tokens.get(token_id) if self._token_secret else None
+        if token is None:
+            return None
+        expires_ms = min(token.expiration_timestamp, token.max_timestamp)
+        return TokenCredential(parse_principal(token.owner).name, expires_ms,
+                               partial(self._token_credential, mechanism, token_id))
 
     def _check(self, rules: TokenRules) -> Check:
         """Return what checks tokens by these rules. The keys are fetched from the first use on."""

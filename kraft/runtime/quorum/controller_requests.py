@@ -59,6 +59,7 @@ from kraft.security.access import Access
 from kraft.security.acls import Operation, ResourceType
 from kraft.security.forwarding import decoded_host, decoded_principal
 from kraft.security.principal import ANONYMOUS, Client
+from kraft.security.tokens import may_request_tokens
 from kraft_native.base.errors import KraftError, ProtocolError
 from kraft_native.net.channel import RequestChannel
 from kraft_native.request.reply import Reply
@@ -75,6 +76,9 @@ SERVED: Final = (ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE, ApiKey.DESCRIBE_RECOR
 
 OF_BROKERS: Final = (BrokerHeartbeatRequest.API_KEY, BrokerRegistrationRequest.API_KEY, AlterPartitionRequest.API_KEY)
 """Requests on which fail-over depends: their decisions do not share the time of clients' requests."""
+
+OF_TOKENS: Final = (ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN)
+"""Requests that need a client which has proven its identity to this node, or to the broker that forwards them."""
 
 Respond = Callable[[Message], None]
 
@@ -247,6 +251,9 @@ class ControllerRouter:
             respond(self._describe_recorder(request))
         elif isinstance(request, ControllerHeartbeatRequest):
             respond(self.quorum.keeper.heartbeat(request))
+        elif request.API_KEY in OF_TOKENS and not forwarded and not may_request_tokens(
+                self.quorum.config.protocol(self.listener), origin.client.principal):
+            respond(refusal(request, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED))
         else:
             if isinstance(request, IncrementalAlterConfigsRequest):
                 are_loggers = yield from each_step(_is_logger, request.resources)

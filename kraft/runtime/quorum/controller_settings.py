@@ -8,6 +8,11 @@ from kraft.runtime.storage.formatting import read_bootstrap
 from kraft.runtime.storage.metadata_directory import MetadataLogSettings
 
 
+def token_secret(config: NodeConfig) -> bytes:
+    """Return the secret of delegation tokens; empty where they are switched off."""
+    return str(config["delegation.token.secret.key"] or "").encode()
+
+
 def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettings:
     return ControllerSettings(
         node_id=config.node_id, cluster_id=cluster_id,
@@ -24,6 +29,10 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         min_insync_replicas=str(config["min.insync.replicas"]),
         mutation_samples=config.integer("controller.quota.window.num"),
         mutation_sample_ms=1000 * config.integer("controller.quota.window.size.seconds"),
+        token_secret=token_secret(config),
+        token_life_max_ms=config.integer("delegation.token.max.lifetime.ms"),
+        token_renewal_ms=config.integer("delegation.token.expiry.time.ms"),
+        token_sweep_ms=config.integer("delegation.token.expiry.check.interval.ms"),
         has_authorizer=authorizer_settings(config.values) is not None,
         features=SUPPORTED)
 

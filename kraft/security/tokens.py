@@ -1,0 +1,72 @@
+"""Delegation tokens (KIP-48): secrets, and the connections over which tokens may be requested.
+
+A token's secret is derived from its id and from `delegation.token.secret.key`, so no record has it. As a password of
+SCRAM it is written in base64.
+"""
+
+import base64
+import hmac
+from typing import Final
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
+from kraft.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
+from kraft.protocol.messages.delegation_token_record import DelegationTokenRecord
+from kraft.security.principal import ANONYMOUS, USER, Principal, TokenUser
+from kraft.security.sasl.scram import HASHES, ITERATIONS_MIN, SALT_BYTES, ScramCredential, credential, salted_password
+
+DIGEST: Final = "sha512"
+FIRST_VERSION_WITH_REQUESTER: Final = 3
+SEARCHED_STEP: Final = 128
+"""Tokens that one step inspects."""
+RENEWERS_MAX: Final = 1_000
+"""Renewers of one token. Kafka has no limit of its own."""
+PLAIN: Final = "PLAINTEXT"
+WITHOUT_LOGIN: Final = "SSL"
+
+
+def token_hmac(secret: bytes, token_id: str) -> bytes:
+    """Return the secret of a token."""
+    return hmac.digest(secret, token_id.encode(), DIGEST)
+
+
+def may_request_tokens(protocol: str, principal: Principal) -> bool:
+    """Return whether a client may send requests about tokens: one that has proven its identity, and not by a token."""
+    is_unknown = protocol == PLAIN or (protocol == WITHOUT_LOGIN and principal == ANONYMOUS)
+    return not is_unknown and not isinstance(principal, TokenUser)
+
+
+def parse_principal(text: str) -> Principal:
+    """Return the principal of a record's text, such as `User:alice`."""
+    kind, colon, name = text.partition(":")
+    return Principal(kind, name) if colon else Principal(USER, text)
+
+
+def is_expired(token: DelegationTokenRecord, now_ms: int) -> bool:
+    """Return whether the token's life is over."""
+    return min(token.max_timestamp, token.expiration_timestamp) < now_ms
+
+
+def token_credential(secret: bytes, mechanism: str, token_id: str, salt_secret: bytes) -> ScramCredential:
+    """Derive a token's credential of SCRAM. It takes thousands of hashes: never call it on an event loop. The salt is
+    always the same for a token."""
+    digest = HASHES[mechanism]
+    salt = hmac.digest(salt_secret, f"{mechanism} {token_id}".encode(), digest)[:SALT_BYTES]
+    password = base64.b64encode(token_hmac(secret, token_id)).decode()
+    return credential(mechanism, salted_password(digest, password, salt, ITERATIONS_MIN), salt, ITERATIONS_MIN)
+
+
+def owner_of(request: CreateDelegationTokenRequest, requester: Principal) -> Principal:
+    """Return the owner of the token that a client requests."""
+    if not request.owner_principal_name:
+        return requester
+    return Principal(request.owner_principal_type or "", request.owner_principal_name)
+
+
+def created(owner: Principal, requester: Principal, version: int, code: ErrorCode) -> CreateDelegationTokenResponse:
+    """Return an answer without a token. Only later versions name the requester."""
+    response = CreateDelegationTokenResponse(error_code=code, principal_type=owner.kind, principal_name=owner.name)
+    if version >= FIRST_VERSION_WITH_REQUESTER:
+        response.token_requester_principal_type = requester.kind
+        response.token_requester_principal_name = requester.name
+    return response
