@@ -105,7 +105,7 @@ class TableRules:
 
     def _check_cleaner(self, proposed: Mapping[str, str]) -> None:
         """Refuse more threads of the cleaner than its memory is for, as Kafka does."""
-        if not {CLEANER_BYTES, CLEANER_THREADS} & set(proposed):
+        if CLEANER_BYTES not in proposed and CLEANER_THREADS not in proposed:
             return
         layers = BrokerLayers(proposed, static=self._static)
         total, threads = broker_integer(CLEANER_BYTES, layers), broker_integer(CLEANER_THREADS, layers)

@@ -138,8 +138,8 @@ class Client(threading.Thread):
             self.failures.append(f"Produce: error {code}")
 
     def between_connections(self) -> AbstractContextManager[bool]:
-        """Keep this client from opening connections inside the block, where its credentials change. The open one goes
-        on."""
+        """Keep this client from opening connections inside the block, where its credentials change. The open one
+        continues."""
         return self._connecting
 
     def end(self) -> None:

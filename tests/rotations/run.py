@@ -31,7 +31,7 @@ REVOKED_EVERY: Final = 10
 
 
 class Rotations(NamedTuple):
-    """What happened: rotations, connections and requests of valid clients, and the seconds in which revoked credentials
+    """Result: rotations, connections and requests of valid clients, and the seconds in which revoked credentials
     were still accepted."""
 
     rotations: int
@@ -84,7 +84,7 @@ def _refuse(node: RotatedNode, pair: Issued, key: str) -> None:
 
 
 def rotate_passwords(node: RotatedNode, rotations: int, progress: Callable[[int], None]) -> Rotations:
-    """Change the password of each client's user in turn. Its open connection goes on, its next login has the new
+    """Change the password of each client's user in turn. Its open connection continues, its next login has the new
     password, and the old one must be out."""
     users = [f"user{number}" for number in range(CLIENTS)]
     revoked = []
