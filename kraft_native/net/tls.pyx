@@ -178,6 +178,8 @@ cdef class TlsTransport:
                     starved = True
                 except ssl.SSLError as error:
                     broken = error
+                    if self.error is None:
+                        self.error = error     # the next write fails, too, with a reason that says less
                 finally:
                     PyBuffer_Release(&view)
                 if filled > 0:
@@ -215,7 +217,11 @@ cdef class TlsTransport:
                 piece = piece[:ENCRYPTED_AT_ONCE_MAX]
                 size = ENCRYPTED_AT_ONCE_MAX
             self.unsent_bytes -= size
-            self.session.write(piece)
+            try:
+                self.session.write(piece)
+            except ssl.SSLError as error:
+                # The peer has sent a broken record after those whose answers these are.
+                return self.fail(error)
             if self.outgoing.pending >= ENCRYPTED_AT_ONCE_MAX or self.unsent_bytes == 0:
                 self.flush()
         self.report()

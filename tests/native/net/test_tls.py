@@ -327,3 +327,39 @@ def test_damaged_records_end_the_connection() -> None:
             writer.transport.abort()
 
     run(uvloop.new_event_loop, test)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_answer_before_a_damaged_record_is_no_fault(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    """The session is broken when the answer to the whole record before is written."""
+    async def test() -> None:
+        faults: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: faults.append(context))
+        async with Served(node_settings()) as served:
+            await asyncio.to_thread(send_damage, served.port)
+            error = await served.owner.protocol.lost
+            assert isinstance(error, ssl.SSLError)
+            assert error.reason == "DECRYPTION_FAILED_OR_BAD_RECORD_MAC"
+            assert served.owner.protocol.received == b"whole"
+            assert served.owner.protocol.events == ["made", "lost"]
+        assert faults == []
+
+    run(loop, test)
+
+
+def send_damage(port: int) -> None:
+    """Send a whole record and a damaged one at once, after a handshake."""
+    received, written = ssl.MemoryBIO(), ssl.MemoryBIO()
+    session = client_context(client_settings()).wrap_bio(received, written, server_hostname="localhost")
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        while True:
+            try:
+                session.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                connection.sendall(written.read())
+                received.write(connection.recv(1 << 16))
+        session.write(b"whole")
+        connection.sendall(written.read() + b"\x17\x03\x03\0\x05wrong")
+        while connection.recv(1 << 16):
+            pass
