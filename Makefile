@@ -204,7 +204,7 @@ fuzz-wire: build ## a node fed with random and mutated frames of every API and v
 	@$(BIN)/python -m tests.fuzz_wire --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 # A shorter one: make rotations ROTATIONS=50
-rotations: build ## certificates and passwords of a node rotated a thousand times each under load; ten minutes
+rotations: build ## certificates, passwords and keys of tokens rotated a thousand times each under load; half an hour
 	@$(BIN)/python -m tests.rotations --rotations $(ROTATIONS)
 
 # One seed again, or a shorter one: make evil-config EVIL_SEED=7 EVIL_ROUNDS=2

@@ -1,1 +1,1 @@
-"""Rotations of certificates and passwords under load: clients with valid credentials see nothing of them."""
+"""Rotations of certificates, passwords and keys under load: clients with valid credentials see nothing of them."""

@@ -1,4 +1,4 @@
-"""Rotate certificates, authorities and passwords of a node; judge what its clients see."""
+"""Rotate certificates, authorities, passwords and keys of tokens of a node; judge what its clients see."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from kraft.client.security import Security
 from kraft.client.users import set_password
 from kraft.tls.authority import Issued
 from kraft_native.base.errors import KraftError
-from tests.rotations.node import CA, DAYS, HOST, MECHANISM, Client, Load, RotatedNode, seconds_until_refused
+from tests.oauth.provider import SigningKey
+from tests.rotations.node import CA, DAYS, HOST, MECHANISM, Client, Load, RotatedNode, seconds_accepted
 
 CLIENTS: Final = 2
 REVOKED_SECONDS_MAX: Final = 1.0
@@ -63,7 +64,7 @@ def rotate_certificates(node: RotatedNode, rotations: int, progress: Callable[[i
                 node.trust(node.authority)
                 node.show(pair)
                 node.reload()
-                revoked.append(seconds_until_refused(node.tls_port, of_other, REVOKED_SECONDS_MAX))
+                revoked.append(seconds_accepted(node.tls_port, of_other, REVOKED_SECONDS_MAX))
             else:
                 node.show(pair)
                 node.reload()
@@ -102,14 +103,38 @@ def rotate_passwords(node: RotatedNode, rotations: int, progress: Callable[[int]
                 after = node.with_password(before.username, secrets.token_hex(8))
                 with client.between_connections():
                     set_password(admin, before.username, after.password, [MECHANISM], ITERATIONS)
-                    revoked.append(seconds_until_refused(node.sasl_port, before, REVOKED_SECONDS_MAX))
+                    revoked.append(seconds_accepted(node.sasl_port, before, REVOKED_SECONDS_MAX))
                     client.security = after
                 progress(1)
     return Rotations(rotations, load.count("connections"), load.count("requests"), revoked)
 
 
+def rotate_keys(node: RotatedNode, rotations: int, progress: Callable[[int], None]) -> Rotations:
+    """Replace the key that tokens are signed with: the next one is added, clients show tokens of it, and the previous
+    one is removed, whose token must be out."""
+    key = SigningKey("key0", "ES256")
+    node.sign_with(key)
+    revoked = []
+    client = Client(node.sasl_port, node.with_token(key))
+    await_true(lambda: is_accepted(node.sasl_port, client.security), "the first token is accepted")
+    with Load([client]) as load:
+        for number in range(rotations):
+            before, following = client.security, SigningKey(f"key{number + 1}", "ES256")
+            node.sign_with(key, following)
+            after = node.with_token(following)
+            await_true(lambda after=after: is_accepted(node.sasl_port, after),  # type: ignore[misc]
+                       "the next token is accepted")
+            with client.between_connections():
+                client.security = after
+            node.sign_with(following)
+            revoked.append(seconds_accepted(node.sasl_port, before, REVOKED_SECONDS_MAX))
+            key = following
+            progress(1)
+    return Rotations(rotations, load.count("connections"), load.count("requests"), revoked)
+
+
 SUBJECTS: Final[dict[str, Callable[[RotatedNode, int, Callable[[int], None]], Rotations]]] = {
-    "certificates": rotate_certificates, "passwords": rotate_passwords}
+    "certificates": rotate_certificates, "passwords": rotate_passwords, "keys": rotate_keys}
 
 
 def is_accepted(port: int, security: Security) -> bool:
