@@ -11,7 +11,10 @@ from typing import Final
 FULL_MS: Final = 300_000
 """Time between full collections."""
 WAIT_MS_MAX: Final = 60_000
-"""Time after which young objects are examined although requests wait, or although they are many."""
+"""Time after which young objects are examined although requests wait."""
+MANY_WAIT_MS_MAX: Final = 600_000
+"""Time after which they are examined although they are many. A large request has many for as long as it is processed, and
+then they are few again. Only cycles stay."""
 YOUNG_MIN: Final = 700
 """Young objects that are worth a collection; as in the interpreter."""
 YOUNG_AT_ONCE_MAX: Final = 20_000
@@ -25,7 +28,7 @@ class GarbageSchedule:
 
     def __init__(self, now_ms: int) -> None:
         self._full_ms = now_ms + FULL_MS
-        self._late_ms = now_ms + WAIT_MS_MAX
+        self._few_ms = now_ms
 
     def run(self, now_ms: int, *, idle: bool) -> None:
         """Collect garbage if it is time. `idle`: no request waits."""
@@ -34,11 +37,12 @@ class GarbageSchedule:
             self._collect(now_ms, 2)
             return
         young, youngest, _ = gc.get_count()
+        waited_ms = now_ms - self._few_ms
         if young < YOUNG_MIN:
-            self._late_ms = now_ms + WAIT_MS_MAX
-        elif (idle and young <= YOUNG_AT_ONCE_MAX) or now_ms >= self._late_ms:
+            self._few_ms = now_ms
+        elif waited_ms >= MANY_WAIT_MS_MAX or (young <= YOUNG_AT_ONCE_MAX and (idle or waited_ms >= WAIT_MS_MAX)):
             self._collect(now_ms, 1 if youngest >= YOUNGEST_COLLECTIONS else 0)
 
     def _collect(self, now_ms: int, generation: int) -> None:
-        self._late_ms = now_ms + WAIT_MS_MAX
+        self._few_ms = now_ms
         gc.collect(generation)
