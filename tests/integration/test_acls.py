@@ -11,6 +11,13 @@ from kraft.client import Cluster
 from kraft.client.security import security_of
 from kraft.config.authorizer_settings import STANDARD_AUTHORIZER
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kraft.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraft.protocol.messages.create_acls_response import CreateAclsResponse
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -182,3 +189,29 @@ def test_only_nodes_of_the_cluster_act_for_it(nodes: list[Member]) -> None:
         assert described.error_code == ErrorCode.NONE
         assert described.cluster_authorized_operations == sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
         assert bob.any().send(VoteRequest(), VoteResponse).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def test_quotas_are_those_of_the_user(nodes: list[Member]) -> None:
+    """The broker counts the time of requests, and the controller the topics that a broker's client creates."""
+    keys = ("request_percentage", "controller_mutation_rate")
+    with client(nodes[1], "admin") as admin:
+        changed = admin.any().send(AlterClientQuotasRequest(entries=[EntryData(
+            entity=[EntityData(entity_type="user", entity_name="alice")],
+            ops=[OpData(key=key, value=0.0001) for key in keys])]), AlterClientQuotasResponse)
+        assert [each.error_code for each in changed.entries] == [ErrorCode.NONE]
+    allow(nodes[1], *((user, operation, ResourceType.CLUSTER, CLUSTER_NAME) for user in ("alice", "bob")
+                      for operation in (Operation.CREATE, Operation.DESCRIBE)))
+    with client(nodes[1], "alice") as alice, client(nodes[1], "bob") as bob:
+        everything = MetadataRequest(topics=None)
+        deadline = time.monotonic() + SECONDS
+        while alice.any().send(everything, MetadataResponse).throttle_time_ms == 0:
+            assert time.monotonic() < deadline, "alice is not limited"
+        assert bob.any().send(everything, MetadataResponse).throttle_time_ms == 0
+        request = CreateTopicsRequest(topics=[CreatableTopic(name="more", num_partitions=5, replication_factor=1)],
+                                      validate_only=True)
+        eventually(lambda: bob.any().send(request, CreateTopicsResponse).topics[0].error_code, ErrorCode.NONE)
+        assert bob.any().send(request, CreateTopicsResponse).throttle_time_ms == 0
+    with client(nodes[2], "alice") as alice:
+        answers = [alice.any().send(request, CreateTopicsResponse, timeout=SECONDS).topics[0].error_code
+                   for _ in range(2)]
+    assert answers[-1] == ErrorCode.THROTTLING_QUOTA_EXCEEDED

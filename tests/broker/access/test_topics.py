@@ -122,9 +122,9 @@ def test_pages_have_only_topics_that_the_client_may_describe() -> None:
 
     assert names(page().topics) == []
     assert names(page(DESCRIBE_ORDERS).topics) == [("orders", NONE)]
-    asked = page(DESCRIBE_ORDERS, topics=("secret", "orders", "zzz"))
-    assert names(asked.topics) == [("orders", NONE), ("secret", DENIED), ("zzz", DENIED)]
-    assert asked.topics[1].topic_id == ZERO_UUID
+    named = page(DESCRIBE_ORDERS, topics=("secret", "orders", "zzz"))
+    assert names(named.topics) == [("orders", NONE), ("secret", DENIED), ("zzz", DENIED)]
+    assert named.topics[1].topic_id == ZERO_UUID
     assert names(page(topics=("secret",)).topics) == [("secret", DENIED)]
     secret = Acl(Operation.DESCRIBE, TOPIC, "secret")
     [topic] = page(secret, cursor=Cursor(topic_name="orders", partition_index=1)).topics

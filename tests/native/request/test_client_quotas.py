@@ -28,6 +28,7 @@ class Limits:
 
     def __init__(self, bytes_per_second: int) -> None:
         self.looked_up: list[bytes] = []
+        self.principals: list[object] = []
         self.producing, self.fetching, self.time = (ReplicationQuota(samples=2, sample_ms=1 << 40) for _ in range(3))
         self.limits_time = False
         self.set_rate(bytes_per_second)
@@ -46,6 +47,7 @@ class Limits:
 
     def find(self, client_id: bytes, principal: object) -> tuple[Meter, Meter, Meter]:
         self.looked_up.append(client_id)
+        self.principals.append(principal)
         time = self.time if self.limits_time else None
         return (self.producing, self.fetching, time) if client_id == b"slow" else (None, None, None)
 
@@ -150,9 +152,12 @@ def test_a_connection_is_left_alone_for_that_time(tmp_path: Path) -> None:
             name="t", partition_data=[PartitionProduceData(index=0, records=batch(1))])]).encode(12)
         wire = bench.connect()
         bench.answer_with = b"answer"
+        [connection] = bench.channel.connections
+        connection.principal = "alice"
         wire.feed(request(0, 12, 1, body, b"slow", tags=b"\0") + request(METADATA, 1, 2, b""))
         bench.settle()
         assert [correlation_id for correlation_id, _ in replies(wire.received)] == [1], "answered at once"
+        assert (limits.looked_up, limits.principals) == ([b"slow"], ["alice"]), "the user counts, too"
         [(seconds, unmute)] = bench.timers
         assert seconds > 0
         unmute()
