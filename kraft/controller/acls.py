@@ -32,8 +32,9 @@ from kraft.security.acls import (
 )
 
 NO_AUTHORIZER: Final = "no authorizer is configured"
-COMPARISONS_MAX: Final = 2_000_000
-"""Comparisons of an entry with a filter for one request, about a second. Other requests wait for its decision."""
+COMPARISONS_MAX: Final = 500_000
+"""Comparisons of entries with filters for one request, half a second of work; at least one pass over all entries is
+allowed. Other decisions wait for it."""
 TEXT_BYTES_MAX: Final = 32_767
 """Longest text of a record in Kafka's classes."""
 
@@ -80,7 +81,7 @@ def delete_acls(context: Context, request: DeleteAclsRequest) -> Deleting:
             yield
         try:
             found = searched.found(each)
-            records.update(_removals(found, records))
+            records.update((yield from _removals(context, found, records)))
         except RefusedError as refusal:
             results.append(_deleted(refusal.error, refusal.message))
             continue
@@ -93,12 +94,18 @@ def delete_acls_refused(request: DeleteAclsRequest, code: ErrorCode, message: st
     return DeleteAclsResponse(filter_results=[_deleted(code, message) for _ in request.filters])
 
 
-def _removals(found: Iterable[UUID], records: Mapping[UUID, Record]) -> dict[UUID, Record]:
+def _removals(context: Context, found: Sequence[UUID], records: Mapping[UUID, Record]
+              ) -> Generator[None, None, dict[UUID, Record]]:
     """Return the records that are needed beside those of the other filters."""
-    more = {key: Record(RemoveAccessControlEntryRecord(id=key)) for key in found if key not in records}
-    if len(records) + len(more) > RECORDS_PER_DECISION_MAX:
-        raise RefusedError(ErrorCode.POLICY_VIOLATION, f"Cannot remove more than {RECORDS_PER_DECISION_MAX} acls in a "
-                           "single delete operation.")
+    more: dict[UUID, Record] = {}
+    for number, key in enumerate(found):
+        if number % context.settings.step == context.settings.step - 1:
+            yield
+        if key not in records:
+            more[key] = Record(RemoveAccessControlEntryRecord(id=key))
+            if len(records) + len(more) > RECORDS_PER_DECISION_MAX:
+                raise RefusedError(ErrorCode.POLICY_VIOLATION, f"Cannot remove more than {RECORDS_PER_DECISION_MAX} "
+                                   "acls in a single delete operation.")
     return more
 
 
@@ -181,7 +188,7 @@ class _Search:
                 yield
         if not (self._by_name or self._by_principal or self._others):
             return
-        allowed = COMPARISONS_MAX // max(1, len(image.acls))
+        allowed = max(1, COMPARISONS_MAX // max(1, len(image.acls)))
         for each in self._others[allowed:]:
             self._refused[each] = RefusedError(
                 ErrorCode.POLICY_VIOLATION, f"one request may have {allowed} filters without a name and a principal")

@@ -1,11 +1,13 @@
 """ACLs of a whole node: created, listed and deleted by requests, and in force for Produce and Fetch."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kraft.client import Cluster
+from kraft.client.connection import ConnectionFailedError
 from kraft.client.topics import create_topic
 from kraft.config.authorizer_settings import STANDARD_AUTHORIZER
 from kraft.protocol.apis import API_BY_KEY
@@ -86,6 +88,39 @@ def test_entries_are_in_force_after_a_restart(tmp_path: Path) -> None:
 
     for work in (deny, check):
         with_node(settings(tmp_path, allow_everyone_if_no_acl_found="true"), work)
+
+
+@pytest.mark.parametrize("request_of", [
+    lambda: CreateAclsRequest(creations=[denial(), denial(operation=0)]),
+    lambda: DeleteAclsRequest(filters=[DeleteAclsFilter(**{**EVERY, "permission_type": 0})]),
+    lambda: DescribeAclsRequest(**{**EVERY, "pattern_type_filter": 0}),
+], ids=["create", "delete", "describe"])
+def test_a_code_that_nothing_has_closes_the_connection(tmp_path: Path, request_of: Callable[[], Message]) -> None:
+    def work(cluster: Cluster, node: ServerNode) -> None:
+        with pytest.raises(ConnectionFailedError):
+            send(cluster, request_of())
+        with Cluster(f"127.0.0.1:{node.listeners['PLAINTEXT'].port}") as other:
+            assert send(other, DescribeAclsRequest(**EVERY)).resources == []
+
+    with_node(settings(tmp_path, super_users="User:ANONYMOUS"), work)
+
+
+def test_a_request_of_many_entries(tmp_path: Path) -> None:
+    """It takes effect in parts; one of more than the limit does not take effect at all."""
+    def work(cluster: Cluster, node: ServerNode) -> None:
+        for count, expected in ((2_500, 0), (10_001, ErrorCode.POLICY_VIOLATION)):
+            answer = send(cluster, CreateAclsRequest(creations=[denial(f"{count}.{each}") for each in range(count)]))
+            assert [each.error_code for each in answer.results] == [expected] * count
+        assert len(send(cluster, DescribeAclsRequest(**EVERY)).resources) == 2_500
+        authorizer = node.parts.core.broker.authorizer
+        assert authorizer is not None
+        assert authorizer.table.count == 2_500
+        answer = send(cluster, DeleteAclsRequest(filters=[
+            DeleteAclsFilter(**{**EVERY, "resource_name_filter": f"2500.{each}"}) for each in range(2_500)]))
+        assert [len(each.matching_acls) for each in answer.filter_results] == [1] * 2_500
+        assert send(cluster, DescribeAclsRequest(**EVERY)).resources == []
+
+    with_node(settings(tmp_path, super_users="User:ANONYMOUS"), work)
 
 
 def test_a_super_user_needs_no_entry(tmp_path: Path) -> None:
