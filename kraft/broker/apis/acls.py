@@ -49,7 +49,7 @@ def describe_acls(broker: Broker, request: DescribeAclsRequest, _context: Reques
         resources[-1].acls.append(AclDescription(principal=acl.principal, host=acl.host, operation=acl.operation,
                                                  permission_type=acl.permission_type))
         yield
-    answer(DescribeAclsResponse(error_message=None, resources=resources))
+    answer(DescribeAclsResponse(resources=resources))
 
 
 def create_acls(broker: Broker, request: CreateAclsRequest, context: RequestContext, answer: Answer) -> Steps:
