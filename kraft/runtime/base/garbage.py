@@ -13,8 +13,8 @@ FULL_MS: Final = 300_000
 WAIT_MS_MAX: Final = 60_000
 """Time after which young objects are examined although requests wait."""
 MANY_WAIT_MS_MAX: Final = 600_000
-"""Time after which they are examined although they are many. A large request has many for as long as it is processed, and
-then they are few again. Only cycles stay."""
+"""Time after which they are examined although they are many. A large request has many for as long as it is processed,
+and then they are few again. Only cycles stay."""
 YOUNG_MIN: Final = 700
 """Young objects that are worth a collection; as in the interpreter."""
 YOUNG_AT_ONCE_MAX: Final = 20_000
