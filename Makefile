@@ -10,6 +10,8 @@ JOBS    ?= 2
 NODE_JOBS ?= 3
 FUZZ_SECONDS ?= 180
 FUZZ_SEED    ?= 1
+HOSTILE_CONNECTIONS ?= 1000
+HOSTILE_CASES ?= 2000
 SIMULATE_SEEDS  ?= 0..9999
 MUTANT_SEEDS    ?= 0..399
 BROKER_SEEDS    ?= 0..4999
@@ -39,7 +41,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills fuzz fuzz-wire evil-config rotations sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills fuzz fuzz-wire hostile-tls evil-config rotations sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -199,6 +201,10 @@ spark-kills: build ## the same in Spark, half of the runs with transactions: wor
 
 fuzz: build ## parsers fed with seeded random damage, bounded
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+
+# As long as releases need it: make hostile-tls HOSTILE_CONNECTIONS=10000 HOSTILE_CASES=1000000
+hostile-tls: build ## half-open and failing TLS handshakes beside other clients, then broken TLS records and SASL frames
+	@$(BIN)/python -m tests.hostile_tls --connections $(HOSTILE_CONNECTIONS) --cases $(HOSTILE_CASES) --seed $(FUZZ_SEED)
 
 fuzz-wire: build ## a node fed with random and mutated frames of every API and version, bounded
 	@$(BIN)/python -m tests.fuzz_wire --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)

@@ -3,8 +3,11 @@
 cdef enum:
     ENCRYPTED_AT_ONCE_MAX = 128 * 1024     # then they are sent, and more only if the socket accepts them
 
+    RECORD_HEADER_BYTES = 5
+    RECORD_BYTES_MAX = RECORD_HEADER_BYTES + 16 * 1024 + 256
+
 cdef enum:
-    TLS_WAITING = 0                # for the peer's first bytes, or for `begin`
+    TLS_WAITING = 0                # for the peer's first record, or for `begin`
     TLS_HANDSHAKE = 1
     TLS_OPEN = 2
     TLS_CLOSING = 3                # what was written is sent, nothing is read
@@ -26,6 +29,7 @@ cdef class TlsTransport:
     cdef object context
     cdef object incoming           # encrypted bytes of the peer
     cdef object outgoing           # encrypted bytes for the peer
+    cdef bytes head                # of the peer's first record, as far as it is known
     cdef object protocol           # None until the handshake is over
     cdef int state
     cdef int fd                    # of the plain socket; -1: only through its transport
@@ -38,6 +42,7 @@ cdef class TlsTransport:
     cdef Py_ssize_t unsent_bytes
 
     cdef int read_window(self, Py_ssize_t count) except -1
+    cdef int read_first(self, Py_ssize_t count) except -1
     cdef int shake(self) except -1
     cdef int deliver(self) except -1
     cdef bint has_input(self) except -1

@@ -5,16 +5,14 @@ A `TlsTransport` is a BufferedProtocol for the socket's transport, and the trans
 decides about a connection before the handshake, which is when most of the cost arises:
 
 - `arrived(transport)` when a socket is connected; the owner may call `abort`.
-- `hello(transport)` with a client's first bytes: the owner calls `begin` when it is this client's turn. A client that
-  sends nothing costs no TLS session.
+- `hello(transport)` with a client's first record: the owner calls `begin` when it is this client's turn. A client that
+  sends nothing, or a part of a record, costs no TLS session.
 - `opened(transport)` after the handshake; it returns the protocol, which is connected at once.
 - `failed(transport)` when the connection ends before that; `transport.error` has the reason.
 
 Answers are encrypted in chunks, and only as fast as the socket accepts them. The protocol is paused while any byte is
 unsent. So the memory of a slow reader is as limited as without TLS.
 """
-
-from libc.stdint cimport uint8_t
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING
@@ -116,19 +114,33 @@ cdef class TlsTransport:
         if self.state >= TLS_CLOSING:
             return
         if self.state == TLS_WAITING:
-            self.incoming = ssl.MemoryBIO()
-            self.read_window(count)
-            if <uint8_t>PyByteArray_AS_STRING(self.window)[0] != HANDSHAKE_RECORD:
-                self.fail(ssl.SSLError("the client does not speak TLS"))
-                return
-            self.plain.pause_reading()
-            self.owner.hello(self)
+            self.read_first(count)
             return
         self.read_window(count)
         if self.state == TLS_HANDSHAKE:
             self.shake()
         elif self.state == TLS_OPEN:
             self.deliver()
+
+    cdef int read_first(self, Py_ssize_t count) except -1:
+        """Read until the first record is whole. One that claims too much is left to the library."""
+        cdef Py_ssize_t size
+        if self.incoming is None:
+            self.incoming = ssl.MemoryBIO()
+            self.head = b""
+        self.read_window(count)
+        if len(self.head) < RECORD_HEADER_BYTES:
+            self.head += bytes(self.window[:min(count, RECORD_HEADER_BYTES - len(self.head))])
+        if self.head[0] != HANDSHAKE_RECORD:
+            return self.fail(ssl.SSLError("the client does not speak TLS"))
+        if len(self.head) < RECORD_HEADER_BYTES:
+            return 0
+        size = RECORD_HEADER_BYTES + (self.head[3] << 8 | self.head[4])
+        if self.incoming.pending < size <= RECORD_BYTES_MAX:
+            return 0
+        self.plain.pause_reading()
+        self.owner.hello(self)
+        return 0
 
     cdef int read_window(self, Py_ssize_t count) except -1:
         self.incoming.write(PyMemoryView_FromMemory(PyByteArray_AS_STRING(self.window), count, PyBUF_READ))

@@ -297,14 +297,19 @@ def test_what_ends_a_handshake(loop: Callable[[], asyncio.AbstractEventLoop]) ->
     run(loop, test)
 
 
-def test_a_client_that_sends_nothing_costs_no_session() -> None:
+def test_a_client_that_sends_no_whole_record_costs_no_session() -> None:
     async def test() -> None:
         async with Served(node_settings()) as served:
             served.owner.begins = False
             _, writer = await asyncio.open_connection("127.0.0.1", served.port)
             while not served.owner.calls:  # noqa: ASYNC110
                 await asyncio.sleep(0)
-            writer.write(b"\x16\x03\x01")
+            for part in (b"\x16\x03\x01", b"\0", b"\5", b"hell"):
+                writer.write(part)
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                assert served.owner.calls == ["arrived"], "the first record is not whole"
+            writer.write(b"o")
             while served.owner.calls == ["arrived"]:  # noqa: ASYNC110
                 await asyncio.sleep(0)
             writer.transport.abort()
