@@ -129,7 +129,8 @@ class ControllerNode(AnyNode):
         member = Member(self.cluster_id, directory_id, tuple(map(listeners.advertised, config.listeners)))
         quorum = QuorumReplica(config, member, controller_settings(config, self.cluster_id),
                                metadata_log_settings(config), flusher,
-                               Dialer(PLAINTEXT if tls is None else tls.clients, config.logins), self.fail)
+                               Dialer(PLAINTEXT if tls is None else tls.clients, config.logins,
+                                      config.controller_listener_names[0]), self.fail)
         opened.push_async_callback(quorum.close)
         alarm = Alarm(quorum.clock, self._tick)
         opened.callback(alarm.cancel)

@@ -65,7 +65,8 @@ class ServerNode(AnyNode):
         """Open the stages. The addresses are bound early, so that their real ports can be registered."""
         config, opened = self.config, self._opened
         tls = self._open_tls()
-        dialer = Dialer(PLAINTEXT if tls is None else tls.clients, config.logins)
+        dialer = Dialer(PLAINTEXT if tls is None else tls.clients, config.logins,
+                        next(iter(config.controller_listener_names), ""))
         storage = Storage(config)
         opened.callback(self._close_storage, storage)
         self.cluster_id = storage.cluster_id

@@ -80,12 +80,14 @@ class Dialer:
     """Opens connections to listeners of other nodes. Loop thread only.
 
     `contexts`: the TLS context for each listener name that is encrypted; other listeners are plain. `logins`: the
-    credentials for each listener name that demands SASL.
+    credentials for each listener name that demands SASL. `unnamed` is the name of a listener whose endpoint has none:
+    answers of the quorum name the leader's address only, which is one of controllers.
     """
 
     def __init__(self, contexts: Mapping[str, ssl.SSLContext] = PLAINTEXT,
-                 logins: Mapping[str, Credentials] = NO_LOGINS) -> None:
+                 logins: Mapping[str, Credentials] = NO_LOGINS, unnamed: str = "") -> None:
         self._contexts = contexts
+        self._unnamed = unnamed
         self._logins = {name: LoginIdentity(login) for name, login in logins.items()}
         self._warned: dict[Endpoint, float] = {}
 
@@ -97,7 +99,8 @@ class Dialer:
         TimeoutError when an answer did not come in time, ConnectionRefusedError when the last address refuses, and
         others, such as `LoginError`. The protocol has received no callback then.
         """
-        login = self._logins.get(endpoint.name)
+        listener = endpoint.name or self._unnamed
+        login = self._logins.get(listener)
         try:
             async with asyncio.timeout(RESOLVE_SECONDS_MAX):
                 addresses = await _resolve(endpoint)
@@ -106,7 +109,7 @@ class Dialer:
         refused = OSError(f"{endpoint.host!r} has no address")
         for address in addresses:
             try:
-                context = self._contexts.get(endpoint.name)
+                context = self._contexts.get(listener)
                 if login is None:
                     return await _open(endpoint, address, make, context, seconds)
                 identity = await login.get()

@@ -130,11 +130,12 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_openssl
-@pytest.mark.parametrize("authority", ["ca", "other", None])
+@pytest.mark.parametrize(("authority", "listener"), [("ca", "C"), ("ca", ""), ("other", "C"), (None, "C")])
 def test_the_context_of_a_listener_secures_its_connections(
-    monkeypatch: pytest.MonkeyPatch, certificates: Path, authority: str | None
+    monkeypatch: pytest.MonkeyPatch, certificates: Path, authority: str | None, listener: str
 ) -> None:
-    """Requests that another thread writes would bypass TLS, so there are none on an encrypted connection."""
+    """Requests that another thread writes would bypass TLS, so there are none on an encrypted connection. An endpoint
+    without a name is one of controllers."""
     resolve_to(monkeypatch, "127.0.0.1")
 
     async def run() -> None:
@@ -144,8 +145,8 @@ def test_the_context_of_a_listener_secures_its_connections(
             cafile=str(certificates / f"{authority}.pem"))}
         receiver = Receiver()
         async with FakePeer(KEYS, server) as peer:
-            address = Endpoint("C", "localhost", peer.address.port)
-            peers = Peers("test", receiver, Dialer(contexts))
+            address = Endpoint(listener, "localhost", peer.address.port)
+            peers = Peers("test", receiver, Dialer(contexts, unnamed="C"))
             peers.send(fetch(1, address, 7))
             _, _, answer = await receiver.next()
             if authority == "ca":
