@@ -87,6 +87,8 @@ class Broker:
     faults: ApplyFaults = field(default_factory=ApplyFaults)
     """Committed metadata that cannot be applied here."""
     storage: StoragePort = field(init=False)
+    check_security: Callable[[BrokerLayers], None] = field(default=lambda _layers: None)
+    """Raises a `KraftError` for settings of TLS and SASL that the listeners could not use."""
     unserved: Container[tuple[str, int]] = ()
     """Replicas here whose log cannot be opened, or failed."""
 

@@ -1,11 +1,12 @@
 """Checks of changed settings by the broker that gets the request, before the controller decides.
 
-A resource is named once. The settings of a broker must be this broker's own, and `cordoned.log.dirs` must name
-directories that it has (KIP-1066)."""
+A resource is named once. The settings of a broker must be this broker's own, `cordoned.log.dirs` must name directories
+that it has (KIP-1066), and it must be able to use those that secure its listeners."""
 
 from typing import TYPE_CHECKING, Final
 
 from kraft.broker.request_parts import ENTRIES_MAX
+from kraft.broker.securing import security_refusal
 from kraft.config.node_config import CORDONED, cordon_fault, node_id_of
 from kraft.metadata.image import BROKER_RESOURCE
 from kraft.protocol.error_names import bounded
@@ -30,7 +31,7 @@ def broker_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyReso
     name = resource.resource_name
     if node_id_of(name) not in (None, broker.node_id):
         return bounded(f"Unexpected broker id, expected {broker.node_id}, but received {name}")
-    return _cordon_refusal(broker, resource)
+    return _cordon_refusal(broker, resource) or security_refusal(broker, resource, ENTRIES_MAX)
 
 
 def _cordon_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyResource) -> str | None:

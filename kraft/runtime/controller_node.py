@@ -5,13 +5,15 @@
     await node.run()         # until `stop` or a fault of our own; raises the fault
 """
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from kraft.config.effective import BrokerLayers
 from kraft.config.node_config import NodeConfig
 from kraft.config.quorum_config import check_quorum
+from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api_keys import ApiKey
@@ -32,6 +34,7 @@ from kraft.runtime.quorum.quorum_replica import Member, QuorumReplica
 from kraft.runtime.stages.listeners import Listeners
 from kraft.runtime.storage.directory_watch import DirectoryWatch
 from kraft.runtime.storage.formatting import formatted_identity, write_cluster_id
+from kraft_native.base.errors import KraftError
 from kraft_native.log.flusher import Flusher
 from kraft_native.net.channel import RequestChannel
 from kraft_native.request.reply import Reply
@@ -39,6 +42,8 @@ from kraft_native.request.reply import Reply
 if TYPE_CHECKING:
     from kraft.broker.broker import Broker
     from kraft.runtime.metrics.scrape import Sheet
+
+log = logging.getLogger(__name__)
 
 DRAIN_SECONDS: Final = 0.5
 OF_A_BROKER: Final = (ApiKey.DESCRIBE_ACLS, ApiKey.DESCRIBE_CONFIGS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
@@ -63,8 +68,12 @@ class ControllerConfigs:
 
     def layers(self) -> BrokerLayers:
         """This node's settings in force: dynamic ones over those of its file."""
-        return self._config.layers(self.image.config(Resource(BROKER_RESOURCE, str(self.node_id))),
-                                   self.image.config(CLUSTER_DEFAULT))
+        return self.layers_of(self.image)
+
+    def layers_of(self, image: MetadataImage) -> BrokerLayers:
+        """Return the same under another image."""
+        return self._config.layers(image.config(Resource(BROKER_RESOURCE, str(self.node_id))),
+                                   image.config(CLUSTER_DEFAULT))
 
     def topic_overrides(self, topic: str) -> Mapping[str, str]:
         """Settings of the topic itself."""
@@ -75,6 +84,15 @@ def _route(controller: ControllerRouter, described: RequestRouter, reply: Reply,
            body: bytes) -> None:
     router = described if api_key in OF_A_BROKER else controller
     router.on_request(reply, api_key, version, body)
+
+
+def _attempt(apply: Callable[[BrokerLayers], None], layers: BrokerLayers) -> KraftError | None:
+    """Return why settings cannot be applied."""
+    try:
+        apply(layers)
+    except KraftError as error:
+        return error
+    return None
 
 
 class ControllerParts(NamedTuple):
@@ -161,6 +179,8 @@ class ControllerNode(AnyNode):
         self._publish_versions(quorum.metadata)
         for listener, channel in zip(self.listeners.values(), self._channels, strict=True):
             await server.accept(listener, channel)
+        self._secure(configs.layers())
+        quorum.metadata.subscribe(partial(self._reconfigure, configs))
         quorum.metadata.on_change = self._changed
         quorum.metadata.on_deadline = self._schedule
         quorum.start()
@@ -189,6 +209,20 @@ class ControllerNode(AnyNode):
                                     controller=True)
         for channel in self._channels:
             channel.serve_api_versions(bodies.answers, bodies.invalid, bodies.unsupported)
+
+    def _reconfigure(self, configs: "ControllerConfigs", delta: MetadataDelta, image: MetadataImage) -> None:
+        """Apply changed settings of the listeners' TLS and SASL. What cannot be used changes nothing, and is logged."""
+        touched = (CLUSTER_DEFAULT, Resource(BROKER_RESOURCE, str(self.config.node_id)))
+        if not any(each in delta.configs.touched for each in touched):
+            return
+        self._secure(configs.layers_of(image))
+
+    def _secure(self, layers: BrokerLayers) -> None:
+        assert self.gates is not None
+        for apply in (self.gates.reconfigure, *(() if self.tls is None else (self.tls.apply,))):
+            why = _attempt(apply, layers)
+            if why is not None:
+                log.error("settings of a listener are not changed, the previous ones stay in use: %s", why)
 
     def _changed(self) -> None:
         self.parts.registrar.changed()

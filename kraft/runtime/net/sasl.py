@@ -212,6 +212,11 @@ class SaslGates:
                 log.info("listener %s: the users or mechanisms of SASL changed (%s)", name,
                          ", ".join(changed.settings.mechanisms))
 
+    def check(self, layers: BrokerLayers) -> None:
+        """Raise `InvalidConfigError` for settings that `reconfigure` would refuse."""
+        for name in self.by_listener:
+            sasl_settings(name, layers)
+
     def close(self) -> None:
         """End what fetches the keys of tokens."""
         for each in self._token_checks.values():

@@ -92,6 +92,11 @@ class DataPath:
         if self._tls is not None:
             self._tls.apply(layers)
 
+    def check_tls(self, layers: BrokerLayers) -> None:
+        """Raise `TlsError` for settings that `configure_tls` would refuse."""
+        if self._tls is not None:
+            self._tls.check(layers)
+
     def _expire(self) -> None:
         if (deadline_ms := self.purgatory.expire(monotonic_ms())) >= 0:
             self._alarm.set(deadline_ms)

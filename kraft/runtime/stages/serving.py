@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from kraft.broker.apis import SERVED as BROKER_SERVED
+from kraft.config.effective import BrokerLayers
 from kraft.config.node_config import NodeConfig
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api_keys import ApiKey
@@ -37,6 +38,7 @@ class Serving:
         self._unstable = (ApiKey.INIT_PRODUCER_ID,) if config["transaction.two.phase.commit.enable"] else ()
         self.gates = SaslGates(config, path.server, lambda: core.broker.image)
         self.routers: list[RequestRouter] = []
+        core.broker.check_security = self._check_security
 
     async def accept(self, names: Iterable[str]) -> None:
         """Accept connections on these listeners too, unless they are accepted already."""
@@ -48,6 +50,10 @@ class Serving:
         self.publish_versions()
         for name in names:
             await self._path.server.accept(self._listeners.bound[name], self._channels[name])
+
+    def _check_security(self, layers: BrokerLayers) -> None:
+        self.gates.check(layers)
+        self._path.check_tls(layers)
 
     def publish_versions(self) -> None:
         """Install the answers to ApiVersions on every listener."""
