@@ -298,6 +298,10 @@ cdef class TlsTransport:
                 self.unsent_bytes += len(piece)
         self.push()
 
+    def set_protocol(self, protocol: object) -> None:
+        """Serve another protocol from now on. `connection_made` is not called."""
+        self.protocol = protocol
+
     def pause_reading(self) -> None:
         self.paused = True
         if self.plain is not None and self.state < TLS_CLOSED:

@@ -28,6 +28,7 @@ VERSION: Final = 1
 CLIENT_ID: Final = "kraft-login"
 NONCE_BYTES: Final = 18
 RESPONSE_BYTES_MAX: Final = 1 << 20
+WINDOW_BYTES: Final = 4_096
 SESSION_SHARES: Final = 0.85, 0.95
 """Shares of a session between which its connection is closed, at random: not all connections at once."""
 
@@ -38,10 +39,11 @@ class LoginError(ConnectionError):
     """The other node does not accept this one, or cannot be trusted."""
 
 
-class LoginProtocol(asyncio.Protocol):
-    """One request at a time on a connection that has no user yet."""
+class LoginProtocol(asyncio.BufferedProtocol):
+    """One request at a time on a connection that has no user yet, plain or encrypted."""
 
     def __init__(self) -> None:
+        self._window = bytearray(WINDOW_BYTES)
         self._received = bytearray()
         self._frame: asyncio.Future[bytes] | None = None
         self._transport: asyncio.Transport | None = None
@@ -50,9 +52,12 @@ class LoginProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, _size_hint: int) -> bytearray:
+        return self._window
+
+    def buffer_updated(self, count: int) -> None:
         """Complete the awaited frame."""
-        self._received += data
+        self._received += self._window[:count]
         size = int.from_bytes(self._received[:4], "big", signed=True)
         if len(self._received) >= 4 and not 0 <= size <= RESPONSE_BYTES_MAX:
             self.connection_lost(None)

@@ -1,0 +1,92 @@
+"""Three nodes, broker and controller each, whose every connection has TLS and a login: SCRAM between brokers and for
+clients, OAUTHBEARER for clients, PLAIN between controllers."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from tests.integration.quorum import MemberProcess
+from tests.oauth.provider import AUDIENCE, SigningKey, key_set
+from tests.ports import free_ports
+from tests.tls.files import write_pem
+
+ADMIN, PASSWORD = "admin", "first secret"
+PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTH: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+SESSION_MS: Final = 10_000
+
+
+class SecureMember(MemberProcess):
+    """One of the nodes. `directory` has the certificates and the keys of tokens."""
+
+    def __init__(self, directory: Path, node_id: int, ports: list[int]) -> None:
+        self.files = directory
+        super().__init__(directory / str(node_id), node_id, {
+            "process.roles": "broker,controller",
+            "listeners": f"SASL_SSL://localhost:0,CONTROLLER://localhost:{ports[node_id - 1]}",
+            "listener.security.protocol.map": "SASL_SSL:SASL_SSL,CONTROLLER:SASL_SSL",
+            "controller.quorum.voters": ",".join(f"{at}@localhost:{port}" for at, port in enumerate(ports, 1)),
+            "security.inter.broker.protocol": "SASL_SSL",
+            "ssl.keystore.type": "PEM", "ssl.keystore.location": f"{directory}/server.pem",
+            "ssl.truststore.type": "PEM", "ssl.truststore.location": f"{directory}/ca.pem",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+            "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
+            "sasl.mechanism.controller.protocol": "PLAIN",
+            "connections.max.reauth.ms": str(SESSION_MS), "delegation.token.secret.key": "of tokens",
+            "sasl.oauthbearer.jwks.endpoint.url": (directory / "keys.json").as_uri(),
+            "sasl.oauthbearer.expected.audience": AUDIENCE,
+            "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.controller.plain.sasl.jaas.config":
+                f'{PLAIN} required username="node" password="between" user_node="between";',
+            "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config":
+                f'{SCRAM} required username="{ADMIN}" password="{PASSWORD}";',
+            "listener.name.sasl_ssl.oauthbearer.sasl.jaas.config": f"{OAUTH} required;",
+            "broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "200",
+            "offsets.topic.replication.factor": "3", "default.replication.factor": "3", "min.insync.replicas": "2"})
+
+    def _options(self) -> list[str]:
+        return []
+
+    def _ready(self, message: dict[str, Any]) -> None:
+        self.port = int(message["listeners"]["SASL_SSL"].rpartition(":")[2])
+
+    @property
+    def address(self) -> str:
+        return f"localhost:{self.port}"
+
+
+def prepare(directory: Path, key: SigningKey) -> list[SecureMember]:
+    """Write the files, and format the nodes with a first user of both mechanisms of SCRAM."""
+    write_pem(directory)
+    (directory / "keys.json").write_bytes(key_set(key))
+    ports = free_ports(3)
+    nodes = [SecureMember(directory, node_id, ports) for node_id in (1, 2, 3)]
+    for node in nodes:
+        node.format(*(f'--add-scram={each}=[name={ADMIN},password="{PASSWORD}"]'
+                      for each in ("SCRAM-SHA-256", "SCRAM-SHA-512")))
+    return nodes
+
+
+def start(nodes: list[SecureMember]) -> None:
+    for node in nodes:
+        node.launch()
+    for node in nodes:
+        node.await_ready()
+
+
+def servers(nodes: list[SecureMember]) -> str:
+    return ",".join(each.address for each in nodes if each.running)
+
+
+def client_properties(nodes: list[SecureMember], mechanism: str = "SCRAM-SHA-512", jaas: str = "") -> dict[str, str]:
+    """Properties of a client in Java, or one of ours."""
+    return {"bootstrap.servers": servers(nodes), "security.protocol": "SASL_SSL", "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": f"{nodes[0].files}/ca.pem", "sasl.mechanism": mechanism,
+            "sasl.jaas.config": jaas or f'{SCRAM} required username="{ADMIN}" password="{PASSWORD}";'}
+
+
+def library_settings(nodes: list[SecureMember], mechanism: str = "SCRAM-SHA-512") -> dict[str, Any]:
+    """Settings of librdkafka."""
+    return {"bootstrap.servers": servers(nodes), "security.protocol": "sasl_ssl", "log_level": 2,
+            "ssl.ca.location": f"{nodes[0].files}/ca.pem", "sasl.mechanism": mechanism, "sasl.username": ADMIN,
+            "sasl.password": PASSWORD}
