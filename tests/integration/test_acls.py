@@ -46,12 +46,13 @@ EVERYTHING: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 
 
 class Member(MemberProcess):
-    """A node that is either a controller or a broker. Everybody logs in by PLAIN."""
+    """A node that is either a controller or a broker, and logs in to others as `user`. Everybody does so by PLAIN."""
 
-    def __init__(self, directory: Path, node_id: int, controller_port: int, *, is_broker: bool) -> None:
+    def __init__(self, directory: Path, node_id: int, controller_port: int, *, is_broker: bool,
+                 user: str = "node") -> None:
         name = "SASL_PLAINTEXT" if is_broker else "CONTROLLER"
         users = " ".join(f'user_{each}="{each}-secret"' for each in USERS)
-        login = f'{PLAIN} required username="node" password="node-secret" {users};'
+        login = f'{PLAIN} required username="{user}" password="{user}-secret" {users};'
         super().__init__(directory / str(node_id), node_id, {
             "process.roles": "broker" if is_broker else "controller",
             "listeners": f"{name}://127.0.0.1:{0 if is_broker else controller_port}",
@@ -215,3 +216,18 @@ def test_quotas_are_those_of_the_user(nodes: list[Member]) -> None:
         answers = [alice.any().send(request, CreateTopicsResponse, timeout=SECONDS).topics[0].error_code
                    for _ in range(2)]
     assert answers[-1] == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
+def test_a_broker_needs_the_right_to_act_for_the_cluster(nodes: list[Member], tmp_path: Path) -> None:
+    broker = Member(tmp_path, 4, nodes[0].port, is_broker=True, user="bob")
+    broker.format()
+    broker.launch()
+    try:
+        eventually(lambda: "controller 1 does not let this node act for the cluster: its principal needs CLUSTER_ACTION"
+                   in broker.log(), True)
+        allow(nodes[1], ("bob", Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME))
+        broker.await_ready()
+        with client(broker, "admin") as admin:
+            assert create(admin, "passed-on").error_code == ErrorCode.NONE
+    finally:
+        broker.kill()

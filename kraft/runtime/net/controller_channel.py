@@ -26,18 +26,23 @@ from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.raft.types import Endpoint
 from kraft.raft.wire_changes import codec_of
+from kraft.runtime.base.bounded_log import BoundedLog
 from kraft.runtime.net.caused_offsets import decode_offsets
 from kraft.runtime.net.dialer import Backoff, Dialer
 from kraft.runtime.net.peers import PeerConnection, PeerVersions
 from kraft.security.forwarding import encoded_host, encoded_principal
 from kraft.security.principal import Client
 from kraft_native.base.errors import KraftError
+from kraft_native.partition.purgatory import now_ms as monotonic_ms
 
 log = logging.getLogger(__name__)
 
 OPEN_SECONDS_MAX: Final = 5.0
 PAUSE_SECONDS: Final = 0.05
 PAUSE_SECONDS_MAX: Final = 0.2
+NEEDED: Final = "its principal needs CLUSTER_ACTION on the cluster, or is to be one of super.users"
+"""Advice to an operator whose node is refused."""
+
 Answer = Callable[[Message], None]
 
 
@@ -188,6 +193,8 @@ class ControllerChannel:
         self._moved = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
         self._line = KeptLine(client_id, dialer, on_lost)
+        self._refusals = BoundedLog(log, monotonic_ms, period_ms=60_000, lines_max=1,
+                                    omitted="%d more requests of clients were refused")
 
     def submit(self, request: Message, version: int, answer: Answer, client: Client | None = None) -> None:
         """Queue a request. `answer` receives the controller's response, or a refusal. It is not called before this
@@ -261,6 +268,9 @@ class ControllerChannel:
                 response = api.response.decode(body, waiting.version)
                 return None if _is_elsewhere(response) else response
             envelope = EnvelopeResponse.decode(await line.request(self._envelope(waiting), 0, left), 0)
+            if envelope.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                self._refusals.put("the controller at %s:%d does not accept requests of clients from this node: %s",
+                                   address.host, address.port, NEEDED)
             return _opened(envelope, waiting)
         except (OSError, TimeoutError) as error:
             log.debug("the controller at %s:%d does not answer: %r", address.host, address.port, error)

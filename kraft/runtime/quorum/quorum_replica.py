@@ -46,8 +46,10 @@ from kraft.recorder.entry import STATE, Entry
 from kraft.recorder.ring import Recorder
 from kraft.recorder.state import state_values
 from kraft.recorder.words import text_of
+from kraft.runtime.base.bounded_log import BoundedLog
 from kraft.runtime.base.time_slices import WorkQueue
 from kraft.runtime.net.broker_connections import Probes
+from kraft.runtime.net.controller_channel import NEEDED
 from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.net.peers import Peers
 from kraft.runtime.quorum.cluster_id import ClusterId
@@ -120,6 +122,8 @@ class QuorumReplica:
         """Flight recorder of this replica."""
         self.other_cluster_address = ""
         """Address of a node that replied that this node belongs to another cluster; empty without one."""
+        self._refusals = BoundedLog(log, self.clock, period_ms=60_000, lines_max=1,
+                                    omitted="%d more requests of this node were refused")
         self.work = WorkQueue(self._work_failed, self._worked)
         """Work of replay and of the controller that requests of clients must not delay."""
         self._acl_changes = WorkQueue(on_failure)
@@ -264,6 +268,8 @@ class QuorumReplica:
     def _deliver(self, node_id: int, correlation: int, message: object) -> None:
         if isinstance(message, Response) and message.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
             self._note_other_cluster(self.raft.replica.address_of(node_id))
+        if isinstance(message, Response) and message.error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            self._refusals.put("controller %d does not let this node act for the cluster: %s", node_id, NEEDED)
         self.driver.step(node_id, correlation, message)  # type: ignore[arg-type]
 
     def _note_other_cluster(self, by: Endpoint | None) -> None:
