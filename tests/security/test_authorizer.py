@@ -138,3 +138,41 @@ def test_settings_name_the_authorizer():
     found = authorizer_of({"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:admin"})
     assert found.is_super_user(ADMIN)
     assert not found.is_super_user(BOB)
+
+
+def test_a_large_change_takes_effect_with_its_last_step():
+    found = authorizer(entry(Operation.READ))
+    delta = MetadataDelta(EMPTY)
+    for number in range(1_000):
+        delta.replay(entry(Operation.READ, f"t{number}", permission=DENY if number == 0 else ALLOW,
+                           principal=f"User:u{number % 100}"))
+    steps, version = found.changed_steps(delta), found.version
+    user = Principal.user("u1")
+    count = 0
+    for _ in steps:
+        count += 1
+        assert found.version == version
+        assert not found.allows(user, HOST, Operation.READ, TOPIC, "t1")
+    assert count > 10
+    assert found.allows(user, HOST, Operation.READ, TOPIC, "t1")
+    assert found.allows(ALICE, HOST, Operation.READ, TOPIC, "orders")
+    assert found.version == version + 1
+
+
+def test_kept_decisions_follow_each_change():
+    found = Authorizer(AuthorizerSettings(frozenset({"User:admin"}), allow_everyone=True))
+    alice = found.permissions.find(ALICE, HOST)
+    assert not alice.may(Operation.READ, b"orders")
+    found.load(EMPTY, is_complete=False)
+    assert not alice.may(Operation.READ, b"orders")
+    found.complete()
+    assert alice.may(Operation.READ, b"orders")
+    image = EMPTY
+    for record, expected in ((entry(Operation.READ, principal="User:bob"), False), (entry(Operation.READ), True),
+                             (entry(Operation.READ, principal="User:*", permission=DENY), False)):
+        delta = MetadataDelta(image)
+        delta.replay(record)
+        image = delta.finish(image.offset + 1, 0, 0)
+        found.changed(delta)
+        assert alice.may(Operation.READ, b"orders") == expected
+    assert found.permissions.find(ADMIN, HOST).may(Operation.READ, b"orders")
