@@ -5,7 +5,7 @@ import pytest
 from tests.rotations.__main__ import rotate
 from tests.rotations.run import SUBJECTS
 
-ROTATIONS = 4
+ROTATIONS = 2
 
 
 @pytest.fixture(autouse=True)
