@@ -59,6 +59,27 @@ def test_a_table_does_not_change(acls, other):
     assert _everything(less) == seen
 
 
+@given(st.lists(entries, max_size=25), st.data())
+def test_a_table_after_removals_is_as_one_that_never_had_them(acls, data):
+    """Also in what its nodes know about those below them: else searches take longer and longer."""
+    removed = data.draw(st.lists(st.sampled_from(acls), unique=True)) if acls else []
+    left = list(acls)
+    for each in removed:
+        left.remove(each)
+    found, expected = map(_nodes, (
+        EMPTY_TABLE.changed((), acls).changed(removed, ()), EMPTY_TABLE.changed((), left)))
+    assert found == expected
+
+
+def _nodes(table):
+    def of(node):
+        return (node.below, node.literal is not None, node.prefixed is not None,
+                {label: of(child) for label, child in node.edges.values()})
+
+    return {(user, kind): of(resources.by_name) for user in PRINCIPALS
+            for kind, resources in table.of_principal(user).items()}
+
+
 def _everything(table):
     return {(user, kind, name): table.rights(user, "10.0.0.1", kind, name)
             for user in PRINCIPALS for kind in TYPES for name in NAMES}

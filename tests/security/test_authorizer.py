@@ -123,6 +123,8 @@ def test_idempotent_writes_need_one_topic_that_is_not_denied():
     assert not authorizer(entry(write), entry(write, permission=DENY)).allows_any_name(ALICE, HOST, write, TOPIC)
     assert not authorizer(entry(write), entry(Operation.ALL, "or", "User:*", DENY, pattern=PatternType.PREFIXED)
                           ).allows_any_name(ALICE, HOST, write, TOPIC)
+    assert authorizer(entry(write, pattern=PatternType.PREFIXED), entry(write, permission=DENY)
+                      ).allows_any_name(ALICE, HOST, write, TOPIC), "other topics have the prefix, too"
     assert not authorizer(entry(write, host="10.1.0.0/16")).allows_any_name(ALICE, HOST, write, TOPIC)
     assert authorizer(entry(write, host="10.0.0.0/16")).allows_any_name(ALICE, HOST, write, TOPIC)
 
