@@ -73,8 +73,9 @@ class Broker:
     leaders: LeaderChecks
     """Checks of leaders before an answer names them."""
     authorizer: Authorizer | None = None
-    access_audit: AccessAudit | None = None
     """Decides what clients may do; None: everything is allowed."""
+    access_audit: AccessAudit | None = None
+    """Receives what the authorizer decides; None: nothing does."""
     moves: MovePort = field(init=False)
     recorder: RecorderPort = field(init=False)
     endpoints: dict[str, Endpoint] = field(default_factory=dict)

@@ -34,6 +34,7 @@ from kraft.runtime.quorum.quorum_replica import Member, QuorumReplica
 from kraft.runtime.stages.listeners import Listeners
 from kraft.runtime.storage.directory_watch import DirectoryWatch
 from kraft.runtime.storage.formatting import formatted_identity, write_cluster_id
+from kraft.security.audit.sink import AccessAudit
 from kraft_native.base.errors import KraftError
 from kraft_native.log.flusher import Flusher
 from kraft_native.net.channel import RequestChannel
@@ -54,9 +55,10 @@ KEYS: Final = (*SERVED, *OF_A_BROKER)
 class ControllerConfigs:
     """The subset of a broker that DescribeConfigs and DescribeAcls use, on a node that is none."""
 
-    def __init__(self, config: NodeConfig, quorum: QuorumReplica) -> None:
+    def __init__(self, config: NodeConfig, quorum: QuorumReplica, server: Server) -> None:
         self._config = config
         self._quorum = quorum
+        self._server = server
         self.node_id = config.node_id
         self.loggers = LoggerLevels()
         self.authorizer = quorum.authorizer
@@ -65,6 +67,11 @@ class ControllerConfigs:
     def image(self) -> MetadataImage:
         """The committed metadata known here."""
         return self._quorum.metadata.image
+
+    @property
+    def access_audit(self) -> AccessAudit | None:
+        """See `Broker`."""
+        return self._server.access_audit
 
     def layers(self) -> BrokerLayers:
         """This node's settings in force: dynamic ones over those of its file."""
@@ -166,7 +173,7 @@ class ControllerNode(AnyNode):
 
     async def _serve(self, parts: ControllerParts) -> None:
         _, server, quorum, _, _ = parts
-        configs = ControllerConfigs(self.config, quorum)
+        configs = ControllerConfigs(self.config, quorum, server)
         self.gates = SaslGates(self.config, server, lambda: quorum.metadata.image)
         self._opened.callback(self.gates.close)
         for name in self.listeners:

@@ -188,6 +188,11 @@ def test_a_log_with_an_entry_twice() -> None:
         replayer.replay(record, offset, 1, 0)
     replayer.take()
     assert len(replayer.image.acls) == 2
+    once = Replayer()
+    for offset, record in enumerate((*records, *_removals(1))):
+        once.replay(record, offset, 1, 0)
+    once.take()
+    assert list(once.image.acl_ids.values()) == [records[1].id]
     assert list(replayer.image.acl_ids.values()) == [records[0].id]
     for offset, record in enumerate(_removals(2), 10):
         replayer.replay(record, offset, 1, 0)

@@ -1,27 +1,40 @@
 """ACLs of a whole node: created, listed and deleted by requests, and in force for Produce and Fetch."""
 
+import asyncio
+import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from kraft.client import Cluster
-from kraft.client.connection import ConnectionFailedError
+from kraft.client.connection import Connection, ConnectionFailedError
 from kraft.client.topics import create_topic
 from kraft.config.authorizer_settings import STANDARD_AUTHORIZER
+from kraft.config.node_config import NodeConfig
+from kraft.log_dir import new_cluster_id
+from kraft.metadata.image import Endpoint
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
+from kraft.protocol.messages.create_acls_response import CreateAclsResponse
 from kraft.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
+from kraft.protocol.messages.delete_acls_response import DeleteAclsResponse
 from kraft.protocol.messages.describe_acls_request import DescribeAclsRequest
+from kraft.protocol.messages.describe_acls_response import DescribeAclsResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
+from kraft.runtime.controller_node import ControllerNode
 from kraft.runtime.server_node import ServerNode
+from kraft.runtime.storage.formatting import FormatRequest, format_storage
 from tests.native.logs import batch
 from tests.runtime.nodes import config, with_node
 
+LEADING_SECONDS = 20
 ANY, LITERAL, PREFIXED = 1, 3, 4
 TOPIC = 2
 READ, WRITE = 3, 4
@@ -141,3 +154,40 @@ def test_without_an_authorizer_there_are_no_entries(tmp_path: Path) -> None:
             ErrorCode.SECURITY_DISABLED] * 4
 
     with_node(config(tmp_path), work)
+
+
+@pytest.mark.parametrize("user", ["ANONYMOUS", "somebody-else"])
+def test_a_node_that_is_only_a_controller(tmp_path: Path, user: str) -> None:
+    """It decides by its own copy of the metadata, and lists and changes entries."""
+    node_config = NodeConfig({
+        "process.roles": "controller", "node.id": "1", "log.dirs": str(tmp_path), "listeners": "CTRL://127.0.0.1:0",
+        "controller.listener.names": "CTRL", "listener.security.protocol.map": "CTRL:PLAINTEXT",
+        "controller.quorum.bootstrap.servers": "127.0.0.1:9093", "authorizer.class.name": STANDARD_AUTHORIZER,
+        "super.users": f"User:{user}"})
+    format_storage(FormatRequest(1, new_cluster_id(), (tmp_path,), (Endpoint("CTRL", "127.0.0.1", 9093, 0),)), 0,
+                   uuid.uuid4)
+
+    def work(node: ControllerNode) -> None:
+        end = time.monotonic() + LEADING_SECONDS
+        while not node.parts.quorum.metadata.controller.active:
+            assert time.monotonic() < end
+        denied = 0 if user == "ANONYMOUS" else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        with Connection("127.0.0.1", node.listeners["CTRL"].port, timeout=10) as connection:
+            created = connection.send(CreateAclsRequest(creations=[denial()]), CreateAclsResponse)
+            assert [each.error_code for each in created.results] == [denied]
+            described = connection.send(DescribeAclsRequest(**EVERY), DescribeAclsResponse)
+            assert (described.error_code, len(described.resources)) == (denied, 1 if denied == 0 else 0)
+            deleted = connection.send(DeleteAclsRequest(filters=[DeleteAclsFilter(**EVERY)]), DeleteAclsResponse)
+            assert [(each.error_code, len(each.matching_acls)) for each in deleted.filter_results] == [
+                (denied, 1 if denied == 0 else 0)]
+
+    async def main() -> None:
+        node = ControllerNode(node_config)
+        await node.start()
+        try:
+            await asyncio.to_thread(work, node)
+        finally:
+            node.stop()
+            await node.run()
+
+    uvloop.run(main())
