@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from kraft.broker.access.rules import Call, Check, Elements, Hides, Inner, Place
-from kraft.broker.access.serving import as_requested, denials, divide, keep_allowed
+from kraft.broker.access.serving import as_requested, denials, deny_all, divide, keep_allowed
 from kraft.broker.api import Steps
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
@@ -58,7 +58,7 @@ _ALONE: Final = Elements("topics", "topics", TOPIC, lambda _code, topic: OffsetF
 _GROUPS: Final = Elements(
     "groups", "groups", GROUP,
     lambda code, group: OffsetFetchResponseGroup(group_id=group.group_id, error_code=code),
-    place=Place.AS_REQUESTED, key="group_id")
+    place=Place.AS_REQUESTED)
 _SHOWN: Final = Hides("topics", TOPIC)
 
 
@@ -67,44 +67,42 @@ def offset_fetch(call: Call) -> Steps:
     if call.version < FIRST_BATCH_VERSION:
         yield from _one_group(call)
         return
-    groups, denied = yield from divide(_GROUPS, call, call.request.groups)
-    refused = yield from denials(_GROUPS, denied)
-    wanted, undescribed = [], []
-    for group in groups:
-        part, of_group = yield from _divided(call, group)
-        wanted.append(part)
-        undescribed.append(of_group)
+    divided = yield from divide(_GROUPS, call, call.request.groups)
+    refused = yield from denials(_GROUPS, divided)
+    wanted: list[OffsetFetchRequestGroup] = []
+    undescribed: dict[str, list[Any]] = {}
+    whole: dict[str, None] = {}
+    for group in divided.allowed:
+        if group.topics is None:
+            whole[group.group_id] = None
+            wanted.append(group)
+        else:
+            wanted.append((yield from _divided(call, group, undescribed)))
         yield
     if not wanted:
         call.answer(OffsetFetchResponse(groups=refused))
         return
 
     def complete(response: OffsetFetchResponse) -> Steps:
-        hidden: dict[str, list[Any]] = {}
-        for group, found in zip(wanted, undescribed, strict=True):
-            hidden[group.group_id] = found
-            yield
-        everything = {each.group_id: None for each in wanted if each.topics is None}
         for result in response.groups:
             if result.error_code == ErrorCode.NONE:
-                if result.group_id in everything:
+                if result.group_id in whole:
                     yield from keep_allowed(_SHOWN, call, result)
-                result.topics = [*result.topics, *hidden.get(result.group_id, ())]
+                result.topics += undescribed.pop(result.group_id, ())
             yield
-        response.groups = yield from as_requested(_GROUPS, call.request.groups, [*response.groups, *refused])
+        response.groups = yield from as_requested(divided.errors, response.groups, refused)
 
     yield from call.pass_on(call.request.replace(groups=wanted), call.filtered(complete))
 
 
-def _divided(call: Call, group: OffsetFetchRequestGroup
-             ) -> Generator[None, None, tuple[OffsetFetchRequestGroup, list[Any]]]:
-    """Return the group with the topics that the client may describe, and the results of the others."""
-    if group.topics is None:
-        return group, []
-    allowed, denied = yield from divide(_IN_GROUP, call, group.topics)
-    if not denied:
-        return group, []
-    return group.replace(topics=allowed), (yield from denials(_IN_GROUP, denied))
+def _divided(call: Call, group: OffsetFetchRequestGroup, undescribed: dict[str, list[Any]]
+             ) -> Generator[None, None, OffsetFetchRequestGroup]:
+    """Return the group with the topics that the client may describe; `undescribed` gets the results of the others."""
+    divided = yield from divide(_IN_GROUP, call, group.topics)
+    if not divided.denied:
+        return group
+    undescribed[group.group_id] = yield from denials(_IN_GROUP, divided)
+    return group.replace(topics=divided.allowed)
 
 
 def _one_group(call: Call) -> Steps:
@@ -112,22 +110,22 @@ def _one_group(call: Call) -> Steps:
     if not call.access.may(Operation.DESCRIBE, ResourceType.GROUP, request.group_id):
         refused = OffsetFetchResponse(error_code=GROUP.error)
         if call.version < FIRST_WITH_ERROR:
-            refused = OffsetFetchResponse(topics=(yield from denials(
-                _ALONE, [(topic, GROUP.error) for topic in request.topics or ()])))
+            topics = yield from deny_all(_ALONE, ((topic, GROUP.error) for topic in request.topics or ()))
+            refused = OffsetFetchResponse(topics=topics)
         call.answer(refused)
         return
     if request.topics is None:
         yield from call.pass_on(request, call.filtered(partial(keep_allowed, _SHOWN, call)))
         return
-    allowed, denied = yield from divide(_ALONE, call, request.topics)
-    if not denied:
+    divided = yield from divide(_ALONE, call, request.topics)
+    if not divided.denied:
         yield from call.pass_on(request, call.answer)
         return
-    undescribed = yield from denials(_ALONE, denied)
+    undescribed = yield from denials(_ALONE, divided)
 
     def complete(response: OffsetFetchResponse) -> Steps:
         if response.error_code == ErrorCode.NONE:
             response.topics = [*response.topics, *undescribed]
         yield
 
-    yield from call.pass_on(request.replace(topics=allowed), call.filtered(complete))
+    yield from call.pass_on(request.replace(topics=divided.allowed), call.filtered(complete))

@@ -126,9 +126,6 @@ class Elements(NamedTuple):
     - `name` returns the name in an element that does not always have it; None: the element passes.
     - `unless`: a permission with which all elements pass.
     - `always`: the handler is called without any element, too, and its error is that of the whole answer.
-    - `key` is the field that identifies an element in both arrays, where results are placed as requested; empty: the
-      element is its own key.
-    - `result_key` is the same in the response, where it has another name.
     """
 
     request: str
@@ -141,8 +138,6 @@ class Elements(NamedTuple):
     name: Callable[[Call, Any], str | None] | None = None
     unless: Check | None = None
     always: bool = False
-    key: str = ""
-    result_key: str = ""
 
 
 class Hides(NamedTuple):

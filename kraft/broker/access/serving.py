@@ -1,12 +1,11 @@
 """Execution of a row of the table: a request is checked, served as far as it is allowed, and answered."""
 
-from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from kraft.broker.access.rules import Call, Check, Elements, Hides, Inner, Place, Row, response_of
-from kraft.broker.api import STEP, Steps, each_step, sorted_steps
+from kraft.broker.api import STEP, Steps, each_step
 from kraft.broker.request_parts import PLANS, serve_in_parts
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
@@ -55,32 +54,41 @@ def refuse_whole(row: Row, call: Call, code: ErrorCode) -> Steps:
 
 def serve_elements(rule: Elements, call: Call) -> Steps:
     """Serve the elements of a request that its client may name, and refuse the others."""
-    allowed, denied = yield from divide(rule, call, getattr(call.request, rule.request) or ())
-    if not denied:
+    divided = yield from divide(rule, call, getattr(call.request, rule.request) or ())
+    if not divided.denied:
         yield from call.pass_on(call.request, call.answer)
         return
-    refused = yield from denials(rule, denied)
-    if not allowed and not rule.always:
+    refused = yield from denials(rule, divided)
+    if not divided.allowed and not rule.always:
         call.answer(response_of(call.request, **{rule.response: refused}))
         return
-    request = call.request.replace(**{rule.request: allowed})
-    yield from call.pass_on(request, call.filtered(partial(_merge, rule, call, refused)))
+    request = call.request.replace(**{rule.request: divided.allowed})
+    yield from call.pass_on(request, call.filtered(partial(_merge, rule, divided.errors, refused)))
 
 
-def divide(rule: Elements, call: Call, elements: Any
-           ) -> Generator[None, None, tuple[list[Any], list[tuple[Any, ErrorCode]]]]:
-    """Return the elements that the client may name, and the others with the error of each."""
-    if _passes(rule.unless, call):
-        return list(elements), []
-    allowed, denied = [], []
+class Divided(NamedTuple):
+    """Elements that the client may name, the others, and the error of each in the order of the request: NONE for those
+    that it may name."""
+
+    allowed: list[Any]
+    denied: list[Any]
+    errors: list[ErrorCode]
+
+
+def divide(rule: Elements, call: Call, elements: Any) -> Generator[None, None, Divided]:
+    """Divide the elements of a request."""
+    found = Divided([], [], [])
+    is_open = _passes(rule.unless, call)
     for each in elements:
-        check = rule.check if rule.pick is None else rule.pick(call, each)
+        check = None if is_open else rule.check if rule.pick is None else rule.pick(call, each)
         if check is None or _is_allowed(rule, check, call, each):
-            allowed.append(each)
+            found.allowed.append(each)
+            found.errors.append(ErrorCode.NONE)
         else:
-            denied.append((each, check.error))
+            found.denied.append(each)
+            found.errors.append(check.error)
         yield
-    return allowed, denied
+    return found
 
 
 def _is_allowed(rule: Elements, check: Check, call: Call, element: Any) -> bool:
@@ -92,8 +100,14 @@ def _is_allowed(rule: Elements, check: Check, call: Call, element: Any) -> bool:
     return check.passes(call.access, element)
 
 
-def denials(rule: Elements, denied: list[tuple[Any, ErrorCode]]) -> Generator[None, None, list[Any]]:
+def denials(rule: Elements, divided: Divided) -> Generator[None, None, list[Any]]:
     """Return the results of refused elements."""
+    codes = (code for code in divided.errors if code != ErrorCode.NONE)
+    return (yield from deny_all(rule, zip(divided.denied, codes, strict=True)))
+
+
+def deny_all(rule: Elements, denied: Iterable[tuple[Any, ErrorCode]]) -> Generator[None, None, list[Any]]:
+    """Return the results of elements that are refused with these errors."""
     results = []
     for element, code in denied:
         result = rule.deny(code, element)
@@ -110,7 +124,7 @@ def deny_inner(inner: Inner, code: ErrorCode, element: Any, result: Any) -> Step
     setattr(result, inner.response, found)
 
 
-def _merge(rule: Elements, call: Call, refused: list[Any], response: Any) -> Steps:
+def _merge(rule: Elements, errors: list[ErrorCode], refused: list[Any], response: Any) -> Steps:
     served = getattr(response, rule.response)
     if rule.always and response.error_code:
         return
@@ -119,28 +133,23 @@ def _merge(rule: Elements, call: Call, refused: list[Any], response: Any) -> Ste
     elif rule.place is Place.LAST:
         merged = [*served, *refused]
     else:
-        merged = yield from as_requested(rule, getattr(call.request, rule.request), [*served, *refused])
+        merged = yield from as_requested(errors, served, refused)
     setattr(response, rule.response, merged)
     yield
 
 
-def as_requested(rule: Elements, elements: Any, results: list[Any]) -> Generator[None, None, list[Any]]:
-    """Return the results in the order in which the request names their elements. An element that is named several times
-    may have a result for each time, or one."""
-    places: dict[object, deque[int]] = {}
-    for number, each in enumerate(elements):
-        places.setdefault(getattr(each, rule.key) if rule.key else each, deque()).append(number)
+def as_requested(errors: list[ErrorCode], served: list[Any], refused: list[Any]) -> Generator[None, None, list[Any]]:
+    """Return the results in the order of the request, whose elements have these errors. A handler that has answered
+    elements once that occur several times has fewer results: those are followed by the refused ones then."""
+    if len(served) + len(refused) != len(errors):
+        return [*served, *refused]
+    left, others = iter(served), iter(refused)
+    merged = []
+    for number, code in enumerate(errors):
+        merged.append(next(left if code == ErrorCode.NONE else others))
         if number % STEP == 0:
             yield
-    key = rule.result_key or rule.key
-    numbered = []
-    for number, each in enumerate(results):
-        named = places[getattr(each, key)]
-        numbered.append((named.popleft() if len(named) > 1 else named[0], number))
-        if number % STEP == 0:
-            yield
-    order = yield from sorted_steps(numbered)
-    return [results[number] for _place, number in order]
+    return merged
 
 
 def _hide(rule: Hides, call: Call, response: Any) -> Steps:

@@ -91,7 +91,7 @@ _DESCRIBE_PRODUCERS: Final = Row(elements=Elements(
     lambda _code, topic: describe_producers_response.TopicResponse(name=topic.name),
     Inner("partition_indexes", "partitions", lambda code, index: describe_producers_response.PartitionResponse(
         partition_index=index, error_code=code, error_message=code.message)),
-    place=Place.AS_REQUESTED, key="name", pick=topics.if_valid))
+    place=Place.AS_REQUESTED, pick=topics.if_valid))
 
 _OFFSET_COMMIT: Final = Row((_READS_GROUP,), offset_commit_refused, Elements(
     "topics", "topics", _of_topics(Operation.READ),
@@ -126,7 +126,7 @@ _FIND_COORDINATORS: Final = Elements(
     "coordinator_keys", "coordinators", coordinator.GROUP,
     lambda code, key: find_coordinator_response.Coordinator(
         key=key, node_id=-1, host="", port=-1, error_code=code, error_message=""),
-    place=Place.AS_REQUESTED, pick=coordinator.check_of, result_key="key")
+    place=Place.AS_REQUESTED, pick=coordinator.check_of)
 
 _CREATE_PARTITIONS: Final = Row(elements=Elements(
     "topics", "results", _of_topics(Operation.ALTER),

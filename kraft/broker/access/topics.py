@@ -43,18 +43,20 @@ def metadata(call: Call) -> Steps:
                and bool(call.broker.setting("auto.create.topics.enable"))
                and not call.access.may(Operation.CREATE, ResourceType.CLUSTER))
     wanted, creation_denied, denied = [], [], []
-    seen: dict[tuple[str | None, UUID], None] = {}
+    refused_ones: dict[str | UUID, None] = {}
     for each in request.topics or ():
         yield
-        if (each.name, each.topic_id) in seen:
+        key = each.name if each.name is not None else each.topic_id
+        if key in refused_ones:
             continue
-        seen[each.name, each.topic_id] = None
         name = _name_of(call, each.name, each.topic_id)
         if name is None:
             wanted.append(each)
         elif not call.access.may(Operation.DESCRIBE, TOPIC, name):
+            refused_ones[key] = None
             denied.append(_undescribed(each))
         elif creates and call.image.topic(name) is None and not call.access.may(Operation.CREATE, TOPIC, name):
+            refused_ones[key] = None
             creation_denied.append(MetadataResponseTopic(error_code=DENIED, name=name))
         else:
             wanted.append(each)

@@ -115,7 +115,7 @@ DESCRIBED: Final = Elements(
     "transactional_ids", "transaction_states",
     Check(Operation.DESCRIBE, TRANSACTIONAL_ID, "transactional_ids"),
     lambda code, name: TransactionState(transactional_id=name, error_code=code),
-    place=Place.AS_REQUESTED, result_key="transactional_id")
+    place=Place.AS_REQUESTED)
 TOPICS: Final = Hides("topics", Check(Operation.DESCRIBE, ResourceType.TOPIC, "transaction_states.topics.topic",
                                       "topics without it are removed", silent=True))
 DESCRIBE_CHECKS: Final = (DESCRIBED.check, TOPICS.check)
@@ -123,9 +123,9 @@ DESCRIBE_CHECKS: Final = (DESCRIBED.check, TOPICS.check)
 
 def describe_transactions(call: Call) -> Steps:
     """Describe the transactions that the client may describe, with the topics that it may describe."""
-    allowed, denied = yield from divide(DESCRIBED, call, call.request.transactional_ids)
-    refused = yield from denials(DESCRIBED, denied)
-    if refused and not allowed:
+    divided = yield from divide(DESCRIBED, call, call.request.transactional_ids)
+    refused = yield from denials(DESCRIBED, divided)
+    if refused and not divided.allowed:
         call.answer(DescribeTransactionsResponse(transaction_states=refused))
         return
 
@@ -135,9 +135,9 @@ def describe_transactions(call: Call) -> Steps:
             yield
         if refused:
             response.transaction_states = yield from as_requested(
-                DESCRIBED, call.request.transactional_ids, [*response.transaction_states, *refused])
+                divided.errors, response.transaction_states, refused)
 
-    yield from call.pass_on(call.request.replace(transactional_ids=allowed), call.filtered(complete))
+    yield from call.pass_on(call.request.replace(transactional_ids=divided.allowed), call.filtered(complete))
 
 
 # --- WriteTxnMarkers --------------------------------------------------------------------------------------------------
