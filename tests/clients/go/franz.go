@@ -20,8 +20,12 @@ var franzCodecs = map[string]kgo.CompressionCodec{
 
 func (franz) produce(bootstrap []string, topic, codec string, values <-chan string,
 	acknowledged func(int32, int64, string)) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...), kgo.DefaultProduceTopic(topic),
-		kgo.ProducerBatchCompression(franzCodecs[codec]), kgo.AllowAutoTopicCreation())
+	secured, err := franzSecurity()
+	if err != nil {
+		return err
+	}
+	client, err := kgo.NewClient(append(secured, kgo.SeedBrokers(bootstrap...), kgo.DefaultProduceTopic(topic),
+		kgo.ProducerBatchCompression(franzCodecs[codec]), kgo.AllowAutoTopicCreation())...)
 	if err != nil {
 		return err
 	}
@@ -50,8 +54,13 @@ func (franz) produce(bootstrap []string, topic, codec string, values <-chan stri
 }
 
 func (franz) consume(bootstrap []string, topic, group string, stop <-chan struct{}, read func(record)) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll())
+	secured, err := franzSecurity()
+	if err != nil {
+		return err
+	}
+	client, err := kgo.NewClient(append(secured, kgo.SeedBrokers(bootstrap...), kgo.ConsumerGroup(group),
+		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(),
+		kgo.BlockRebalanceOnPoll())...)
 	if err != nil {
 		return err
 	}

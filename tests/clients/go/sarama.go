@@ -29,6 +29,9 @@ func saramaConfig() *sarama.Config {
 func (saramaClient) produce(bootstrap []string, topic, codec string, values <-chan string,
 	acknowledged func(int32, int64, string)) error {
 	config := saramaConfig()
+	if err := secureSarama(config); err != nil {
+		return err
+	}
 	config.Producer.Idempotent, config.Net.MaxOpenRequests = true, 1
 	config.Producer.RequiredAcks = sarama.WaitForAll
 	config.Producer.Compression = saramaCodecs[codec]
@@ -68,6 +71,9 @@ func (saramaClient) produce(bootstrap []string, topic, codec string, values <-ch
 
 func (saramaClient) consume(bootstrap []string, topic, group string, stop <-chan struct{}, read func(record)) error {
 	config := saramaConfig()
+	if err := secureSarama(config); err != nil {
+		return err
+	}
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Offsets.AutoCommit.Enable = false
 	member, err := sarama.NewConsumerGroup(bootstrap, group, config)

@@ -4,11 +4,24 @@
 //   node client.mjs consume BOOTSTRAP TOPIC GROUP
 //
 // Of Kafka's codecs it has only gzip.
+import { readFileSync } from 'node:fs'
+
 import kafkajs from 'kafkajs'
 
 const { CompressionTypes, Kafka, logLevel } = kafkajs
 const [command, bootstrap, topic, ...rest] = process.argv.slice(2)
+// The environment of ../go/security.go.
+const { CLIENT_CA, CLIENT_MECHANISM, CLIENT_USER, CLIENT_PASSWORD, CLIENT_TOKEN } = process.env
+const security = !CLIENT_CA ? {} : {
+  // Before the end of a session. With its default, 10 s, it begins again at once where sessions last no longer.
+  reauthenticationThreshold: 3000,
+  ssl: { ca: [readFileSync(CLIENT_CA, 'utf-8')] },
+  sasl: CLIENT_MECHANISM === 'OAUTHBEARER'
+    ? { mechanism: 'oauthbearer', oauthBearerProvider: async () => ({ value: CLIENT_TOKEN }) }
+    : { mechanism: 'scram-sha-512', username: CLIENT_USER, password: CLIENT_PASSWORD },
+}
 const kafka = new Kafka({
+  ...security,
   clientId: 'kafkajs', brokers: bootstrap.split(','), logLevel: logLevel.NOTHING,
   retry: { retries: 600, initialRetryTime: 100, maxRetryTime: 100 },
 })
