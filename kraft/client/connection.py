@@ -145,7 +145,8 @@ class Connection:
         try:
             body = self._answer(request, version, self.timeout if timeout is None else timeout)
         except ClosedError as error:
-            if not self._served and (mechanisms := self._offered()):
+            is_query = request.API_KEY == SaslHandshakeRequest.API_KEY     # that of `_offered` itself
+            if not self._served and not is_query and (mechanisms := self._offered()):
                 raise AuthenticationError(f"{self.address}: the listener requires SASL ({', '.join(mechanisms)}), and "
                                           f"security.protocol is {self._security.protocol}") from error
             raise

@@ -160,3 +160,9 @@ def test_a_closed_connection_is_not_a_matter_of_security_by_itself() -> None:
     with closing_peer(FETCH) as port, Connection("127.0.0.1", port) as connection, \
             pytest.raises(ClosedError, match="closed the connection"):
         records_of(connection)
+
+
+def test_a_listener_that_closes_every_connection_is_queried_once() -> None:
+    with closing_peer(FETCH, HANDSHAKE) as port, Connection("127.0.0.1", port) as connection, \
+            pytest.raises(ClosedError, match="closed the connection"):
+        records_of(connection)
