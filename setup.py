@@ -10,6 +10,7 @@ Switches, all environment variables, all off by default (docs/internals/building
   KRAFT_CACHE=DIR    keep generated C and compiled modules by content there (default: build/cache); several checkouts
                      may share one, and then compile only what differs
   KRAFT_BUILT=1      install without compiling: `build_ext --inplace` has made the modules
+  KRAFT_OPENSSL=0    without the module that needs OpenSSL's headers, as on a machine that lacks them
 """
 
 import os
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # an installer runs th
 
 from tools import stubs
 from tools.module_cache import CachedBuild
+from tools.openssl import OPENSSL, WITHOUT, openssl_version
 
 # C sources that a module links, below `kraft_native/_c`. A C source is linked once; other modules reach it by cimport.
 C_SOURCES: dict[str, tuple[str, ...]] = {
@@ -34,6 +36,7 @@ C_SOURCES: dict[str, tuple[str, ...]] = {
     "file.faults": ("file/faults.c",),
     "log.flusher": ("log/flusher.c",),
     "partition.cold_read": ("partition/cold_read.c",),
+    "net.openssl": ("net/tls_bytes.c",),
     "bench.load_generator": ("bench/load_generator.c",),
 }
 
@@ -96,14 +99,19 @@ def sources() -> dict[str, Path]:
     found = {".".join(path.relative_to(NATIVE).with_suffix("").parts): path for path in sorted(NATIVE.glob("*/*.pyx"))}
     if unknown := sorted({*C_SOURCES, *COLD} - found.keys()):
         raise SystemExit(f"setup.py names modules without a source: {', '.join(unknown)}")
+    if openssl_version() is None:
+        del found[OPENSSL]
     return found
 
 
 def remove_orphans() -> None:
-    """Remove what a build made of a module whose source was moved or deleted since: it could still be imported."""
+    """Remove what a build made of a module whose source was moved, deleted or omitted since: it could still be
+    imported."""
     for path in [*NATIVE.rglob("*.so"), *(path for path in NATIVE.rglob("*.c") if C not in path.parents)]:
         name = path.name.partition(".")[0]
-        if path.parent / name != Path(*SHARED.split(".")) and not path.with_name(f"{name}.pyx").exists():
+        is_omitted = path.parent / name == NATIVE.joinpath(*OPENSSL.split(".")) and openssl_version() is None
+        is_shared = path.parent / name == Path(*SHARED.split("."))
+        if is_omitted or not (is_shared or path.with_name(f"{name}.pyx").exists()):
             path.unlink()
 
 
@@ -139,6 +147,9 @@ def extensions() -> list[Extension]:
         if extension.name == "kraft_native.base.build_info":
             extension.define_macros.append(("KRAFT_VERSION", f'"{version()}"'))
             extension.depends.append("kraft/_version.py")
+        if extension.name == f"kraft_native.{OPENSSL}":
+            extension.libraries += ["ssl", "crypto"]
+            extension.define_macros.append(("KRAFT_OPENSSL", f'"{openssl_version()}"'))   # another one: compile again
     return table
 
 
@@ -182,6 +193,8 @@ def modules() -> list[Extension]:
 if __name__ == "__main__":
     remove_orphans()
     remove_empty_archives()
+    if openssl_version() is None and not switch("BUILT"):
+        print(f"kraft: {WITHOUT}", file=sys.stderr)
     stubs.write()
     # An installer of an editable package compiles every module in a directory of its own, which it throws away: the
     # package points at those that `build_ext --inplace` has made.

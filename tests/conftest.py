@@ -13,6 +13,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from kraft_native.file import buffer, file_io
+from tests.tls.libraries import library
+
+__all__ = ["library"]
 
 pytest_plugins = ["kraft.testing.pytest_plugin"]
 

@@ -47,6 +47,7 @@ TESTED_IN: Final[dict[str, tuple[str, ...]]] = {
     "serve.produce_wire": ("native/serve/test_produce",),
     "net.channel": ("native/net/test_connection",),
     "net.frames": ("native/net/test_connection", "native/net/test_connection_limits"),
+    "net.tls_session": ("native/net/test_tls", "native/net/test_openssl"),
     "net.restraints": ("native/net/test_connection_limits", "runtime/net/test_sasl"),
     "net.outgoing": ("native/net/test_connection_limits",),
     "replica.replica_wire": ("native/replica/test_replica_fetch",),

@@ -29,7 +29,7 @@ PRIVATE = re.compile(r"_(?!_.*__$)")
 
 # Names that annotations may use without an import in the module.
 HOMES = {
-    "Buffer": "typing_extensions", "NDArray": "numpy.typing", "PathLike": "os", "SSLContext": "ssl", "SSLObject": "ssl",
+    "Buffer": "typing_extensions", "NDArray": "numpy.typing", "PathLike": "os", "SSLContext": "ssl", "SSLError": "ssl",
     "TracebackType": "types",
     "UUID": "uuid", "WeakSet": "weakref",
     **dict.fromkeys(("Callable", "Collection", "Container", "Generator", "Iterable", "Iterator", "Mapping", "Sequence"),

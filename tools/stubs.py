@@ -64,10 +64,15 @@ def write() -> None:
             path.write_text(text, "utf-8")
 
 
+def is_built(path: Path) -> bool:
+    """Return whether a module was compiled: one is omitted where OpenSSL's headers are missing."""
+    return any(path.parent.glob(f"{path.stem}.*.so"))
+
+
 def stubtest() -> subprocess.CompletedProcess[str]:
     """Compare the stubs with the modules; the exit code is 0 when they agree."""
     command = [sys.executable, "-m", "mypy.stubtest", "--concise", "--ignore-unused-allowlist", "--allowlist",
-               str(ALLOWLIST), *(module_name(path) for path in sources())]
+               str(ALLOWLIST), *(module_name(path) for path in sources() if is_built(path))]
     return subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
 
 

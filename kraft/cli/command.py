@@ -50,11 +50,16 @@ class Parts(click.Group):
 
 
 def version_text() -> str:
-    """Return the output of `--version`: the release, the build of the core, and this machine's checksum kernel."""
+    """Return the output of `--version`: the release, the build of the core, this machine's checksum kernel, and the
+    library of TLS."""
+    # Imported here: no other command needs it before it connects.
+    from kraft.tls.library import library_text
+
     return (f"kraft {__version__}\n"
             f"core: {build_info.flavour()} build, {build_info.compiler()}, Cython {build_info.cython_version()}, "
             f"{platform.python_implementation()} {platform.python_version()} on {platform.machine()}\n"
-            f"crc32c: {crc.kernel_name()} (of {', '.join(crc.kernels())})")
+            f"crc32c: {crc.kernel_name()} (of {', '.join(crc.kernels())})\n"
+            f"tls: {library_text()}")
 
 
 def print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:

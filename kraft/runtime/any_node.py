@@ -77,7 +77,9 @@ class AnyNode(ABC):
         if any(map(self.config.has_tls, names)) or self.config.has_tls_metrics:
             # Imported here: a node without TLS starts without its libraries.
             from kraft.runtime.net.tls_contexts import TlsContexts
+            from kraft.tls.library import library_text
             self.tls = TlsContexts(self.config)
+            log.info("TLS: %s", library_text())
             self.tls.watch(TLS_PERIOD_SECONDS)
             self._opened.callback(self.tls.close)
         return self.tls

@@ -89,6 +89,7 @@ def _usable(settings: TlsSettings, *, is_node: bool) -> list[Finding]:
     if not is_node:
         server.load_verify_locations(cadata=read_truststore(settings.truststore, settings.prefix))
         server.verify_mode = ssl.CERT_REQUIRED
+        server.compiled = None             # has not changed with it
         client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     try:
         check_pair(server, client)

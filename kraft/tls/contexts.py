@@ -1,4 +1,8 @@
-"""Contexts of the `ssl` module for servers and clients: the one place that turns settings into TLS."""
+"""Contexts of the `ssl` module for servers and clients: the one place that turns settings into TLS.
+
+Connections of a node's loop use OpenSSL itself where it was compiled in (`kraft_native.net.openssl`). Their context is
+made of what was read for that of the `ssl` module, which judges the settings.
+"""
 
 import os
 import ssl
@@ -6,21 +10,35 @@ from pathlib import Path
 from typing import Final
 
 from kraft.tls.cipher_suites import split_suites
+from kraft.tls.library import openssl
 from kraft.tls.settings import NO_CLIENT, REQUIRED, TlsSettings
 from kraft.tls.stores import KeyEntry, TlsError, read_keystore, read_truststore
+from kraft_native.net.tls_session import TlsContext, shake_in_memory
 
 CLIENT_AUTH: Final = {NO_CLIENT: ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, REQUIRED: ssl.CERT_REQUIRED}
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 MISMATCH: Final = "KEY_VALUES_MISMATCH"
-EXCHANGES_MAX: Final = 8
+NO_ENTRY: Final = KeyEntry("", "", "")
 
 
-def server_context(settings: TlsSettings) -> ssl.SSLContext:
+class Context(ssl.SSLContext):
+    """Context of the `ssl` module, with what it was made of."""
+
+    own: KeyEntry = NO_ENTRY
+    trusted: str = ""
+    """Certificates as PEM."""
+    trusted_file: str = ""
+    trusted_directory: str = ""
+    compiled: TlsContext | None = None
+    """The same settings for the connections of a loop; None: they use the `ssl` module."""
+
+
+def server_context(settings: TlsSettings) -> Context:
     """Return the context of a listener. Raises `TlsError`."""
     prefix = settings.prefix
     if not settings.keystore.is_set:
         raise TlsError(f"{prefix}ssl.keystore.location: is needed, because a listener with TLS has a certificate")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = Context(ssl.PROTOCOL_TLS_SERVER)
     _restrict(context, settings)
     context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
     _load_own(context, read_keystore(settings.keystore, prefix), settings)
@@ -30,43 +48,54 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
                            "has the certificates of the authorities that clients' certificates may be from")
         _load_trusted(context, settings)
     context.verify_mode = CLIENT_AUTH[settings.client_auth]
-    return context
+    return _compiled(context, settings, is_server=True)
 
 
-def client_context(settings: TlsSettings) -> ssl.SSLContext:
+def client_context(settings: TlsSettings) -> Context:
     """Return the context of connections that are opened. Without a trust store the system's authorities are trusted.
     Raises `TlsError`."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = Context(ssl.PROTOCOL_TLS_CLIENT)
     _restrict(context, settings)
     context.check_hostname = settings.checks_name
     if settings.truststore.is_set:
         _load_trusted(context, settings)
     else:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+        system = ssl.get_default_verify_paths()
+        context.trusted_file, context.trusted_directory = system.cafile or "", system.capath or ""
     if settings.keystore.is_set:
         _load_own(context, read_keystore(settings.keystore, settings.prefix), settings)
     return context
 
 
+def dialed_context(settings: TlsSettings) -> Context:
+    """Return `client_context` for connections of a node's loop. Raises `TlsError`."""
+    return _compiled(client_context(settings), settings, is_server=False)
+
+
 def check_pair(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
     """Shake hands in memory, as nodes with both contexts would. Raises `ssl.SSLError`. Names are not checked, because
     each node has its own."""
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    checks_name, client.check_hostname = client.check_hostname, False
+    shake_in_memory(server, client)
+
+
+def _compiled(context: Context, settings: TlsSettings, *, is_server: bool) -> Context:
+    """Make the context of compiled connections, too."""
+    if (module := openssl()) is None:
+        return context
+    # The suites that this context offers, by name: defaults of two releases of OpenSSL may differ.
+    suites = ":".join(each["name"] for each in context.get_ciphers() if each["protocol"] != "TLSv1.3")
     try:
-        sides = [client.wrap_bio(to_client, to_server), server.wrap_bio(to_server, to_client, server_side=True)]
-    finally:
-        client.check_hostname = checks_name
-    for _ in range(EXCHANGES_MAX):
-        for side in list(sides):
-            try:
-                side.do_handshake()
-                sides.remove(side)
-            except ssl.SSLWantReadError:
-                continue
-        if not sides:
-            return
-    raise ssl.SSLError("the handshake does not end")
+        context.compiled = module.OpenSslContext(
+            is_server=is_server, first_version=context.minimum_version, last_version=context.maximum_version,
+            suites=suites, security_level=context.security_level, verify=context.verify_mode,
+            checks_name=context.check_hostname, trusted=context.trusted.encode(), trusted_file=context.trusted_file,
+            trusted_directory=context.trusted_directory, certificates=context.own.chain.encode(),
+            key=context.own.key.encode(), password=context.own.password.encode())
+    except ssl.SSLError as error:
+        raise TlsError(f"{settings.prefix}ssl: {module.library_version()} cannot use these settings, and "
+                       f"{ssl.OPENSSL_VERSION} can: {error}") from error
+    return context
 
 
 def _restrict(context: ssl.SSLContext, settings: TlsSettings) -> None:
@@ -103,7 +132,7 @@ def _set_suites(context: ssl.SSLContext, settings: TlsSettings) -> set[str]:
     return {*(["TLSv1.2"] if suites.older else ()), *(["TLSv1.3"] if suites.has_newer else ())}
 
 
-def _load_own(context: ssl.SSLContext, entry: KeyEntry, settings: TlsSettings) -> None:
+def _load_own(context: Context, entry: KeyEntry, settings: TlsSettings) -> None:
     """Load a key with its certificates through a file in memory: the `ssl` module reads files only."""
     store, prefix = settings.keystore, settings.prefix
     where = store.location or f"{prefix}ssl.keystore.key"
@@ -113,6 +142,7 @@ def _load_own(context: ssl.SSLContext, entry: KeyEntry, settings: TlsSettings) -
         assert os.write(file, data) == len(data), "a file in memory is written as a whole"
         # An empty password instead of None, for which the library prompts at the terminal.
         context.load_cert_chain(f"/proc/self/fd/{file}", password=entry.password)
+        context.own = entry
     except ssl.SSLError as error:
         if error.reason == MISMATCH:
             raise TlsError(f"{where}: the key is not that of the certificate") from error
@@ -123,13 +153,15 @@ def _load_own(context: ssl.SSLContext, entry: KeyEntry, settings: TlsSettings) -
         os.close(file)
 
 
-def _load_trusted(context: ssl.SSLContext, settings: TlsSettings) -> None:
+def _load_trusted(context: Context, settings: TlsSettings) -> None:
     store, prefix = settings.truststore, settings.prefix
     if store.location and Path(store.location).is_dir():       # as librdkafka: files named by the hash of their subject
         context.load_verify_locations(capath=store.location)
+        context.trusted_directory = store.location
         return
     try:
-        context.load_verify_locations(cadata=read_truststore(store, prefix))
+        context.trusted = read_truststore(store, prefix)
+        context.load_verify_locations(cadata=context.trusted)
     except ssl.SSLError as error:
         raise TlsError(f"{store.location or f'{prefix}ssl.truststore.certificates'}: a certificate cannot be used: "
                        f"{error}") from error

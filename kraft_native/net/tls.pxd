@@ -1,7 +1,11 @@
 """TLS between a plain transport and a protocol."""
 
+from kraft_native.net.tls_session cimport TlsMemory, TlsSession
+
 cdef enum:
     ENCRYPTED_AT_ONCE_MAX = 128 * 1024     # then they are sent, and more only if the socket accepts them
+    HELD_BYTES_MAX = 1024 * 1024   # encrypted and not accepted by the socket: only changes of keys make so many
+    UNLOCK_BYTES_MIN = 64 * 1024   # from here on the interpreter lock is released while the kernel copies
 
     RECORD_HEADER_BYTES = 5
     RECORD_BYTES_MAX = RECORD_HEADER_BYTES + 16 * 1024 + 256
@@ -18,18 +22,16 @@ cdef class TlsTransport:
     # type: TlsOwner
     cdef object owner
     cdef object call_soon
-    cdef bytearray window
+    cdef TlsMemory memory
     cdef bint is_server
     cdef readonly object plain  # type: Transport | None  # the socket's transport
-    # type: SSLObject | None
-    cdef readonly object session   # None before `begin`
+    cdef readonly TlsSession session  # type: TlsSession | None  # None before `begin`
     cdef readonly object error  # type: BaseException | None  # why it failed
     cdef readonly str peer_host    # empty before the connection is made
     cdef readonly int peer_port
     cdef object context
-    cdef object incoming           # encrypted bytes of the peer
-    cdef object outgoing           # encrypted bytes for the peer
-    cdef bytes head                # of the peer's first record, as far as it is known
+    cdef bytearray first           # bytes of the peer before `begin`; None: none
+    cdef bint greeted              # the owner knows that the first record is whole
     cdef object protocol           # None until the handshake is over
     cdef int state
     cdef int fd                    # of the plain socket; -1: only through its transport
@@ -39,14 +41,15 @@ cdef class TlsTransport:
     cdef bint full                 # the socket accepts nothing
     cdef bint reported             # the protocol knows that bytes are unsent
     cdef object unsent             # pieces that are not encrypted
+    cdef Py_ssize_t unsent_at      # in the first of them: those before are encrypted
     cdef Py_ssize_t unsent_bytes
 
-    cdef int read_window(self, Py_ssize_t count) except -1
     cdef int read_first(self, Py_ssize_t count) except -1
+    cdef int advance(self, const char* data, Py_ssize_t count) except -1
     cdef int shake(self) except -1
     cdef int deliver(self) except -1
-    cdef bint has_input(self) except -1
     cdef int push(self) except -1
+    cdef int encrypt(self, TlsSession session) except -1
     cdef int flush(self) except -1
     cdef int report(self) except -1
     cdef int finish(self) except -1

@@ -1,7 +1,7 @@
 """TLS between a plain transport and a protocol.
 
-A `TlsTransport` is a BufferedProtocol for the socket's transport, and the transport of the protocol that it serves. The
-`ssl` module encrypts in memory; bytes go directly between its buffers, the socket and the protocol's buffer. Its owner
+A `TlsTransport` is a BufferedProtocol for the socket's transport, and the transport of the protocol that it serves. Its
+`TlsSession` encrypts in memory; bytes go directly between the socket, the session and the protocol's buffer. Its owner
 decides about a connection before the handshake, which is when most of the cost arises:
 
 - `arrived(transport)` when a socket is connected; the owner may call `abort`.
@@ -14,10 +14,13 @@ Answers are encrypted in chunks, and only as fast as the socket accepts them. Th
 unsent. So the memory of a slow reader is as limited as without TLS.
 """
 
-from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.bytes cimport PyBytes_FromStringAndSize
+
+from kraft_native.net.tls_session cimport (
+    SESSION_BROKEN, SESSION_ENDED, SESSION_MORE, SessionState, TlsMemory, TlsSession, open_session,
+)
 
 import ssl
 from collections import deque
@@ -30,23 +33,28 @@ cdef extern from "<sys/socket.h>" nogil:
         MSG_DONTWAIT
         MSG_NOSIGNAL
 
-cdef extern from "Python.h":
-    enum:
-        PyBUF_READ
-        PyBUF_WRITE
-
 HANDSHAKE_RECORD = 0x16
 """First byte of every TLS connection."""
 
 
-cdef class TlsTransport:
-    """See the module. Loop thread only. `call_soon`: the loop's. `window`: memory that each read uses, which all
-    transports of a loop may share. asyncio's own loop needs a subclass that is an asyncio.BufferedProtocol, too."""
+cdef Py_ssize_t send_bytes(int fd, const char* data, Py_ssize_t count) noexcept:
+    """Send to a non-blocking socket: the byte count, or -1."""
+    cdef Py_ssize_t sent
+    if count < UNLOCK_BYTES_MIN:
+        return socket_send(fd, data, <size_t>count, MSG_DONTWAIT | MSG_NOSIGNAL)
+    with nogil:
+        sent = socket_send(fd, data, <size_t>count, MSG_DONTWAIT | MSG_NOSIGNAL)
+    return sent
 
-    def __init__(self, owner: TlsOwner, bytearray window not None, call_soon: Callable[[Callable[[], None]], Any], *,
+
+cdef class TlsTransport:
+    """See the module. Loop thread only. `call_soon`: the loop's. `memory`: the loop's, too. asyncio's own loop needs a
+    subclass that is an asyncio.BufferedProtocol, too."""
+
+    def __init__(self, owner: TlsOwner, TlsMemory memory not None, call_soon: Callable[[Callable[[], None]], Any], *,
                  bint is_server):
         self.owner = owner
-        self.window = window
+        self.memory = memory
         self.call_soon = call_soon
         self.is_server = is_server
         self.peer_host = ""
@@ -54,26 +62,40 @@ cdef class TlsTransport:
         self.fd = -1
 
     def begin(self, context: SSLContext, str server_name=None) -> None:
-        """Start the handshake. `server_name`: the host that a client wants."""
+        """Start the handshake. `server_name`: the host that a client wants. A context with the attribute `compiled`
+        stands for that one."""
+        cdef bytearray first = self.first
         if self.state != TLS_WAITING:
             return
         self.context = context
-        if self.incoming is None:
-            self.incoming = ssl.MemoryBIO()
-        self.outgoing = ssl.MemoryBIO()
         self.unsent = deque()
-        self.session = context.wrap_bio(self.incoming, self.outgoing, server_side=self.is_server,
-                                        server_hostname=server_name)
+        self.session = open_session(context, self.memory, self.is_server, server_name, True)
         self.state = TLS_HANDSHAKE
+        self.first = None
         self.plain.resume_reading()
-        self.shake()
+        if first is None:
+            self.shake()
+        else:
+            self.advance(PyByteArray_AS_STRING(first), len(first))
+
+    cdef int advance(self, const char* data, Py_ssize_t count) except -1:
+        """Continue with the peer's bytes. They are needed no more when this returns."""
+        cdef TlsSession session = self.session
+        session.feed(data, count)
+        try:
+            if self.state == TLS_HANDSHAKE:
+                self.shake()
+            elif self.state == TLS_OPEN:
+                self.deliver()
+        finally:
+            session.settle()
+        return 0
 
     cdef int shake(self) except -1:
         try:
-            self.session.do_handshake()
-        except ssl.SSLWantReadError:
-            return self.flush()
-        except (ssl.SSLError, ssl.CertificateError) as error:
+            if not self.session.shake():
+                return self.flush()
+        except ssl.SSLError as error:
             self.flush()                  # the alert that names the reason to the peer
             return self.fail(error)
         self.state = TLS_OPEN
@@ -108,7 +130,7 @@ cdef class TlsTransport:
         self.plain = self.protocol = self.owner = self.call_soon = None
 
     def get_buffer(self, Py_ssize_t size_hint) -> bytearray:
-        return self.window
+        return self.memory.window
 
     def buffer_updated(self, Py_ssize_t count) -> None:
         if self.state >= TLS_CLOSING:
@@ -116,34 +138,24 @@ cdef class TlsTransport:
         if self.state == TLS_WAITING:
             self.read_first(count)
             return
-        self.read_window(count)
-        if self.state == TLS_HANDSHAKE:
-            self.shake()
-        elif self.state == TLS_OPEN:
-            self.deliver()
+        self.advance(PyByteArray_AS_STRING(self.memory.window), count)
 
     cdef int read_first(self, Py_ssize_t count) except -1:
         """Read until the first record is whole. One that claims too much is left to the library."""
         cdef Py_ssize_t size
-        if self.incoming is None:
-            self.incoming = ssl.MemoryBIO()
-            self.head = b""
-        self.read_window(count)
-        if len(self.head) < RECORD_HEADER_BYTES:
-            self.head += bytes(self.window[:min(count, RECORD_HEADER_BYTES - len(self.head))])
-        if self.head[0] != HANDSHAKE_RECORD:
+        if self.first is None:
+            self.first = bytearray()
+        self.first += PyBytes_FromStringAndSize(PyByteArray_AS_STRING(self.memory.window), count)
+        if self.first[0] != HANDSHAKE_RECORD:
             return self.fail(ssl.SSLError("the client does not speak TLS"))
-        if len(self.head) < RECORD_HEADER_BYTES:
+        if self.greeted or len(self.first) < RECORD_HEADER_BYTES:
             return 0
-        size = RECORD_HEADER_BYTES + (self.head[3] << 8 | self.head[4])
-        if self.incoming.pending < size <= RECORD_BYTES_MAX:
+        size = RECORD_HEADER_BYTES + (self.first[3] << 8 | self.first[4])
+        if len(self.first) < size <= RECORD_BYTES_MAX:
             return 0
+        self.greeted = True
         self.plain.pause_reading()
         self.owner.hello(self)
-        return 0
-
-    cdef int read_window(self, Py_ssize_t count) except -1:
-        self.incoming.write(PyMemoryView_FromMemory(PyByteArray_AS_STRING(self.window), count, PyBUF_READ))
         return 0
 
     def eof_received(self) -> bool:
@@ -161,48 +173,32 @@ cdef class TlsTransport:
 
     # --- bytes of the peer
 
-    cdef bint has_input(self) except -1:
-        return self.incoming.pending > 0 or self.session.pending() > 0
-
     cdef int deliver(self) except -1:
         """Pass decrypted bytes to the protocol until it pauses or closes, or no whole record is left."""
+        cdef TlsSession session = self.session
         cdef Py_buffer view
-        cdef Py_ssize_t filled, count
-        cdef bint ended = False, starved = False
-        cdef object broken = None
+        cdef Py_ssize_t filled
+        cdef SessionState found = SESSION_MORE
         if self.delivering:
             return 0
         self.delivering = True
         try:
-            while self.state == TLS_OPEN and not self.paused and not starved and not ended and broken is None:
+            while self.state == TLS_OPEN and not self.paused and found == SESSION_MORE:
                 PyObject_GetBuffer(self.protocol.get_buffer(-1), &view, PyBUF_WRITABLE)
-                filled = 0
                 try:
-                    while filled < view.len and not ended:
-                        if not self.has_input():
-                            starved = True
-                            break
-                        count = self.session.read(view.len - filled, PyMemoryView_FromMemory(
-                            <char*>view.buf + filled, view.len - filled, PyBUF_WRITE))
-                        filled += count
-                        ended = count == 0
-                except ssl.SSLWantReadError:
-                    starved = True
-                except ssl.SSLError as error:
-                    broken = error
-                    if self.error is None:
-                        self.error = error     # the next write fails, too, with a reason that says less
+                    filled = session.read(<char*>view.buf, view.len, &found)
                 finally:
                     PyBuffer_Release(&view)
+                if found == SESSION_BROKEN and self.error is None:
+                    self.error = session.error     # the next write fails, too, with a reason that says less
+                self.flush()               # an alert, or the answer to a change of keys
                 if filled > 0:
                     self.protocol.buffer_updated(filled)
         finally:
             self.delivering = False
-        if self.state == TLS_OPEN and self.outgoing.pending > 0:
-            self.flush()                   # an alert, or the answer to a change of keys
-        if broken is not None:
-            return self.fail(broken)
-        if ended and self.state == TLS_OPEN:
+        if found == SESSION_BROKEN:
+            return self.fail(session.error)
+        if found == SESSION_ENDED and self.state == TLS_OPEN:
             self.protocol.eof_received()
             self.close()
         return 0
@@ -216,44 +212,61 @@ cdef class TlsTransport:
 
     cdef int push(self) except -1:
         """Encrypt and send until the socket accepts no more."""
-        cdef object piece
-        cdef Py_ssize_t size
+        cdef TlsSession session = self.session
         while self.unsent_bytes > 0 and not self.full and TLS_OPEN <= self.state <= TLS_CLOSING:
-            piece = self.unsent[0]
-            size = len(piece)
-            if size <= ENCRYPTED_AT_ONCE_MAX:
-                self.unsent.popleft()
-            else:
-                piece = memoryview(piece)
-                self.unsent[0] = piece[ENCRYPTED_AT_ONCE_MAX:]
-                piece = piece[:ENCRYPTED_AT_ONCE_MAX]
-                size = ENCRYPTED_AT_ONCE_MAX
-            self.unsent_bytes -= size
             try:
-                self.session.write(piece)
+                self.encrypt(session)
             except ssl.SSLError as error:
                 # The peer has sent a broken record after those whose answers these are.
+                session.discard()
                 return self.fail(error)
-            if self.outgoing.pending >= ENCRYPTED_AT_ONCE_MAX or self.unsent_bytes == 0:
+            if self.unsent_bytes == 0 or session.encrypted_bytes() >= ENCRYPTED_AT_ONCE_MAX:
                 self.flush()
         self.report()
         if self.state == TLS_CLOSING and self.unsent_bytes == 0 and not self.full:
             return self.finish()
         return 0
 
+    cdef int encrypt(self, TlsSession session) except -1:
+        """Encrypt the next part of the first piece."""
+        cdef Py_buffer view
+        cdef Py_ssize_t size
+        PyObject_GetBuffer(self.unsent[0], &view, PyBUF_SIMPLE)
+        try:
+            size = min(view.len - self.unsent_at, <Py_ssize_t>ENCRYPTED_AT_ONCE_MAX)
+            session.write(<const char*>view.buf + self.unsent_at, size)
+            self.unsent_at += size
+            self.unsent_bytes -= size
+            if self.unsent_at == view.len:
+                self.unsent.popleft()
+                self.unsent_at = 0
+        finally:
+            PyBuffer_Release(&view)
+        return 0
+
     cdef int flush(self) except -1:
         """Send what is encrypted. The socket's transport holds what does not leave."""
-        cdef bytes data
-        cdef Py_ssize_t sent = 0
-        if self.plain is None or self.outgoing.pending == 0:
+        cdef TlsSession session = self.session
+        cdef const char* data = NULL
+        cdef Py_ssize_t count, sent = 0
+        cdef bytes rest = None
+        if session.encrypted_bytes() == 0:
             return 0
-        data = self.outgoing.read()
-        if self.fd >= 0 and not self.full and self.plain.get_write_buffer_size() == 0:
-            # The transport finds out what is wrong with the connection.
-            sent = max(0, socket_send(self.fd, PyBytes_AS_STRING(data), <size_t>PyBytes_GET_SIZE(data),
-                                      MSG_DONTWAIT | MSG_NOSIGNAL))
-        if sent < PyBytes_GET_SIZE(data):
-            self.plain.write(memoryview(data)[sent:] if sent > 0 else data)     # calls `pause_writing`
+        count = session.encrypted(&data)
+        try:
+            if self.plain is None:
+                return 0
+            if self.fd >= 0 and not self.full and self.plain.get_write_buffer_size() == 0:
+                # The transport finds out what is wrong with the connection.
+                sent = max(0, send_bytes(self.fd, data, count))
+            if sent < count:
+                rest = PyBytes_FromStringAndSize(data + sent, count - sent)
+        finally:
+            session.discard()              # other connections use the same memory next
+        if rest is not None:
+            self.plain.write(rest)         # calls `pause_writing`
+            if self.plain.get_write_buffer_size() > HELD_BYTES_MAX:
+                return self.fail(ssl.SSLError("the peer requests changes of keys and reads nothing"))
         return 0
 
     cdef int report(self) except -1:
@@ -312,7 +325,7 @@ cdef class TlsTransport:
         if self.plain is None or self.state != TLS_OPEN:
             return
         self.plain.resume_reading()
-        if not self.due and not self.delivering and self.has_input():
+        if not self.due and not self.delivering and self.session.has_input():
             self.due = True
             self.call_soon(self.deliver_rest)
 
@@ -330,10 +343,7 @@ cdef class TlsTransport:
             self.finish()
 
     cdef int finish(self) except -1:
-        try:
-            self.session.unwrap()
-        except ssl.SSLError:
-            pass                           # the peer's half of the end is not awaited
+        self.session.end()
         self.flush()
         self.plain.close()
         return 0

@@ -20,12 +20,14 @@ from cryptography import x509
 from kraft.client.security import security_of
 from kraft.tls.certificates import CertificateFacts, certificate_facts
 from kraft.tls.contexts import client_context
+from kraft.tls.library import VARIABLE
 from tests.golden import REPOSITORY
 from tests.integration.admin import wait_until
 from tests.integration.process import DEFAULTS, alarms_in
 from tests.integration.quorum import CLUSTER_ID
 from tests.ports import free_ports
 from tests.tls.files import LOCAL, authority, issued
+from tests.tls.libraries import LIBRARIES
 
 SECONDS: Final = 30.0
 TOPIC: Final = "secret"
@@ -35,8 +37,9 @@ MISMATCH: Final = "the key is not that of the certificate"
 class SecureCluster:
     """Three nodes, broker and controller each, with `SSL` for clients and brokers, and for controllers."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, library: str) -> None:
         self.directory = directory
+        self.environment = {**os.environ, VARIABLE: library}
         ports = free_ports(6)
         self.ports = dict(enumerate(ports[:3], 1))
         self.controller_ports = dict(enumerate(ports[3:], 1))
@@ -86,7 +89,7 @@ class SecureCluster:
             with open(self.directory / f"{node}.log", "w", encoding="utf-8") as log:
                 self.processes[node] = subprocess.Popen(
                     self._command("server", "start", "--config", file, "--log-level", "info", "--json"), text=True,
-                    stdout=subprocess.PIPE, stderr=log, cwd=REPOSITORY)
+                    stdout=subprocess.PIPE, stderr=log, cwd=REPOSITORY, env=self.environment)
         for process in self.processes.values():
             assert process.stdout is not None
             ready = json.loads(process.stdout.readline())
@@ -123,9 +126,9 @@ class SecureCluster:
         return certificate_facts(x509.load_der_x509_certificate(found))
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureCluster]:
-    made = SecureCluster(tmp_path_factory.mktemp("secure"))
+@pytest.fixture(scope="module", params=LIBRARIES)
+def cluster(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[SecureCluster]:
+    made = SecureCluster(tmp_path_factory.mktemp("secure"), request.param)
     made.start()
     yield made
     made.stop()

@@ -13,6 +13,8 @@ from kraft.tls.stores import TlsError
 from tests.tls.files import LOCAL, client_settings, issued, keystore, node_settings, truststore, write_pem
 from tests.tls.test_stores import encrypted
 
+pytestmark = pytest.mark.usefixtures("library")
+
 NO_CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"
 OLDER = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"
 

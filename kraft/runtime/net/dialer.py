@@ -20,6 +20,7 @@ from kraft.raft.types import Endpoint
 from kraft.runtime.net.login import LoginError, LoginIdentity, LoginProtocol, log_in
 from kraft_native.net.outgoing import plain_descriptor
 from kraft_native.net.tls import TlsTransport
+from kraft_native.net.tls_session import TlsMemory
 
 log = logging.getLogger(__name__)
 
@@ -199,7 +200,7 @@ async def _open_encrypted(endpoint: Endpoint, address: str, make: Callable[[], a
                           context: ssl.SSLContext, seconds: float) -> asyncio.Transport:
     loop = asyncio.get_running_loop()
     handshake = _Handshake(make, context, endpoint.host)
-    transport = _Encrypted(handshake, bytearray(WINDOW_BYTES), loop.call_soon, is_server=False)
+    transport = _Encrypted(handshake, TlsMemory(WINDOW_BYTES), loop.call_soon, is_server=False)
     async with asyncio.timeout(seconds):
         await loop.create_connection(lambda: transport, address, endpoint.port)
     try:

@@ -20,6 +20,7 @@ from kraft_native.base.errors import InvalidArgumentError
 from kraft_native.net.channel import RequestChannel
 from kraft_native.net.connection import Connection
 from kraft_native.net.tls import TlsTransport
+from kraft_native.net.tls_session import TlsMemory
 
 if TYPE_CHECKING:
     from kraft.runtime.net.server import Server
@@ -97,7 +98,7 @@ class TlsListener:
 
     def accept(self) -> TlsTransport:
         """Create the protocol of a new connection."""
-        return TlsTransport(self, self._queue.window, asyncio.get_running_loop().call_soon, is_server=True)
+        return TlsTransport(self, self._queue.memory, asyncio.get_running_loop().call_soon, is_server=True)
 
     # --- calls from connections
 
@@ -148,7 +149,7 @@ class TlsListener:
     def _principal(self, transport: TlsTransport) -> Principal | None:
         """Return the user of the client's certificate; None when no rule names one."""
         assert transport.session is not None
-        certificate = transport.session.getpeercert(binary_form=True)
+        certificate = transport.session.peer_certificate()
         if certificate is None:
             return ANONYMOUS
         subject = ""
@@ -200,8 +201,8 @@ class HandshakeQueue:
     """Handshakes of all listeners that are due, in the order of the clients' first bytes."""
 
     def __init__(self) -> None:
-        self.window = bytearray(WINDOW_BYTES)
-        """Memory that every read of an encrypted connection uses."""
+        self.memory = TlsMemory(WINDOW_BYTES)
+        """Memory that every encrypted connection uses."""
         self._due: deque[tuple[TlsListener, TlsTransport]] = deque()
         self._is_scheduled = False
 

@@ -17,7 +17,7 @@ from kraft.config.setting import Value
 from kraft.immutable import immutable
 from kraft.security.principal_mapping import PrincipalMapping, parse_mapping
 from kraft.tls.certificates import CertificateFacts, check_change, facts_of
-from kraft.tls.contexts import check_pair, client_context, server_context
+from kraft.tls.contexts import check_pair, dialed_context, server_context
 from kraft.tls.settings import NO_CLIENT, StoreSettings, TlsSettings
 from kraft.tls.stores import TlsError, read_keystore
 from kraft_native.base.errors import InvalidArgumentError
@@ -160,7 +160,7 @@ class TlsContexts:
         """Build the contexts of a listener. Both sides of connections among nodes must accept each other."""
         settings = tls_settings(self._config, layers, name)
         own = self._server(name, settings, layers) if name in self._own else None
-        client = client_context(settings) if name in self._dialed else None
+        client = dialed_context(settings) if name in self._dialed else None
         if own is not None and client is not None:
             try:
                 check_pair(own.context, client)

@@ -14,7 +14,10 @@ from kraft.tls.contexts import client_context, server_context
 from kraft.tls.settings import TlsSettings
 from kraft_native.net.outgoing import plain_descriptor
 from kraft_native.net.tls import TlsTransport
+from kraft_native.net.tls_session import TlsMemory
 from tests.tls.files import client_settings, node_settings
+
+pytestmark = pytest.mark.usefixtures("library")
 
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
 WINDOW_BYTES = 64 * 1024
@@ -77,7 +80,7 @@ class Owner:
 
     def transport(self) -> TlsTransport:
         kind = TlsTransport if isinstance(asyncio.get_running_loop(), uvloop.Loop) else BufferedTls
-        self.made.append(kind(self, bytearray(WINDOW_BYTES), asyncio.get_running_loop().call_soon,
+        self.made.append(kind(self, TlsMemory(WINDOW_BYTES), asyncio.get_running_loop().call_soon,
                               is_server=self.server_name is None))
         return self.made[-1]
 

@@ -26,6 +26,8 @@ from tests.native.wires import API_VERSIONS, BODIES, INVALID, METADATA, UNSUPPOR
 from tests.runtime.net.test_server import Node, on_uvloop, reply_of
 from tests.tls.files import LOCAL, client_settings, issued, node_settings
 
+pytestmark = pytest.mark.usefixtures("library")
+
 DEFAULT = "DEFAULT"
 
 
@@ -286,4 +288,4 @@ async def test_the_end_of_a_server_ends_handshakes() -> None:
 
 
 def test_windows_are_shared() -> None:
-    assert handshakes.HandshakeQueue().window is not handshakes.HandshakeQueue().window
+    assert handshakes.HandshakeQueue().memory is not handshakes.HandshakeQueue().memory

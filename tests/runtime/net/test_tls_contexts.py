@@ -12,6 +12,8 @@ from kraft.runtime.net.tls_contexts import TlsContexts, tls_settings
 from kraft.tls.stores import TlsError
 from tests.tls.files import LOCAL, issued, write_pem
 
+pytestmark = pytest.mark.usefixtures("library")
+
 LISTENERS = {
     "listeners": "INSIDE://h:1,OUTSIDE://h:2,PLAIN://h:3,CTRL://h:4", "controller.listener.names": "CTRL",
     "listener.security.protocol.map": "INSIDE:SSL,OUTSIDE:SSL,PLAIN:PLAINTEXT,CTRL:SSL",
