@@ -1,4 +1,4 @@
-"""What a build finds of OpenSSL: a module is omitted without it, and the message names the package."""
+"""OpenSSL as a build finds it: a module is omitted without it, and the message names the package."""
 
 from collections.abc import Iterator
 
