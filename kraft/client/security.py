@@ -35,6 +35,8 @@ NAMES: Final[Mapping[str, str]] = {
     "ssl.ca.location": "ssl.truststore.location", "ssl.ca.pem": "ssl.truststore.certificates",
     "ssl.certificate.location": "ssl.keystore.location", "ssl.certificate.pem": "ssl.keystore.certificate.chain",
     "ssl.key.pem": "ssl.keystore.key", "sasl.mechanisms": "sasl.mechanism",
+    "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
 }
 KNOWN: Final = frozenset({
     *NAMES.values(), "security.protocol", "ssl.key.location", "ssl.key.password", "ssl.truststore.type",

@@ -47,6 +47,17 @@ def test_unusable_properties_are_refused(properties: dict[str, str], text: str) 
         security_of(properties)
 
 
+def test_tokens_of_a_provider_in_the_names_of_the_library() -> None:
+    found = security_of({
+        "security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": "https://p/t", "sasl.oauthbearer.scope": "s",
+        "sasl.jaas.config": 'org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required '
+                            'clientId="c" clientSecret="hush";'})
+    assert security_of_library(found.library_settings()) == found
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert "hush" not in repr(found)
+
+
 def test_settings_that_only_the_library_supports() -> None:
     assert security_of_library({"security.protocol": "sasl_plaintext", "sasl.mechanism": "GSSAPI"}) is None
     assert security_of_library({"security.protocol": "ssl", "enable.ssl.certificate.verification": "false"}) is None

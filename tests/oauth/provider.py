@@ -2,6 +2,7 @@
 
 import base64
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -66,8 +67,14 @@ class ProviderServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def handle_error(self, *_arguments: object) -> None:
+        """Print nothing: clients that do not trust it disconnect."""
+
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self.scheme = "http" if context is None else "https"
+        if context is not None:
+            self.socket = context.wrap_socket(self.socket, server_side=True)
         self.signing = SigningKey()
         self.keys = key_set(self.signing)
         self.status = 200
@@ -75,7 +82,7 @@ class ProviderServer(ThreadingHTTPServer):
         self.seen: list[tuple[str, dict[str, list[str]]]] = []
 
     def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/{path}"
+        return f"{self.scheme}://127.0.0.1:{self.server_address[1]}/{path}"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -109,8 +116,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def provider_server() -> Iterator[ProviderServer]:
-    server = ProviderServer()
+def provider_server(context: ssl.SSLContext | None = None) -> Iterator[ProviderServer]:
+    """Run a provider; with a context it has TLS."""
+    server = ProviderServer(context)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:

@@ -9,7 +9,9 @@ import pytest
 from kraft.config.oauth_settings import Provider, TokenLogin
 from kraft.oauth.http import ANSWER_BYTES_MAX, ProviderError, fetch
 from kraft.oauth.token_source import TokenSource, source_of
+from kraft.tls.contexts import server_context
 from tests.oauth.provider import CLIENT, SECRET, now_s, provider_server
+from tests.tls.files import node_settings, write_pem
 
 
 def login(url: str, secret: str = SECRET, **more: bool) -> TokenLogin:
@@ -109,6 +111,18 @@ def test_providers_that_give_no_answer() -> None:
         fetch(Provider(url=url))
     with pytest.raises(ProviderError, match=r"missing\.pem"):
         fetch(Provider(url="https://127.0.0.1:1/", tls=(("ssl.truststore.location", "missing.pem"),)))
+
+
+def test_a_provider_with_tls_is_trusted_by_the_options_of_the_login(tmp_path: Path) -> None:
+    write_pem(tmp_path)
+    with provider_server(server_context(node_settings())) as server:
+        def get(*options: tuple[str, str]) -> bytes:
+            return fetch(Provider(url=server.url("keys"), tls=options))
+
+        assert get(("ssl.truststore.location", f"{tmp_path}/ca.pem")) == server.keys
+        for options in ((), (("ssl.truststore.location", f"{tmp_path}/other.pem"),)):
+            with pytest.raises(ProviderError, match="certificate verify failed"):
+                get(*options)
 
 
 def test_connections_share_a_source() -> None:
