@@ -3,7 +3,7 @@
 import pytest
 
 from kraft.security.forwarding import decoded_host, decoded_principal, encoded_host, encoded_principal
-from kraft.security.principal import Principal
+from kraft.security.principal import Principal, TokenUser
 from kraft_native.base.errors import ProtocolError
 
 ALICE = Principal.user("alice")
@@ -30,3 +30,11 @@ def test_an_address_has_4_or_16_bytes(host: str, data: bytes) -> None:
     assert encoded_host("no address") == bytes(4)
     with pytest.raises(ProtocolError, match="5 bytes"):
         decoded_host(bytes(5))
+
+
+def test_a_login_by_token_is_forwarded() -> None:
+    """The controller must know it: a token creates no tokens."""
+    found = decoded_principal(encoded_principal(TokenUser.user("alice")))
+    assert found == Principal.user("alice")
+    assert isinstance(found, TokenUser)
+    assert not isinstance(decoded_principal(encoded_principal(Principal.user("alice"))), TokenUser)
