@@ -85,7 +85,6 @@ cdef class ParkedFetch(Parked):
     cdef int take_up(self) except -1
     # And those to read again later.
     cdef int put_back(self) except -1
-    cdef bint is_news(self, FetchEntry entry) noexcept
     cdef int begin_round(self) except -1
     cdef int learn_permissions(self) except -1
     cdef bint fetch_cold(self) except -1

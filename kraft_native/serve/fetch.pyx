@@ -32,7 +32,7 @@ from kraft_native.base.fault cimport (
 )
 from kraft_native.log.core cimport ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE, ISOLATION_LOG_END
 from kraft_native.partition.purgatory cimport PARKED_FETCH
-from kraft_native.request.permissions cimport OPERATION_CLUSTER_ACTION, OPERATION_READ, RESOURCE_CLUSTER, RESOURCE_TOPIC
+from kraft_native.request.permissions cimport OPERATION_CLUSTER_ACTION, RESOURCE_CLUSTER
 from kraft_native.request.reply cimport permissions_of
 from kraft_native.serve.fetch_entry cimport FetchEntry, ReadRules
 from kraft_native.serve.fetch_wire cimport (
@@ -347,13 +347,12 @@ cdef class ParkedFetch(Parked):
             entry = self.entries[self.read_count]
             self.read_count += 1
             entry.read(self.handler.table, self.permissions if self.params.replica_id < 0 else None, &self.rules)
-            if (entry.error == ERROR_TOPIC_AUTHORIZATION_FAILED and self.params.replica_id < 0
-                    and entry.topic != reported):
-                reported = entry.topic
-                self.permissions.report(self.reply, RESOURCE_TOPIC, OPERATION_READ, reported, entry.by_id)
+            if entry.error == ERROR_TOPIC_AUTHORIZATION_FAILED and self.params.replica_id < 0:
+                reported = entry.report_refusal(self.permissions, self.reply, reported)
             self.bytes_count += entry.size()
             self.at_once = (self.at_once or entry.error != ERROR_NONE or entry.diverging_epoch >= 0
-                            or entry.preferred >= 0 or self.is_news(entry))
+                            or entry.preferred >= 0 or (self.params.replica_id >= 0 and self.session is not None
+                                                        and entry.is_awaited(self.handler.by_rack)))
             self.cold = self.cold or entry.cold is not None
         return 0
 
@@ -392,13 +391,6 @@ cdef class ParkedFetch(Parked):
                 if (self.reply.sink is None or not entry.is_settled()) and entry.session is self.session:
                     self.session.unread[entry] = None
         return 0
-
-    cdef bint is_news(self, FetchEntry entry) noexcept:
-        """Return whether others wait until a follower learns what was just read: its consumers for the high watermark,
-        DeleteRecords for the log start."""
-        return (self.params.replica_id >= 0 and self.session is not None
-                and (entry.log_start_offset != entry.reported_log_start
-                     or (self.handler.by_rack and entry.high_watermark != entry.reported_high_watermark)))
 
     cdef int learn_permissions(self) except -1:
         self.permissions = permissions_of(self.handler.permissions, self.reply.sink)
@@ -577,7 +569,7 @@ cdef class ParkedFetch(Parked):
         cdef Py_ssize_t at
         for at in range(start, end):
             entry = self.entries[at]
-            note_reported(entry)
+            entry.note_reported()
             if entry.size() > 0:
                 self.session.move_to_end(entry)
         return 0
@@ -588,27 +580,12 @@ cdef class ParkedFetch(Parked):
         cdef Py_ssize_t at
         for at in range(start, end):
             entry = self.entries[at]
-            entry.goes_out = (
-                self.session is None
-                or entry.size() > 0
-                or entry.error != ERROR_NONE
-                or entry.diverging_epoch >= 0
-                or entry.preferred >= 0
-                or entry.high_watermark != entry.reported_high_watermark
-                or entry.log_start_offset != entry.reported_log_start
-            )
+            entry.goes_out = self.session is None or entry.has_news()
             if entry.goes_out and self.session is not None:
-                note_reported(entry)
+                entry.note_reported()
                 if entry.size() > 0:
                     self.session.move_to_end(entry)
         return 0
-
-
-cdef int note_reported(FetchEntry entry) noexcept:
-    entry.reported_log_start = entry.log_start_offset
-    # After an error the next reply reports the high watermark in any case.
-    entry.reported_high_watermark = entry.high_watermark if entry.error == ERROR_NONE else -1
-    return 0
 
 
 @cython.final

@@ -77,6 +77,15 @@ cdef class FetchEntry(Observer):
     # `permissions` of a consumer; None: everything is allowed.
     cdef int read(self, PartitionTable table, Permissions permissions, ReadRules* rules) except -1
     cdef int forbid(self) except -1
+    # Reports a refusal, unless that of the topic was reported just before: returns the topic.
+    cdef bytes report_refusal(self, Permissions permissions, object reply, bytes reported)
+    # The client of a session learns what was read.
+    cdef int note_reported(self) noexcept
+    # Something that the client of a session does not know.
+    cdef bint has_news(self) noexcept
+    # Others wait until a follower learns what was just read: its consumers, if it has any, for the high watermark,
+    # DeleteRecords for the log start.
+    cdef bint is_awaited(self, bint by_consumers) noexcept
     cdef int read_records(self, ReadRules* rules) except -1
     # True when that offset's epoch ended earlier, or cannot be judged: the reply is filled in.
     cdef bint diverges(self) except -1

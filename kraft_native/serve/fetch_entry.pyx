@@ -31,7 +31,7 @@ from kraft_native.base.mutants cimport (
 from kraft_native.log.core cimport ISOLATION_LOG_END, LogCore
 from kraft_native.log.lookup cimport aborted_between, cold_extent, read_from
 from kraft_native.partition.table cimport Absence, Topic
-from kraft_native.request.permissions cimport OPERATION_READ
+from kraft_native.request.permissions cimport OPERATION_READ, RESOURCE_TOPIC
 from kraft_native.serve.topic_access cimport topic_error
 
 from kraft_native.base.errors import KraftError
@@ -131,6 +131,26 @@ cdef class FetchEntry(Observer):
         self.fail(ERROR_TOPIC_AUTHORIZATION_FAILED)
         self.aborted = NOTHING_ABORTED
         return 0
+
+    cdef bytes report_refusal(self, Permissions permissions, object reply, bytes reported):
+        if self.topic != reported:
+            permissions.report(reply, RESOURCE_TOPIC, OPERATION_READ, self.topic, self.by_id)
+        return self.topic
+
+    cdef int note_reported(self) noexcept:
+        self.reported_log_start = self.log_start_offset
+        # After an error the next reply reports the high watermark in any case.
+        self.reported_high_watermark = self.high_watermark if self.error == ERROR_NONE else -1
+        return 0
+
+    cdef bint has_news(self) noexcept:
+        return (self.size() > 0 or self.error != ERROR_NONE or self.diverging_epoch >= 0 or self.preferred >= 0
+                or self.high_watermark != self.reported_high_watermark
+                or self.log_start_offset != self.reported_log_start)
+
+    cdef bint is_awaited(self, bint by_consumers) noexcept:
+        return (self.log_start_offset != self.reported_log_start
+                or (by_consumers and self.high_watermark != self.reported_high_watermark))
 
     cdef int read(self, PartitionTable table, Permissions permissions, ReadRules* rules) except -1:
         cdef int error
