@@ -213,6 +213,3 @@ def _is_denied(resources: Resources, name: str, kind: PatternType, host: str, op
     return any(pattern.rules.rights(host).denied >> operation & 1
                for pattern in patterns_for(resources.by_name, name)
                if kind == PatternType.LITERAL or pattern.entries[0].pattern_type == PatternType.PREFIXED)
-
-
-

@@ -53,8 +53,7 @@ cdef enum:
     STEP_ENTRIES = 128
     STEP_FREED = 1024
     ENTRY_BYTES = 256              # memory of requests charged for an entry of a long request
-    # From this version on a consumer may read from a follower (KIP-392).
-    ANY_REPLICA_FROM = 11
+    ANY_REPLICA_FROM = 11          # from this version on a consumer may read from a follower (KIP-392)
     FULL_EPOCH = 0
     FINAL_EPOCH = -1
 
@@ -71,11 +70,8 @@ cdef class FetchHandler(RequestHandler):
     it. They always learn of a new log start at once: DeleteRecords waits for it.
 
     `slices` shares the loop's time between long requests; without it each is read in one go.
-
     `on_follower(connection)` is called when a follower's session begins, for its connection.
-
-    `permissions` has what clients may do; without them everything is allowed. A follower needs CLUSTER_ACTION, and has
-    no session without it. Each read checks again, so that a session does not outlive a permission.
+    `permissions` has what clients may do, checked at each read; without them everything is allowed.
     """
 
     def __init__(self, PartitionTable table not None, SessionCache sessions not None, ColdReader cold_reader=None, *,
@@ -533,10 +529,7 @@ cdef class ParkedFetch(Parked):
                 continue
             if entry.error != ERROR_NONE:
                 self.handler.count_error(entry.error)
-            if entry.records is not None and entry.partition is not None:
-                entry.partition.fetched_bytes += entry.size()
-                if self.params.replica_id >= 0 and entry.partition.leader_quota is not None:
-                    entry.partition.leader_quota.record(entry.size(), monotonic_ms())
+            entry.account(self.params.replica_id >= 0)
         return 0
 
     cdef bint charge(self) except -1:

@@ -21,6 +21,7 @@ from libc.stdint cimport int32_t, int64_t
 
 cimport cython
 
+from kraft_native.base.clock cimport monotonic_ms
 from kraft_native.base.fault cimport (
     ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_OFFSET_OUT_OF_RANGE,
     ERROR_TOPIC_AUTHORIZATION_FAILED, ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION,
@@ -232,6 +233,24 @@ cdef class FetchEntry(Observer):
             self.aborted = aborted_between(core, offset, self.records.next_offset)
         rules.whole_first = False
         rules.bytes_left = max(0, rules.bytes_left - self.records.size)
+        return 0
+
+    cdef bint has_news(self) noexcept:
+        return (self.size() > 0 or self.error != ERROR_NONE or self.diverging_epoch >= 0 or self.preferred >= 0
+                or self.high_watermark != self.reported_high_watermark
+                or self.log_start_offset != self.reported_log_start)
+
+    cdef int note_reported(self) noexcept:
+        self.reported_log_start = self.log_start_offset
+        # After an error the next reply reports the high watermark in any case.
+        self.reported_high_watermark = self.high_watermark if self.error == ERROR_NONE else -1
+        return 0
+
+    cdef int account(self, bint of_follower) except -1:
+        if self.records is not None and self.partition is not None:
+            self.partition.fetched_bytes += self.size()
+            if of_follower and self.partition.leader_quota is not None:
+                self.partition.leader_quota.record(self.size(), monotonic_ms())
         return 0
 
     cdef bint diverges(self) except -1:

@@ -17,6 +17,7 @@ from kraft.protocol.messages.remove_access_control_entry_record import RemoveAcc
 from kraft.security.acls import Acl
 from tests.controller.world import World
 
+OK = ErrorCode.NONE
 ANY, LITERAL, PREFIXED, MATCH = 1, 3, 4, 2
 TOPIC, GROUP, CLUSTER = 2, 3, 4
 READ, WRITE = 3, 4
@@ -50,7 +51,7 @@ def delete(where: World, *filters: DeleteAclsFilter) -> list[Any]:
 
 
 def names(result: Any) -> list[str]:
-    assert result.error_code == 0
+    assert result.error_code == OK
     assert result.error_message is None
     return sorted(each.resource_name for each in result.matching_acls)
 
@@ -93,7 +94,7 @@ def test_entries_are_created_once() -> None:
 def test_a_wrong_entry_is_refused_alone(fields: dict[str, Any], says: str) -> None:
     where = world()
     answer = where.send(CreateAclsRequest(creations=[acl("a"), acl(**fields), acl("b")]))
-    assert [each.error_code for each in answer.results] == [0, ErrorCode.INVALID_REQUEST, 0]
+    assert [each.error_code for each in answer.results] == [OK, ErrorCode.INVALID_REQUEST, OK]
     assert says in answer.results[1].error_message
     assert [each.resource_name for each in entries(where)] == ["a", "b"]
 
@@ -117,7 +118,8 @@ def test_the_selected_entries_are_named_whole() -> None:
     create(where, acl("a", resource_pattern_type=PREFIXED, host="10.0.0.0/8", permission_type=DENY))
     found = delete(where, selecting("a"))[0].matching_acls[0]
     assert (found.error_code, found.resource_type, found.resource_name, found.pattern_type, found.principal, found.host,
-            found.operation, found.permission_type) == (0, TOPIC, "a", PREFIXED, "User:alice", "10.0.0.0/8", READ, DENY)
+            found.operation, found.permission_type) == (
+        OK, TOPIC, "a", PREFIXED, "User:alice", "10.0.0.0/8", READ, DENY)
 
 
 @pytest.mark.parametrize("fields", [
@@ -146,7 +148,7 @@ def test_searches_of_one_request_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
     where = world()
     create(where, acl("a"), acl("b"))
     found = delete(where, *(selecting(host_filter=f"10.0.0.{number}") for number in range(4)), selecting("a"))
-    assert [each.error_code for each in found] == [0, 0, 0, ErrorCode.POLICY_VIOLATION, 0]
+    assert [each.error_code for each in found] == [OK, OK, OK, ErrorCode.POLICY_VIOLATION, OK]
     assert names(found[4]) == ["a"]
 
 

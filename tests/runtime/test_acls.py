@@ -34,6 +34,7 @@ from kraft.runtime.storage.formatting import FormatRequest, format_storage
 from tests.native.logs import batch
 from tests.runtime.nodes import config, with_node
 
+OK = ErrorCode.NONE
 LEADING_SECONDS = 20
 ANY, LITERAL, PREFIXED = 1, 3, 4
 TOPIC = 2
@@ -70,19 +71,19 @@ def test_entries_are_created_listed_in_force_and_deleted(tmp_path: Path, version
         assert code(cluster) == 0
         answer: Any = send(cluster, CreateAclsRequest(creations=[
             denial(), denial(host="10.0.0.0/8"), denial("a", operation=READ), denial("", operation=READ)]), version)
-        assert [each.error_code for each in answer.results] == [0, 0, 0, ErrorCode.INVALID_REQUEST]
+        assert [each.error_code for each in answer.results] == [OK, OK, OK, ErrorCode.INVALID_REQUEST]
         assert code(cluster) == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         answer = send(cluster, DescribeAclsRequest(**EVERY), version)
-        assert answer.error_code == 0
+        assert answer.error_code == OK
         assert [(each.resource_type, each.resource_name, each.pattern_type, [acl.host for acl in each.acls])
                 for each in answer.resources] == [(TOPIC, "a", LITERAL, ["*"]),
                                                   (TOPIC, "t", LITERAL, ["*", "10.0.0.0/8"])]
         answer = send(cluster, DescribeAclsRequest(**{**EVERY, "operation": 99}), version)
-        assert (answer.error_code, answer.resources) == (0, [])
+        assert (answer.error_code, answer.resources) == (OK, [])
         answer = send(cluster, DeleteAclsRequest(filters=[
             DeleteAclsFilter(**{**EVERY, "resource_name_filter": "t"}), DeleteAclsFilter(**{**EVERY, "operation": 99})
         ]), version)
-        assert [each.error_code for each in answer.filter_results] == [0, ErrorCode.INVALID_REQUEST]
+        assert [each.error_code for each in answer.filter_results] == [OK, ErrorCode.INVALID_REQUEST]
         assert [each.host for each in sorted(
             answer.filter_results[0].matching_acls, key=lambda each: each.host)] == ["*", "10.0.0.0/8"]
         assert code(cluster) == 0

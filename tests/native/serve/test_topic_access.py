@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import ReplicaState
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft_native.request.permissions import PermissionCache
@@ -19,7 +20,7 @@ from tests.native.serving import Node, fetch_response, fetched, produce_response
 
 READ, WRITE, CLUSTER_ACTION = 3, 4, 9
 TOPIC, CLUSTER, TRANSACTIONAL_ID = 2, 4, 5
-DENIED = 29
+OK, UNKNOWN, DENIED = ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 KEYS = (b"x", topic_id_of("x"))
 ALICE, BOB = "User:alice", "User:bob"
 
@@ -109,7 +110,7 @@ def test_each_topic_of_a_request_has_its_outcome(node: Node, rights: Rights) -> 
         for topic in ("b", "a", "x", "a")])
     response = produce_response(node.produce_body(request.encode(9), 9))
     assert [[part.error_code for part in topic.partition_responses] for topic in response.responses] == [
-        [DENIED, DENIED], [0, 3], [DENIED, DENIED], [0, 3]]
+        [DENIED, DENIED], [OK, UNKNOWN], [DENIED, DENIED], [OK, UNKNOWN]]
 
 
 def test_a_refusal_of_acks_0_closes_the_connection(node: Node, rights: Rights) -> None:
@@ -145,7 +146,7 @@ def test_no_transaction_is_confirmed_for_a_topic_without_permission(node: Node, 
         TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=records)])
         for topic in ("a", "b")])
     response = produce_response(node.produce_body(request.encode(12), 12))
-    assert [topic.partition_responses[0].error_code for topic in response.responses] == [0, DENIED]
+    assert [topic.partition_responses[0].error_code for topic in response.responses] == [OK, DENIED]
     assert queries == [[("a", 0)]]
 
 
@@ -163,7 +164,7 @@ def test_a_long_request_is_checked_in_each_slice(node: Node, rights: Rights) -> 
     while called:
         called.pop(0)()
     response = produce_response(reply)
-    assert {part.error_code for part in response.responses[0].partition_responses} == {3}
+    assert {part.error_code for part in response.responses[0].partition_responses} == {UNKNOWN}
     assert {topic.partition_responses[0].error_code for topic in response.responses[1:]} == {DENIED}
 
 
@@ -174,7 +175,7 @@ def test_a_decision_is_made_once_for_all_connections_of_a_client(node: Node, rig
     rights.set(ALICE, TOPIC, "a", READ, WRITE)
     for _ in range(5):
         assert code(node.produce(batch(), topic="a")) == 0
-        assert fetched(node.fetch(("a", 0, 0)))[0].error_code == 0
+        assert fetched(node.fetch(("a", 0, 0)))[0].error_code == OK
     assert rights.decisions == 1
 
 
@@ -189,8 +190,8 @@ def test_another_principal_of_the_connection_has_its_own_permissions(node: Node,
 def test_without_an_authorizer_everything_is_allowed(node: Node) -> None:
     node.produce_handler.permissions = node.fetch_handler.permissions = None
     assert code(node.produce(batch(), topic="a")) == 0
-    assert fetched(node.fetch(("a", 0, 0)))[0].error_code == 0
-    assert fetched(node.fetch(("a", 0, 0), replica_id=2, version=14))[0].error_code == 6
+    assert fetched(node.fetch(("a", 0, 0)))[0].error_code == OK
+    assert fetched(node.fetch(("a", 0, 0), replica_id=2, version=14))[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 # --- Fetch
@@ -207,19 +208,19 @@ def test_a_topic_is_read_with_permission_only(node: Node, rights: Rights, versio
         assert (denied.error_code, denied.high_watermark, denied.last_stable_offset, denied.log_start_offset) == (
             DENIED, -1, -1, -1)
         assert not denied.records and denied.aborted_transactions == []
-        assert (allowed.error_code, len(allowed.records)) == (0, len(batch(2)))
+        assert (allowed.error_code, len(allowed.records)) == (OK, len(batch(2)))
     rights.set(ALICE, TOPIC, "a", READ)
-    assert [part.error_code for part in fetched(node.fetch(("a", 0, 0), ("b", 0, 0), version=version))] == [0, 0]
+    assert [part.error_code for part in fetched(node.fetch(("a", 0, 0), ("b", 0, 0), version=version))] == [OK, OK]
 
 
 def test_nothing_is_learned_by_reading_without_permission(node: Node, rights: Rights) -> None:
     for topic in ("a", "x"):
         assert fetched(node.fetch((topic, 7, 0), version=12))[0].error_code == DENIED
-    assert fetched(node.fetch(("x", 0, 0), version=13))[0].error_code == 100
+    assert fetched(node.fetch(("x", 0, 0), version=13))[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
     node.table.explain(lambda key, _by_id: (3, "x", {}, (), 1) if key in KEYS else (100, "", None, (), 1))
     assert fetched(node.fetch(("x", 0, 0), version=13))[0].error_code == DENIED
     rights.set(ALICE, TOPIC, "x", READ)
-    assert fetched(node.fetch(("x", 0, 0), version=13))[0].error_code == 3
+    assert fetched(node.fetch(("x", 0, 0), version=13))[0].error_code == UNKNOWN
 
 
 def test_a_session_ends_with_its_permission(node: Node, rights: Rights) -> None:
@@ -260,7 +261,8 @@ def test_a_follower_needs_cluster_action(node: Node, rights: Rights, version: in
     assert len(node.sessions) == 0
     rights.set(ALICE, CLUSTER, "kafka-cluster", CLUSTER_ACTION)
     rights.set(ALICE, TOPIC, "a")
-    assert [part.error_code for part in fetched(fetch())] == [6, 3 if version < 13 else 100]
+    assert [part.error_code for part in fetched(fetch())] == [
+        ErrorCode.NOT_LEADER_OR_FOLLOWER, UNKNOWN if version < 13 else ErrorCode.UNKNOWN_TOPIC_ID]
 
 
 def test_a_session_of_a_follower_ends_with_its_permission(node: Node, rights: Rights) -> None:
