@@ -5,6 +5,7 @@
 
 import os
 import ssl
+from importlib import import_module
 from types import ModuleType
 from typing import Final
 
@@ -32,7 +33,7 @@ def library_text() -> str:
 
 def _load() -> tuple[ModuleType | None, str]:
     try:
-        from kraft_native.net import openssl as module
+        module = import_module("kraft_native.net.openssl")     # the other form does not say what is missing
     except ModuleNotFoundError:
         return None, f"built without OpenSSL's headers: apt-get install {PACKAGE}, and build again, for the faster way"
     except ImportError as error:
