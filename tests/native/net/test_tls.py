@@ -371,3 +371,28 @@ def send_damage(port: int) -> None:
         connection.sendall(written.read() + b"\x17\x03\x03\0\x05wrong")
         while connection.recv(1 << 16):
             pass
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_sessions_are_resumed(version: ssl.TLSVersion) -> None:
+    """A client with a certificate connects again without a full handshake."""
+    def connect(port: int) -> list[bool | None]:
+        context = client_context(client_settings("alice"))
+        context.maximum_version = version
+        session: ssl.SSLSession | None = None
+        found: list[bool | None] = []
+        for _ in range(2):
+            plain = socket.create_connection(("127.0.0.1", port), 10)
+            with context.wrap_socket(plain, server_hostname="localhost", session=session) as client:
+                client.sendall(b"hi")
+                assert read_all(client, 2) == b"hi"
+                session = client.session
+                found.append(client.session_reused)
+        return found
+
+    async def test() -> None:
+        async with Served(node_settings("required")) as served:
+            served.owner.opened = lambda _transport: Echo()  # type: ignore[method-assign]
+            assert await asyncio.to_thread(connect, served.port) == [False, True]
+
+    run(uvloop.new_event_loop, test)
