@@ -91,10 +91,6 @@ cdef class FetchEntry(Observer):
     cdef bint diverges(self) except -1
     cdef int fail(self, int error) noexcept
     cdef int forget(self) noexcept
-    # A session's client learns something from its place in the reply.
-    cdef bint has_news(self) noexcept
-    # Its client knows what was just read.
-    cdef int note_reported(self) noexcept
     # Counts the bytes that are sent.
     cdef int account(self, bint of_follower) except -1
 

@@ -235,17 +235,6 @@ cdef class FetchEntry(Observer):
         rules.bytes_left = max(0, rules.bytes_left - self.records.size)
         return 0
 
-    cdef bint has_news(self) noexcept:
-        return (self.size() > 0 or self.error != ERROR_NONE or self.diverging_epoch >= 0 or self.preferred >= 0
-                or self.high_watermark != self.reported_high_watermark
-                or self.log_start_offset != self.reported_log_start)
-
-    cdef int note_reported(self) noexcept:
-        self.reported_log_start = self.log_start_offset
-        # After an error the next reply reports the high watermark in any case.
-        self.reported_high_watermark = self.high_watermark if self.error == ERROR_NONE else -1
-        return 0
-
     cdef int account(self, bint of_follower) except -1:
         if self.records is not None and self.partition is not None:
             self.partition.fetched_bytes += self.size()
