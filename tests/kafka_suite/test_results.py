@@ -31,7 +31,7 @@ def test_only_methods_that_kafka_passes_count() -> None:
 
 
 def test_a_feature_of_this_version_is_no_reason() -> None:
-    ours = one_class(a=("fail", "missing: transactions"), b=("fail", "missing: SASL"))
+    ours = one_class(a=("fail", "missing: transactions"), b=("fail", "missing: share groups"))
     failures = compare(CONTROL, ours, judge)["tools"].failures
     assert [each.method for each in unexplained(failures[:2], {})] == ["a()"]
 
