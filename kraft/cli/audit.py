@@ -9,6 +9,7 @@ import click
 from kraft.cli.client_config import bootstrap_options
 from kraft.cli.command import kraft
 from kraft.cli.moments import time_ms, time_text
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import ADDRESS_DEFAULT, BOOTSTRAP_VARIABLE, JSON, TIMEOUT, count_of, print_json
 from kraft.security.audit.reading import DECISIONS, Seen, Wanted, line_text
 
@@ -22,7 +23,7 @@ from kraft.security.audit.reading import DECISIONS, Seen, Wanted, line_text
 @click.option("--decision", type=click.Choice(DECISIONS), help="Only events with this result.")
 @click.option("--since", metavar="TIME", help="Only events from this time on, such as 2026-01-31T09:00:00Z.")
 @click.option("--until", metavar="TIME", help="Only events up to this time.")
-@click.option("--offset", type=click.IntRange(0), help="Only the event that caused this record of the metadata log.")
+@click.option("--offset", type=IntRange(0), help="Only the event that caused this record of the metadata log.")
 @click.option("--follow", "-f", is_flag=True, help="Wait for further events, until Ctrl-C.")
 @bootstrap_options(envvar=BOOTSTRAP_VARIABLE, help=f"Nodes of the cluster to contact first; also {BOOTSTRAP_VARIABLE} "
                                                    f"[default, without a file: {ADDRESS_DEFAULT}].")

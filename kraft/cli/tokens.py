@@ -7,12 +7,13 @@ from typing import IO, Any, Final
 import click
 
 from kraft.cli.command import kraft
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import on_cluster, print_rows
 from kraft.client import Cluster
 from kraft.security.principal import USER, Principal
 
 COLUMNS: Final = ("token id", "owner", "requester", "renewers", "issued", "expires", "ends")
-SECONDS: Final = click.IntRange(0, 1 << 40)
+SECONDS: Final = IntRange(0, 1 << 40)
 DEFAULT: Final = -1
 Command = Callable[..., None]
 
@@ -36,7 +37,7 @@ def secret_option(command: Command) -> Command:
 @click.option("--owner", metavar="USER", help="User of the token; that of this command by default.")
 @click.option("--renewer", "renewers", metavar="USER", multiple=True,
               help="User that may renew it and let it expire; may be given again.")
-@click.option("--life", "life_s", metavar="SECONDS", type=click.IntRange(1, 1 << 40),
+@click.option("--life", "life_s", metavar="SECONDS", type=IntRange(1, 1 << 40),
               help="Longest life, with renewals; what the cluster allows by default.")
 @on_cluster
 def create_command(cluster: Cluster, owner: str | None, renewers: tuple[str, ...], life_s: int | None,

@@ -5,6 +5,7 @@ from typing import IO, Final
 import click
 
 from kraft.cli.command import kraft
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import on_cluster, print_rows
 from kraft.client import Cluster
 from kraft.security.sasl.scram import HASHES, ITERATIONS_MIN
@@ -43,7 +44,7 @@ def describe_command(cluster: Cluster, names: tuple[str, ...], as_json: bool) ->
 @click.argument("name", metavar="USER")
 @click.option("--mechanism", "mechanisms", type=MECHANISMS, multiple=True,
               help="SCRAM-SHA-256 [default], SCRAM-SHA-512; may be given again.")
-@click.option("--iterations", type=click.IntRange(ITERATIONS_MIN, ITERATIONS_MAX), default=ITERATIONS_MIN,
+@click.option("--iterations", type=IntRange(ITERATIONS_MIN, ITERATIONS_MAX), default=ITERATIONS_MIN,
               show_default=True, help="Hashes that each guess of the password costs.")
 @click.option("--password-file", type=click.File("r", encoding="utf-8"),
               help="File whose first line is the password; - is standard input. Without it the command prompts.")
