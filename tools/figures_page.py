@@ -4,9 +4,9 @@
 
     python -m tools.figures_page bench/out/peer.json ...     first replace the figures of these runs
 
-A file is a run's own JSON, named after the run: `engine`, `peer`, `commit`, `cluster`, `operations` or `failover`. Pass
-files of this machine and of this commit, or name theirs with `--machine`, `--commit` and `--date`. The claims of both
-tables, and where each finds its figures, are in `tools/figures.toml`.
+A file is a run's own JSON, named after the run: `engine`, `peer`, `commit`, `cluster`, `operations`, `failover` or
+`tls`. Pass files of this machine and of this commit, or name theirs with `--machine`, `--commit` and `--date`. The
+claims of both tables, and where each finds its figures, are in `tools/figures.toml`.
 """
 
 from __future__ import annotations
@@ -201,12 +201,14 @@ def with_table(readme: str, table: str) -> str:
     return before + BEGIN + table + END + rest.partition(END)[2]
 
 
-def merge(runs: dict[str, Run], paths: Iterable[Path], machine: str, commit: str, date: str) -> dict[str, Run]:
-    """Return the runs with those of the files in place of earlier ones."""
+def merge(runs: dict[str, Run], paths: Iterable[Path], machine: str, commit: str, date: str,
+          claimed: Iterable[str] = ()) -> dict[str, Run]:
+    """Return the runs with those of the files in place of earlier ones. A run is known, or one that is claimed."""
     merged = dict(runs)
+    known = sorted({*runs, *claimed})
     for path in paths:
-        if path.stem not in runs:
-            raise SystemExit(f"{path}: no run is named {path.stem!r}; known are {', '.join(runs)}")
+        if path.stem not in known:
+            raise SystemExit(f"{path}: no run is named {path.stem!r}; known are {', '.join(known)}")
         day = date or time.strftime("%Y-%m-%d", time.gmtime(path.stat().st_mtime))
         merged[path.stem] = Run(machine, day, commit, {
             (each.row, each.figure): each for each in entries(json.loads(path.read_text()))})
@@ -234,7 +236,8 @@ def main() -> None:
     parser.add_argument("--date", default="", help="of the run [default: of the file]")
     options = parser.parse_args()
     claims = tomllib.loads(CLAIMS.read_text())
-    runs = merge(read(), options.files, options.machine, options.commit, options.date)
+    runs = merge(read(), options.files, options.machine, options.commit, options.date,
+                 [name for section in claims["sections"] for name in section["commands"]])
     try:
         texts = {DATA: saved(runs), PAGE: page(runs, claims),
                  README: with_table(README.read_text(), readme_table(runs, claims))}
