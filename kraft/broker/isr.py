@@ -107,6 +107,7 @@ class IsrKeeper:
         self._led: dict[Key, Led] = {}
         self._due: dict[Key, Led] = {}
         self._requested: dict[Key, Led] | None = None
+        self._refused: set[Key] = set()
         self.deadline_ms = NEVER_MS
         """Time when `tick` is due."""
         self.expands_total = 0
@@ -155,7 +156,7 @@ class IsrKeeper:
         """Propose a follower outside the set that has everything. Return whether it is proposed or needs no proposal.
 
         It is not proposed while its broker does not take part according to the metadata, or while another process of
-        that broker did the fetching."""
+        that broker did the fetching. Nor is it for `RETRY_MS` after a refusal, which wakes the follower's Fetch."""
         led = self._led.get(key)
         if led is None or node_id in led.maximal:
             return True
@@ -167,8 +168,11 @@ class IsrKeeper:
                 WithheldReason.OTHER_PROCESS, (seen, epoch))
             self._trace(key, ProposalWithheld(led.leader_epoch, node_id, reason, details))
             return False
+        if key in self._refused:
+            return False
         self._propose(led, (*led.isr, node_id), ProposalReason.CAUGHT_UP, node_id)
-        return True
+        decided = self._led.get(key)   # a controller on this node has answered by now
+        return decided is None or node_id in decided.maximal
 
     def drop_lagging(self, lag_max_ms: int) -> None:
         """Propose sets without the followers that lag for longer than `lag_max_ms`, and send proposals again that the
@@ -201,14 +205,17 @@ class IsrKeeper:
             self._propose(led, led.isr, ProposalReason.RECOVERED)
 
     def tick(self, now_ms: int) -> None:
-        """Send again the proposals that were answered without an outcome."""
+        """Send again the proposals that were answered without an outcome, and allow others in place of those that were
+        refused."""
         if now_ms >= self.deadline_ms:
             self.deadline_ms = NEVER_MS
+            self._refused.clear()
             self._send_requested()
 
     def answered(self, response: AlterPartitionResponse, now_ms: int) -> None:
         """Process the controller's answer to the last request."""
         requested, self._requested = self._requested or {}, None
+        is_unanswered = False
         outcomes: dict[Key, Outcome] = {}
         if response.error_code == ErrorCode.NONE:
             outcomes = {(topic.topic_id, part.partition_index): part
@@ -216,12 +223,16 @@ class IsrKeeper:
         for key, led in requested.items():
             if self._led.get(key) is led and led.proposed is not None:
                 outcome = outcomes.get(key)
+                if outcome is not None and outcome.error_code in REVERTED:
+                    self._refused.add(key)
+                    self.deadline_ms = now_ms + RETRY_MS
                 if outcome is None or not self._settled(led, outcome):
                     code = response.error_code if outcome is None else outcome.error_code
                     self._trace(key, IsrUnanswered(led.leader_epoch, led.proposed, code))
                     self._due[key] = led
                     self.deadline_ms = now_ms + RETRY_MS
-        if self.deadline_ms == NEVER_MS:
+                    is_unanswered = True
+        if not is_unanswered:
             self._send_requested()
 
     # --- internals ----------------------------------------------------------------------------------------------------

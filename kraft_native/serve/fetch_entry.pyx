@@ -139,9 +139,11 @@ cdef class FetchEntry(Observer):
         return self.topic
 
     cdef int note_reported(self) noexcept:
-        self.reported_log_start = self.log_start_offset
-        # After an error the next reply reports the high watermark in any case.
-        self.reported_high_watermark = self.high_watermark if self.error == ERROR_NONE else -1
+        # After an error the next reply reports both in any case. So it does when the client's log diverges: a follower
+        # that has to cut its log ignores the marks.
+        cdef bint known = self.error == ERROR_NONE and self.diverging_epoch < 0
+        self.reported_log_start = self.log_start_offset if known else -1
+        self.reported_high_watermark = self.high_watermark if known else -1
         return 0
 
     cdef bint has_news(self) noexcept:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from kraft.broker.isr import CHECKED_STEP, CHECKS_WITHOUT_NEWS, PROPOSALS_MAX, IsrKeeper, Key
+from kraft.broker.isr import CHECKED_STEP, CHECKS_WITHOUT_NEWS, PROPOSALS_MAX, RETRY_MS, IsrKeeper, Key
 from kraft.deadlines import NEVER_MS
 from kraft.metadata.image import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
@@ -125,6 +125,29 @@ def test_a_final_refusal_withdraws_the_proposal(error: ErrorCode) -> None:
     bench.keeper.caught_up(KEY, 3)
     bench.answer(error=error)
     assert bench.led.maximal == (1, 2)
+
+
+def test_a_proposal_that_a_controller_on_this_node_refuses_at_once_is_repeated_later() -> None:
+    """The partition repeats the question at the follower's next Fetch only while the answer is False. A refusal wakes
+    the Fetch that waits, so another proposal at once would go round indefinitely."""
+    bench = Bench()
+    outcomes = [(ErrorCode.INELIGIBLE_REPLICA, (1, 2)), (ErrorCode.NONE, (1, 2, 3))]
+
+    def decide(_request: AlterPartitionRequest) -> None:
+        error, isr = outcomes.pop(0)
+        bench.answer(isr, error=error)
+
+    keeper = IsrKeeper(1, decide, bench.active.get)
+    bench.keeper = keeper
+    keeper.lead(KEY, bench.led, registration((1, 2)))
+    assert not keeper.caught_up(KEY, 3)
+    assert (bench.led.maximal, keeper.deadline_ms) == ((1, 2), RETRY_MS)
+    keeper.tick(RETRY_MS - 1)
+    assert not keeper.caught_up(KEY, 3)
+    assert len(outcomes) == 1
+    keeper.tick(RETRY_MS)
+    assert keeper.caught_up(KEY, 3)
+    assert bench.led.isr == (1, 2, 3)
 
 
 @pytest.mark.parametrize("error", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION])

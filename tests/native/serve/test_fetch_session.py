@@ -93,6 +93,20 @@ def test_errors_are_returned_each_time_and_the_recovery_once(node: Node) -> None
     assert go_on(node, session_id, 5) == (0, session_id, {"x": -100})
 
 
+def test_marks_are_reported_again_after_a_reply_that_cuts_the_log(node: Node) -> None:
+    """A follower ignores the marks of a reply with a diverging epoch; nothing else may come for long."""
+    def ending_at(offset: int) -> tuple[str, FetchPartition]:
+        return "a", FetchPartition(partition=0, fetch_offset=offset, last_fetched_epoch=0, partition_max_bytes=100)
+
+    _, session_id, first = outcome(node.fetch(ending_at(4), session_epoch=0))
+    assert first == {"a": 0}
+    for epoch, offset, count in ((1, 2, 1), (2, 2, 0), (3, 4, 1), (4, 2, 1), (5, 2, 0)):
+        response = fetch_response(node.fetch(ending_at(offset), session_id=session_id, session_epoch=epoch))
+        marks = [(part.high_watermark, part.log_start_offset)
+                 for topic in response.responses for part in topic.partitions]
+        assert marks == [(2, 0)] * count, epoch
+
+
 def age(sessions: SessionCache, session_id: int, epoch: int) -> None:
     """Set the epoch that the session expects to `epoch`, in its memory: no test sends two thousand million requests."""
     [session] = [each for kept in gc.get_referents(sessions) for each in kept.values()
