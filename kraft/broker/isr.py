@@ -107,7 +107,7 @@ class IsrKeeper:
         self._led: dict[Key, Led] = {}
         self._due: dict[Key, Led] = {}
         self._requested: dict[Key, Led] | None = None
-        self._refused: set[Key] = set()
+        self._refused: dict[Key, None] = {}
         self.deadline_ms = NEVER_MS
         """Time when `tick` is due."""
         self.expands_total = 0
@@ -224,7 +224,7 @@ class IsrKeeper:
             if self._led.get(key) is led and led.proposed is not None:
                 outcome = outcomes.get(key)
                 if outcome is not None and outcome.error_code in REVERTED:
-                    self._refused.add(key)
+                    self._refused[key] = None
                     self.deadline_ms = now_ms + RETRY_MS
                 if outcome is None or not self._settled(led, outcome):
                     code = response.error_code if outcome is None else outcome.error_code
