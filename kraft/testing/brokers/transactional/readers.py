@@ -73,7 +73,8 @@ class PartitionReader(AsyncClient):
     def _taken(self, part: PartitionData, position: int) -> Polled:
         found, position = visible_records(part, position, committed=self.committed)
         end = part.last_stable_offset if self.committed else part.high_watermark
-        return Polled(found, position, at_end=position >= end)
+        # A replica whose end lies before the position is behind the one that answered last: it shows no end here.
+        return Polled(found, position, at_end=position == end)
 
 
 def visible_records(part: PartitionData, position: int, *, committed: bool) -> tuple[list[tuple[int, int]], int]:
