@@ -32,8 +32,9 @@ def listening() -> list[str]:
 
 
 def shared_memory() -> list[str]:
-    """Names in shared memory but those of PostgreSQL, which other tests start meanwhile."""
-    return sorted(name for name in os.listdir("/dev/shm") if not name.startswith("PostgreSQL."))
+    """Names of objects in shared memory. Other tests have directories there meanwhile, and PostgreSQL objects."""
+    return sorted(each.name for each in os.scandir("/dev/shm")
+                  if not each.is_dir() and not each.name.startswith("PostgreSQL."))
 
 
 def cycle(launcher: Launcher, directory: Path, number: int) -> float:
