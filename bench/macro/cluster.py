@@ -22,9 +22,9 @@ from typing import Final
 
 import click
 
-from bench.machine import OUT
 from bench.macro.clusters import KafkaCluster, KraftCluster
 from bench.macro.figures import Figure, Row, chosen, comparison
+from bench.macro.options import DIRECTORY, ONLY, OURS, QUICK
 from bench.macro.rows import CLUSTER_LOADS, LARGE, client_rows, load_rows, memory_row, start_rows, topic_rows
 from tests.peer.kafka import missing
 
@@ -65,11 +65,10 @@ def rows() -> Iterator[Row]:
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="One short turn of each row: to see that everything runs.")
-@click.option("--ours", is_flag=True, help="Only our nodes: no ratios.")
-@click.option("--only", multiple=True, help="Only rows whose name contains this text; may be given again.")
-@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
-              help="Where all nodes keep their data.")
+@QUICK
+@OURS
+@ONLY
+@DIRECTORY
 def main(quick: bool, ours: bool, only: tuple[str, ...], directory: Path) -> None:
     """Measure three nodes of ours, beside three of Apache Kafka."""
     if not ours and (reason := missing()) is not None:

@@ -21,9 +21,9 @@ from typing import Final
 
 import click
 
-from bench.machine import OUT
 from bench.macro.clusters import NODES, KafkaCluster, KraftCluster
 from bench.macro.figures import Figure, chosen, reported
+from bench.macro.options import DIRECTORY, ONLY, OURS
 from bench.macro.servers import resident_megabytes
 from bench.macro.topics import create_topics
 from kraft.client import Cluster
@@ -237,11 +237,10 @@ def rows(home: Path, count: int, data_bytes: int, *, with_peer: bool) -> Iterato
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Fewer partitions: to see that everything runs.")
-@click.option("--ours", is_flag=True, help="Only our nodes: no ratios.")
-@click.option("--only", multiple=True, help="Only rows whose name contains this text; may be given again.")
+@OURS
+@ONLY
 @click.option("--partitions", default=PARTITIONS, show_default=True)
-@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
-              help="Where all nodes keep their data.")
+@DIRECTORY
 def main(quick: bool, ours: bool, only: tuple[str, ...], partitions: int, directory: Path) -> None:
     """Measure restarts, and many partitions."""
     if not ours and (reason := missing()) is not None:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import click
 
-from bench.machine import OUT
 from bench.macro.figures import Figure, Row, chosen, comparison
+from bench.macro.options import DIRECTORY, ONLY, QUICK
 from bench.macro.rows import LOADS, client_rows, load_rows, memory_row, paced_rows, restart_row, start_rows, topic_rows
 from bench.macro.servers import KafkaServer, KraftServer
 from tests.peer.kafka import missing
@@ -43,10 +43,9 @@ def rows() -> Iterator[Row]:
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="One short turn of each row: to see that everything runs.")
-@click.option("--only", multiple=True, help="Only rows whose name contains this text; may be given again.")
-@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
-              help="Where both nodes keep their data.")
+@QUICK
+@ONLY
+@DIRECTORY
 def main(quick: bool, only: tuple[str, ...], directory: Path) -> None:
     """Measure our node beside Apache Kafka."""
     if (reason := missing()) is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -19,6 +20,7 @@ from bench.macro.paced import PacedRun
 from bench.macro.servers import Server, resident_megabytes
 from bench.macro.topics import BATCH, create_topics, create_up_to, delete_topics
 from kraft.client import Cluster
+from kraft.client.security import PLAINTEXT, Security
 from kraft.client.topics import create_topic
 from kraft.load.measure import Measurement, fill, measure
 from kraft.load.workload import Workload
@@ -75,6 +77,8 @@ def cpu_gigabyte(aim: float) -> Wanted:
     return "server CPU", "s/GB", lambda run: run.cpu_seconds_per_gigabyte, aim, "less"
 
 
+FETCH_LARGE = "Fetch, 4 connections, 1 MiB", Workload("fetch", 4, 1, record_bytes=1024, batch_bytes=100_000)
+PRODUCE_16_KIB = "Produce, 16 KiB of 100 B, 8 x 5", Workload("produce", 8, 5, batch_bytes=16 << 10)
 ONE = "Produce, 1 x 100 B, 1 in flight", Workload("produce", 1, 1)
 MANY = "Produce, 1 x 100 B, 8 x 8 in flight", Workload("produce", 8, 8)
 LARGE = "Produce, 1 MiB of 1 KiB, 4 x 2", Workload("produce", 4, 2, record_bytes=1024, batch_bytes=1_000_000)
@@ -83,11 +87,9 @@ LOADS: Final[tuple[Load, ...]] = (
     ("ApiVersions, 8 x 32 in flight", Workload("ping", 8, 32), (rate(4.0), cpu_each(0.2))),
     (*ONE, (p50(0.7), cpu_each(0.4))),
     (*MANY, (rate(5.0), cpu_each(0.15))),
-    ("Produce, 16 KiB of 100 B, 8 x 5", Workload("produce", 8, 5, batch_bytes=16 << 10),
-     (megabytes(2.0), cpu_gigabyte(0.3))),
+    (*PRODUCE_16_KIB, (megabytes(2.0), cpu_gigabyte(0.3))),
     (*LARGE, (megabytes(1.5), cpu_gigabyte(0.4))),
-    ("Fetch, 4 connections, 1 MiB", Workload("fetch", 4, 1, record_bytes=1024, batch_bytes=100_000),
-     (megabytes(2.0), cpu_gigabyte(0.45))),
+    (*FETCH_LARGE, (megabytes(2.0), cpu_gigabyte(0.45))),
     ("Fetch, 1 connection, 64 KiB", Workload("fetch", 1, 1, batch_bytes=16 << 10, fetch_bytes=64 << 10),
      (megabytes(2.0), cpu_gigabyte(0.45))),
 )
@@ -100,43 +102,57 @@ CLUSTER_LOADS: Final[tuple[Load, ...]] = tuple((f"{name}, acks=all", replace(wor
 
 
 def load_rows(pair: Pair, load: Load) -> list[Figure]:
-    """Measure one workload on both. One that waits for each answer also runs while the processors are kept awake. The
-    topics are deleted afterwards, so that no row pays for another one's data."""
+    """Measure one workload on both. One that waits for each answer also runs while the processors are kept awake."""
     row, workload, wanted = load
-    workload = replace(workload, topic=f"load-{uuid.uuid4().hex[:8]}")
-    for server in pair.servers:
-        if workload.kind != "ping":
-            with Cluster(server.bootstrap) as cluster:
-                create_topic(cluster, workload.topic, workload.connections)
-                if workload.kind == "fetch":
-                    fill(workload, cluster, int(FILL_BYTES * pair.bytes_scale))
-
     fills = workload.kind == "produce" and workload.batch_bytes > workload.record_bytes
     seconds, warmup = (FILLING_SECONDS, FILLING_WARMUP_SECONDS) if fills else (pair.seconds, WARMUP_SECONDS)
+    with own_topic(pair, workload) as own:
+        def run(server: Server) -> tuple[float, ...]:
+            settle(int(LOAD_BYTES_MAX * pair.bytes_scale) * len(server.pids) if fills else 0)   # each node keeps a copy
+            found = measured(row, server, own, seconds, warmup)
+            return tuple(figure(found) or 0.0 for _, _, figure, _, _ in wanted)
 
-    def run(server: Server) -> tuple[float, ...]:
-        settle(int(LOAD_BYTES_MAX * pair.bytes_scale) * len(server.pids) if fills else 0)   # each node keeps a copy
-        with Cluster(server.bootstrap) as cluster:
-            found = measure(workload, cluster, seconds=seconds, warmup=warmup, pids=server.pids)
-        if found.errors:
-            raise RuntimeError(f"{server.name}, {row}: {found.errors} errors, the first {found.first_error}")
-        return tuple(figure(found) or 0.0 for _, _, figure, _, _ in wanted)
+        def rows_of(name: str) -> list[Figure]:
+            figures = tuple(Figure(name, figure, unit, aim, better) for figure, unit, _, aim, better in wanted)
+            found = pair.alternate(run, figures, turns=FILLING_TURNS * pair.turns if fills else None)
+            return found + _serving_limit(name, pair, own) if own.kind == "fetch" else found
 
-    def measured(name: str) -> list[Figure]:
-        figures = tuple(Figure(name, figure, unit, aim, better) for figure, unit, _, aim, better in wanted)
-        found = pair.alternate(run, figures, turns=FILLING_TURNS * pair.turns if fills else None)
-        return found + _serving_limit(name, pair, workload) if workload.kind == "fetch" else found
-
-    try:
-        found = measured(row)
-        if workload.connections == workload.in_flight == 1:
+        found = rows_of(row)
+        if own.connections == own.in_flight == 1:
             with awake():
-                found += measured(f"{row}, awake")
+                found += rows_of(f"{row}, awake")
         return found
+
+
+@contextmanager
+def own_topic(pair: Pair, workload: Workload) -> Iterator[Workload]:
+    """Yield the workload with a topic of its own on both, filled where the workload reads it. The topics are deleted
+    afterwards, so that no row pays for another one's data. One that needs no topic stays as it is."""
+    if workload.kind == "ping":
+        yield workload
+        return
+    workload = replace(workload, topic=f"load-{uuid.uuid4().hex[:8]}")
+    for server in pair.servers:
+        with Cluster(server.bootstrap) as cluster:
+            create_topic(cluster, workload.topic, workload.connections)
+            if workload.kind == "fetch":
+                fill(workload, cluster, int(FILL_BYTES * pair.bytes_scale))
+    try:
+        yield workload
     finally:
-        if workload.kind != "ping":
-            for server in pair.servers:
-                delete_topics(server, [workload.topic])
+        for server in pair.servers:
+            delete_topics(server, [workload.topic])
+
+
+def measured(row: str, server: Server, workload: Workload, seconds: float, warmup: float, *, address: str = "",
+             security: Security = PLAINTEXT) -> Measurement:
+    """Measure a workload on one server, by default at its plain listener. Raises RuntimeError when it refuses a
+    request."""
+    with Cluster(address or server.bootstrap, security=security) as cluster:
+        found = measure(workload, cluster, seconds=seconds, warmup=warmup, pids=server.pids)
+    if found.errors:
+        raise RuntimeError(f"{server.name}, {row}: {found.errors} errors, the first {found.first_error}")
+    return found
 
 
 def _serving_limit(row: str, pair: Pair, workload: Workload) -> list[Figure]:

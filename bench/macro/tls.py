@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -25,15 +24,11 @@ from typing import Final
 import click
 
 from bench.commit.quorums import cpu_seconds
-from bench.machine import OUT
 from bench.macro.figures import Figure, Pair, Row, chosen, comparison
-from bench.macro.rows import FILL_BYTES, WARMUP_SECONDS, start_rows
+from bench.macro.options import DIRECTORY, ONLY, QUICK
+from bench.macro.rows import FETCH_LARGE, PRODUCE_16_KIB, WARMUP_SECONDS, measured, own_topic, start_rows
 from bench.macro.servers import KafkaServer, KraftServer, Server
-from bench.macro.topics import delete_topics
-from kraft.client import Cluster
 from kraft.client.security import Security
-from kraft.client.topics import create_topic
-from kraft.load.measure import Measurement, fill, measure
 from kraft.load.workload import Workload
 from kraft.tls.authority import Authority
 from tests.peer.kafka import missing
@@ -45,11 +40,6 @@ DAYS: Final = 2
 HANDSHAKE_SECONDS: Final = 3
 CLIENTS: Final = 2
 CONNECTIONS: Final = re.compile(r"^(\d+) connections in .* real seconds", re.MULTILINE)
-
-LOADS: Final = (
-    ("Fetch, 4 connections, 1 MiB", Workload("fetch", 4, 1, record_bytes=1024, batch_bytes=100_000)),
-    ("Produce, 16 KiB of 100 B, 8 x 5", Workload("produce", 8, 5, batch_bytes=16 << 10)),
-)
 
 
 class TlsKraftServer(KraftServer):
@@ -106,33 +96,17 @@ def tls_of(server: Server) -> str:
 
 def load_rows(pair: Pair, name: str, workload: Workload, security: Security) -> list[Figure]:
     """Measure one workload on both, with TLS and without."""
-    workload = replace(workload, topic=f"load-{uuid.uuid4().hex[:8]}")
-    for server in pair.servers:
-        with Cluster(server.bootstrap) as cluster:
-            create_topic(cluster, workload.topic, workload.connections)
-            if workload.kind == "fetch":
-                fill(workload, cluster, int(FILL_BYTES * pair.bytes_scale))
+    with own_topic(pair, workload) as own:
+        def run(server: Server) -> tuple[float, ...]:
+            secure = measured(name, server, own, pair.seconds, WARMUP_SECONDS, address=tls_of(server),
+                              security=security)
+            plain = measured(name, server, own, pair.seconds, WARMUP_SECONDS)
+            return (secure.megabytes_per_second, secure.cpu_seconds_per_gigabyte or 0.0,
+                    plain.cpu_seconds_per_gigabyte or 0.0)
 
-    def measured(server: Server, address: str, security: Security) -> Measurement:
-        with Cluster(address, security=security) as cluster:
-            found = measure(workload, cluster, seconds=pair.seconds, warmup=WARMUP_SECONDS, pids=server.pids)
-        if found.errors:
-            raise RuntimeError(f"{server.name}, {name}: {found.errors} errors, the first {found.first_error}")
-        return found
-
-    def run(server: Server) -> tuple[float, ...]:
-        secure = measured(server, tls_of(server), security)
-        plain = measured(server, server.bootstrap, Security())
-        return (secure.megabytes_per_second, secure.cpu_seconds_per_gigabyte or 0.0,
-                plain.cpu_seconds_per_gigabyte or 0.0)
-
-    try:
         rate, secure, plain = pair.alternate(run, (
             Figure(name, "rate, TLS", "MB/s", None, "more"), Figure(name, "server CPU, TLS", "s/GB", 0.5),
             Figure(name, "server CPU, plain", "s/GB", None)))
-    finally:
-        for server in pair.servers:
-            delete_topics(server, [workload.topic])
     beside = replace(secure, name="server CPU, ours TLS, Kafka plain", aim=1.0, peers=plain.peers)
     return [rate, secure, plain, beside]
 
@@ -160,17 +134,16 @@ def handshake_rows(pair: Pair, ca_file: Path) -> list[Figure]:
 
 def rows(certificates: Path, security: Security) -> Iterator[Row]:
     """Yield the rows by name, in the order in which they are run."""
-    for name, workload in LOADS:
+    for name, workload in (FETCH_LARGE, PRODUCE_16_KIB):
         yield name, partial(load_rows, name=name, workload=workload, security=security)
     if shutil.which("openssl") is not None:
         yield "handshakes", partial(handshake_rows, ca_file=certificates / CA)
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="One short turn of each row: to see that everything runs.")
-@click.option("--only", multiple=True, help="Only rows whose name contains this text; may be given again.")
-@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
-              help="Where both nodes keep their data.")
+@QUICK
+@ONLY
+@DIRECTORY
 def main(quick: bool, only: tuple[str, ...], directory: Path) -> None:
     """Measure our node's TLS beside Apache Kafka's."""
     if (reason := missing()) is not None:
@@ -184,10 +157,10 @@ def main(quick: bool, only: tuple[str, ...], directory: Path) -> None:
             run.report.add(start_rows(
                 run.pair, Figure("start", "to the first Metadata reply", "s", None),
                 Figure("memory after the start", "resident", "MB", None)))
-            measured = chosen(rows(certificates, security), only)
+            wanted = chosen(rows(certificates, security), only)
             if not quick:
-                run.warm(measured)
-            run.measure(measured)
+                run.warm(wanted)
+            run.measure(wanted)
 
 
 if __name__ == "__main__":

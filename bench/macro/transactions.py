@@ -23,9 +23,9 @@ import click
 from confluent_kafka import Producer
 
 from bench.commit.quorums import cpu_seconds
-from bench.machine import OUT
 from bench.macro.clusters import KafkaCluster, KraftCluster
 from bench.macro.figures import Figure, Pair, Row, chosen, comparison
+from bench.macro.options import DIRECTORY, ONLY, OURS, QUICK
 from bench.macro.servers import KafkaServer, KraftServer, Server
 from bench.macro.topics import delete_topics
 from kraft.client import Cluster
@@ -157,11 +157,10 @@ def loads() -> Iterator[Row]:
 
 @click.command()
 @click.option("--nodes", type=click.Choice(["1", "3"]), default="3", show_default=True, help="Nodes, and replicas.")
-@click.option("--quick", is_flag=True, help="One short turn of each row: to see that everything runs.")
-@click.option("--ours", is_flag=True, help="Only our nodes: no ratios.")
-@click.option("--only", multiple=True, help="Only rows whose name contains this text; may be given again.")
-@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
-              help="Where all nodes keep their data.")
+@QUICK
+@OURS
+@ONLY
+@DIRECTORY
 def main(nodes: str, quick: bool, ours: bool, only: tuple[str, ...], directory: Path) -> None:
     """Measure transactions on our nodes beside Apache Kafka."""
     if not ours and (reason := missing()) is not None:
