@@ -202,7 +202,7 @@ spark-kills: build ## the same in Spark, half of the runs with transactions: wor
 fuzz: build ## parsers fed with seeded random damage, bounded
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
-# As long as releases need it: make hostile-tls HOSTILE_CONNECTIONS=10000 HOSTILE_CASES=1000000
+# The long form: make hostile-tls HOSTILE_CONNECTIONS=10000 HOSTILE_CASES=1000000
 hostile-tls: build ## half-open and failing TLS handshakes beside other clients, then broken TLS records and SASL frames
 	@$(BIN)/python -m tests.hostile_tls --connections $(HOSTILE_CONNECTIONS) --cases $(HOSTILE_CASES) --seed $(FUZZ_SEED)
 

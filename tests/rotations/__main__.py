@@ -4,14 +4,12 @@ Ends with 1 when a client with valid credentials failed, or when a revoked crede
 """
 
 import sys
-import tempfile
-from pathlib import Path
+from functools import partial
 
 import click
 from rich.progress import Progress
 
-from tests.rotations.node import RotatedNode
-from tests.rotations.run import SUBJECTS, Rotations
+from tests.rotations.run import SUBJECTS, rotate
 
 
 @click.command()
@@ -20,22 +18,10 @@ from tests.rotations.run import SUBJECTS, Rotations
 def main(subjects: tuple[str, ...], rotations: int) -> None:
     """Rotate these credentials of a node; all of them by default."""
     for subject in subjects or SUBJECTS:
-        click.echo(f"{subject}: {rotate(subject, rotations)}")
-
-
-def rotate(subject: str, rotations: int) -> Rotations:
-    """Rotate the credentials of a new node."""
-    with tempfile.TemporaryDirectory(prefix="kraft-rotations-") as directory, Progress(transient=True) as progress:
-        certificates = Path(directory, "certificates")
-        certificates.mkdir()
-        node = RotatedNode(Path(directory, "data"), certificates)
-        node.start()
-        try:
-            node.create_topic()
+        with Progress(transient=True) as progress:
             task = progress.add_task(subject, total=rotations)
-            return SUBJECTS[subject](node, rotations, lambda count: progress.advance(task, count))
-        finally:
-            node.stop()
+            found = rotate(subject, rotations, partial(progress.advance, task))
+        click.echo(f"{subject}: {found}")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,10 @@ from __future__ import annotations
 import secrets
 import socket
 import ssl
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from kraft.client import Cluster
@@ -135,6 +137,20 @@ def rotate_keys(node: RotatedNode, rotations: int, progress: Callable[[int], Non
 
 SUBJECTS: Final[dict[str, Callable[[RotatedNode, int, Callable[[int], None]], Rotations]]] = {
     "certificates": rotate_certificates, "passwords": rotate_passwords, "keys": rotate_keys}
+
+
+def rotate(subject: str, rotations: int, progress: Callable[[int], None]) -> Rotations:
+    """Rotate one of `SUBJECTS` of a new node. `progress` is called with the rotations since its last call."""
+    with tempfile.TemporaryDirectory(prefix="kraft-rotations-") as directory:
+        certificates = Path(directory, "certificates")
+        certificates.mkdir()
+        node = RotatedNode(Path(directory, "data"), certificates)
+        node.start()
+        try:
+            node.create_topic()
+            return SUBJECTS[subject](node, rotations, progress)
+        finally:
+            node.stop()
 
 
 def is_accepted(port: int, security: Security) -> bool:

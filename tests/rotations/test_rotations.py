@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.rotations.__main__ import rotate
-from tests.rotations.run import SUBJECTS
+from tests.rotations.run import SUBJECTS, rotate
 
 ROTATIONS = 2
 
@@ -15,7 +14,7 @@ def no_leaks() -> None:
 
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_clients_with_valid_credentials_do_not_notice(subject: str) -> None:
-    found = rotate(subject, ROTATIONS)
+    found = rotate(subject, ROTATIONS, lambda _: None)
     assert found.rotations == ROTATIONS
     assert found.revoked_seconds
     assert found.requests > 0
