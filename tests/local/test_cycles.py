@@ -31,10 +31,13 @@ def listening() -> list[str]:
     return found
 
 
+OTHERS = ("PostgreSQL.", "kraft-crash-", "kraft-fuzz-", "kraft-log-", "kraft-simulate-")
+"""Beginnings of names that other tests have in shared memory meanwhile: a database, and directories of logs."""
+
+
 def shared_memory() -> list[str]:
-    """Names of objects in shared memory. Other tests have directories there meanwhile, and PostgreSQL objects."""
-    return sorted(each.name for each in os.scandir("/dev/shm")
-                  if not each.is_dir() and not each.name.startswith("PostgreSQL."))
+    """Names in shared memory but those of `OTHERS`."""
+    return sorted(name for name in os.listdir("/dev/shm") if not name.startswith(OTHERS))
 
 
 def cycle(launcher: Launcher, directory: Path, number: int) -> float:
