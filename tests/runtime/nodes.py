@@ -9,6 +9,7 @@ import uvloop
 
 from kraft.client import Cluster
 from kraft.config.node_config import NodeConfig
+from kraft.runtime.controller_node import ControllerNode
 from kraft.runtime.server_node import ServerNode
 
 SETTINGS = {
@@ -41,6 +42,21 @@ def with_node(settings: NodeConfig, work: Callable[[Cluster, ServerNode], Any]) 
             await node.run()
 
     return uvloop.run(main())
+
+
+def with_controller(settings: NodeConfig, work: Callable[[ControllerNode], Any]) -> None:
+    """Start a node that is only a controller, run `work` in a thread, and stop the node."""
+
+    async def main() -> None:
+        node = ControllerNode(settings)
+        await node.start()
+        try:
+            await asyncio.to_thread(work, node)
+        finally:
+            node.stop()
+            await node.run()
+
+    uvloop.run(main())
 
 
 def _work(node: ServerNode, work: Callable[[Cluster, ServerNode], Any]) -> Any:

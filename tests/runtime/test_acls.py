@@ -1,6 +1,5 @@
 """ACLs of a whole node: created, listed and deleted by requests, and in force for Produce and Fetch."""
 
-import asyncio
 import time
 import uuid
 from collections.abc import Callable
@@ -8,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 
 from kraft.client import Cluster
 from kraft.client.connection import Connection, ConnectionFailedError
@@ -32,7 +30,7 @@ from kraft.runtime.controller_node import ControllerNode
 from kraft.runtime.server_node import ServerNode
 from kraft.runtime.storage.formatting import FormatRequest, format_storage
 from tests.native.logs import batch
-from tests.runtime.nodes import config, with_node
+from tests.runtime.nodes import config, with_controller, with_node
 
 OK = ErrorCode.NONE
 LEADING_SECONDS = 20
@@ -182,13 +180,4 @@ def test_a_node_that_is_only_a_controller(tmp_path: Path, user: str) -> None:
             assert [(each.error_code, len(each.matching_acls)) for each in deleted.filter_results] == [
                 (denied, 1 if denied == 0 else 0)]
 
-    async def main() -> None:
-        node = ControllerNode(node_config)
-        await node.start()
-        try:
-            await asyncio.to_thread(work, node)
-        finally:
-            node.stop()
-            await node.run()
-
-    uvloop.run(main())
+    with_controller(node_config, work)

@@ -1,15 +1,11 @@
 """Settings of TLS and SASL that change while a node runs: refused at the request when they cannot be used, and applied
 on nodes without a broker too."""
 
-import asyncio
 import logging
 import uuid
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import uvloop
 
 from kraft.client import Cluster
 from kraft.client.configs import Change, Operation, alter_configs, describe_configs
@@ -30,7 +26,7 @@ from kraft.runtime.controller_node import ControllerNode
 from kraft.runtime.server_node import ServerNode
 from kraft.runtime.storage.formatting import FormatRequest, format_storage
 from tests.runtime.net.test_sasl import MODULE, until
-from tests.runtime.nodes import config, with_node
+from tests.runtime.nodes import config, with_controller, with_node
 from tests.tls.files import write_pem
 
 TLS = "listener.name.tls.ssl."
@@ -81,19 +77,6 @@ def controller(data: Path) -> NodeConfig:
         JAAS: f'{MODULE} required username="node" password="hush" user_node="hush" user_bob="hush";'})
 
 
-def on_controller(settings: NodeConfig, work: Callable[[ControllerNode], Any]) -> None:
-    async def main() -> None:
-        node = ControllerNode(settings)
-        await node.start()
-        try:
-            await asyncio.to_thread(work, node)
-        finally:
-            node.stop()
-            await node.run()
-
-    uvloop.run(main())
-
-
 def connect(node: ControllerNode, user: str) -> Connection:
     return Connection("127.0.0.1", node.listeners["CTRL"].port, timeout=10,
                       security=Security(mechanism="PLAIN", username=user, password="hush"))
@@ -129,10 +112,10 @@ def test_users_of_a_node_without_a_broker_change_while_it_runs(tmp_path: Path, c
             assert not is_user(node, "bob")
 
     with caplog.at_level(logging.ERROR):
-        on_controller(settings, work)
+        with_controller(settings, work)
 
     def restarted(node: ControllerNode) -> None:
         until(lambda: is_user(node, "carol"))
         assert not is_user(node, "bob")
 
-    on_controller(settings, restarted)
+    with_controller(settings, restarted)
