@@ -161,6 +161,13 @@ class RequestRouter:
         self.audit = audit
         self.errors: dict[int, Counter[int]] = defaultdict(Counter)
         """Count of each of Kafka's error codes that was returned, by api key."""
+        self._find_topic = topics_in(lambda: broker.image.topics)
+        self._handler: Callable[[int], Handler] = handler_of
+        """Returns the handler of an API, behind the checks of its permissions where there is an authorizer."""
+        if broker.authorizer is not None:
+            # Imported here: a node without an authorizer starts without the table of permissions.
+            from kraft.broker.access.brokers import checked_handler_of
+            self._handler = checked_handler_of
 
     def on_request(self, reply: Reply, api_key: int, _version: int, body: bytes) -> None:
         """Decode the request, call its handler, and answer when the handler does. A malformed body closes the
@@ -171,13 +178,6 @@ class RequestRouter:
             work = RequestWork(reply)
             self._run(work, self._serve(work, API_BY_KEY[api_key], body))
 
-    def _handler(self, api_key: int) -> Handler:
-        """Return the handler of an API, behind the checks of its permissions where there is an authorizer."""
-        if self.broker.authorizer is None:
-            return handler_of(api_key)
-        from kraft.broker.access.brokers import checked_handler_of
-        return checked_handler_of(api_key)
-
     def _serve_small(self, reply: Reply, api_key: int, body: bytes) -> None:
         """Serve a small request. Only its handler may work in steps."""
         try:
@@ -185,7 +185,7 @@ class RequestRouter:
             context = RequestContext(reply.api_version, _client_id(reply), getattr(reply.sink, "peer_host", ""),
                                      self.listener, self.clock(), partial(self._run_rest, reply),
                                      getattr(reply.sink, "principal", ANONYMOUS), is_small=True)
-            audited = None if self.audit is None else self._audited(self.audit, reply, request)
+            audited = self._begin_audit(reply, request)
             steps = self._handler(api_key)(self.broker, request, context, partial(self._answer, reply, None, audited))
             if steps is not None and len(body) <= SHORT_BYTES.get(api_key, 0):
                 finish(steps)
@@ -217,15 +217,15 @@ class RequestRouter:
                                  self.clock(), partial(self._run, work),
                                  getattr(reply.sink, "principal", ANONYMOUS))
         try:
-            audited = None if self.audit is None else self._audited(self.audit, reply, request)
+            audited = self._begin_audit(reply, request)
             steps = self._handler(api.key)(self.broker, request, context, partial(self._answer, reply, work, audited))
             if steps is not None:
                 yield from steps
         finally:
             self.served()
 
-    def _audited(self, audit: NodeAudit, reply: Reply, request: Message) -> PendingChange | None:
-        return audit.begin(reply, request, self.listener, topics_in(lambda: self.broker.image.topics))
+    def _begin_audit(self, reply: Reply, request: Message) -> PendingChange | None:
+        return None if self.audit is None else self.audit.begin(reply, request, self.listener, self._find_topic)
 
     def _answer(self, reply: Reply, work: RequestWork | None, audited: PendingChange | None, response: Message) -> None:
         """Answer a request; `work` is that of a large one. It is audited even when its client has disconnected."""
