@@ -92,7 +92,7 @@ class _Handler(MetricsHandler):
             self.send_error(404, "metrics are at /metrics")
         elif self.tokens is not None and not self.tokens.accepts(self.headers.get("Authorization", "")):
             why = "it has another token" if "Authorization" in self.headers else "it has no token"
-            type(self).refused(self.client_address[0], self.client_address[1], why)
+            self.refused(self.client_address[0], self.client_address[1], why)
             time.sleep(REFUSAL_SECONDS)
             self.send_response(401)
             self.send_header("WWW-Authenticate", "Bearer")
@@ -102,7 +102,7 @@ class _Handler(MetricsHandler):
             super().do_GET()
 
     def _answer_health(self) -> None:
-        is_well = type(self).is_healthy()
+        is_well = self.is_healthy()
         body = b"ok\n" if is_well else b"not serving\n"
         self.send_response(200 if is_well else 503)
         self.send_header("Content-Type", "text/plain; charset=utf-8")
@@ -181,15 +181,10 @@ class MetricsServer:
             raise OSError(error.errno, error.strerror, f"kraft.metrics.listener {host}:{port}") from error
         self.host = host
         self.port: int = self._http.server_address[1]
-        self.has_tls = context is not None
-        self.has_token = tokens is not None
+        self.scheme = "http" if context is None else "https"
         self._thread = threading.Thread(target=self._http.serve_forever, args=(STOP_POLL_SECONDS,),
                                         name="metrics", daemon=True)
         self._thread.start()
-
-    @property
-    def scheme(self) -> str:
-        return "https" if self.has_tls else "http"
 
     async def close(self) -> None:
         """Stop answering. A scrape in progress may still end."""
