@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from abc import ABC, abstractmethod
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,6 +11,7 @@ from kraft.config.node_config import METRICS, NodeConfig, parse_socket
 from kraft.runtime.audit.node_audit import NodeAudit
 from kraft.runtime.base.bounded_log import BoundedLog
 from kraft.runtime.net.server import Listener, Server
+from kraft_native.partition.purgatory import now_ms as monotonic_ms
 
 if TYPE_CHECKING:
     from kraft.runtime.audit.access_audit import WatchedAccess
@@ -43,8 +43,8 @@ class AnyNode(ABC):
         """The audit of a node that has started."""
         self.tls: TlsContexts | None = None
         """TLS of the listeners; None where no listener that this node uses is encrypted."""
-        self._refusals = BoundedLog(log, lambda: int(time.monotonic() * 1000), period_ms=REFUSALS_PERIOD_MS,
-                                    lines_max=1, omitted="%d more requests for metrics were refused")
+        self._refusals = BoundedLog(log, monotonic_ms, period_ms=REFUSALS_PERIOD_MS, lines_max=1,
+                                    omitted="%d more requests for metrics were refused")
         self._ended = asyncio.Event()
         self._opened = AsyncExitStack()
 
