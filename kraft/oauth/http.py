@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from kraft.config.oauth_settings import Provider
 from kraft.tls.contexts import client_context
-from kraft.tls.settings import StoreSettings, TlsSettings
+from kraft.tls.settings import TlsSettings, store_settings
 from kraft_native.base.errors import KraftError
 
 ANSWER_BYTES_MAX: Final = 1 << 20
@@ -86,15 +86,11 @@ def _context(provider: Provider) -> ssl.SSLContext:
     module; without them the system's authorities are trusted."""
     options = dict(provider.tls)
 
-    def store(kind: str) -> StoreSettings:
-        name, is_own = f"ssl.{kind}", kind == "keystore"
-        return StoreSettings(
-            kind=kind, type=options.get(f"{name}.type", ""), location=options.get(f"{name}.location", ""),
-            password=options.get(f"{name}.password", ""), key=options.get(f"{name}.key", "") if is_own else "",
-            certificates=options.get(f"{name}.certificate.chain" if is_own else f"{name}.certificates", ""),
-            key_password=options.get("ssl.key.password", "") if is_own else "")
+    def read(name: str) -> str:
+        return options.get(name, "")
 
     try:
-        return client_context(TlsSettings(keystore=store("keystore"), truststore=store("truststore")))
+        return client_context(TlsSettings(keystore=store_settings("keystore", read),
+                                          truststore=store_settings("truststore", read)))
     except KraftError as error:
         raise ProviderError(f"{provider.url}: {error}") from error

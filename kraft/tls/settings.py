@@ -1,5 +1,6 @@
 """Settings of TLS, as plain data: what `ssl.*` says, of a node's listener or of a client."""
 
+from collections.abc import Callable
 from typing import Final
 
 from kraft.immutable import immutable
@@ -39,6 +40,15 @@ class StoreSettings:
     def files(self) -> tuple[str, ...]:
         """Files of the store."""
         return tuple(name for name in (self.location, self.key_location) if name)
+
+
+def store_settings(kind: str, read: Callable[[str], str]) -> StoreSettings:
+    """Return the settings of a store. `read` returns the text of a setting by Kafka's name; "" where it is unset."""
+    name, is_own = f"ssl.{kind}", kind == "keystore"
+    return StoreSettings(
+        kind=kind, type=read(f"{name}.type"), location=read(f"{name}.location"), password=read(f"{name}.password"),
+        certificates=read(f"{name}.certificate.chain" if is_own else f"{name}.certificates"),
+        key=read(f"{name}.key") if is_own else "", key_password=read("ssl.key.password") if is_own else "")
 
 
 @immutable(kw_only=True)

@@ -18,7 +18,7 @@ from kraft.immutable import immutable
 from kraft.security.principal_mapping import PrincipalMapping, parse_mapping
 from kraft.tls.certificates import CertificateFacts, check_change, facts_of
 from kraft.tls.contexts import check_pair, dialed_context, server_context
-from kraft.tls.settings import NO_CLIENT, StoreSettings, TlsSettings
+from kraft.tls.settings import NO_CLIENT, TlsSettings, store_settings
 from kraft.tls.stores import TlsError, read_keystore
 from kraft_native.base.errors import InvalidArgumentError
 
@@ -53,16 +53,9 @@ def tls_settings(config: NodeConfig, layers: BrokerLayers, listener: str) -> Tls
     def text(name: str) -> str:
         return str(value(name) or "")
 
-    def store(kind: str) -> StoreSettings:
-        name = f"ssl.{kind}"
-        is_own = kind == "keystore"
-        return StoreSettings(
-            kind=kind, type=text(f"{name}.type"), location=text(f"{name}.location"), password=text(f"{name}.password"),
-            certificates=text(f"{name}.certificate.chain" if is_own else f"{name}.certificates"),
-            key=text(f"{name}.key") if is_own else "", key_password=text("ssl.key.password") if is_own else "")
-
     return TlsSettings(
-        prefix=f"{PREFIX}{listener.lower()}.", keystore=store("keystore"), truststore=store("truststore"),
+        prefix=f"{PREFIX}{listener.lower()}.", keystore=store_settings("keystore", text),
+        truststore=store_settings("truststore", text),
         client_auth=_client_auth(config, layers, listener), versions=tuple(cast("list[str]", value(
             "ssl.enabled.protocols") or ())), cipher_suites=tuple(cast("list[str]", value("ssl.cipher.suites") or ())),
         checks_name=text("ssl.endpoint.identification.algorithm").lower() == HTTPS,
