@@ -6,7 +6,6 @@ Nothing that goes wrong ends the thread.
 """
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Final
 from kraft.config.oauth_settings import Provider
 from kraft.oauth.http import fetch
 from kraft.oauth.keys import KeySet, parse_keys
+from kraft.tls.stores import Stamp, stamp_of
 from kraft_native.base.errors import KraftError
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class KeyCache:
         self._get = get
         self._changed = threading.Condition()
         self._is_closed = False
-        self._stamp: tuple[int, int, int] | None = None
+        self._stamp: Stamp | None = None
         self._warned_s = -WARNING_S
         period_s = refresh_ms / 1000
         self._schedule = RefreshSchedule(min(period_s, FILE_PERIOD_S) if provider.path else period_s,
@@ -94,8 +94,8 @@ class KeyCache:
     def refresh(self, now_s: float) -> None:
         """Fetch the keys now; a failure is logged, and changes nothing."""
         try:
-            stamp = self._file_stamp()
-            if stamp is None or stamp != self._stamp:
+            stamp = None if self._provider.path is None else stamp_of(self._provider.path)
+            if stamp is None or stamp != self._stamp:      # where it is missing, reading the file reports why
                 keys = parse_keys(self._get(self._provider))
                 if keys.ids != self.keys.ids:
                     log.info("%s: %d keys of tokens", self._provider.url, len(keys))
@@ -109,16 +109,6 @@ class KeyCache:
                 self._schedule.fetched(now_s)
         self.attempts += 1
         self._on_attempt()
-
-    def _file_stamp(self) -> tuple[int, int, int] | None:
-        """Return what changes when the provider's file is replaced; None when it has none."""
-        if self._provider.path is None:
-            return None
-        try:
-            found = os.stat(self._provider.path)
-        except (OSError, ValueError):
-            return None                # reading it reports the error
-        return found.st_mtime_ns, found.st_ino, found.st_size
 
     def _warn(self, error: Exception, now_s: float) -> None:
         if now_s - self._warned_s >= WARNING_S:

@@ -3,6 +3,7 @@
 What is read becomes PEM, the only form that the `ssl` module loads. A decrypted key of a PKCS12 store stays in memory.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -14,6 +15,7 @@ STORE_BYTES_MAX: Final = 4 * 1024 * 1024
 JKS_MAGIC: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 DER_SEQUENCE: Final = b"\x30"
 BASE64_COLUMNS: Final = 64
+Stamp = tuple[int, int, int]
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
@@ -89,6 +91,15 @@ def read_file(location: str, setting: str) -> bytes:
     if len(data) > STORE_BYTES_MAX:
         raise TlsError(f"{setting}: {location} is larger than {STORE_BYTES_MAX} bytes")
     return data
+
+
+def stamp_of(location: str) -> Stamp | None:
+    """Return what changes when a file is written or replaced; None for a file that cannot be read."""
+    try:
+        found = os.stat(location)
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size
 
 
 def _check_inline(store: StoreSettings, prefix: str) -> None:

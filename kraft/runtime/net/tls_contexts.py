@@ -6,7 +6,6 @@ change nothing: connections continue with the previous context, and the reason i
 
 import asyncio
 import logging
-import os
 import ssl
 from typing import Final, cast
 
@@ -19,14 +18,13 @@ from kraft.security.principal_mapping import PrincipalMapping, parse_mapping
 from kraft.tls.certificates import CertificateFacts, check_change, facts_of
 from kraft.tls.contexts import check_pair, dialed_context, server_context
 from kraft.tls.settings import NO_CLIENT, TlsSettings, store_settings
-from kraft.tls.stores import TlsError, read_keystore
+from kraft.tls.stores import TlsError, read_keystore, stamp_of
 from kraft_native.base.errors import InvalidArgumentError
 
 log = logging.getLogger(__name__)
 
 CLIENT_AUTH: Final = "ssl.client.auth"
 HTTPS: Final = "https"
-Stamps = tuple[tuple[int, int, int] | None, ...]
 
 
 @immutable
@@ -84,7 +82,7 @@ class TlsContexts:
         """Contexts for connections to other nodes' listeners, by name."""
         self._timer: asyncio.TimerHandle | None = None
         self._settings = {name: tls_settings(config, self._layers, name) for name in self.names}
-        self._stamps = {name: _stamps(settings.files) for name, settings in self._settings.items()}
+        self._stamps = {name: tuple(map(stamp_of, settings.files)) for name, settings in self._settings.items()}
         for name in self.names:
             self._load(name)
 
@@ -127,7 +125,7 @@ class TlsContexts:
         for name in self.names:
             try:
                 settings = tls_settings(self._config, self._layers, name)
-                stamps = _stamps(settings.files)
+                stamps = tuple(map(stamp_of, settings.files))
                 if not is_forced and (settings, stamps) == (self._settings[name], self._stamps[name]):
                     continue
                 self._settings[name], self._stamps[name] = settings, stamps
@@ -175,16 +173,3 @@ class TlsContexts:
                        for each in ("ssl.allow.dn.changes", "ssl.allow.san.changes")}
             check_change(previous.certificate, certificate, settings.prefix, allowed)
         return ListenerTls(settings, context, mapping, certificate)
-
-
-def _stamps(files: tuple[str, ...]) -> Stamps:
-    """Return what changes when a file is written or replaced; None for a file that cannot be read."""
-    found: list[tuple[int, int, int] | None] = []
-    for each in files:
-        try:
-            status = os.stat(each)
-        except (OSError, ValueError):
-            found.append(None)
-        else:
-            found.append((status.st_mtime_ns, status.st_ino, status.st_size))
-    return tuple(found)
