@@ -4,7 +4,6 @@ import http.client
 import ssl
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 from kraft.config.oauth_settings import Provider
 from kraft.tls.contexts import client_context
 from kraft.tls.settings import TlsSettings, store_settings
+from kraft.tls.stores import read_bounded
 from kraft_native.base.errors import KraftError
 
 ANSWER_BYTES_MAX: Final = 1 << 20
@@ -72,11 +72,10 @@ def _exchange(connection: http.client.HTTPConnection, path: str, query: str, pro
 
 def _read(path: str) -> bytes:
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(ANSWER_BYTES_MAX + 1)
+        content = read_bounded(path, ANSWER_BYTES_MAX)
     except (OSError, ValueError) as error:
         raise ProviderError(f"{path}: {error}") from error
-    if len(content) > ANSWER_BYTES_MAX:
+    if content is None:
         raise ProviderError(f"{path}: has more than {ANSWER_BYTES_MAX:,} bytes")
     return content
 

@@ -84,13 +84,20 @@ def read_truststore(store: StoreSettings, prefix: str) -> str:
 def read_file(location: str, setting: str) -> bytes:
     """Return a file's content. `TlsError` names the setting and the file."""
     try:
-        with Path(location).open("rb") as file:
-            data = file.read(STORE_BYTES_MAX + 1)
+        data = read_bounded(location, STORE_BYTES_MAX)
     except (OSError, ValueError) as error:
         raise TlsError(f"{setting}: {location} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if len(data) > STORE_BYTES_MAX:
+    if data is None:
         raise TlsError(f"{setting}: {location} is larger than {STORE_BYTES_MAX} bytes")
     return data
+
+
+def read_bounded(location: str, bytes_max: int) -> bytes | None:
+    """Return a file's content; None for a file of more than `bytes_max` bytes. Raises OSError, and ValueError for a
+    name that no file can have."""
+    with Path(location).open("rb") as file:
+        data = file.read(bytes_max + 1)
+    return data if len(data) <= bytes_max else None
 
 
 def stamp_of(location: str) -> Stamp | None:
