@@ -1,11 +1,12 @@
 """Faults of key stores and trust stores, as an operator wants to know them before a node or a client uses them."""
 
 import ssl
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kraft.tls.certificates import CertificateFacts, certificate_facts, certificates_in, day_of
 from kraft.tls.contexts import check_pair, client_context, server_context
-from kraft.tls.settings import TlsSettings
+from kraft.tls.settings import REQUIRED, TlsSettings
 from kraft.tls.stores import TlsError, read_keystore, read_truststore
 
 DAY_S: Final = 86_400
@@ -82,14 +83,13 @@ def _usable(settings: TlsSettings, *, is_node: bool) -> list[Finding]:
     client = client_context(settings)
     if not settings.keystore.is_set and not is_node:
         return []
-    server = server_context(settings)
     if not settings.truststore.is_set:
+        server_context(settings)
         return [Finding(False, f"{settings.prefix}ssl.truststore is not set: the chain of the certificate is not "
                                "checked")]
+    # A server with the client's own key and trust demands the certificate that the client has.
+    server = server_context(settings if is_node else replace(settings, client_auth=REQUIRED))
     if not is_node:
-        server.load_verify_locations(cadata=read_truststore(settings.truststore, settings.prefix))
-        server.verify_mode = ssl.CERT_REQUIRED
-        server.compiled = None             # has not changed with it
         client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     try:
         check_pair(server, client)
