@@ -13,7 +13,7 @@ from kraft.config import tables
 from kraft.config.effective import BrokerLayers, Effective, resolve
 from kraft.config.errors import InvalidConfigError, unknown
 from kraft.config.setting import Setting
-from kraft.config.unsupported import HANDLERS, OF_JAVA, SASL, SASL_SUPPORTED, check_supported, is_of_sasl
+from kraft.config.unsupported import OF_JAVA, SASL, check_supported, is_of_sasl, is_supported_of_sasl
 
 PREFIX: Final = "listener.name."
 OF_ONE_LISTENER: Final = ("max.connections", "max.connection.creation.rate", "num.network.threads")
@@ -46,7 +46,7 @@ def without_effect(key: str, text: str, settings: Mapping[str, Setting]) -> str 
     mechanism before them, and settings that are not in the table."""
     name = name_in(key)
     setting = settings.get(name)
-    if name in SASL_SUPPORTED or text in HANDLERS.get(name, ()):
+    if is_supported_of_sasl(name, text):
         return None
     if is_of_sasl(name) or name in OF_JAVA:
         is_default = not text or (setting is not None and setting.parse(text) == setting.default)

@@ -58,11 +58,14 @@ def is_of_sasl(name: str) -> bool:
     return name.startswith("sasl.") or name == "connections.max.reauth.ms"
 
 
+def is_supported_of_sasl(name: str, value: Value) -> bool:
+    """Return whether the setting is one of SASL that has its effect with this value."""
+    return name in SASL_SUPPORTED or value in HANDLERS.get(name, ())
+
+
 def check_supported(setting: Setting, value: Value) -> None:
     """Raise `InvalidConfigError` for a value that could not have its effect."""
-    if value in (None, "", []) or value == setting.default or setting.name in SASL_SUPPORTED:
-        return
-    if value in HANDLERS.get(setting.name, ()):
+    if value in (None, "", []) or value == setting.default or is_supported_of_sasl(setting.name, value):
         return
     why = REFUSED.get(setting.name) or (_JAVA if setting.type == "class" else None)
     why = why or next((reason for prefix, reason in FAMILIES.items() if setting.name.startswith(prefix)), None)
