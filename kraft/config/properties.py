@@ -60,8 +60,8 @@ def with_released_names(texts: Mapping[str, str]) -> dict[str, str]:
     for key, text in texts.items():
         name = KIP_NAMES.get(key) or OLD_NAMES.get(key, key)
         if released.setdefault(name, text) != text:
-            is_secret = name in OLD_NAMES.values()
-            values = ["..."] * 2 if is_secret else [released[name], text]
+            setting = tables.broker_settings().get(name)
+            values = ["..."] * 2 if setting is not None and setting.sensitive else [released[name], text]
             raise InvalidConfigError(f"{names[name]}={values[0]} and {key}={values[1]} are one setting by two names; "
                                      "give one of them")
         names[name] = key
