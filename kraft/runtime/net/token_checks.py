@@ -25,7 +25,8 @@ class TokenChecks:
     def __init__(self, rules: TokenRules) -> None:
         self._rules = rules
         self._loop = asyncio.get_running_loop()
-        self._waiting: list[asyncio.Future[None]] = []
+        self._refreshed = asyncio.Event()
+        """Set by the next attempt to fetch keys; another event replaces it then."""
         self._cache: KeyCache | None = None
         if rules.keys is not None:
             self._cache = KeyCache(rules.keys, rules.refresh_ms, self._attempted)
@@ -66,9 +67,7 @@ class TokenChecks:
                     if self._cache.attempts > attempts + 1:
                         return         # the second refresh began after this token came: the key does not exist
                     self._cache.missed()
-                    refreshed = self._loop.create_future()
-                    self._waiting.append(refreshed)
-                    await refreshed
+                    await self._refreshed.wait()
 
     def _attempted(self) -> None:
         """Wake the logins that wait. Called in the thread of the cache."""
@@ -76,7 +75,5 @@ class TokenChecks:
             self._loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            if not each.done():
-                each.set_result(None)
+        self._refreshed.set()
+        self._refreshed = asyncio.Event()
