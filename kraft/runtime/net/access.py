@@ -1,6 +1,6 @@
 """One sentence for each listener: which clients may connect, as which user, and what an anonymous client may do."""
 
-from kraft.config.authorizer_settings import authorizer_settings
+from kraft.config.authorizer_settings import AuthorizerSettings, authorizer_settings
 from kraft.config.node_config import METRICS, NodeConfig
 from kraft.config.sasl_settings import sasl_settings
 from kraft.runtime.net.server import Server
@@ -30,25 +30,26 @@ def _of_metrics(config: NodeConfig, server: Server) -> str:
 def _sentence(config: NodeConfig, server: Server, listener: str) -> str:
     protocol = config.protocol(listener)
     settings = server.tls[listener].settings if listener in server.tls else None
+    authorizer = authorizer_settings(config.values)
+    users, anonymous = _of_users(authorizer), _of_anonymous(authorizer)
     how = "without encryption" if settings is None else f"over {' and '.join(settings.versions)}"
     if config.has_sasl(listener):
         mechanisms = ", ".join(sasl_settings(listener, config.layers()).mechanisms)
         return (f"{protocol}: only a client that logs in by SASL ({mechanisms}) is served, {how}, and "
-                f"{_of_users(config)}; an anonymous client may do nothing else")
+                f"{users}; an anonymous client may do nothing else")
     match settings.client_auth if settings is not None else None:
         case "required":
             return (f"{protocol}: only a client with a trusted certificate may connect, {how}; the certificate names "
-                    f"its user, and {_of_users(config)}; no client is anonymous")
+                    f"its user, and {users}; no client is anonymous")
         case "requested":
             return (f"{protocol}: any client may connect, {how}; a trusted certificate names its user, and "
-                    f"{_of_users(config)}; a client without one is {ANONYMOUS}, which {_of_anonymous(config)}")
+                    f"{users}; a client without one is {ANONYMOUS}, which {anonymous}")
         case _:
-            return f"{protocol}: any client may connect, {how}, as {ANONYMOUS}, which {_of_anonymous(config)}"
+            return f"{protocol}: any client may connect, {how}, as {ANONYMOUS}, which {anonymous}"
 
 
-def _of_users(config: NodeConfig) -> str:
+def _of_users(authorizer: AuthorizerSettings | None) -> str:
     """Return what a client with a name may do, as the end of a sentence."""
-    authorizer = authorizer_settings(config.values)
     if authorizer is None:
         return "may do everything, as there is no authorizer"
     if authorizer.allow_everyone:
@@ -56,8 +57,7 @@ def _of_users(config: NodeConfig) -> str:
     return "may do what ACLs allow"
 
 
-def _of_anonymous(config: NodeConfig) -> str:
-    authorizer = authorizer_settings(config.values)
+def _of_anonymous(authorizer: AuthorizerSettings | None) -> str:
     if authorizer is not None and str(ANONYMOUS) in authorizer.super_users:
         return "is a super user and may do everything"
-    return _of_users(config)
+    return _of_users(authorizer)
