@@ -39,13 +39,10 @@ class ListenerTls:
 
 def tls_settings(config: NodeConfig, layers: BrokerLayers, listener: str) -> TlsSettings:
     """Return the settings of one listener. Raises `TlsError` for a value that cannot be used."""
-    used: dict[str, Value] = {}
-
     def value(name: str) -> Value:
         found = effective_of(name, listener, layers)
         if found.faults:
             raise TlsError(str(found.faults[0]))
-        used[name] = found.value
         return found.value
 
     def text(name: str) -> str:
