@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import click
 
@@ -88,6 +88,20 @@ def server_config_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def secret_file_option(name: str, what: str) -> Callable[[Command], Command]:
+    """Return an option for a file with a secret, which `read_secret` reads."""
+    return click.option(name, type=click.File("r", encoding="utf-8"),
+                        help=f"File whose first line is the {what}; - is standard input. Without it the command "
+                        "prompts.")
+
+
+def read_secret(file: IO[str] | None, prompt: str, *, is_new: bool = False) -> str:
+    """Return the first line of a file, or without one the answer to the prompt. A new secret is typed twice."""
+    if file is None:
+        return str(click.prompt(prompt, hide_input=True, confirmation_prompt=is_new, err=True))
+    return file.readline().rstrip("\r\n")
 
 
 def cluster_options(command: Command) -> Command:

@@ -1,21 +1,21 @@
 """`kraft tokens`: delegation tokens, with which clients log in without a password of their own (KIP-48)."""
 
-from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import IO, Any, Final
 
 import click
 
 from kraft.cli.command import kraft
+from kraft.cli.moments import time_text
 from kraft.cli.number_types import IntRange
-from kraft.cli.options import on_cluster, print_rows
+from kraft.cli.options import on_cluster, print_rows, read_secret, secret_file_option
 from kraft.client import Cluster
 from kraft.security.principal import USER, Principal
 
 COLUMNS: Final = ("token id", "owner", "requester", "renewers", "issued", "expires", "ends")
 SECONDS: Final = IntRange(0, 1 << 40)
 DEFAULT: Final = -1
-Command = Callable[..., None]
+"""Kafka's value for no time: a life as long as the cluster allows, an end at once."""
+SECRET_FILE: Final = secret_file_option("--secret-file", "token's secret")
 
 
 @kraft.group("tokens")
@@ -27,12 +27,6 @@ def tokens_group() -> None:
     """
 
 
-def secret_option(command: Command) -> Command:
-    return click.option("--secret-file", type=click.File("r", encoding="utf-8"),
-                        help="File whose first line is the token's secret; - is standard input. Without it the command "
-                        "prompts.")(command)
-
-
 @tokens_group.command("create")
 @click.option("--owner", metavar="USER", help="User of the token; that of this command by default.")
 @click.option("--renewer", "renewers", metavar="USER", multiple=True,
@@ -42,17 +36,16 @@ def secret_option(command: Command) -> Command:
 @on_cluster
 def create_command(cluster: Cluster, owner: str | None, renewers: tuple[str, ...], life_s: int | None,
                    as_json: bool) -> None:
-    """Create a token, and print its secret: this is the place to keep it from."""
+    """Create a token, and print its secret. No other command prints it."""
     from kraft.client.tokens import create_token
 
     made = create_token(cluster, owner=_user(owner) if owner else None, renewers=map(_user, renewers),
-                        life_ms=DEFAULT if life_s is None else life_s * 1000)
-    row = (*_row(made), made.secret)
-    print_rows(as_json, [made._asdict()], (*COLUMNS, "secret"), [row])
+                        life_ms=_ms(life_s))
+    print_rows(as_json, [made._asdict()], (*COLUMNS, "secret"), [(*_row(made), made.secret)])
 
 
 @tokens_group.command("renew")
-@secret_option
+@SECRET_FILE
 @click.option("--period", "period_s", metavar="SECONDS", type=SECONDS,
               help="Time from now on; what the cluster allows by default.")
 @on_cluster
@@ -60,11 +53,11 @@ def renew_command(cluster: Cluster, secret_file: IO[str] | None, period_s: int |
     """Extend the life of a token."""
     from kraft.client.tokens import renew_token
 
-    _print_time(as_json, renew_token(cluster, _secret(secret_file), DEFAULT if period_s is None else period_s * 1000))
+    _print_time(as_json, renew_token(cluster, read_secret(secret_file, "Secret"), _ms(period_s)))
 
 
 @tokens_group.command("expire")
-@secret_option
+@SECRET_FILE
 @click.option("--after", "after_s", metavar="SECONDS", type=SECONDS, help="Time from now on; at once by default.")
 @on_cluster
 def expire_command(cluster: Cluster, secret_file: IO[str] | None, after_s: int | None, as_json: bool) -> None:
@@ -72,7 +65,7 @@ def expire_command(cluster: Cluster, secret_file: IO[str] | None, after_s: int |
     """
     from kraft.client.tokens import expire_token
 
-    _print_time(as_json, expire_token(cluster, _secret(secret_file), DEFAULT if after_s is None else after_s * 1000))
+    _print_time(as_json, expire_token(cluster, read_secret(secret_file, "Secret"), _ms(after_s)))
 
 
 @tokens_group.command("describe")
@@ -93,23 +86,15 @@ def _user(text: str) -> Principal:
     return Principal(kind, name) if colon and kind == USER else Principal.user(text)
 
 
-def _secret(file: IO[str] | None) -> str:
-    if file is None:
-        return str(click.prompt("Secret", hide_input=True, err=True))
-    return file.readline().strip()
+def _ms(seconds: int | None) -> int:
+    """Return a time in milliseconds; DEFAULT where none is given."""
+    return DEFAULT if seconds is None else seconds * 1000
 
 
 def _row(token: Any) -> tuple[str, ...]:
-    return (token.token_id, token.owner, token.requester, ", ".join(token.renewers), _time(token.issued_ms),
-            _time(token.expires_ms), _time(token.ends_ms))
+    return (token.token_id, token.owner, token.requester, ", ".join(token.renewers), time_text(token.issued_ms),
+            time_text(token.expires_ms), time_text(token.ends_ms))
 
 
 def _print_time(as_json: bool, expires_ms: int) -> None:
-    print_rows(as_json, [{"expires_ms": expires_ms}], ("expires",), [(_time(expires_ms),)])
-
-
-def _time(time_ms: int) -> str:
-    try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")
-    except (OverflowError, ValueError, OSError):
-        return str(time_ms)
+    print_rows(as_json, [{"expires_ms": expires_ms}], ("expires",), [(time_text(expires_ms),)])

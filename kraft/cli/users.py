@@ -6,7 +6,7 @@ import click
 
 from kraft.cli.command import kraft
 from kraft.cli.number_types import IntRange
-from kraft.cli.options import on_cluster, print_rows
+from kraft.cli.options import on_cluster, print_rows, read_secret, secret_file_option
 from kraft.client import Cluster
 from kraft.security.sasl.scram import HASHES, ITERATIONS_MIN
 
@@ -46,8 +46,7 @@ def describe_command(cluster: Cluster, names: tuple[str, ...], as_json: bool) ->
               help="SCRAM-SHA-256 [default], SCRAM-SHA-512; may be given again.")
 @click.option("--iterations", type=IntRange(ITERATIONS_MIN, ITERATIONS_MAX), default=ITERATIONS_MIN,
               show_default=True, help="Hashes that each guess of the password costs.")
-@click.option("--password-file", type=click.File("r", encoding="utf-8"),
-              help="File whose first line is the password; - is standard input. Without it the command prompts.")
+@secret_file_option("--password-file", "password")
 @on_cluster
 def add_command(cluster: Cluster, name: str, mechanisms: tuple[str, ...], iterations: int,
                 password_file: IO[str] | None, as_json: bool) -> None:
@@ -57,7 +56,7 @@ def add_command(cluster: Cluster, name: str, mechanisms: tuple[str, ...], iterat
     """
     from kraft.client.users import set_password
 
-    password = _read(password_file)
+    password = read_secret(password_file, "Password", is_new=True)
     if not password:
         raise click.UsageError("the password is empty")
     chosen = sorted(dict.fromkeys(mechanisms or MECHANISM_DEFAULT))
@@ -78,12 +77,6 @@ def remove_command(cluster: Cluster, name: str, mechanisms: tuple[str, ...], as_
     removed = [each for each in credentials_of(cluster, (name,)) if not mechanisms or each.mechanism in mechanisms]
     remove_credentials(cluster, name, mechanisms or [each.mechanism for each in removed])
     print_rows(as_json, [each._asdict() for each in removed], COLUMNS, removed)
-
-
-def _read(file: IO[str] | None) -> str:
-    if file is None:
-        return str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
-    return file.readline().rstrip("\r\n")
 
 
 def _print(cluster: Cluster, names: tuple[str, ...], as_json: bool) -> None:
