@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from kraft.cli.command import kraft
-from kraft.cli.options import Fields, count_of, on_cluster, print_json, print_rows
+from kraft.cli.options import Fields, on_cluster, print_json, print_rows
 from kraft.client import Cluster
 from kraft.security.acls import (
     CLUSTER_NAME,
@@ -48,7 +48,7 @@ class OperationName(click.ParamType[Operation]):
         for each in Operation:
             if each >= Operation.ALL and each.name.replace("_", "").lower() == wanted:
                 return each
-        names = ", ".join(each.name.lower().replace("_", "-") for each in Operation if each >= Operation.ALL)
+        names = ", ".join(_word(each.name) for each in Operation if each >= Operation.ALL)
         raise click.BadParameter(f"{value!r} is not one of {names}", ctx=ctx, param=param)
 
 
@@ -121,7 +121,8 @@ def entry_options(patterns: tuple[str, ...], default: str) -> Callable[[Command]
         _repeated("--deny-principal", "denied", help_text="Principal that may not.", metavar="KIND:NAME"),
         _repeated("--allow-host", "allow_hosts", metavar="HOST",
                   help_text="Address, or network such as 10.0.0.0/8, of the allowed [default: *]."),
-        _repeated("--deny-host", "deny_hosts", help_text="The same of the denied [default: *].", metavar="HOST"),
+        _repeated("--deny-host", "deny_hosts", metavar="HOST",
+                  help_text="Address or network of the denied [default: *]."),
         _repeated("--operation", "operations", type=OperationName(), metavar="OPERATION",
                   help_text="Operation [default: all]; read, write and so on."),
         _repeated("--topic", "topics", help_text="Topic; * is every one.", metavar="NAME"),
@@ -188,8 +189,8 @@ def _check_operations(chosen: Chosen) -> None:
     for resource, operations in chosen.by_resource():
         for operation in operations:
             if operation is not Operation.ALL and not OPERATIONS_OF[resource.type] >> operation & 1:
-                known = [each.name.lower() for each in Operation if OPERATIONS_OF[resource.type] >> each & 1]
-                raise click.UsageError(f"a {resource.type.name.lower()} has no operation {operation.name.lower()}; it "
+                known = [_word(each.name) for each in Operation if OPERATIONS_OF[resource.type] >> each & 1]
+                raise click.UsageError(f"a {_word(resource.type.name)} has no operation {_word(operation.name)}; it "
                                        f"has {', '.join(known)}")
 
 
@@ -232,9 +233,7 @@ def list_command(cluster: Cluster, chosen: Chosen, principals: tuple[str, ...], 
     """
     from kraft.client.acls import list_acls
 
-    filters = chosen.filters() or [AclFilter()]
-    if principals:
-        filters = [each._replace(principal=principal) for each in filters for principal in principals]
+    filters = _of_principals(chosen.filters(), principals) or [AclFilter()]
     found = dict.fromkeys(acl for each in filters for acl in list_acls(cluster, each))
     _print(sorted(found), as_json)
 
@@ -251,9 +250,7 @@ def remove_command(cluster: Cluster, chosen: Chosen, principals: tuple[str, ...]
     filters = chosen.filters()
     if not filters and not principals:
         raise click.UsageError("name a resource, such as --topic orders, or a --principal")
-    if principals:
-        filters = [each._replace(principal=principal) for each in filters or [AclFilter()] for principal in principals]
-    found = delete_acls(cluster, filters)
+    found = delete_acls(cluster, _of_principals(filters, principals))
     _print(found, as_json)
     if not found:
         click.echo("no such entry", err=True)
@@ -303,8 +300,15 @@ def _resource(text: str) -> Named:
         return Named(found, name or CLUSTER_NAME)
     if found is None or not name:
         raise click.UsageError(f"{text!r} is not TYPE:NAME with a type of "
-                               f"{', '.join(each.name.lower().replace('_', '-') for each in types)}")
+                               f"{', '.join(_word(each.name) for each in types)}")
     return Named(found, name)
+
+
+def _of_principals(filters: list[AclFilter], principals: tuple[str, ...]) -> list[AclFilter]:
+    """Restrict filters to principals, where some are given. No filter means all entries of those."""
+    if not principals:
+        return filters
+    return [each._replace(principal=principal) for each in filters or [AclFilter()] for principal in principals]
 
 
 def _settings(cluster: Cluster) -> Any:
@@ -326,15 +330,17 @@ def _fields(acl: Acl) -> Fields:
 
 
 def _row(acl: Acl) -> tuple[str, ...]:
-    def lower(text: str) -> str:
-        return text.lower().replace("_", "-")
+    return (_word(name_of(PermissionType, acl.permission_type)), acl.principal, acl.host,
+            _word(name_of(Operation, acl.operation)), _word(name_of(ResourceType, acl.resource_type)),
+            acl.resource_name, _word(name_of(PatternType, acl.pattern_type)))
 
-    return (lower(name_of(PermissionType, acl.permission_type)), acl.principal, acl.host,
-            lower(name_of(Operation, acl.operation)), lower(name_of(ResourceType, acl.resource_type)),
-            acl.resource_name, lower(name_of(PatternType, acl.pattern_type)))
+
+def _word(name: str) -> str:
+    """Return the name of a code as the options and the output have it."""
+    return name.lower().replace("_", "-")
 
 
 def _print(acls: list[Acl], as_json: bool) -> None:
     print_rows(as_json, map(_fields, acls), COLUMNS, map(_row, acls))
     if not acls and not as_json:
-        click.echo(count_of(0, "entry").replace("entrys", "entries"), err=True)
+        click.echo("0 entries", err=True)
