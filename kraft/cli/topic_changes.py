@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from kraft.cli.audit_source import file_sources, merged, topic_sources
+from kraft.cli.partition_story import NOBODY, UNCHANGED
 from kraft.client.refusals import RefusedError
 from kraft.metadata.image import TOPIC_RESOURCE, MetadataImage
 from kraft.protocol.error_codes import ErrorCode
@@ -30,13 +31,11 @@ SHOWN: Final = 5
 """Last changes of one topic that are shown."""
 CLOCKS_MS: Final = 60_000
 """Difference of two nodes' clocks that is allowed for."""
-CREATED: Final = "the topic "
-UNCHANGED: Final = -2
-NOBODY: Final = -1
+CREATED: Final = "The topic "
 
 
 class Change(NamedTuple):
-    """A record about a topic; `text` is a clause."""
+    """A record about a topic; `text` is the beginning of a sentence."""
 
     offset: int
     time_ms: int
@@ -62,7 +61,7 @@ class TopicChanges:
             self.by_topic[topic].append(Change(offset, timestamp_ms, text))
 
     def _change_of(self, record: object) -> tuple[str, str] | None:
-        """Return the topic and a clause; None for a record that is not about one of the topics."""
+        """Return the topic and a text; None for a record that is not about one of the topics."""
         if isinstance(record, TopicRecord) and record.name in self.by_topic:
             self._ids[record.topic_id] = record.name
             self.by_topic[record.name].clear()
@@ -82,10 +81,10 @@ class TopicChanges:
 
 def _partition_text(name: str, record: PartitionRecord | PartitionChangeRecord) -> str | None:
     if isinstance(record, PartitionRecord):
-        return f"the partition {name} was added"
+        return f"The partition {name} was added"
     if record.adding_replicas or record.removing_replicas:
-        return f"a reassignment of {name} began"
-    return None if record.leader in (UNCHANGED, NOBODY) else f"broker {record.leader} became the leader of {name}"
+        return f"A reassignment of {name} began"
+    return None if record.leader in (UNCHANGED, NOBODY) else f"Broker {record.leader} became the leader of {name}"
 
 
 def change_answers(changes: TopicChanges, files: Sequence[Path], bootstrap: str | None, timeout: float) -> list[Answer]:
@@ -108,8 +107,7 @@ def change_answers(changes: TopicChanges, files: Sequence[Path], bootstrap: str 
 
 def _last(changes: Iterable[Change], events: Sequence[Seen]) -> list[Answer]:
     by_offset = {each.offset: each for each in changes}
-    named = [(change, event) for event in events for offset in _within(event, by_offset)
-             for change in (by_offset[offset],)]
+    named = [(by_offset[offset], event) for event in events for offset in _within(event, by_offset)]
     named.sort(key=lambda pair: pair[0].offset)
     return [Answer("change", -1, True, _sentence(*each)) for each in named[-SHOWN:]]
 
@@ -122,7 +120,5 @@ def _within(event: Seen, by_offset: dict[int, Change]) -> list[int]:
 
 
 def _sentence(change: Change, event: Seen) -> str:
-    text = f"{change.text[0].upper()}{change.text[1:]}" if change.text.startswith(("the ", "a ", "broker ")) \
-        else change.text
-    return (f"{text} at {clock_text(change.time_ms)} by {event.principal} from {event.address} ({event.api}, audit "
-            f"event {event.uid}).")
+    return (f"{change.text} at {clock_text(change.time_ms)} by {event.principal} from {event.address} ({event.api}, "
+            f"audit event {event.uid}).")
