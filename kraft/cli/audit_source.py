@@ -40,7 +40,8 @@ class FileSource:
         """See `Source`. A file that was replaced meanwhile is read to its end first."""
         if self._file is None:
             for older in self._older():
-                yield from self._events(older.read_bytes().splitlines(keepends=True))
+                with older.open("rb") as lines:
+                    yield from self._events(lines)
             self._file = self._path.open("rb")
         yield from self._events(self._file)
         if self._was_replaced(self._file):
@@ -67,7 +68,7 @@ class FileSource:
         except FileNotFoundError:          # between the two steps of a replacement
             return False
 
-    def _events(self, lines: "IO[bytes] | list[bytes]") -> Iterator[Seen]:
+    def _events(self, lines: IO[bytes]) -> Iterator[Seen]:
         for line in lines:
             whole = self._begun + line
             if not whole.endswith(b"\n"):
