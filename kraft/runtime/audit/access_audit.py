@@ -19,7 +19,7 @@ from kraft.runtime.base.bounded_log import BoundedLog
 from kraft.security.access import Access, Decided
 from kraft.security.acls import CLUSTER_NAME, Operation, ResourceType
 from kraft.security.audit.event import Origin
-from kraft.security.audit.resources import ACL_KINDS, FindTopic, Named, Requested
+from kraft.security.audit.resources import FindTopic, Named, Requested, acl_kind
 from kraft.security.audit.sink import ERROR_OF, Answer
 from kraft.security.principal import Client
 from kraft_native.base.wire_steps import short_codes
@@ -76,7 +76,7 @@ class WatchedAccess:
     def denied(self, origin: Origin, api_key: int, version: int, decided: Decided) -> None:
         """Report one denial."""
         self._log.put(LINE, *_values(origin, api_key, decided))
-        named = Named(ACL_KINDS.get(decided.resource, str(int(decided.resource))), decided.name)
+        named = Named(acl_kind(decided.resource), decided.name)
         self._audit.denied(origin, Requested(api_key, version, (named,)), decided.operation.name,
                            ERROR_OF[decided.resource])
 

@@ -8,11 +8,12 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from kraft.metadata.image import ZERO_ID
+from kraft.metadata.image import BROKER_LOGGER_RESOURCE, RESOURCE_NAMES, ZERO_ID
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.ids import id_text
 from kraft.protocol.message import Message
+from kraft.security.acls import ResourceType
 
 RESOURCES_MAX: Final = 32
 """Things of one request that an event names."""
@@ -20,12 +21,11 @@ DETAILS_MAX: Final = 8
 """Settings of one thing that an event names."""
 TEXT_MAX: Final = 256
 """Characters of a name."""
-CONFIG_KINDS: Final = {2: "topic", 4: "broker", 8: "logger", 16: "client-metrics", 32: "group"}
+CONFIG_KINDS: Final = {**RESOURCE_NAMES, BROKER_LOGGER_RESOURCE: "logger"}
 """Words for `ConfigResource.Type`."""
-ACL_KINDS: Final = {1: "any", 2: "topic", 3: "group", 4: "cluster", 5: "transactional-id", 6: "delegation-token",
-                    7: "user"}
+ACL_KINDS: Final[dict[int, str]] = {each: each.name.lower().replace("_", "-") for each in ResourceType
+                                    if each is not ResourceType.UNKNOWN}
 """Words for `ResourceType` of ACLs."""
-CLUSTER: Final = "kafka-cluster"
 
 FindTopic = Callable[[UUID], str | None]
 
@@ -50,6 +50,11 @@ class Requested(NamedTuple):
     @property
     def api_name(self) -> str:
         return API_BY_KEY[self.api_key].name
+
+
+def acl_kind(code: int) -> str:
+    """Return the word for a `ResourceType` of ACLs, or the number of an unknown one."""
+    return ACL_KINDS.get(code, str(code))
 
 
 def cut(text: str) -> str:
@@ -139,13 +144,12 @@ def _group_offsets(request: Any, _find: FindTopic) -> Iterator[Named]:
 
 
 def _created_acls(request: Any, _find: FindTopic) -> Iterator[Named]:
-    return (Named(ACL_KINDS.get(each.resource_type, str(each.resource_type)), each.resource_name, (each.principal,))
-            for each in request.creations)
+    return (Named(acl_kind(each.resource_type), each.resource_name, (each.principal,)) for each in request.creations)
 
 
 def _deleted_acls(request: Any, _find: FindTopic) -> Iterator[Named]:
-    return (Named(ACL_KINDS.get(each.resource_type_filter, str(each.resource_type_filter)),
-                  each.resource_name_filter or "*", (each.principal_filter or "*",)) for each in request.filters)
+    return (Named(acl_kind(each.resource_type_filter), each.resource_name_filter or "*",
+                  (each.principal_filter or "*",)) for each in request.filters)
 
 
 def _owner(request: Any, _find: FindTopic) -> Iterator[Named]:
