@@ -85,12 +85,16 @@ def _event(node: Node, number: int, now_ms: int, kind: int, activity: int, activ
     category = kind // 1000
     return {
         "time": now_ms,
-        "metadata": {"version": SCHEMA_VERSION, "uid": f"{node.node_id}-{node.started_ms:x}-{number:x}",
+        "metadata": {"version": SCHEMA_VERSION, "uid": _uid(node, number),
                      "profiles": ["security_control"],
                      "product": {"name": "kraft", "vendor_name": "kraft", "version": node.version}},
         "category_uid": category, "category_name": CATEGORIES[category], "class_uid": kind, "class_name": CLASSES[kind],
         "activity_id": activity, "activity_name": activity_name, "type_uid": kind * 100 + activity,
     }
+
+
+def _uid(node: Node, number: int) -> str:
+    return f"{node.node_id}-{node.started_ms:x}-{number:x}"
 
 
 def _user(principal: Principal) -> Event:
@@ -146,8 +150,7 @@ def change(node: Node, number: int, now_ms: int, origin: Origin, request: Reques
 def denial(node: Node, number: int, now_ms: int, origin: Origin, request: Requested, operation: str,
            error: int) -> Event:
     """Return the event of an access that the authorizer denied. `request` names the resource only."""
-    activity = _ACTIVITY.get(request.api_key, READ)
-    event = _event(node, number, now_ms, API_ACTIVITY, activity, ACTIVITIES[activity])
+    event = _api_activity(node, number, now_ms, _ACTIVITY.get(request.api_key, READ))
     unmapped: Event = {"node_id": node.node_id, "listener": origin.listener, "operation": operation}
     _status(event, DENIED, unmapped)
     event["status_code"] = name_of(error)
@@ -159,8 +162,7 @@ def denial(node: Node, number: int, now_ms: int, origin: Origin, request: Reques
 
 def access(node: Node, number: int, now_ms: int, origin: Origin, request: Requested) -> Event:
     """Return the event of a Produce or a Fetch that has arrived."""
-    activity = _ACTIVITY.get(request.api_key, READ)
-    event = _event(node, number, now_ms, API_ACTIVITY, activity, ACTIVITIES[activity])
+    event = _api_activity(node, number, now_ms, _ACTIVITY.get(request.api_key, READ))
     unmapped: Event = {"node_id": node.node_id, "listener": origin.listener}
     _status(event, REQUESTED, unmapped)
     event |= _request(origin, request, unmapped)
@@ -180,14 +182,17 @@ def loss(node: Node, number: int, now_ms: int, where: str, count: int) -> Event:
 def repeated(node: Node, number: int, template: Event, count: int, first_ms: int, last_ms: int) -> Event:
     """Return the event that stands for `count` further ones like `template`."""
     return {**template, "time": last_ms, "count": count, "start_time": first_ms, "end_time": last_ms,
-            "metadata": {**template["metadata"], "uid": f"{node.node_id}-{node.started_ms:x}-{number:x}"}}
+            "metadata": {**template["metadata"], "uid": _uid(node, number)}}
+
+
+def _api_activity(node: Node, number: int, now_ms: int, activity: int) -> Event:
+    return _event(node, number, now_ms, API_ACTIVITY, activity, ACTIVITIES[activity])
 
 
 def _class_of(node: Node, number: int, now_ms: int, request: Requested) -> Event:
     """Return the event of a request's class. A change of credentials is one of the first account that it names."""
     if request.api_key != ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
-        activity = _ACTIVITY[request.api_key]
-        return _event(node, number, now_ms, API_ACTIVITY, activity, ACTIVITIES[activity])
+        return _api_activity(node, number, now_ms, _ACTIVITY[request.api_key])
     account = request.resources[0] if request.resources else Named("user", "")
     is_deletion = account.details == ("delete",)
     event = _event(node, number, now_ms, ACCOUNT_CHANGE, ACCOUNT_DELETE if is_deletion else PASSWORD_CHANGE,
