@@ -43,10 +43,14 @@ class WatchedAccess:
         self._log = BoundedLog(log, clock_ms, period_ms=1000, lines_max=LOGGED_PER_SECOND, level=logging.INFO,
                                omitted="%d more denials are not logged")
 
+    @property
+    def _reports_denials(self) -> bool:
+        return self._audit.audits_denials or log.isEnabledFor(logging.INFO)
+
     def watch(self, access: Access, request: Message, version: int, client: Client, listener: str,
               answer: Answer) -> Answer:
         """See `AccessAudit`."""
-        if not self._audit.audits_denials and not log.isEnabledFor(logging.INFO):
+        if not self._reports_denials:
             return answer
         access.notes = []
         origin = Origin(client.principal, client.host, 0, client.client_id, listener)
@@ -61,7 +65,7 @@ class WatchedAccess:
     def refused(self, find: FindTopic, reply: Reply, resource_type: int, operation: int, name: bytes,
                 by_id: bool) -> None:
         """Report a denial of a Produce or a Fetch (`PermissionCache.on_refused`)."""
-        if not self._audit.audits_denials and not log.isEnabledFor(logging.INFO):
+        if not self._reports_denials:
             return
         if resource_type == ResourceType.CLUSTER:
             text = CLUSTER_NAME

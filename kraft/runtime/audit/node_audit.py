@@ -193,7 +193,6 @@ class PendingChange:
                                          self._audit.clock())
 
 
-
 def _is_of_follower(request: Message) -> bool:
     if not isinstance(request, FetchRequest):
         return False

@@ -40,9 +40,8 @@ class EventQueue:
     def report_loss(self) -> None:
         """Append the event that others were discarded, if some were and there is room."""
         if self._unreported and len(self._events) < self._count_max:
-            count = self._unreported
-            self._events.append(self._make_loss(count))
-            self._unreported -= count
+            self._events.append(self._make_loss(self._unreported))
+            self._unreported = 0
 
     def take(self, count_max: int) -> list[Event]:
         """Remove and return the oldest events."""

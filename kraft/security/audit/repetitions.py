@@ -46,14 +46,12 @@ class Repetitions:
         """Return the event if it is to be written by itself; else only count it, which is cheap. Call `due` before."""
         if not self._by_key:
             self._began_ms = now_ms
+        if key not in self._by_key and len(self._by_key) >= KEYS_MAX:
+            key = OTHERS
         counted = self._by_key.get(key)
         if counted is None:
-            if len(self._by_key) >= KEYS_MAX:
-                key = OTHERS
-            counted = self._by_key.get(key)
-            if counted is None:
-                counted = self._by_key[key] = _Counted(make(), singles=1)
-                return counted.event
+            counted = self._by_key[key] = _Counted(make(), singles=1)
+            return counted.event
         if counted.singles < SINGLE_MAX:
             counted.singles += 1
             return make()
