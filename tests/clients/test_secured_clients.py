@@ -20,15 +20,16 @@ from tests.integration.secure_quorum import (
     ADMIN,
     OAUTH,
     PASSWORD,
-    SCRAM,
     SecureMember,
     client_properties,
     library_settings,
-    prepare,
+    library_settings_of_tokens,
     servers,
-    start,
+    started,
+    token_jaas,
+    write_properties,
 )
-from tests.oauth.provider import SigningKey, now_s
+from tests.oauth.provider import SigningKey
 from tests.peer.kafka import HERE as LOGGING
 from tests.peer.kafka import QUICK_START, classpath, require_kafka
 
@@ -54,12 +55,8 @@ def key() -> SigningKey:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, key: SigningKey) -> Iterator[list[SecureMember]]:
-    nodes = prepare(tmp_path_factory.mktemp("secured"), key)
-    start(nodes)
-    yield nodes
-    for node in nodes:
-        node.stop()
-        assert node.alarms() == []
+    with started(tmp_path_factory.mktemp("secured"), key) as nodes:
+        yield nodes
 
 
 @pytest.fixture
@@ -104,7 +101,7 @@ def test_clients_in_java(cluster: list[SecureMember], key: SigningKey, topic: st
     elif login == "a delegation token":
         properties = client_properties(cluster, "SCRAM-SHA-256", delegated(cluster, tmp_path, capsys))
     file = tmp_path / "client.properties"
-    file.write_text("".join(f"{name}={text}\n" for name, text in properties.items()))
+    write_properties(file, properties)
     allowed = (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={token.as_uri()}",
                f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.files={token}")
     done = subprocess.run(java(file, topic, topic, RECORDS, options=allowed), capture_output=True, text=True,
@@ -115,19 +112,17 @@ def test_clients_in_java(cluster: list[SecureMember], key: SigningKey, topic: st
 def delegated(cluster: list[SecureMember], directory: Path, capsys: pytest.CaptureFixture[str]) -> str:
     """Create a delegation token; return the login with it."""
     file = directory / "owner.properties"
-    file.write_text("".join(f"{name}={text}\n" for name, text in client_properties(cluster).items()))
+    write_properties(file, client_properties(cluster))
     capsys.readouterr()
     assert run(["tokens", "create", "--client-config", str(file), "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)
-    return f'{SCRAM} required username="{made["token_id"]}" password="{made["secret"]}" tokenauth="true";'
+    return token_jaas(json.loads(capsys.readouterr().out))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_librdkafka(cluster: list[SecureMember], key: SigningKey, topic: str, mechanism: str) -> None:
-    settings = library_settings(cluster, mechanism)
+    settings = library_settings(cluster)
     if mechanism == "OAUTHBEARER":
-        settings |= {"oauth_cb": lambda _config: (key.sign(sub="alice"), now_s() + 60)}
-        del settings["sasl.username"], settings["sasl.password"]
+        settings = library_settings_of_tokens(cluster, lambda: key.sign(sub="alice"))
     producer = Producer({**settings, "acks": "all"})
     for number in range(RECORDS):
         producer.produce(topic, str(number).encode())

@@ -1,11 +1,13 @@
 """Three nodes, broker and controller each, whose every connection has TLS and a login: SCRAM between brokers and for
 clients, OAUTHBEARER for clients, PLAIN between controllers."""
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from tests.integration.quorum import MemberProcess
-from tests.oauth.provider import AUDIENCE, SigningKey, key_set
+from tests.oauth.provider import AUDIENCE, SigningKey, key_set, now_s
 from tests.ports import free_ports
 from tests.tls.files import write_pem
 
@@ -67,11 +69,19 @@ def prepare(directory: Path, key: SigningKey) -> list[SecureMember]:
     return nodes
 
 
-def start(nodes: list[SecureMember]) -> None:
+@contextmanager
+def started(directory: Path, key: SigningKey) -> Iterator[list[SecureMember]]:
+    """Run the nodes in the block. Raises AssertionError for one that has logged a fault or the password."""
+    nodes = prepare(directory, key)
     for node in nodes:
         node.launch()
     for node in nodes:
         node.await_ready()
+    yield nodes
+    for node in nodes:
+        node.stop()
+        assert node.alarms() == []
+        assert PASSWORD not in node.log(1_000_000)
 
 
 def servers(nodes: list[SecureMember]) -> str:
@@ -85,8 +95,26 @@ def client_properties(nodes: list[SecureMember], mechanism: str = "SCRAM-SHA-512
             "sasl.jaas.config": jaas or f'{SCRAM} required username="{ADMIN}" password="{PASSWORD}";'}
 
 
-def library_settings(nodes: list[SecureMember], mechanism: str = "SCRAM-SHA-512") -> dict[str, Any]:
-    """Settings of librdkafka."""
-    return {"bootstrap.servers": servers(nodes), "security.protocol": "sasl_ssl", "log_level": 2,
-            "ssl.ca.location": f"{nodes[0].files}/ca.pem", "sasl.mechanism": mechanism, "sasl.username": ADMIN,
+def token_jaas(made: Mapping[str, Any]) -> str:
+    """Login with a delegation token, as `kraft tokens create --json` prints it."""
+    return f'{SCRAM} required username="{made["token_id"]}" password="{made["secret"]}" tokenauth="true";'
+
+
+def write_properties(file: Path, properties: Mapping[str, str]) -> None:
+    file.write_text("".join(f"{name}={text}\n" for name, text in properties.items()))
+
+
+def library_settings(nodes: list[SecureMember]) -> dict[str, Any]:
+    """Settings of librdkafka that logs in by a password."""
+    return {**_library_tls(nodes), "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": ADMIN,
             "sasl.password": PASSWORD}
+
+
+def library_settings_of_tokens(nodes: list[SecureMember], token: Callable[[], str]) -> dict[str, Any]:
+    """Settings of librdkafka whose application gives it tokens of a provider."""
+    return {**_library_tls(nodes), "sasl.mechanism": "OAUTHBEARER", "oauth_cb": lambda _config: (token(), now_s() + 60)}
+
+
+def _library_tls(nodes: list[SecureMember]) -> dict[str, Any]:
+    return {"bootstrap.servers": servers(nodes), "security.protocol": "sasl_ssl", "log_level": 2,
+            "ssl.ca.location": f"{nodes[0].files}/ca.pem"}

@@ -14,16 +14,16 @@ from kraft.cli.command import run
 from tests.integration.admin import wait_until
 from tests.integration.secure_quorum import (
     OAUTH,
-    PASSWORD,
-    SCRAM,
     SecureMember,
     client_properties,
     library_settings,
-    prepare,
+    library_settings_of_tokens,
     servers,
-    start,
+    started,
+    token_jaas,
+    write_properties,
 )
-from tests.oauth.provider import SigningKey, now_s
+from tests.oauth.provider import SigningKey
 
 SECONDS: Final = 30.0
 TOPIC: Final = "sealed"
@@ -36,20 +36,15 @@ def key() -> SigningKey:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, key: SigningKey) -> Iterator[list[SecureMember]]:
-    nodes = prepare(tmp_path_factory.mktemp("sasl_ssl"), key)
-    start(nodes)
-    yield nodes
-    for node in nodes:
-        node.stop()
-        assert node.alarms() == []
-        assert PASSWORD not in node.log(1_000_000)
+    with started(tmp_path_factory.mktemp("sasl_ssl"), key) as nodes:
+        yield nodes
 
 
 def command(directory: Path, properties: dict[str, str], capsys: pytest.CaptureFixture[str], *arguments: object
             ) -> tuple[int, list[Any]]:
     """Run one of our commands; return its code and the lines of JSON."""
     file = directory / "client.properties"
-    file.write_text("".join(f"{name}={text}\n" for name, text in properties.items()))
+    write_properties(file, properties)
     capsys.readouterr()
     code = run([*map(str, arguments), "--client-config", str(file), "--json"])
     return code, [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith(("{", "["))]
@@ -105,15 +100,12 @@ def test_a_client_with_a_token_of_a_provider(cluster: list[SecureMember], key: S
     """Through librdkafka, which is given the tokens by its application."""
     fetched = 0
 
-    def token(_config: str) -> tuple[str, float]:
+    def token() -> str:
         nonlocal fetched
         fetched += 1
-        return key.sign(sub="alice"), now_s() + 60
+        return key.sign(sub="alice")
 
-    settings = library_settings(cluster, "OAUTHBEARER") | {"oauth_cb": token}
-    for name in ("sasl.username", "sasl.password"):
-        del settings[name]
-    admin = AdminClient(settings)
+    admin = AdminClient(library_settings_of_tokens(cluster, token))
     wait_until(lambda: admin.poll(0.1) is not None and fetched > 0, "the token", SECONDS)
     assert len(admin.list_topics(timeout=SECONDS).brokers) == 3
 
@@ -126,8 +118,7 @@ def test_our_commands_log_in_by_tokens_too(cluster: list[SecureMember], key: Sig
     code, made = command(tmp_path, by_provider, capsys, "tokens", "create", "--renewer", "bob", "--life", "600")
     assert (code, made[0]["owner"], made[0]["renewers"]) == (0, "User:alice", ["User:bob"])
     wait_until(lambda: command(tmp_path, by_provider, capsys, "tokens", "describe", "alice")[1] != [], "it", SECONDS)
-    by_token = client_properties(cluster, "SCRAM-SHA-256", (
-        f'{SCRAM} required username="{made[0]["token_id"]}" password="{made[0]["secret"]}" tokenauth="true";'))
+    by_token = client_properties(cluster, "SCRAM-SHA-256", token_jaas(made[0]))
     for node in cluster:
         one = by_token | {"bootstrap.servers": node.address}
         wait_until(lambda one=one: command(tmp_path, one, capsys, "topics", "list")[0] == 0, "login", SECONDS)
