@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from tests.hostile_tls.fuzz import fuzz
-from tests.hostile_tls.run import HostileNode, attack
+from tests.hostile_tls.run import attack, on_node
 
 NO_DELAY = {"connection.failed.authentication.delay.ms": "0"}
 
@@ -28,12 +28,7 @@ def main() -> int:
             ({}, lambda node: attack(node, arguments.connections, arguments.seconds)),
             (NO_DELAY, lambda node: fuzz(node, arguments.cases, arguments.seed, arguments.first))):
         with tempfile.TemporaryDirectory() as directory:
-            node = HostileNode(Path(directory) / "data", settings)
-            node.start()
-            try:
-                report = work(node)
-            finally:
-                node.kill()
+            report = on_node(Path(directory) / "data", settings, work)
         print(report, flush=True)
         is_wrong = is_wrong or bool(report.wrong)
     return 1 if is_wrong else 0

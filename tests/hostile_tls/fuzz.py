@@ -15,10 +15,6 @@ from collections.abc import Callable
 from typing import Final
 
 from kraft.client import Cluster
-from kraft.protocol.api_keys import ApiKey
-from kraft.protocol.apis import API_BY_KEY
-from kraft.protocol.headers import encode_request_header
-from kraft.protocol.message import Message
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -27,7 +23,7 @@ from kraft_native.base.errors import KraftError
 from tests.fuzz.mutate import MUTATIONS
 from tests.fuzz_wire.frames import framed
 from tests.hostile_tls.hellos import APPLICATION, HANDSHAKE, hello, old_hello, record
-from tests.hostile_tls.run import PASSWORD, USER, HostileNode, Report, check_node
+from tests.hostile_tls.run import PASSWORD, USER, HostileNode, Report, check_node, frame
 
 THREADS: Final = 4
 ANSWER_SECONDS: Final = 2.0
@@ -38,6 +34,8 @@ HANDSHAKE_SHARE: Final = 0.1
 KINDS: Final = (20, 21, HANDSHAKE, APPLICATION, 24, 0, 255)
 LENGTHS: Final = (0, 1, 2**14, 2**14 + 256, 2**14 + 257, 0xFFFF)
 METADATA_ID: Final = 0x5EED
+METADATA: Final = frame(MetadataRequest(topics=[]), METADATA_ID, 1)
+"""Request that only a client with a login is served."""
 TOKENS: Final = {
     "PLAIN": f"\0{USER}\0{PASSWORD}".encode(),
     "SCRAM-SHA-256": f"n,,n={USER},r=fyko+d2lbbFgONRv9qkxdawL".encode(),
@@ -105,7 +103,7 @@ class TlsCases:
             except ssl.SSLWantReadError:
                 connection.sendall(written.read())
                 received.write(connection.recv(1 << 16))
-        session.write(_frame(ApiKey.METADATA, METADATA_ID, MetadataRequest(topics=[])))
+        session.write(METADATA)
         connection.sendall(mutated(source, written.read()))
         connection.shutdown(socket.SHUT_WR)
         return f"after a handshake {_drained(connection)}"
@@ -122,12 +120,12 @@ class SaslCases:
         mechanism = source.choice(list(TOKENS))
         token = mutated(source, TOKENS[mechanism])
         version = source.randrange(2)
-        frames = [_frame(ApiKey.SASL_HANDSHAKE, 1, SaslHandshakeRequest(mechanism=mechanism), version)]
-        authenticate = _frame(ApiKey.SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(auth_bytes=token))
+        frames = [frame(SaslHandshakeRequest(mechanism=mechanism), 1, version)]
+        authenticate = frame(SaslAuthenticateRequest(auth_bytes=token), 2, 1)
         frames.append(framed(token) if version == 0 else authenticate)
         match source.randrange(5):
             case 0:                        # frames of the exchange in any order and number
-                frames = [source.choice((*frames, _frame(ApiKey.API_VERSIONS, 3, ApiVersionsRequest())))
+                frames = [source.choice((*frames, frame(ApiVersionsRequest(), 3, 1)))
                           for _ in range(source.randrange(1, 6))]
             case 1:
                 frames = [mutated(source, each) for each in frames]
@@ -139,16 +137,12 @@ class SaslCases:
 
     def _sent(self, data: bytes) -> str:
         with socket.create_connection(("127.0.0.1", self._port), ANSWER_SECONDS) as connection:
-            connection.sendall(data + _frame(ApiKey.METADATA, METADATA_ID, MetadataRequest(topics=[])))
+            connection.sendall(data + METADATA)
             connection.shutdown(socket.SHUT_WR)
             answer = _received(connection)
         if METADATA_ID.to_bytes(4, "big") in answer:
             raise Served(f"a client without a login is served after {data.hex()}")
         return "answered" if answer else "closed"
-
-
-def _frame(key: int, correlation_id: int, request: Message, version: int = 1) -> bytes:
-    return framed(encode_request_header(API_BY_KEY[key], version, correlation_id, "fuzz") + request.encode(version))
 
 
 def _received(connection: socket.socket) -> bytes:

@@ -59,9 +59,11 @@ class Client(threading.Thread):
 
 def receive(connection: socket.socket) -> None:
     """Read one reply and drop it."""
-    left = 4 + int.from_bytes(head, "big") if len(head := connection.recv(4)) == 4 else 0
-    left -= 4
-    while left > 0 and (part := connection.recv(left)):
+    head = connection.recv(4)
+    if len(head) < 4:
+        raise ConnectionError("closed")
+    left = int.from_bytes(head, "big")
+    while left and (part := connection.recv(left)):
         left -= len(part)
     if left:
         raise ConnectionError("closed")

@@ -4,12 +4,15 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.headers import encode_request_header
+from kraft.protocol.message import Message
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.tls.authority import Authority
 from tests.fuzz_wire.frames import framed
@@ -70,12 +73,26 @@ class Report:
         return "\n".join([*self.lines, *(f"WRONG: {each}" for each in self.wrong)])
 
 
+def on_node(directory: Path, settings: Mapping[str, str], work: Callable[[HostileNode], Report]) -> Report:
+    """Run a node on `directory` for the time of the work, and kill it."""
+    node = HostileNode(directory, settings)
+    node.start()
+    try:
+        return work(node)
+    finally:
+        node.kill()
+
+
+def frame(request: Message, correlation_id: int, version: int) -> bytes:
+    """Return the frame of a request."""
+    header = encode_request_header(API_BY_KEY[request.API_KEY], version, correlation_id, None)
+    return framed(header + request.encode(version))
+
+
 def small_request() -> bytes:
     """Return the frame of a small request."""
-    body = MetadataRequest(topics=[MetadataRequestTopic(name="absent")], allow_auto_topic_creation=False).encode(
-        METADATA_VERSION)
-    return framed((3).to_bytes(2, "big") + METADATA_VERSION.to_bytes(2, "big") + (1).to_bytes(4, "big")
-                  + b"\xff\xff\0" + body)
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="absent")], allow_auto_topic_creation=False)
+    return frame(request, 1, METADATA_VERSION)
 
 
 class Others:

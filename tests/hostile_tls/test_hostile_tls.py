@@ -9,7 +9,7 @@ from tests.hostile_tls import fuzz as fuzz_module
 from tests.hostile_tls.__main__ import NO_DELAY
 from tests.hostile_tls.fuzz import SaslCases, TlsCases, fuzz, mutated
 from tests.hostile_tls.hellos import hello, old_hello
-from tests.hostile_tls.run import HostileNode, Report, attack, compare
+from tests.hostile_tls.run import Report, attack, compare, on_node
 
 CONNECTIONS = 200
 CASES = 300
@@ -21,23 +21,13 @@ def no_leaks() -> None:
 
 
 def test_others_are_served_beside_hostile_handshakes(tmp_path: Path) -> None:
-    node = HostileNode(tmp_path / "data")
-    node.start()
-    try:
-        report = attack(node, CONNECTIONS, 1.0)
-    finally:
-        node.kill()
+    report = on_node(tmp_path / "data", {}, lambda node: attack(node, CONNECTIONS, 1.0))
     assert [each for each in report.wrong if "waits" not in each] == [], report
     assert len(report.lines) == 10
 
 
 def test_broken_records_and_frames_do_no_harm(tmp_path: Path) -> None:
-    node = HostileNode(tmp_path / "data", NO_DELAY)
-    node.start()
-    try:
-        report = fuzz(node, CASES, 1)
-    finally:
-        node.kill()
+    report = on_node(tmp_path / "data", NO_DELAY, lambda node: fuzz(node, CASES, 1))
     assert not report.wrong, report
     assert [line.split()[:4] for line in report.lines] == [[str(CASES), "cases", "of", "TLS"],
                                                            [str(CASES), "cases", "of", "SASL"]]
@@ -46,12 +36,7 @@ def test_broken_records_and_frames_do_no_harm(tmp_path: Path) -> None:
 def test_a_client_that_is_served_without_a_login_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The right token is one."""
     monkeypatch.setattr(fuzz_module, "mutated", lambda _source, data: data)
-    node = HostileNode(tmp_path / "data", NO_DELAY)
-    node.start()
-    try:
-        report = fuzz(node, CASES, 1)
-    finally:
-        node.kill()
+    report = on_node(tmp_path / "data", NO_DELAY, lambda node: fuzz(node, CASES, 1))
     assert any("a client without a login is served" in each for each in report.wrong)
 
 
