@@ -13,6 +13,7 @@ from kraft.cli.number_types import IntRange
 from kraft.cli.options import JSON, OUTPUT_DIRECTORY, print_json
 from kraft.config.authorizer_settings import STANDARD_AUTHORIZER
 from kraft.config.errors import InvalidConfigError
+from kraft.config.sasl_settings import JAAS, MODULES
 
 HOST_DEFAULT: Final = "localhost"
 LOOPBACK: Final = ("127.0.0.1", "::1")
@@ -22,7 +23,6 @@ TLS_PORT: Final = 9092
 CONTROLLER_PORT: Final = 9093
 SASL_PORT: Final = 9094
 MECHANISM: Final = "SCRAM-SHA-256"
-SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PASSWORD_BYTES: Final = 24
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -148,7 +148,7 @@ def _library_properties(where: Path, name: str, hosts: tuple[str, ...]) -> str:
 
 def _user_properties(where: Path, user: str, password: str, hosts: tuple[str, ...]) -> str:
     return (f"bootstrap.servers={_servers(hosts, SASL_PORT)}\nsecurity.protocol=SASL_SSL\nsasl.mechanism={MECHANISM}\n"
-            f'sasl.jaas.config={SCRAM_MODULE} required username="{user}" password="{password}";\n'
+            f'{JAAS}={MODULES[MECHANISM]} required username="{user}" password="{password}";\n'
             f"ssl.truststore.type=PEM\nssl.truststore.location={where}/ca.pem\n")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kraft.config.errors import InvalidConfigError
 from kraft.config.jaas import Login, parse_login
+from kraft.security.sasl.client import OAUTHBEARER
 from kraft.tls.contexts import client_context
 from kraft.tls.settings import VERSIONS, StoreSettings, TlsSettings
 from kraft.tls.stores import read_keystore, read_truststore
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
     from kraft.config.setting import Value
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-OAUTHBEARER: Final = "OAUTHBEARER"
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
 MODULES: Final = {"PLAIN": "PlainLoginModule", **dict.fromkeys(("SCRAM-SHA-256", "SCRAM-SHA-512"), "ScramLoginModule")}
+MECHANISMS: Final = (*MODULES, OAUTHBEARER)
 JAAS: Final = "sasl.jaas.config"
 PKCS12: Final = "PKCS12"
 STORE_TYPES: Final = ("", "PEM", PKCS12, "JKS")
