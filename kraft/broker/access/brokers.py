@@ -8,10 +8,8 @@ from kraft.broker.access.table import ROWS
 from kraft.broker.api import Answer, Handler, RequestContext, Steps
 from kraft.broker.apis import handler_of
 from kraft.broker.broker import Broker
-from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.security.access import Access
-from kraft.security.principal import Client
 
 
 @cache
@@ -23,16 +21,12 @@ def checked_handler_of(api_key: int) -> Handler:
         assert broker.authorizer is not None, "there is nothing to check"
         access = Access(broker.authorizer.now(), context.principal, context.client_host)
         if broker.access_audit is not None:
-            client = Client(context.client_id, context.principal, context.client_host)
-            answer = broker.access_audit.watch(access, request, context.version, client, context.listener, answer)
+            answer = broker.access_audit.watch(
+                access, request, context.version, context.client, context.listener, answer)
         allowed = context._replace(access=access)
-
-        def refuse(part: Message, code: ErrorCode, message: str) -> Message:
-            return broker.controller.refuse(part, code, message)
-
         return serve_checked(row, Call(
             access, request, context.version, answer,
-            lambda part, part_answer: handler(broker, part, allowed, part_answer), context.run, refuse, broker.image,
-            broker))
+            lambda part, part_answer: handler(broker, part, allowed, part_answer), context.run,
+            broker.controller.refuse, broker.image, broker))
 
     return serve

@@ -16,6 +16,7 @@ from kraft.security.audit.sink import ERROR_OF
 if TYPE_CHECKING:
     from kraft.broker.broker import Broker
 
+
 class Check(NamedTuple):
     """A permission. `names` is the path of the names in the request, empty for the cluster; `remark` is about when or
     how it is checked, for the documentation. A check that is `silent` has no error: without the permission, things are

@@ -21,7 +21,7 @@ def serve_checked(row: Row, call: Call) -> Steps | None:
     if row.elements is not None:
         return serve_elements(row.elements, call)
     if row.hides is not None and not _passes(row.hides.unless, call):
-        return call.serve(call.request, call.filtered(partial(_hide, row.hides, call)))
+        return call.serve(call.request, call.filtered(partial(keep_allowed, row.hides, call)))
     return call.serve(call.request, call.answer)
 
 
@@ -150,10 +150,6 @@ def as_requested(errors: list[ErrorCode], served: list[Any], refused: list[Any])
         if number % STEP == 0:
             yield
     return merged
-
-
-def _hide(rule: Hides, call: Call, response: Any) -> Steps:
-    yield from keep_allowed(rule, call, response)
 
 
 def keep_allowed(rule: Hides, call: Call, struct: Any) -> Steps:

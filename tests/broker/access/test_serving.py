@@ -224,7 +224,7 @@ def test_the_handler_of_a_broker_is_behind_the_checks() -> None:
 
     broker = cast("Broker", SimpleNamespace(
         authorizer=authorizer([Acl(Operation.WRITE, TXN, "x")]), image=IMAGE, access_audit=None,
-        transactions=SimpleNamespace(handle=handle)))
+        controller=SimpleNamespace(refuse=refusal), transactions=SimpleNamespace(handle=handle)))
     context = RequestContext(4, "client", HOST, "PLAINTEXT", 0, principal=ALICE, is_small=True)
     answers: list[Any] = []
     for name in ("x", "y"):
