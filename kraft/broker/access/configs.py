@@ -1,6 +1,6 @@
 """DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: the permission follows from the type of each resource."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -13,11 +13,9 @@ from kraft.metadata.image import (
     TOPIC_RESOURCE,
 )
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages import (
-    alter_configs_response,
-    describe_configs_response,
-    incremental_alter_configs_response,
-)
+from kraft.protocol.message import Struct
+from kraft.protocol.messages import alter_configs_response, incremental_alter_configs_response
+from kraft.protocol.messages.describe_configs_response import DescribeConfigsResult
 from kraft.security.acls import Operation, ResourceType
 
 
@@ -47,28 +45,21 @@ def _pick(checks: Mapping[int, Check], _call: Call, resource: Any) -> Check | No
     return checks.get(resource.resource_type)
 
 
-def _described(code: ErrorCode, resource: Any) -> describe_configs_response.DescribeConfigsResult:
-    return describe_configs_response.DescribeConfigsResult(
-        error_code=code, error_message=code.message, resource_type=resource.resource_type,
-        resource_name=resource.resource_name)
+def _denied(create: Callable[..., Struct], code: ErrorCode, resource: Any) -> Struct:
+    """Return the result of a refused resource, whose fields are the same in all three APIs."""
+    return create(error_code=code, error_message=code.message, resource_type=resource.resource_type,
+                  resource_name=resource.resource_name)
 
 
-def _altered(code: ErrorCode, resource: Any) -> alter_configs_response.AlterConfigsResourceResponse:
-    return alter_configs_response.AlterConfigsResourceResponse(
-        error_code=code, error_message=code.message, resource_type=resource.resource_type,
-        resource_name=resource.resource_name)
-
-
-def _incrementally(code: ErrorCode, resource: Any) -> incremental_alter_configs_response.AlterConfigsResourceResponse:
-    return incremental_alter_configs_response.AlterConfigsResourceResponse(
-        error_code=code, error_message=code.message, resource_type=resource.resource_type,
-        resource_name=resource.resource_name)
-
-
-DESCRIBED: Final = Elements("resources", "results", DESCRIBE[TOPIC_RESOURCE], _described,
-                            pick=partial(_pick, DESCRIBE))
-ALTERED: Final = Elements("resources", "responses", ALTER[TOPIC_RESOURCE], _altered, place=Place.FIRST,
-                          pick=partial(_pick, ALTER_ALL))
-INCREMENTALLY_ALTERED: Final = Elements("resources", "responses", ALTER[TOPIC_RESOURCE], _incrementally,
-                                        place=Place.FIRST, pick=partial(_pick, ALTER))
+DESCRIBED: Final = Elements(
+    "resources", "results", DESCRIBE[TOPIC_RESOURCE], partial(_denied, DescribeConfigsResult),
+    pick=partial(_pick, DESCRIBE))
+ALTERED: Final = Elements(
+    "resources", "responses", ALTER[TOPIC_RESOURCE],
+    partial(_denied, alter_configs_response.AlterConfigsResourceResponse),
+    place=Place.FIRST, pick=partial(_pick, ALTER_ALL))
+INCREMENTALLY_ALTERED: Final = Elements(
+    "resources", "responses", ALTER[TOPIC_RESOURCE],
+    partial(_denied, incremental_alter_configs_response.AlterConfigsResourceResponse),
+    place=Place.FIRST, pick=partial(_pick, ALTER))
 INCREMENTALLY_ALTERED_BY_CONTROLLERS: Final = INCREMENTALLY_ALTERED._replace(pick=partial(_pick, CONTROLLERS_ALTER))
