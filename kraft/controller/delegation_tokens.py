@@ -20,8 +20,8 @@ from kraft.protocol.messages.expire_delegation_token_response import ExpireDeleg
 from kraft.protocol.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 from kraft.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraft.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
-from kraft.security.principal import USER, Principal, TokenUser
-from kraft.security.tokens import RENEWERS_MAX, SEARCHED_STEP, created, is_expired, owner_of, token_hmac
+from kraft.security.principal import Principal, TokenUser
+from kraft.security.tokens import SEARCHED_STEP, created, is_expired, owner_of, renewers_fault, token_hmac
 
 TIME_MAX: Final = (1 << 63) - 1
 
@@ -36,9 +36,11 @@ def create_delegation_token(
     owner = owner_of(request, context.principal)
     try:
         _check_allowed(context)
-        _check_renewers(request)
-    except RefusedError as refusal:    # only this answer names owner and requester
-        return Decision(created(owner, context.principal, context.api_version, refusal.error))
+        fault = renewers_fault(request)
+    except RefusedError as refusal:
+        fault = refusal.error
+    if fault != ErrorCode.NONE:        # only this answer names owner and requester
+        return Decision(created(owner, context.principal, context.api_version, fault))
     settings = context.settings
     life_ms = settings.token_life_max_ms
     if request.max_lifetime_ms > 0:
@@ -86,7 +88,7 @@ def expire_delegation_token(context: Context, request: ExpireDelegationTokenRequ
 
 
 def remove_expired(context: Context) -> Generator[None, None, Decision[bool]]:
-    """Remove the tokens whose life is over. The response says whether more may be expired."""
+    """Remove all tokens whose life is over. The response is False: none is left for another round."""
     records = []
     for number, token in enumerate(context.image.delegation_tokens.values(), 1):
         if is_expired(token, context.now_ms):
@@ -122,13 +124,6 @@ def _check_allowed(context: Context) -> None:
         raise RefusedError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     if not context.image.metadata_version.delegation_tokens:
         raise RefusedError(ErrorCode.UNSUPPORTED_VERSION)
-
-
-def _check_renewers(request: CreateDelegationTokenRequest) -> None:
-    if len(request.renewers) > RENEWERS_MAX:
-        raise RefusedError(ErrorCode.POLICY_VIOLATION)
-    if any(each.principal_type != USER for each in request.renewers):
-        raise RefusedError(ErrorCode.INVALID_PRINCIPAL_TYPE)
 
 
 def _token(context: Context, secret: bytes) -> Generator[None, None, DelegationTokenRecord]:

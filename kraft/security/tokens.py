@@ -17,6 +17,7 @@ from kraft.security.sasl.scram import HASHES, ITERATIONS_MIN, SALT_BYTES, ScramC
 
 DIGEST: Final = "sha512"
 FIRST_VERSION_WITH_REQUESTER: Final = 3
+NO_TIME: Final = -1
 SEARCHED_STEP: Final = 128
 """Tokens that one step inspects."""
 RENEWERS_MAX: Final = 1_000
@@ -63,10 +64,27 @@ def owner_of(request: CreateDelegationTokenRequest, requester: Principal) -> Pri
     return Principal(request.owner_principal_type or "", request.owner_principal_name)
 
 
+def renewers_fault(request: CreateDelegationTokenRequest) -> ErrorCode:
+    """Return the error of the renewers that a request names; NONE when they are right."""
+    if len(request.renewers) > RENEWERS_MAX:
+        return ErrorCode.POLICY_VIOLATION
+    if any(each.principal_type != USER for each in request.renewers):
+        return ErrorCode.INVALID_PRINCIPAL_TYPE
+    return ErrorCode.NONE
+
+
 def created(owner: Principal, requester: Principal, version: int, code: ErrorCode) -> CreateDelegationTokenResponse:
     """Return an answer without a token. Only later versions name the requester."""
     response = CreateDelegationTokenResponse(error_code=code, principal_type=owner.kind, principal_name=owner.name)
     if version >= FIRST_VERSION_WITH_REQUESTER:
         response.token_requester_principal_type = requester.kind
         response.token_requester_principal_name = requester.name
+    return response
+
+
+def not_created(request: CreateDelegationTokenRequest, requester: Principal, version: int,
+                code: ErrorCode) -> CreateDelegationTokenResponse:
+    """Return a broker's refusal of a token: one of a controller has 0 in place of `NO_TIME`."""
+    response = created(owner_of(request, requester), requester, version, code)
+    response.issue_timestamp_ms = response.expiry_timestamp_ms = response.max_timestamp_ms = NO_TIME
     return response

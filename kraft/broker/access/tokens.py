@@ -6,15 +6,14 @@ from typing import Final
 from kraft.broker.access.rules import Call, Check
 from kraft.broker.api import Steps
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
 from kraft.protocol.messages.describe_delegation_token_response import (
     DescribedDelegationToken,
     DescribeDelegationTokenResponse,
 )
 from kraft.security.acls import Operation, ResourceType
 from kraft.security.principal import Principal
+from kraft.security.tokens import not_created, owner_of
 
-FIRST_WITH_OWNER: Final = 3
 CREATE_CHECKS: Final = (
     Check(Operation.CREATE_TOKENS, ResourceType.USER, "owner_principal_name", "for another user, from version 3 on"),)
 DESCRIBE_CHECKS: Final = (
@@ -28,15 +27,11 @@ DESCRIBE_CHECKS: Final = (
 def create_delegation_token(call: Call) -> Steps | None:
     """Create a token for the client itself, or for a user for which it may create tokens."""
     request = call.request
-    owner = Principal(request.owner_principal_type or "", request.owner_principal_name or "")
-    if (call.version >= FIRST_WITH_OWNER and owner.name and owner != call.access.principal
-            and not call.access.may(Operation.CREATE_TOKENS, ResourceType.USER, str(owner))):
-        call.answer(CreateDelegationTokenResponse(
-            error_code=ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
-            principal_type=owner.kind, principal_name=owner.name,
-            token_requester_principal_type=call.access.principal.kind,
-            token_requester_principal_name=call.access.principal.name,
-            issue_timestamp_ms=-1, expiry_timestamp_ms=-1, max_timestamp_ms=-1))
+    owner = owner_of(request, call.access.principal)
+    if owner != call.access.principal and not call.access.may(
+            Operation.CREATE_TOKENS, ResourceType.USER, str(owner)):
+        call.answer(not_created(request, call.access.principal, call.version,
+                                ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED))
         return None
     return call.serve(request, call.answer)
 

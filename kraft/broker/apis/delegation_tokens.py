@@ -21,36 +21,27 @@ from kraft.protocol.messages.expire_delegation_token_request import ExpireDelega
 from kraft.protocol.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 from kraft.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraft.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
-from kraft.security.principal import USER, Principal
+from kraft.security.principal import Principal
 from kraft.security.tokens import (
     FIRST_VERSION_WITH_REQUESTER,
-    RENEWERS_MAX,
+    NO_TIME,
     SEARCHED_STEP,
-    created,
     may_request_tokens,
-    owner_of,
+    not_created,
     parse_principal,
+    renewers_fault,
     token_hmac,
 )
 
-NO_TIME: Final = -1
 NOT_ALLOWED: Final = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
 def create_delegation_token(broker: Broker, request: CreateDelegationTokenRequest, context: RequestContext,
                             answer: Answer) -> Steps:
     """Answer with the controller's token. Permission to create tokens for others is checked before."""
-    code = ErrorCode.NONE
-    if not _is_allowed(broker, context):
-        code = NOT_ALLOWED
-    elif len(request.renewers) > RENEWERS_MAX:
-        code = ErrorCode.POLICY_VIOLATION
-    elif any(each.principal_type != USER for each in request.renewers):
-        code = ErrorCode.INVALID_PRINCIPAL_TYPE
+    code = renewers_fault(request) if _is_allowed(broker, context) else NOT_ALLOWED
     if code != ErrorCode.NONE:
-        response = created(owner_of(request, context.principal), context.principal, context.version, code)
-        response.issue_timestamp_ms = response.expiry_timestamp_ms = response.max_timestamp_ms = NO_TIME
-        answer(response)
+        answer(not_created(request, context.principal, context.version, code))
         return
     yield from broker.submit_steps(request, context, answer)
 
