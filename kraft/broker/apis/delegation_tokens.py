@@ -9,6 +9,7 @@ from typing import Final
 from kraft.broker.api import Answer, RequestContext, Steps, counted_steps
 from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
 from kraft.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kraft.protocol.messages.delegation_token_record import DelegationTokenRecord
 from kraft.protocol.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
@@ -49,19 +50,22 @@ def create_delegation_token(broker: Broker, request: CreateDelegationTokenReques
 def renew_delegation_token(broker: Broker, request: RenewDelegationTokenRequest, context: RequestContext,
                            answer: Answer) -> Steps:
     """Answer with the controller's decision."""
-    if not _is_allowed(broker, context):
-        answer(RenewDelegationTokenResponse(error_code=NOT_ALLOWED, expiry_timestamp_ms=NO_TIME))
-        return
-    yield from broker.submit_steps(request, context, answer)
+    return _submit(broker, request, context, answer, RenewDelegationTokenResponse(
+        error_code=NOT_ALLOWED, expiry_timestamp_ms=NO_TIME))
 
 
 def expire_delegation_token(broker: Broker, request: ExpireDelegationTokenRequest, context: RequestContext,
                             answer: Answer) -> Steps:
     """Answer with the controller's decision."""
-    if not _is_allowed(broker, context):
-        answer(ExpireDelegationTokenResponse(error_code=NOT_ALLOWED, expiry_timestamp_ms=NO_TIME))
-        return
-    yield from broker.submit_steps(request, context, answer)
+    return _submit(broker, request, context, answer, ExpireDelegationTokenResponse(
+        error_code=NOT_ALLOWED, expiry_timestamp_ms=NO_TIME))
+
+
+def _submit(broker: Broker, request: Message, context: RequestContext, answer: Answer, refusal: Message) -> Steps:
+    if _is_allowed(broker, context):
+        yield from broker.submit_steps(request, context, answer)
+    else:
+        answer(refusal)
 
 
 def describe_delegation_token(broker: Broker, request: DescribeDelegationTokenRequest, context: RequestContext,
