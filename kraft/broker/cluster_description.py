@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Final
 
-from kraft.broker.authorized import CLUSTER_OPERATIONS, NOT_REQUESTED
+from kraft.broker.authorized import NOT_REQUESTED, cluster_operations
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+from kraft.security.access import Access
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
@@ -15,10 +16,10 @@ NAMES: Final = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 def describe_nodes(
     request: DescribeClusterRequest, version: int, endpoint_type: int, cluster_id: str, controller_id: int,
-    nodes: Callable[[], list[DescribeClusterBroker]], operations: int = CLUSTER_OPERATIONS,
+    nodes: Callable[[], list[DescribeClusterBroker]], access: Access | None = None,
 ) -> DescribeClusterResponse:
     """Return the nodes of the kind `endpoint_type` that the listener serves; an error when the request is for the
-    other kind. `operations`: those that the client may do to the cluster."""
+    other kind. `access`: what the client may do; None: everything."""
     if request.endpoint_type != endpoint_type:
         if version == 0:
             code = ErrorCode.INVALID_REQUEST       # version 0 has no endpoint types
@@ -33,4 +34,4 @@ def describe_nodes(
     requested = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         endpoint_type=endpoint_type, cluster_id=cluster_id, controller_id=controller_id, brokers=nodes(),
-        cluster_authorized_operations=operations if requested else NOT_REQUESTED)
+        cluster_authorized_operations=cluster_operations(access) if requested else NOT_REQUESTED)

@@ -1,7 +1,6 @@
 """DescribeCluster (key 60), versions 0 to 2, on a listener of brokers. Endpoint type 1 is brokers, 2 controllers."""
 
 from kraft.broker.api import Answer, RequestContext
-from kraft.broker.authorized import cluster_operations
 from kraft.broker.broker import Broker
 from kraft.broker.cluster_description import BROKERS, describe_nodes
 from kraft.broker.topic_views import controller_of, listed_brokers
@@ -19,7 +18,7 @@ def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: R
                 for each in listed_brokers(broker, context.listener, fenced=request.include_fenced_brokers)]
 
     response = describe_nodes(request, context.version, BROKERS, broker.cluster_id,
-                              controller_of(broker, live), nodes, cluster_operations(context.access))
+                              controller_of(broker, live), nodes, context.access)
     lease_left_ms = broker.controller.lease_left_ms
     if lease_left_ms is not None and lease_left_ms < 0:
         response.lease_ended_ms = -lease_left_ms

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from kraft.broker.api import Steps, each_step
-from kraft.broker.authorized import cluster_operations
 from kraft.broker.cluster_description import CONTROLLERS, describe_nodes
 from kraft.broker.logger_changes import alter_loggers
 from kraft.broker.request_parts import serve_in_parts
@@ -331,7 +330,7 @@ class ControllerRouter:
                     for voter in replica.voters.voters for endpoint in voter.endpoints[:1]]
 
         return describe_nodes(request, version, CONTROLLERS, self.quorum.cluster_id.value, replica.leader_id, nodes,
-                              cluster_operations(access))
+                              access)
 
     def _describe_recorder(self, request: DescribeRecorderRequest) -> Message:
         """Describe the events of this replica, followed by its current state."""
