@@ -223,10 +223,7 @@ class IsrKeeper:
         for key, led in requested.items():
             if self._led.get(key) is led and led.proposed is not None:
                 outcome = outcomes.get(key)
-                if outcome is not None and outcome.error_code in REVERTED:
-                    self._refused[key] = None
-                    self.deadline_ms = now_ms + RETRY_MS
-                if outcome is None or not self._settled(led, outcome):
+                if outcome is None or not self._settled(led, outcome, now_ms):
                     code = response.error_code if outcome is None else outcome.error_code
                     self._trace(key, IsrUnanswered(led.leader_epoch, led.proposed, code))
                     self._due[key] = led
@@ -248,7 +245,7 @@ class IsrKeeper:
         self._due[led.key] = led
         self._send_requested()
 
-    def _settled(self, led: Led, outcome: Outcome) -> bool:
+    def _settled(self, led: Led, outcome: Outcome, now_ms: int) -> bool:
         """Apply the outcome of a proposal. Return whether it needs no further request."""
         code = outcome.error_code
         if code == ErrorCode.NONE:
@@ -261,6 +258,8 @@ class IsrKeeper:
             self.failures_total += 1
             self._trace(led.key, IsrRefused(led.leader_epoch, led.proposed or (), code))
             if code in REVERTED:
+                self._refused[led.key] = None      # before the follower's Fetch, which the next line wakes
+                self.deadline_ms = now_ms + RETRY_MS
                 self._commit(led, led.isr, led.partition_epoch)
             else:
                 led.checks_left = CHECKS_WITHOUT_NEWS
