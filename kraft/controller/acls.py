@@ -22,6 +22,7 @@ from kraft.protocol.messages.delete_acls_response import (
 from kraft.protocol.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kraft.security.acls import (
     CLUSTER_NAME,
+    NO_AUTHORIZER,
     Acl,
     AclFilter,
     Operation,
@@ -31,7 +32,6 @@ from kraft.security.acls import (
     name_of,
 )
 
-NO_AUTHORIZER: Final = "no authorizer is configured"
 COMPARISONS_MAX: Final = 500_000
 """Comparisons of entries with filters for one request, half a second of work; at least one pass over all entries is
 allowed. Other decisions wait for it."""
@@ -56,10 +56,7 @@ def create_acls(context: Context, request: CreateAclsRequest) -> Creating:
             results.append(_created(ErrorCode.INVALID_REQUEST, fault))
             continue
         if acl not in records and acl not in context.image.acl_ids:
-            records[acl] = Record(AccessControlEntryRecord(
-                id=context.new_id(), resource_type=acl.resource_type, resource_name=acl.resource_name,
-                pattern_type=acl.pattern_type, principal=acl.principal, host=acl.host, operation=acl.operation,
-                permission_type=acl.permission_type))
+            records[acl] = Record(AccessControlEntryRecord(id=context.new_id(), **acl._asdict()))
         results.append(AclCreationResult())
     return Decision(CreateAclsResponse(results=results), list(records.values()))
 

@@ -217,9 +217,9 @@ def patterns_for(node: Node, name: str) -> Iterator[Pattern]:
         node = edge[1]
 
 
-def patterns_below(node: Node, bit: int, name: str = "") -> Iterator[tuple[str, PatternType, Pattern]]:
+def patterns_below(node: Node, bit: int) -> Iterator[tuple[str, PatternType, Pattern]]:
     """Yield each pattern with an entry that may allow the operation of this bit, with its name and type."""
-    left = [(name, node)]
+    left = [("", node)]
     while left:
         name, node = left.pop()
         if not node.below & bit:

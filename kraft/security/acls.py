@@ -67,6 +67,8 @@ CLUSTER_NAME: Final = "kafka-cluster"
 """Name of the only resource of the type CLUSTER."""
 WILDCARD: Final = "*"
 """Every name, where a literal pattern has it; every host."""
+NO_AUTHORIZER: Final = "no authorizer is configured"
+"""Text of SECURITY_DISABLED, the answer to requests about entries where nothing uses them."""
 EVERY_USER: Final = "User:*"
 """Principal of an entry that applies to every principal, of any kind."""
 

@@ -106,7 +106,7 @@ class Authorizer:
         """Return the decisions by the entries of this moment, which no later change affects: one request may be checked
         over a while."""
         now = self._now
-        if now is None or now.version != self.version or now.is_loaded != self.is_loaded:
+        if now is None or now.version != self.version:
             now = copy(self)
             now._now, self._now = None, now
         return now

@@ -16,10 +16,9 @@ from kraft.protocol.messages.delete_acls_request import DeleteAclsRequest
 from kraft.protocol.messages.delete_acls_response import DeleteAclsFilterResult, DeleteAclsResponse
 from kraft.protocol.messages.describe_acls_request import DescribeAclsRequest
 from kraft.protocol.messages.describe_acls_response import AclDescription, DescribeAclsResource, DescribeAclsResponse
-from kraft.security.acls import Acl, AclFilter
+from kraft.security.acls import NO_AUTHORIZER, Acl, AclFilter
 from kraft_native.base.errors import ProtocolError
 
-NO_AUTHORIZER: Final = "no authorizer is configured"
 SEARCHED_STEP: Final = 128
 """Entries that one step inspects."""
 
