@@ -282,8 +282,9 @@ class ControllerRouter:
               run: Callable[[Steps], None]) -> Steps:
         """Serve the inner request as if it had come from its client itself: from the `sender` where the envelope names
         no client. A request that cannot be read or forwarded is an error of the envelope."""
+        of_client = envelope.request_principal
         try:
-            client = _client_in(envelope, sender)
+            principal = decoded_principal(of_client) if of_client else sender.principal
         except ProtocolError as error:
             log.debug("Envelope: %s", error)
             respond(EnvelopeResponse(error_code=ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE))
@@ -293,8 +294,8 @@ class ControllerRouter:
             version = inner.header.request_api_version
             if not inner.api.forwardable or inner.api.key not in SERVED or version not in inner.api.versions:
                 raise WrongPartitionError(f"{inner.api.name} version {version} cannot be forwarded")
-            client = client._replace(client_id=inner.header.client_id or "", host=(
-                decoded_host(envelope.client_host_address) if envelope.request_principal else sender.host))
+            client = Client(inner.header.client_id or "", principal,
+                            decoded_host(envelope.client_host_address) if of_client else sender.host)
             request = yield from decoded(inner.api, version, bytes(inner.body))
         except ProtocolError as error:
             log.debug("Envelope: %s", error)
@@ -342,13 +343,6 @@ class ControllerRouter:
 def _client_of(reply: Reply) -> Client:
     return Client((reply.client_id or b"").decode("utf-8", "replace"), getattr(reply.sink, "principal", ANONYMOUS),
                   getattr(reply.sink, "peer_host", ""))
-
-
-def _client_in(envelope: EnvelopeRequest, sender: Client) -> Client:
-    """Return the client of an envelope; the sender when there is none. Raises `ProtocolError`."""
-    if not envelope.request_principal:
-        return sender
-    return Client("", decoded_principal(envelope.request_principal))
 
 
 def _is_logger(resource: AlterConfigsResource) -> bool:
