@@ -31,7 +31,7 @@ def broker_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyReso
     name = resource.resource_name
     if node_id_of(name) not in (None, broker.node_id):
         return bounded(f"Unexpected broker id, expected {broker.node_id}, but received {name}")
-    return _cordon_refusal(broker, resource) or security_refusal(broker, resource, ENTRIES_MAX)
+    return _cordon_refusal(broker, resource) or security_refusal(broker, resource)
 
 
 def _cordon_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyResource) -> str | None:

@@ -4,6 +4,7 @@ other certificates, logins that cannot be parsed. The controller knows names and
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from kraft.broker.request_parts import ENTRIES_MAX
 from kraft.config.listener_settings import OF_SASL, OF_TLS, base_of
 from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, Resource
 from kraft.protocol.error_names import bounded
@@ -25,10 +26,10 @@ def secures(key: str) -> bool:
     return name is not None and (name in OF_SASL or name.startswith(OF_TLS))
 
 
-def security_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyResource, changes_max: int) -> str | None:
+def security_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyResource) -> str | None:
     """Return why this broker could not use the settings that it would have after a change; None when it could, or when
     the change is another one. Requests with more changes are refused by the controller."""
-    if len(resource.configs) > changes_max or not any(secures(each.name) for each in resource.configs):
+    if len(resource.configs) > ENTRIES_MAX or not any(secures(each.name) for each in resource.configs):
         return None
     own = Resource(BROKER_RESOURCE, str(broker.node_id))
     is_legacy = isinstance(resource, LegacyResource)
