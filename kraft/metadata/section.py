@@ -1,13 +1,14 @@
 """Mapping of an image while it is being changed: copied at the first change, with a list of the touched keys."""
 
 from collections.abc import Mapping
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from kraft.persistent_map import REMOVED, PersistentMap, Removed
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
-CHANGES_MAX = 1_024
+CHANGES_MAX: Final = 1_024
+"""Changes that a `PersistentSection` collects before it applies them."""
 
 
 class Section(Generic[Key, Value]):
@@ -54,9 +55,7 @@ class PersistentSection(Generic[Key, Value]):
 
     @property
     def now(self) -> PersistentMap[Key, Value]:
-        if self._changes:
-            self._now = self._now.changed(self._changes)
-            self._changes = {}
+        self._apply()
         return self._now
 
     def get(self, key: Key) -> Value | None:
@@ -79,4 +78,9 @@ class PersistentSection(Generic[Key, Value]):
         self.touched[key] = None
         self._changes[key] = value
         if len(self._changes) >= CHANGES_MAX:      # a long replay works in short steps
-            self.now  # noqa: B018 - it includes the changes
+            self._apply()
+
+    def _apply(self) -> None:
+        if self._changes:
+            self._now = self._now.changed(self._changes)
+            self._changes = {}
