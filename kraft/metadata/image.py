@@ -181,8 +181,8 @@ class MetadataImage:
     """State of the cluster after all records up to and including `offset` (-1: before any).
 
     ACLs, SCRAM credentials and delegation tokens are stored as their records. `acl_ids` finds ACLs by what they say: no
-    two say the same, unless another program wrote the log. `colliding`: names that have a "." or a
-    "_", by the name with every "." as "_", because metrics cannot distinguish such names.
+    two say the same, unless another program wrote the log. `colliding`: names that have a "." or a "_", by the name
+    with every "." as "_", because metrics cannot distinguish such names.
     """
 
     offset: int = -1

@@ -1,6 +1,6 @@
-"""Requests about security, on a node that has it switched off. The answers are Kafka's in that case:
+"""SaslHandshake (17) and SaslAuthenticate (36) where no login is expected: on a listener without SASL, and after one.
 
-- SaslHandshake (17), SaslAuthenticate (36): ILLEGAL_SASL_STATE, as the listener is plain.
+The answer is ILLEGAL_SASL_STATE, as in Kafka.
 """
 
 from kraft.broker.api import Answer, RequestContext
@@ -12,11 +12,11 @@ from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeRespons
 
 
 def sasl_handshake(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
-    """Refuse: the listener does not use SASL."""
+    """Refuse: no login is expected."""
     answer(SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE))
 
 
 def sasl_authenticate(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
-    """Refuse: the listener does not use SASL."""
+    """Refuse: no login is expected."""
     answer(SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE,
                                     error_message="SaslAuthenticate came after the connection was open for requests"))
