@@ -335,6 +335,8 @@ cdef class ParkedFetch(Parked):
     cdef int read_more(self, Py_ssize_t count) except -1:
         cdef FetchEntry entry
         cdef bytes reported = None
+        cdef bint of_follower = self.params.replica_id >= 0
+        cdef Permissions checked = None if of_follower else self.permissions   # a follower's were checked before
         cdef Py_ssize_t end = min(self.read_count + count, len(self.entries))
         self.handler.table.begin_round()
         if self.rules.is_forbidden and self.read_count == 0:
@@ -342,13 +344,13 @@ cdef class ParkedFetch(Parked):
         while self.read_count < end:
             entry = self.entries[self.read_count]
             self.read_count += 1
-            entry.read(self.handler.table, self.permissions if self.params.replica_id < 0 else None, &self.rules)
-            if entry.error == ERROR_TOPIC_AUTHORIZATION_FAILED and self.params.replica_id < 0:
-                reported = entry.report_refusal(self.permissions, self.reply, reported)
+            entry.read(self.handler.table, checked, &self.rules)
+            if checked is not None and entry.error == ERROR_TOPIC_AUTHORIZATION_FAILED:
+                reported = entry.report_refusal(checked, self.reply, reported)
             self.bytes_count += entry.size()
             self.at_once = (self.at_once or entry.error != ERROR_NONE or entry.diverging_epoch >= 0
-                            or entry.preferred >= 0 or (self.params.replica_id >= 0 and self.session is not None
-                                                        and entry.is_awaited(self.handler.by_rack)))
+                            or entry.preferred >= 0
+                            or (of_follower and self.session is not None and entry.is_awaited(self.handler.by_rack)))
             self.cold = self.cold or entry.cold is not None
         return 0
 
