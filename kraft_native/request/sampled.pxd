@@ -6,7 +6,7 @@ from kraft_native.request.reply cimport RequestHandler
 
 
 cdef class SampledHandler(RequestHandler):
-    """Handler in front of another one. `requests` counts all, `sampled` those that were reported."""
+    """Handler in front of another one. `sampled` counts the requests that were reported."""
     cdef RequestHandler served_by
     cdef int64_t interval
     cdef int64_t left
