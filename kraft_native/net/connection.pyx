@@ -209,7 +209,7 @@ cdef class Connection(RestrainedEndpoint):
         if request_header_rest(&span, &header, header.api_version >= api.flexible_from) < 0:
             return self.refuse("header")
         api.requests += 1
-        if header.api_key == API_VERSIONS_KEY and not self.awaits_token:
+        if header.api_key == API_VERSIONS_KEY and not self.passes_api_versions:
             return self.answer_api_versions(&header, &span)
         if header.api_version < api.first_version or header.api_version > api.last_version:
             return self.refuse("api_version")

@@ -31,7 +31,7 @@ cdef class RestrainedEndpoint(Endpoint):
     cdef bint active               # bytes moved since the last sweep
     cdef readonly bint is_authenticated    # False: only requests of the exchange are served
     cdef bint is_raw               # frames are tokens without a request header, as after version 0 of SaslHandshake
-    cdef bint awaits_token         # a token is expected: ApiVersions is passed on, to be refused
+    cdef bint passes_api_versions  # a token is expected: ApiVersions is passed on, to be refused
     cdef bint is_expired           # the session is over: only a new exchange is served
     cdef public object exchange    # type: object  # the state of SASL; None where the listener has none
     cdef int64_t until_ms          # end of the session, or of the time for an exchange; -1: never

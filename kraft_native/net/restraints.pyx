@@ -65,13 +65,13 @@ cdef class RestrainedEndpoint(Endpoint):
     def demand_exchange(self, int64_t until_ms, int32_t frame_bytes_max) -> None:
         """Serve nothing but ApiVersions and the SASL exchange, which must end before `until_ms`, a time of the sweep.
         Frames have at most `frame_bytes_max` bytes."""
-        self.is_authenticated = self.is_raw = self.awaits_token = self.is_expired = False
+        self.is_authenticated = self.is_raw = self.passes_api_versions = self.is_expired = False
         self.until_ms = until_ms
         self.frames.frame_bytes_max = min(frame_bytes_max, self.channel.request_bytes_max)
 
-    def expect_token(self) -> None:
+    def pass_api_versions(self) -> None:
         """Pass ApiVersions to `on_request` until the exchange ends: its time is over with the handshake."""
-        self.awaits_token = True
+        self.passes_api_versions = True
 
     def expect_tokens(self) -> None:
         """Read the next frames as tokens without a request header. They reach `on_request` as SaslAuthenticate of
@@ -82,7 +82,7 @@ cdef class RestrainedEndpoint(Endpoint):
         """End the exchange: the other side is `principal` until `until_ms`; -1: for as long as it is connected."""
         self.principal = principal
         self.is_authenticated = True
-        self.is_raw = self.awaits_token = self.is_expired = False
+        self.is_raw = self.passes_api_versions = self.is_expired = False
         self.until_ms = until_ms
         self.frames.frame_bytes_max = self.channel.request_bytes_max
 

@@ -151,7 +151,7 @@ class SaslGate:
         elif exchange.is_raw:
             connection.expect_tokens()
         else:
-            connection.expect_token()
+            connection.pass_api_versions()
         _send(reply, answer)
 
     async def _work(self, connection: Connection, exchange: Exchange, reply: Reply, version: int,
