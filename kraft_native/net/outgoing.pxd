@@ -9,6 +9,7 @@ from kraft_native.request.times cimport Moments
 cdef enum:
     PIECES_MAX = 64
     MOMENTS_MAX = 256
+    UNLOCK_BYTES_MIN = 64 * 1024   # from here on the interpreter lock is released while the kernel copies
 
 
 cdef struct Piece:

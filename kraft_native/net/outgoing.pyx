@@ -45,7 +45,6 @@ cdef enum:
     PAGE_BYTES = 4096
     JOINED_KEPT_MAX = 1024 * 1024          # a joined buffer that grew past this is not kept
     TOTAL_BYTES_FULL = 4 * 1024 * 1024     # enough for one write
-    UNLOCK_BYTES_MIN = 64 * 1024           # from here on the interpreter lock is released while the kernel copies
     REPLY_BYTES_MAX = 0x7FFFFFFF
 
 

@@ -5,7 +5,6 @@ from kraft_native.net.tls_session cimport TlsMemory, TlsSession
 cdef enum:
     ENCRYPTED_AT_ONCE_MAX = 128 * 1024     # then they are sent, and more only if the socket accepts them
     HELD_BYTES_MAX = 1024 * 1024   # encrypted and not accepted by the socket: only changes of keys make so many
-    UNLOCK_BYTES_MIN = 64 * 1024   # from here on the interpreter lock is released while the kernel copies
 
     RECORD_HEADER_BYTES = 5
     RECORD_BYTES_MAX = RECORD_HEADER_BYTES + 16 * 1024 + 256

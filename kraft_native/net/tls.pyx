@@ -18,6 +18,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
+from kraft_native.net.outgoing cimport UNLOCK_BYTES_MIN
 from kraft_native.net.tls_session cimport (
     SESSION_BROKEN, SESSION_ENDED, SESSION_MORE, SessionState, TlsMemory, TlsSession, open_session,
 )
