@@ -26,7 +26,7 @@ class TlsOwner(Protocol):
         """Note that a socket is connected, before anything of TLS."""
 
     def hello(self, transport: TlsTransport, /) -> None:
-        """Schedule the handshake of a client whose first bytes are here. It waits for `TlsTransport.begin`."""
+        """Schedule the handshake of a client whose first record is here. It waits for `TlsTransport.begin`."""
 
     def opened(self, transport: TlsTransport, /) -> object:
         """Return the protocol, after the handshake. It is connected next."""

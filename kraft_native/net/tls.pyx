@@ -63,8 +63,8 @@ cdef class TlsTransport:
         self.fd = -1
 
     def begin(self, context: SSLContext, str server_name=None) -> None:
-        """Start the handshake. `server_name`: the host that a client wants. A context with the attribute `compiled`
-        stands for that one."""
+        """Start the handshake. `server_name`: the host that a client wants. Where the context has a `compiled` one, the
+        session is of that (see `open_session`)."""
         cdef bytearray first = self.first
         if self.state != TLS_WAITING:
             return

@@ -1,8 +1,9 @@
 """TLS handshakes of a node's listeners: their limits, their order, and the reasons of failures.
 
-A connection counts for all limits from its first moment. A client that sends nothing holds a socket and no TLS session,
-until its time is over. Handshakes begin in the order of the clients' first bytes, a few in each iteration of the loop.
-One takes about a millisecond of the processor, and the requests of other clients are served between them.
+A connection counts for all limits from its first moment. A client that sends less than a whole record holds a socket
+and no TLS session, until its time is over. Handshakes begin in the order in which these records are complete, a few in
+each iteration of the loop. One takes about a millisecond of the processor, and the requests of other clients are served
+between them.
 """
 
 import asyncio
@@ -198,7 +199,7 @@ class TlsListener:
 
 
 class HandshakeQueue:
-    """Handshakes of all listeners that are due, in the order of the clients' first bytes."""
+    """Handshakes of all listeners that are due, in the order in which the clients' first records were complete."""
 
     def __init__(self) -> None:
         self.memory = TlsMemory(WINDOW_BYTES)
