@@ -34,7 +34,6 @@ cdef extern from "openssl/x509v3.h" nogil:
     ctypedef struct X509_VERIFY_PARAM
     ctypedef struct EVP_PKEY
     enum:
-        X509_V_OK
         X509_V_ERR_HOSTNAME_MISMATCH
         X509_V_ERR_IP_ADDRESS_MISMATCH
         X509_V_FLAG_PARTIAL_CHAIN

@@ -191,19 +191,16 @@ def shake_in_memory(server: SSLContext, client: SSLContext, str server_name=None
     cdef int i
     for _ in range(EXCHANGES_MAX):
         for i in range(2):
-            side = sides[i]
+            side, other = sides[i], sides[1 - i]
             if side not in open_sides:
                 continue
-            other = sides[1 - i]
-            try:
-                if side.shake():
-                    open_sides.remove(side)
-            finally:
-                if side.encrypted_bytes() > 0:
-                    count = side.encrypted(&data)
-                    other.feed(data, count)
-                    other.settle()
-                    side.discard()
+            if side.shake():
+                open_sides.remove(side)
+            if side.encrypted_bytes() > 0:
+                count = side.encrypted(&data)
+                other.feed(data, count)
+                other.settle()
+                side.discard()
         if not open_sides:
             return sides[1], sides[0]
     raise ssl.SSLError("the handshake does not end")
