@@ -20,6 +20,7 @@ from kraft.security.audit.reading import Wanted, parse
 from kraft.security.audit.resources import Named, Requested
 from kraft.security.principal import Principal
 from tests.cli.nodes import Started, Tool, command, running
+from tests.integration.admin import wait_until
 
 NODE = Node(1, "1", 0)
 NOON_MS = 1_769_860_800_000          # 2026-01-31T12:00:00Z
@@ -134,8 +135,8 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
 def test_the_topic_is_followed(audited: Started) -> None:
     with Cluster(audited.bootstrap, timeout=10) as cluster:
         create_topic(cluster, "orders", partitions=1)
-        while not any(topic.name == "__kraft_audit" for topic in cluster.metadata().topics):
-            pass
+        wait_until(lambda: any(topic.name == "__kraft_audit" for topic in cluster.metadata().topics),
+                   "the topic exists")
         with subprocess.Popen(command("audit", "--follow", "--json", "--bootstrap", audited.bootstrap), text=True,
                               stdout=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"}) as follower:
             assert follower.stdout is not None

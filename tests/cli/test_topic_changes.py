@@ -19,6 +19,7 @@ from kraft.security.audit.event import Node, Origin
 from kraft.security.audit.resources import Named, Requested
 from kraft.security.principal import Principal
 from tests.cli.nodes import Tool, running
+from tests.integration.admin import wait_until
 
 TOPIC_ID = UUID(int=7)
 ANN = Origin(Principal.user("ann"), "10.0.0.7", 4711, "app", "OUTSIDE")
@@ -86,13 +87,15 @@ def test_a_node_names_the_user(tmp_path: Path, capsys: pytest.CaptureFixture[str
         tool = Tool(started.bootstrap, capsys)
         tool.run("topics", "create", "orders", "--partitions", 1)
         assert tool.run("configs", "set", "topic", "orders", "retention.ms=60000")[0] == 0
-        shown: list[str] = []
-        while not any("retention.ms" in each for each in shown):
-            shown = [each["text"] for each in tool.json("why", "orders") if each["about"] == "change"]
+
+        def changes_shown(*options: object) -> list[str]:
+            return [each["text"] for each in tool.json("why", "orders", *options) if each["about"] == "change"]
+
+        wait_until(lambda: any("retention.ms" in each for each in changes_shown()), "the topic has the event")
+        shown = changes_shown()
         assert "retention.ms of orders was set to 60000" in shown[-1]
         assert "by User:ANONYMOUS from 127.0.0.1 (IncrementalAlterConfigs, audit event 1-" in shown[-1]
-        assert [each["text"] for each in tool.json("why", "orders", "--audit", file)
-                if each["about"] == "change"] == shown
+        assert changes_shown("--audit", file) == shown
         started.stop()
     capsys.readouterr()
     run(["why", "orders", str(tmp_path / "data"), "--audit", str(file)])

@@ -5,18 +5,13 @@ from typing import Any
 
 from kraft.broker.internal_topics import AUDIT_TOPIC
 from kraft.client import Cluster
-from kraft.client.fetcher import AT_ONCE, fetch_request
+from kraft.client.audit import AuditPartition
 from kraft.client.topics import create_topic
-from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.testing.pytest_plugin import NewCluster
-from kraft_native.batch.batch import walk
-from kraft_native.batch.records import records
 
 
 def events_in(cluster: Cluster) -> list[dict[str, Any]]:
-    request = fetch_request(AUDIT_TOPIC, 0, 0, AT_ONCE)
-    part = cluster.leader(AUDIT_TOPIC, 0).send(request, FetchResponse, version=11).responses[0].partitions[0]
-    return [json.loads(record.value) for batch in walk(bytes(part.records or b"")) for record in records(batch)]
+    return [json.loads(line) for line in AuditPartition(cluster, 0).read()]
 
 
 def test_events_of_all_brokers_name_the_records_that_a_controller_wrote(

@@ -10,6 +10,7 @@ import pytest
 from kraft.runtime.audit import file as module
 from kraft.runtime.audit.file import FileWriter, RotatingFile, line_of
 from kraft.runtime.audit.queue import EventQueue
+from tests.integration.admin import wait_until
 
 
 def queue() -> EventQueue:
@@ -71,8 +72,7 @@ def test_a_disk_that_fails_loses_events_and_is_tried_again(tmp_path: Path, monke
     writer.put({"n": 0})
     assert failed.wait(10)
     monkeypatch.setattr(os, "write", real)
-    while not writer._failed:
-        pass
+    wait_until(lambda: bool(writer._failed), "the loss is counted")
     writer.put({"n": 1})
     writer.close()
     assert [json.loads(line) for line in path.read_text().splitlines()] == [{"lost": 1}, {"n": 1}]
