@@ -14,12 +14,12 @@ from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.headers import encode_request_header
 from kraft.protocol.message import Message
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from kraft.tls.authority import Authority
 from tests.fuzz_wire.frames import framed
 from tests.golden import REPOSITORY
 from tests.hostile_tls.attacker import FAILING, HALF_OPEN
 from tests.integration.process import NodeProcess
 from tests.ports import free_ports
+from tests.tls.files import write_pem
 
 FACTOR_MAX: Final = 2.0
 FLOOR_MS: Final = 5.0
@@ -40,17 +40,13 @@ class HostileNode(NodeProcess):
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self.tls_port, self.sasl_port, controller = free_ports(3)
-        authority = Authority("hostile test")
-        one = authority.issue("node", ("localhost",))
         directory.parent.mkdir(parents=True, exist_ok=True)
-        store = directory.parent / "node.pem"
-        store.write_text(one.key + one.certificate)
+        write_pem(directory.parent)
         self.authority = directory.parent / "ca.pem"
-        self.authority.write_text(authority.issued.certificate)
         module = "org.apache.kafka.common.security.plain.PlainLoginModule"
         super().__init__(directory, {
             "controller.listener.names": "CONTROLLER", "socket.listen.backlog.size": str(BACKLOG),
-            "ssl.keystore.type": "PEM", "ssl.keystore.location": str(store),
+            "ssl.keystore.type": "PEM", "ssl.keystore.location": f"{directory.parent}/server.pem",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,LOGIN:SASL_PLAINTEXT",
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
             "listener.name.login.plain.sasl.jaas.config": f'{module} required user_{USER}="{PASSWORD}";',
