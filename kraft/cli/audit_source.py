@@ -19,7 +19,7 @@ _NUMBERED: Final = re.compile(r".*\.[0-9]+")
 
 
 class Source(Protocol):
-    """One or more sources. `unreadable` counts lines that are no events."""
+    """Place that events are read from. `unreadable` counts lines that are no events."""
 
     unreadable: int
 

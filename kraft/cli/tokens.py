@@ -61,8 +61,8 @@ def renew_command(cluster: Cluster, secret_file: IO[str] | None, period_s: int |
 @click.option("--after", "after_s", metavar="SECONDS", type=SECONDS, help="Time from now on; at once by default.")
 @on_cluster
 def expire_command(cluster: Cluster, secret_file: IO[str] | None, after_s: int | None, as_json: bool) -> None:
-    """End the life of a token: open connections continue until their session ends, which is not after the token's end.
-    """
+    """End the life of a token. Open connections continue until the end of their session, at the latest until the token
+    would have expired."""
     from kraft.client.tokens import expire_token
 
     _print_time(as_json, expire_token(cluster, read_secret(secret_file, "Secret"), _ms(after_s)))

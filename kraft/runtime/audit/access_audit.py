@@ -34,8 +34,8 @@ RunSteps = Callable[[int, Generator[None, None, None]], object]
 
 
 class WatchedAccess:
-    """See `AccessAudit`. `run_steps` runs work on an answer to a request of that API key, which outlives the request.
-    """
+    """See `AccessAudit`. `run_steps` runs steps that outlive the request whose answer they read; it gets the API key,
+    too."""
 
     def __init__(self, audit: NodeAudit, clock_ms: Callable[[], int], run_steps: RunSteps) -> None:
         self._audit = audit

@@ -43,7 +43,7 @@ class RotatingFile:
         self.open()
 
     def open(self) -> None:
-        """Open the current file again. A line that was cut ends here."""
+        """Open the current file again. A last line that was cut gets its end."""
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, MODE)
         self._bytes = os.fstat(self._descriptor).st_size
         if self._bytes and os.pread(self._descriptor, 1, self._bytes - 1) != b"\n":

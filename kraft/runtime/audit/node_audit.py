@@ -134,8 +134,8 @@ class NodeAudit:
         return PendingChange(self, origin_of(reply, listener), requested(request, reply.api_version, find))
 
     def sample(self, listener: str, find: FindTopic, reply: Reply, body: bytes | None) -> None:
-        """Note a Produce or a Fetch that was sampled; `body` is None for a large one. A follower's Fetch is none of a
-        client. A malformed body is reported by the handler that serves it."""
+        """Note a Produce or a Fetch that was sampled; `body` is None for a large one. The Fetch of a follower is
+        omitted. A malformed body is reported by the handler that serves it."""
         try:
             request = None if body is None else API_BY_KEY[reply.api_key].request.decode(body, reply.api_version)
         except KraftError:
@@ -147,7 +147,7 @@ class NodeAudit:
         else:
             described = requested(request, reply.api_version, find)
             if all(each.name == AUDIT_TOPIC for each in described.resources) and reply.api_key == ApiKey.PRODUCE:
-                return                     # it would be followed by another one, which has its event
+                return                     # its event would be written by another Produce, and so on
         self.auditor.accessed(origin_of(reply, listener), described, self.clock())
 
     def _write(self, event: Event) -> None:
@@ -164,8 +164,9 @@ class NodeAudit:
 class PendingChange:
     """An administrative request that is not answered yet.
 
-    A request that ends otherwise is an event too. Its client may have disconnected between two parts of it, the first
-    of which took effect. Nothing calls back then, so the end of this object is what reports it.
+    A request that ends without an answer is an event too. Its client may have disconnected between two parts of the
+    request, the first of which took effect. Whatever could still answer holds this object. Nothing calls back when the
+    last holder drops it, so the end of the object is what reports the request.
     """
 
     __slots__ = ("_audit", "_is_settled", "_origin", "_requested")

@@ -92,7 +92,7 @@ class TopicWriter:
                     await asyncio.sleep(PAUSE_SECONDS)
 
     async def _attempt(self, events: list[Event]) -> bool:
-        """Append a batch; return whether it is committed, or lost by a fault of our own."""
+        """Append a batch; return whether it is committed. One that fails by a fault of our own is counted as lost."""
         try:
             trouble = await self._append(self._batch(events))
         except (OSError, KraftError) as error:

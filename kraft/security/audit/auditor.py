@@ -17,8 +17,8 @@ from kraft.security.audit.resources import Requested
 
 
 class Auditor:
-    """Audit of one node. `kinds` are some of `kraft.security.audit.kinds`; `audits_changes` and its like are True for
-    those."""
+    """Audit of one node. `kinds` are some of `kraft.security.audit.kinds`. Each field `audits_...` is True when its
+    kind is one of them."""
 
     def __init__(self, kinds: Iterable[str], node: Node, write: Callable[[Event], None]) -> None:
         chosen = tuple(kinds)

@@ -10,8 +10,8 @@ DECISIONS: Final = (ALLOWED, DENIED, FAILED, REQUESTED)
 
 
 class Seen(NamedTuple):
-    """Facts of an event. `resources` are pairs of kind and name. `offsets` are ranges in the metadata log. It stands
-    for so many `times`."""
+    """Facts of an event. `resources` are pairs of kind and name. `offsets` are ranges in the metadata log. `times` is
+    the number of occurrences that the event reports."""
 
     event: Event
     time_ms: int
