@@ -21,8 +21,7 @@ class ImageTopics:
 
     def topic_name(self, topic_id: UUID) -> str | None:
         """See `TopicView`."""
-        topic = self.image.topics.get(topic_id)
-        return None if topic is None else topic.name
+        return self.image.topic_name(topic_id)
 
     def has_partition(self, name: str, partition: int) -> bool:
         """See `TopicView`."""

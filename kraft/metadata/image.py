@@ -216,6 +216,10 @@ class MetadataImage:
         topic_id = self.topic_ids.get(name)
         return None if topic_id is None else self.topics[topic_id]
 
+    def topic_name(self, topic_id: UUID) -> str | None:
+        topic = self.topics.get(topic_id)
+        return None if topic is None else topic.name
+
     def partition(self, name: str, index: int) -> PartitionRegistration | None:
         topic = self.topic(name)
         return None if topic is None else topic.partitions.get(index)

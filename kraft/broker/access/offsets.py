@@ -35,8 +35,7 @@ def topic_name(call: Call, topic: Any) -> str | None:
     """Return the name of a topic that a request names, or gives the id of; None for an unknown id."""
     if call.version < FIRST_BY_ID:
         return str(topic.name)
-    found = call.image.topics.get(topic.topic_id)
-    return None if found is None else found.name
+    return call.image.topic_name(topic.topic_id)
 
 
 def _whole_topic(_code: ErrorCode, topic: Any) -> OffsetFetchResponseTopics:

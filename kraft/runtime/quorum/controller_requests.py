@@ -155,8 +155,7 @@ class ControllerRouter:
         self.served()
 
     def _find_topic(self, topic_id: UUID) -> str | None:
-        topic = self.quorum.metadata.image.topics.get(topic_id)
-        return None if topic is None else topic.name
+        return self.quorum.metadata.image.topic_name(topic_id)
 
     def _audited(self, reply: Reply, audited: PendingChange, respond: Respond) -> Respond:
         """Return a function that audits the response too, also when its client has disconnected."""
