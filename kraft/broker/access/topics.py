@@ -1,12 +1,13 @@
 """Metadata, CreateTopics and DeleteTopics: permissions that depend on which topics exist, or on another permission."""
 
-from collections.abc import Generator
 from typing import Any, Final
 from uuid import UUID
 
 from kraft.broker.access.rules import Call, Check, on_cluster
 from kraft.broker.api import Steps, counted_steps
+from kraft.broker.apis.metadata import is_malformed, wants_all
 from kraft.broker.topic_views import absence_of
+from kraft.log_dir import METADATA_TOPIC
 from kraft.metadata.image import ZERO_ID
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
@@ -18,9 +19,6 @@ from kraft.security.acls import Operation, ResourceType
 
 TOPIC: Final = ResourceType.TOPIC
 DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-METADATA_TOPIC: Final = "__cluster_metadata"
-FIRST_METADATA_BY_ID: Final = 12
-FIRST_METADATA_WITH_NULL: Final = 1
 
 # --- Metadata ---------------------------------------------------------------------------------------------------------
 
@@ -33,10 +31,9 @@ METADATA_CHECKS: Final = (
 
 def metadata(call: Call) -> Steps:
     """Serve the topics that the client may describe, and create those that it may create. The handler hides topics from
-    a client that requests all."""
+    a client that requests all, and refuses a malformed request."""
     request: MetadataRequest = call.request
-    is_all = request.topics is None or (call.version < FIRST_METADATA_WITH_NULL and not request.topics)
-    if is_all or (yield from _is_malformed(call)):
+    if wants_all(request, call.version) or (yield from is_malformed(request, call.version)):
         yield from call.pass_on(request, call.answer)
         return
     creates = (call.broker is not None and request.allow_auto_topic_creation
@@ -72,17 +69,6 @@ def metadata(call: Call) -> Steps:
     yield from call.pass_on(request.replace(topics=wanted), call.filtered(add))
 
 
-def _is_malformed(call: Call) -> Generator[None, None, bool]:
-    """Return whether the request names topics in a way that its version does not have; the handler refuses that."""
-    if call.version >= FIRST_METADATA_BY_ID:
-        return False
-    for each in call.request.topics:
-        if each.name is None or each.topic_id != ZERO_ID:
-            return True
-        yield
-    return False
-
-
 def _undescribed(topic: MetadataRequestTopic) -> MetadataResponseTopic:
     """Return the result that discloses nothing beyond what the request names."""
     if topic.topic_id != ZERO_ID:
@@ -92,10 +78,7 @@ def _undescribed(topic: MetadataRequestTopic) -> MetadataResponseTopic:
 
 def _name_of(call: Call, name: str | None, topic_id: UUID) -> str | None:
     """Return the name of a topic that is named in either way; None for an unknown id."""
-    if topic_id == ZERO_ID:
-        return name
-    topic = call.image.topics.get(topic_id)
-    return None if topic is None else topic.name
+    return name if topic_id == ZERO_ID else call.image.topic_name(topic_id)
 
 
 # --- DescribeProducers ------------------------------------------------------------------------------------------------

@@ -43,14 +43,11 @@ INVALID = ErrorCode.INVALID_TOPIC_EXCEPTION
 
 def metadata(broker: Broker, request: MetadataRequest, context: RequestContext, answer: Answer) -> Steps:
     """Answer at once, or after the creation of missing topics. A topic that is named twice is described once."""
-    if context.version < FIRST_VERSION_BY_ID:
-        named = yield from each_step(_is_named, request.topics or ())
-        if not all(named):
-            topics = yield from each_step(lambda each: MetadataResponseTopic(
-                error_code=ErrorCode.INVALID_REQUEST, name=each.name or "", topic_id=each.topic_id),
-                request.topics or ())
-            answer(MetadataResponse(topics=topics))
-            return
+    if (yield from is_malformed(request, context.version)):
+        topics = yield from each_step(lambda each: MetadataResponseTopic(
+            error_code=ErrorCode.INVALID_REQUEST, name=each.name or "", topic_id=each.topic_id), request.topics or ())
+        answer(MetadataResponse(topics=topics))
+        return
     missing = yield from _to_create(broker, request, context)
     if not missing:
         yield from _respond(broker, request, context, {}, answer)
@@ -65,8 +62,20 @@ def metadata(broker: Broker, request: MetadataRequest, context: RequestContext, 
     yield from broker.submit_steps(creation, context, created, CREATE_TOPICS_VERSION)
 
 
-def _is_named(topic: MetadataRequestTopic) -> bool:
-    return topic.topic_id == ZERO_UUID and topic.name is not None
+def is_malformed(request: MetadataRequest, version: int) -> Generator[None, None, bool]:
+    """Return whether the request names topics in a way that its version does not have."""
+    if version >= FIRST_VERSION_BY_ID:
+        return False
+    for topic in request.topics or ():
+        if topic.name is None or topic.topic_id != ZERO_UUID:
+            return True
+        yield
+    return False
+
+
+def wants_all(request: MetadataRequest, version: int) -> bool:
+    """Return whether the request is for all topics."""
+    return request.topics is None or (version < FIRST_VERSION_NULL_IS_ALL and not request.topics)
 
 
 def _respond_created(broker: Broker, request: MetadataRequest, context: RequestContext,
@@ -119,7 +128,7 @@ def _respond(broker: Broker, request: MetadataRequest, context: RequestContext, 
     """Answer when the leaders are checked."""
     image = broker.image
     leaders: dict[int, None] = {}
-    if _wants_all(request, context):
+    if wants_all(request, context.version):
         leaders.update(dict.fromkeys(image.brokers))
     else:
         for each in (yield from _wanted(image, request, context)):
@@ -128,10 +137,6 @@ def _respond(broker: Broker, request: MetadataRequest, context: RequestContext, 
                 leaders[partition.leader] = None
             yield
     broker.leaders.submit(leaders, lambda ended: context.run(_send(broker, request, context, failed, ended, answer)))
-
-
-def _wants_all(request: MetadataRequest, context: RequestContext) -> bool:
-    return request.topics is None or (context.version < FIRST_VERSION_NULL_IS_ALL and not request.topics)
 
 
 def _send(broker: Broker, request: MetadataRequest, context: RequestContext, failed: dict[str, int],
@@ -157,7 +162,7 @@ def _send(broker: Broker, request: MetadataRequest, context: RequestContext, fai
 
 def _wanted(image: MetadataImage, request: MetadataRequest,
             context: RequestContext) -> Generator[None, None, list[MetadataRequestTopic]]:
-    if _wants_all(request, context):
+    if wants_all(request, context.version):
         names = yield from sorted_steps(image.topic_ids)
         if context.access is not None:
             seen = yield from each_step(partial(may_describe_topic, context.access), names)
