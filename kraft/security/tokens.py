@@ -22,8 +22,8 @@ SEARCHED_STEP: Final = 128
 """Tokens that one step inspects."""
 RENEWERS_MAX: Final = 1_000
 """Renewers of one token. Kafka has no limit of its own."""
-PLAIN: Final = "PLAINTEXT"
-WITHOUT_LOGIN: Final = "SSL"
+PLAINTEXT: Final = "PLAINTEXT"
+SSL: Final = "SSL"
 
 
 def token_hmac(secret: bytes, token_id: str) -> bytes:
@@ -33,7 +33,7 @@ def token_hmac(secret: bytes, token_id: str) -> bytes:
 
 def may_request_tokens(protocol: str, principal: Principal) -> bool:
     """Return whether a client may send requests about tokens: one that has proven its identity, and not by a token."""
-    is_unknown = protocol == PLAIN or (protocol == WITHOUT_LOGIN and principal == ANONYMOUS)
+    is_unknown = protocol == PLAINTEXT or (protocol == SSL and principal == ANONYMOUS)
     return not is_unknown and not isinstance(principal, TokenUser)
 
 
