@@ -8,6 +8,7 @@ from kraft.broker.access.table import ROWS
 from kraft.broker.api import Answer, Handler, RequestContext, Steps
 from kraft.broker.apis import handler_of
 from kraft.broker.broker import Broker
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.security.access import Access
 
@@ -24,9 +25,14 @@ def checked_handler_of(api_key: int) -> Handler:
             answer = broker.access_audit.watch(
                 access, request, context.version, context.client, context.listener, answer)
         allowed = context._replace(access=access)
+
+        def refuse(part: Message, code: ErrorCode, message: str) -> Message:
+            # Found only when it is needed: a node without a broker has no way to a controller to refuse for.
+            return broker.controller.refuse(part, code, message)
+
         return serve_checked(row, Call(
             access, request, context.version, answer,
             lambda part, part_answer: handler(broker, part, allowed, part_answer), context.run,
-            broker.controller.refuse, broker.image, broker))
+            refuse, broker.image, broker))
 
     return serve
