@@ -206,11 +206,14 @@ class SaslGates:
     def reconfigure(self, layers: BrokerLayers) -> None:
         """Apply the settings in force to later logins. Raises `InvalidConfigError`, and leaves a listener as it is, for
         settings that cannot work."""
-        for name, gate in self.by_listener.items():
-            if (changed := self._listener(name, layers)).settings != gate.listener.settings:
-                gate.listener = changed
-                log.info("listener %s: the users or mechanisms of SASL changed (%s)", name,
-                         ", ".join(changed.settings.mechanisms))
+        try:
+            for name, gate in self.by_listener.items():
+                if (changed := self._listener(name, layers)).settings != gate.listener.settings:
+                    gate.listener = changed
+                    log.info("listener %s: the users or mechanisms of SASL changed (%s)", name,
+                             ", ".join(changed.settings.mechanisms))
+        finally:
+            self._end_unused_checks()
 
     def check(self, layers: BrokerLayers) -> None:
         """Raise `InvalidConfigError` for settings that `reconfigure` would refuse."""
@@ -221,6 +224,11 @@ class SaslGates:
         """End what fetches the keys of tokens."""
         for each in self._token_checks.values():
             each.close()
+
+    def _end_unused_checks(self) -> None:
+        used = {gate.listener.settings.tokens for gate in self.by_listener.values()}
+        for rules in self._token_checks.keys() - used:
+            self._token_checks.pop(rules).close()
 
     def _listener(self, name: str, layers: BrokerLayers) -> SaslListener:
         settings = sasl_settings(name, layers)

@@ -14,6 +14,7 @@ import pytest
 import uvloop
 
 from kraft.client import Cluster
+from kraft.client.configs import Change, Operation, alter_configs
 from kraft.client.connection import AuthenticationError, Connection
 from kraft.client.security import Security, security_of
 from kraft.config.node_config import NodeConfig
@@ -124,6 +125,21 @@ def test_keys_are_exchanged_under_logins_and_old_ones_end(tmp_path: Path) -> Non
                 assert time.monotonic() - began < 5
 
     with_node(tokens_on(tmp_path / "n", keys_file(tmp_path, keys[0])), work)
+
+
+def test_rules_that_change_do_not_leave_the_thread_of_the_previous_ones(tmp_path: Path) -> None:
+    key = SigningKey()
+
+    def work(cluster: Cluster, node: ServerNode) -> None:
+        for kind in ("PEM", "PKCS12", "PEM"):
+            jaas = f'{MODULE} required ssl.truststore.type="{kind}";'
+            alter_configs(cluster, "broker", "1", [Change(JAAS, Operation.SET, jaas)])
+            until(lambda kind=kind: gate(node).listener.settings.tokens.keys.tls  # type: ignore[misc,union-attr]
+                  == (("ssl.truststore.type", kind),))
+        assert [each.name for each in threading.enumerate()].count("kraft-token-keys") == 1
+        assert try_token(node, key.sign())
+
+    with_node(tokens_on(tmp_path, keys_file(tmp_path, key)), work)
 
 
 def test_a_key_that_appears_at_the_provider_is_fetched_for_the_first_token(tmp_path: Path) -> None:
