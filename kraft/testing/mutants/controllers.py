@@ -103,12 +103,12 @@ def answer_of_another_leadership_counts(patches: Patches) -> None:
             led.proposed = led.proposed or led.isr
         original(keeper, response, now_ms)
 
-    def settled(keeper: Any, led: Any, outcome: Any) -> bool:
+    def settled(keeper: Any, led: Any, outcome: Any, now_ms: int) -> bool:
         if outcome.error_code == ErrorCode.NONE and keeper._node_id in outcome.isr and all(
                 replica in (keeper._node_id, *led.partition.progress.followers()) for replica in outcome.isr):
             keeper._commit(led, tuple(outcome.isr), max(outcome.partition_epoch, led.partition_epoch))
             return True
-        return bool(settles(keeper, led, outcome))
+        return bool(settles(keeper, led, outcome, now_ms))
 
     original: Any = vars(IsrKeeper)["answered"]
     settles: Any = vars(IsrKeeper)["_settled"]
