@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from kraft.config.quorum_config import is_sole_controller
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
+from kraft.security.audit.kinds import AUDIT_TOPIC
 
 if TYPE_CHECKING:
     from kraft.broker.broker import Broker
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTION_TOPIC: Final = "__transaction_state"
 SHARE_STATE_TOPIC: Final = "__share_group_state"
-AUDIT_TOPIC: Final = "__kraft_audit"
 INTERNAL_TOPICS: Final = (OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC, AUDIT_TOPIC)
 
 AUDIT_RETENTION_MS: Final = 30 * 24 * 60 * 60 * 1000

@@ -6,9 +6,9 @@ from typing import Final
 from kraft.client.cluster import Cluster
 from kraft.client.fetcher import Fetcher, Limits
 from kraft.client.partitions import EARLIEST, LATEST, list_all_offsets
+from kraft.security.audit.kinds import AUDIT_TOPIC
 from kraft_native.batch.records import records
 
-AUDIT_TOPIC: Final = "__kraft_audit"
 POLL: Final = Limits(wait_ms=0)
 
 

@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from kraft.broker.internal_topics import AUDIT_TOPIC
 from kraft.client import Cluster
 from kraft.client.audit import AuditPartition
 from kraft.client.topics import create_topic
+from kraft.security.audit.kinds import AUDIT_TOPIC
 from kraft.testing.pytest_plugin import NewCluster
 
 

@@ -10,7 +10,6 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from kraft._version import __version__
-from kraft.broker.internal_topics import AUDIT_TOPIC
 from kraft.config.node_config import NodeConfig
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
@@ -22,6 +21,7 @@ from kraft.runtime.audit.file import FileWriter
 from kraft.runtime.audit.queue import EventQueue
 from kraft.security.audit.auditor import Auditor
 from kraft.security.audit.event import Event, Node, Origin
+from kraft.security.audit.kinds import AUDIT_TOPIC
 from kraft.security.audit.resources import FindTopic, Requested, is_change, requested
 from kraft.security.principal import ANONYMOUS, Principal
 from kraft_native.base.clock import wall_ms

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from kraft.broker.broker import Broker
-from kraft.broker.internal_topics import AUDIT_TOPIC, audit_topic
+from kraft.broker.internal_topics import audit_topic
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import name_of
 from kraft.protocol.message import Message
@@ -26,6 +26,7 @@ from kraft.runtime.net.controller_channel import KeptLine
 from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.replicas.leader_queries import address_of
 from kraft.security.audit.event import Event
+from kraft.security.audit.kinds import AUDIT_TOPIC
 from kraft_native.base.errors import KraftError
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.partition.partition import Partition

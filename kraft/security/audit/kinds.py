@@ -1,4 +1,4 @@
-"""Kinds of events that `kraft.audit.events` selects from."""
+"""Kinds of events that `kraft.audit.events` selects from, and the topic that holds events."""
 
 from typing import Final
 
@@ -8,3 +8,4 @@ DENIALS: Final = "denials"
 CHANGES: Final = "changes"
 DATA: Final = "data"
 KINDS: Final = (FAILED_LOGINS, LOGINS, DENIALS, CHANGES, DATA)
+AUDIT_TOPIC: Final = "__kraft_audit"

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kraft.broker.internal_topics import AUDIT_TOPIC
 from kraft.client import Cluster
 from kraft.client.fetcher import AT_ONCE, fetch_request
 from kraft.client.topics import create_topic
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.runtime.server_node import ServerNode
+from kraft.security.audit.kinds import AUDIT_TOPIC
 from kraft_native.batch.batch import walk
 from kraft_native.batch.records import records
 from tests.runtime.nodes import config, with_node
