@@ -141,7 +141,7 @@ cdef class Connection(RestrainedEndpoint):
             self.channel.fail(cause)
         self.dispatching = False
         if self.closing:
-            self.frames.drop()
+            self.frames.drop(self)
         return 0
 
     cdef int look(self) except -1:
@@ -166,8 +166,8 @@ cdef class Connection(RestrainedEndpoint):
             return 0
         if self.stall & STALL_ENDED:
             self.unseen = False
-            self.frames.discard()
-        elif not self.frames.keep():
+            self.frames.discard(self)
+        elif not self.frames.keep(self):
             self.stall |= STALL_MEMORY
             self.memory_queued = True
         elif self.unseen and self.frames.has_partial():
@@ -486,7 +486,7 @@ cdef class Connection(RestrainedEndpoint):
         if self.stall & STALL_MEMORY and not self.memory_queued:
             if self.stall != STALL_MEMORY:
                 self.channel.memory.settle(self)
-            elif self.frames.grow():
+            elif self.frames.grow(self):
                 self.stall &= ~STALL_MEMORY
             else:
                 self.memory_queued = True
@@ -500,7 +500,7 @@ cdef class Connection(RestrainedEndpoint):
             self.dispatching = False
             self.channel.outgoing.clear()
         if self.closing:
-            self.frames.drop()
+            self.frames.drop(self)
         if self.closing or self.stall != 0:
             return 0
         if self.unseen and self.channel.slices.is_spent():
@@ -595,6 +595,6 @@ cdef class Connection(RestrainedEndpoint):
                 waiter.abandon()
         if not self.dispatching:
             # The frame being dispatched may lie in the kept bytes.
-            self.frames.drop()
+            self.frames.drop(self)
         self.channel.memory.forget(self)
         return 0

@@ -41,9 +41,8 @@ cdef class RequestMemory:
 
 cdef class FrameReader:
     """One connection's stream. `offer` returns where to read, `arrived` gets the byte count, `next` returns frames,
-    `keep` ends the round."""
+    `keep` ends the round. `user` is the connection."""
     cdef RequestMemory memory
-    cdef Endpoint user
     cdef int32_t frame_bytes_max
     cdef Scratch kept              # bytes that outlive a round; None most of the time
     cdef Py_ssize_t kept_from      # the first byte in it that was not handed out
@@ -64,15 +63,15 @@ cdef class FrameReader:
     cdef int next(self, const uint8_t** frame, Py_ssize_t* size) noexcept nogil
     cdef Py_ssize_t left(self) noexcept
     cdef bint has_whole(self) noexcept
-    cdef bint keep(self) except -1
-    cdef int discard(self) except -1
+    cdef bint keep(self, Endpoint user) except -1
+    cdef int discard(self, Endpoint user) except -1
     # Gives away the memory that holds the frame of the last `next`, of `size` bytes. None when it holds other frames
     # too, or is much larger: then the frame must be copied.
     cdef Scratch detach(self, Py_ssize_t size)
     cdef bint has_partial(self) noexcept
     cdef Py_ssize_t kept_bytes(self) noexcept
-    cdef bint grow(self) except -1
-    cdef int drop(self) except -1
+    cdef bint grow(self, Endpoint user) except -1
+    cdef int drop(self, Endpoint user) except -1
     cdef int recount(self) except -1
     cdef bint through_window(self, Py_ssize_t left) noexcept
     cdef int keep_window(self, Py_ssize_t left) except -1

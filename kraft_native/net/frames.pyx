@@ -142,11 +142,11 @@ cdef class RequestMemory:
 
 @cython.final
 cdef class FrameReader:
-    """One connection's stream, cut into frames. Loop thread only."""
+    """One connection's stream, cut into frames. Loop thread only. Its owner passes itself where memory is settled: a
+    reference to it would be a cycle, and memory of closed connections would wait for a garbage collection."""
 
-    def __cinit__(self, RequestMemory memory not None, Endpoint user not None, int32_t frame_bytes_max):
+    def __cinit__(self, RequestMemory memory not None, int32_t frame_bytes_max):
         self.memory = memory
-        self.user = user
         self.frame_bytes_max = frame_bytes_max
 
     cdef int offer(self, uint8_t** data, Py_ssize_t* size) except -1:
@@ -236,7 +236,7 @@ cdef class FrameReader:
         cdef Py_ssize_t left = self.end - self.p
         return left >= 4 and left - 4 >= load_i32(self.p)
 
-    cdef bint keep(self) except -1:
+    cdef bint keep(self, Endpoint user) except -1:
         """End the round: bytes not handed out outlive it. Return False when the next read must wait for memory; the
         user is notified when it may try `grow`."""
         cdef Py_ssize_t left = self.end - self.p
@@ -244,7 +244,7 @@ cdef class FrameReader:
         self.known = False
         if left == 0:
             self.frame_total = 0
-            self.drop()
+            self.drop(user)
             return True
         if self.direct:
             self.kept_from = self.p - self.kept.data
@@ -252,16 +252,16 @@ cdef class FrameReader:
             self.keep_window(left)
         self.p = self.end = NULL
         if self.frame_total < FRAME_BYTES_LARGE:
-            self.memory.settle(self.user)
+            self.memory.settle(user)
             return True
-        return self.grow()
+        return self.grow(user)
 
-    cdef int discard(self) except -1:
+    cdef int discard(self, Endpoint user) except -1:
         """End the round, and keep nothing."""
         self.known = False
         self.p = self.end = NULL
         self.frame_total = 0
-        return self.drop()
+        return self.drop(user)
 
     cdef int keep_window(self, Py_ssize_t left) except -1:
         """Copy the end of the window out. Its head may be in `kept` already."""
@@ -275,7 +275,7 @@ cdef class FrameReader:
             self.kept.put(self.p, left)
         return self.recount()
 
-    cdef bint grow(self) except -1:
+    cdef bint grow(self, Endpoint user) except -1:
         """Make room for more of a large frame: as much again as has arrived, or all of it when such frames were
         seen."""
         cdef Scratch kept = self.kept
@@ -294,7 +294,7 @@ cdef class FrameReader:
         if kept.size < kept.capacity and not proven:
             return True
         want = self.frame_total if proven else min(self.frame_total, 2 * kept.size)
-        if not self.memory.take(self.user, want - self.counted_bytes):
+        if not self.memory.take(user, want - self.counted_bytes):
             return False
         self.counted_bytes = want
         kept.reserve(want)
@@ -325,10 +325,10 @@ cdef class FrameReader:
             self.counted_bytes = capacity
         return 0
 
-    cdef int drop(self) except -1:
+    cdef int drop(self, Endpoint user) except -1:
         """Release all kept bytes."""
         cdef int64_t counted = self.counted_bytes
-        self.memory.settle(self.user)
+        self.memory.settle(user)
         if self.kept is not None:
             self.kept = None
             self.kept_from = 0

@@ -16,7 +16,7 @@ cdef class RestrainedEndpoint(Endpoint):
 
     def __init__(self, RequestChannel channel not None):
         self.channel = channel
-        self.frames = FrameReader(channel.memory, self, channel.request_bytes_max)
+        self.frames = FrameReader(channel.memory, channel.request_bytes_max)
         self.active = True
         self.principal = channel.principal
         self.is_authenticated = True

@@ -363,5 +363,7 @@ cdef class TlsTransport:
     cdef int fail(self, object error) except -1:
         if self.error is None:
             self.error = error
+            # Its frames would hold this transport: a cycle, which waits for a garbage collection.
+            error.__traceback__ = None
         self.abort()
         return 0

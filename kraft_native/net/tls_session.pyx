@@ -132,7 +132,7 @@ cdef class MemorySession(TlsSession):
         except ssl.SSLWantReadError:
             state[0] = SESSION_STARVED
         except ssl.SSLError as error:
-            self.error = error
+            self.error = error.with_traceback(None)
             state[0] = SESSION_BROKEN
         return filled
 

@@ -15,7 +15,7 @@ import time
 from typing import Final
 
 PAUSE_SECONDS: Final = 0.002
-NEW_PAUSE_SECONDS: Final = 0.05
+NEW_PAUSE_SECONDS: Final = 0.005
 ANSWER_SECONDS_MAX: Final = 60.0
 
 

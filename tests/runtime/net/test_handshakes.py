@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -21,7 +22,10 @@ from kraft.security.principal_mapping import parse_mapping
 from kraft.tls.certificates import facts_of
 from kraft.tls.contexts import client_context, server_context
 from kraft.tls.settings import TlsSettings
+from kraft_native.net.connection import Connection
+from kraft_native.net.tls import TlsTransport
 from kraft_native.request.reply import Reply
+from tests.cycles import alive, without_collections
 from tests.native.wires import API_VERSIONS, BODIES, INVALID, METADATA, UNSUPPORTED, request
 from tests.runtime.net.test_server import Node, on_uvloop, reply_of
 from tests.tls.files import LOCAL, client_settings, issued, node_settings
@@ -121,6 +125,24 @@ async def test_a_certificate_names_the_user() -> None:
         await node.until(lambda: node.tls.failures == Counter({"principal": 1}))
     async with tls_node() as node:
         assert await node.user_of(client_settings("alice")) == ANONYMOUS       # its certificate is not requested
+
+
+@on_uvloop
+async def test_a_closed_connection_is_freed_without_a_garbage_collection() -> None:
+    async with tls_node(node_settings("requested")) as node:
+        with without_collections():
+            await node.user_of(client_settings("alice"))
+            for sent in (b"", b"GET / HTTP/1.1\r\n\r\n", b"\x16\3\1\0\4\1\0\0\0"):
+                reader, writer = await node.connect()
+                writer.write(sent)
+                writer.write_eof()
+                await ended(reader)
+            reader, writer = await node.encrypted(client_settings("alice"))
+            await node.until(lambda: bool(node.channel.connections))
+            os.write(writer.get_extra_info("socket").fileno(), b"\x17\3\3\0\x20" + bytes(32))     # not encrypted
+            with pytest.raises(ssl.SSLError, match="(?i)bad record mac"):
+                await reader.read()
+            await node.until(lambda: alive(TlsTransport, Connection) == 0)
 
 
 @on_uvloop

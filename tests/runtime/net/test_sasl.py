@@ -33,6 +33,7 @@ from kraft.runtime.server_node import ServerNode
 from kraft.security.principal import Principal
 from kraft_native.net.channel import RequestChannel
 from kraft_native.net.connection import Connection as NodeConnection
+from tests.cycles import alive, without_collections
 from tests.runtime.nodes import config, with_node
 
 USER, PASSWORD = "alice, =", "s3cret\u00fc"
@@ -206,6 +207,24 @@ def test_tokens_without_a_header(tmp_path: Path) -> None:
             size = int.from_bytes(received(opened, 4), "big")
             assert len(received(opened, size)) == size
             assert received(opened, 1) == b""
+
+    with_node(secured(tmp_path), work)
+
+
+def test_a_closed_connection_is_freed_without_a_garbage_collection(tmp_path: Path) -> None:
+    """A node seldom collects garbage while requests wait: a cycle for each refused client fills its memory."""
+    def work(_cluster: Cluster, node: ServerNode) -> None:
+        with without_collections():
+            before = alive(NodeConnection)
+            for sent in (b"", framed(header(ApiKey.METADATA, 0)), handshake("PLAIN", 1),
+                         handshake("PLAIN", 0) + framed(b"\0bob\0wrong"), handshake("PLAIN", 0) + framed(TOKEN),
+                         handshake("PLAIN", 0) + b"\x80\0\0\0", handshake(SCRAM[0], 0) + framed(b"n,,n=eve,r=1"),
+                         framed(header(ApiKey.SASL_HANDSHAKE, 1) + b"\x7f\xff")):
+                with plain_socket(node) as opened:
+                    opened.sendall(sent)
+                    opened.shutdown(socket.SHUT_WR)
+                    received(opened, 1 << 16)
+                until(lambda: alive(NodeConnection) == before)
 
     with_node(secured(tmp_path), work)
 
