@@ -179,8 +179,14 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         answer: Answer[AddOffsetsToTxnResponse] = Answer(context, respond, lambda error, _: AddOffsetsToTxnResponse(
             error_code=_fenced_before(FIRST_VERSION_WITH_FENCED, context.api_version, error)))
 
-        def act(state: TransactionShard, *, new_producer_id: int | None, may_wait: bool) -> None:  # noqa: ARG001
-            if may_wait and state.postpone(request.transactional_id, partial(attempt, may_wait=False)):
+        self._attempt_offsets(request, answer, now_ms, may_wait=True)
+
+    def _attempt_offsets(self, request: AddOffsetsToTxnRequest, answer: Answer[AddOffsetsToTxnResponse], now_ms: int, *,
+                         may_wait: bool) -> None:
+        """Add the offsets' partition now, or again when the transaction before it has ended."""
+        def act(state: TransactionShard, *, new_producer_id: int | None) -> None:  # noqa: ARG001
+            if may_wait and state.postpone(request.transactional_id, partial(
+                    self._attempt_offsets, request, answer, now_ms, may_wait=False)):
                 return
             count = self._environment.cluster.partition_count(OFFSETS_TOPIC)
             if not count:
@@ -192,10 +198,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
                 state.put(added)
             state.shard.reply(answer, AddOffsetsToTxnResponse())
 
-        def attempt(*, may_wait: bool) -> None:
-            self._in_shard(request.transactional_id, answer, now_ms, partial(act, may_wait=may_wait))
-
-        attempt(may_wait=True)
+        self._in_shard(request.transactional_id, answer, now_ms, act)
 
     def _end(self, request: EndTxnRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
         answer: Answer[EndTxnResponse] = Answer(context, respond, lambda error, _: EndTxnResponse(

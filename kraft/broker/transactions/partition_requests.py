@@ -108,7 +108,7 @@ def _transactions(request: AddPartitionsToTxnRequest, api_version: int) -> list[
 def decide_query(shards: Shards[TransactionShard], cluster: ClusterView, query: Query, context: RequestContext,
                  respond: Callable[[Errors], None], now_ms: int, *, may_wait: bool) -> None:
     """Decide a query, and pass an error per partition to `respond`."""
-    transactional_id, identity, partitions, adds, client_version = query
+    transactional_id, partitions = query.transactional_id, query.partitions
     answer: Answer[Errors] = Answer(context, respond, lambda error, _: dict.fromkeys(partitions, error))
     unknown = _unknown(cluster, partitions)
     if unknown or transactional_id in context.incomplete:
@@ -119,8 +119,17 @@ def decide_query(shards: Shards[TransactionShard], cluster: ClusterView, query: 
         answer.give(answer.refusal(ErrorCode.INVALID_REQUEST))
         return
 
-    def act(state: TransactionShard, *, may_wait: bool) -> None:
-        if may_wait and state.postpone(transactional_id, partial(attempt, may_wait=False)):
+    _attempt(shards, query, answer, now_ms, may_wait=may_wait and query.adds)
+
+
+def _attempt(shards: Shards[TransactionShard], query: Query, answer: Answer[Errors], now_ms: int, *,
+             may_wait: bool) -> None:
+    """Decide a query in its shard, or again when the transaction before it has ended."""
+    transactional_id, identity, partitions, adds, client_version = query
+
+    def act(state: TransactionShard) -> None:
+        if may_wait and state.postpone(transactional_id,
+                                       partial(_attempt, shards, query, answer, now_ms, may_wait=False)):
             return
         transaction = state.transactions.get(transactional_id)
         if adds:
@@ -132,10 +141,7 @@ def decide_query(shards: Shards[TransactionShard], cluster: ClusterView, query: 
             errors = verify(transaction, identity, partitions)
         state.shard.reply(answer, errors)
 
-    def attempt(*, may_wait: bool) -> None:
-        decide(shards, transactional_id, answer, now_ms, partial(act, may_wait=may_wait))
-
-    attempt(may_wait=may_wait and adds)
+    decide(shards, transactional_id, answer, now_ms, act)
 
 
 def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartition]:

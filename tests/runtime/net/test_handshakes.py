@@ -140,7 +140,7 @@ async def test_a_closed_connection_is_freed_without_a_garbage_collection() -> No
             reader, writer = await node.encrypted(client_settings("alice"))
             await node.until(lambda: bool(node.channel.connections))
             os.write(writer.get_extra_info("socket").fileno(), b"\x17\3\3\0\x20" + bytes(32))     # not encrypted
-            with pytest.raises(ssl.SSLError, match="(?i)bad record mac"):
+            with pytest.raises(ssl.SSLError, match=r"(?i)bad record mac"):
                 await reader.read()
             await node.until(lambda: alive(TlsTransport, Connection) == 0)
 
