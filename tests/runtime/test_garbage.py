@@ -1,5 +1,5 @@
-"""Requests leave nothing for the garbage collector. A node seldom collects while requests wait, so clients could fill its
-memory with cycles."""
+"""Requests leave nothing for the garbage collector. A node seldom collects while requests wait, so clients could fill
+its memory with cycles."""
 
 import socket
 from collections import Counter
