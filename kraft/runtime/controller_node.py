@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from kraft.broker.readiness import NodeState, Phase
 from kraft.config.effective import BrokerLayers
 from kraft.config.node_config import NodeConfig
 from kraft.config.quorum_config import check_quorum
@@ -145,6 +146,7 @@ class ControllerNode(AnyNode):
                           linger_us=config.integer("kraft.flush.interval.us"))
         opened.callback(flusher.close)
         tls = self._open_tls()
+        self._open_status()
         server = Server(controller_limits(config.layers()), self.fail, tls=None if tls is None else tls.listeners)
         server.rates = connection_rates(config)
         server.audit = audit = self._open_audit()
@@ -193,13 +195,18 @@ class ControllerNode(AnyNode):
         quorum.start()
         watch = DirectoryWatch([self.config.metadata_log_dir], lambda _path, cause: self.fail(cause))
         self._opened.push_async_callback(watch.close)
-        self._open_metrics()
+        self._open_scrapes()
 
     async def read_metrics(self, requested_s: float) -> "Sheet":
         """Read all metrics, on the loop's thread."""
         from kraft.runtime.metrics.scrape import read_controller
         flusher, server, quorum, _, _ = self.parts
         return await read_controller(self, flusher, server, quorum, requested_s)
+
+    async def _read_parts(self, phase: Phase, *, was_ready: bool) -> NodeState:  # noqa: ARG002 - it reads little
+        from kraft.runtime.metrics.node_state import state_of_controller
+        return NodeState(phase) if self._parts is None else state_of_controller(self._parts.quorum, self._parts.server,
+                                                                                phase)
 
     def _send(self) -> None:
         """Send the pending answers now, and not at the end of the loop's iteration."""

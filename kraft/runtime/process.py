@@ -17,6 +17,7 @@ from kraft.broker.apis import import_steps
 from kraft.config.node_config import NodeConfig
 from kraft.runtime.any_node import AnyNode
 from kraft.runtime.base.descriptors import raise_limit
+from kraft.runtime.base.service_manager import ServiceManager
 from kraft.runtime.quorum.cluster_id import StoppedAtStartError
 from kraft.steps import finish
 from kraft_native.base.errors import KraftError
@@ -58,18 +59,20 @@ def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None],
     Raises the error of the start when that is a `KraftError`, else `NodeFailedError`.
     """
     raise_limit()
+    service = ServiceManager.of(os.environ)
     # Records of users, and their keys in the metadata log, are not for every account of the machine.
     before = os.umask(NOT_FOR_OTHERS)
     try:
-        uvloop.run(_run(config, on_ready), loop_factory=new_loop)
+        uvloop.run(_run(config, on_ready, service), loop_factory=new_loop)
     finally:
         os.umask(before)
 
 
-async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
+async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None], service: ServiceManager | None) -> None:
     gc.disable()                       # `GarbageSchedule` collects
     _warn_of_settings_without_effect(config)
     node = make_node(config)
+    node.service = service
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(partial(_failed_in, node))
     for each in STOP_SIGNALS:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kraft.broker.broker import Broker
+from kraft.broker.readiness import NodeState, Phase
 from kraft.config.node_config import NodeConfig
 from kraft.runtime.any_node import AnyNode
 from kraft.runtime.audit.node_audit import topics_in
@@ -65,6 +66,7 @@ class ServerNode(AnyNode):
         """Open the stages. The addresses are bound early, so that their real ports can be registered."""
         config, opened = self.config, self._opened
         tls = self._open_tls()
+        self._open_status()
         dialer = Dialer(PLAINTEXT if tls is None else tls.clients, config.logins,
                         next(iter(config.controller_listener_names), ""))
         storage = Storage(config)
@@ -135,12 +137,17 @@ class ServerNode(AnyNode):
         online = [each.path for each in logs.directories if each not in logs.offline]
         self.watch = DirectoryWatch(dict.fromkeys((self.config.metadata_log_dir, *online)), self._lost_path)
         opened.push_async_callback(self.watch.close)
-        self._open_metrics()
+        self._open_scrapes()
 
     async def read_metrics(self, requested_s: float) -> "Sheet":
         """Read all metrics, on the loop's thread."""
         from kraft.runtime.metrics.scrape import read
         return await read(self, self.parts, requested_s)
+
+    async def _read_parts(self, phase: Phase, *, was_ready: bool) -> NodeState:
+        from kraft.runtime.metrics.node_state import state_of_broker
+        return NodeState(phase) if self._parts is None else await state_of_broker(self._parts, phase,
+                                                                                  was_ready=was_ready)
 
     def _write_cluster_id(self, parts: NodeParts, cluster_id: str) -> None:
         parts.storage.write_cluster_id(cluster_id)

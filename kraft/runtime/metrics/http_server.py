@@ -1,17 +1,21 @@
-"""Metrics and health of a node over HTTP, plain or with TLS.
+"""Metrics, health and readiness of a node over HTTP, plain or with TLS.
 
     metrics = MetricsServer(partial(read, node), host, port)    # bound, and answering
+    metrics.is_open = True                                      # the values can be read
     await metrics.close()
 
-- `GET /metrics`: the values for Prometheus, with a token where one is configured.
-- `GET /health`: 200 while the node serves, 503 when its loop does not answer in time. It says nothing else, and needs
+- `GET /metrics`: the values for Prometheus, with a token where one is configured. 503 while they cannot be read.
+- `GET /health`: 200 while the node lives, 503 when its loop does not answer in time. It says nothing else, and needs
   no token.
+- `GET /ready`: 200 when the node should be sent work, else 503, with the reasons as JSON (`kraft.broker.readiness`).
+  Where a token is configured, a request without one receives the codes of the reasons only.
 
 It runs on a few threads of its own; the loop's thread is used to read values only.
 """
 
 import asyncio
 import hmac
+import json
 import logging
 import socket
 import ssl
@@ -27,6 +31,7 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.exposition import MetricsHandler
 
+from kraft.broker.readiness import Finding, Verdict
 from kraft.config.errors import InvalidConfigError
 from kraft.runtime.metrics.scrape import NodeCollector, Read
 
@@ -41,8 +46,11 @@ REFUSAL_SECONDS: Final = 0.1
 TOKEN_CHARACTERS_MIN: Final = 16
 FILE_OF_TOKENS: Final = "kraft.metrics.token.file"
 BEARER: Final = "Bearer "
+TEXT: Final = "text/plain; charset=utf-8"
 
 Refused = Callable[[str, int, str], object]
+
+READY: Final = Verdict((), ())
 
 
 class TokenFile:
@@ -77,36 +85,52 @@ class TokenFile:
 
 
 class _Handler(MetricsHandler):
-    """GET /metrics and /health, and nothing else. The connection of an unresponsive peer is closed."""
+    """GET /metrics, /health and /ready, and nothing else. The connection of an unresponsive peer is closed."""
 
     timeout = IDLE_SECONDS_MAX
     tokens: TokenFile | None
     refused: Refused
     is_healthy: Callable[[], bool]
+    verdict: Callable[[], Verdict]
+    is_open: Callable[[], bool]
 
     def do_GET(self) -> None:  # noqa: N802 - the name that the library calls
         path = self.path.partition("?")[0]
+        has_token = "Authorization" in self.headers
         if path == "/health":
-            self._answer_health()
-        elif path != "/metrics":
-            self.send_error(404, "metrics are at /metrics")
-        elif self.tokens is not None and not self.tokens.accepts(self.headers.get("Authorization", "")):
-            why = "it has another token" if "Authorization" in self.headers else "it has no token"
-            self.refused(self.client_address[0], self.client_address[1], why)
+            is_well = self.is_healthy()
+            self._answer(200 if is_well else 503, TEXT, "ok\n" if is_well else "not serving\n")
+        elif path not in ("/metrics", "/ready"):
+            self.send_error(404, "paths are /metrics, /health and /ready")
+        elif self.tokens is not None and (has_token or path == "/metrics") and not self.tokens.accepts(
+                self.headers.get("Authorization", "")):
+            self.refused(self.client_address[0], self.client_address[1],
+                         "it has another token" if has_token else "it has no token")
             time.sleep(REFUSAL_SECONDS)
-            self.send_response(401)
-            self.send_header("WWW-Authenticate", "Bearer")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self._answer(401, TEXT, "", ("WWW-Authenticate", "Bearer"))
+        elif path == "/ready":
+            self._answer_ready(shows_texts=self.tokens is None or has_token)
+        elif not self.is_open():
+            self._answer(503, TEXT, "metrics cannot be read while the node starts or stops; see /ready\n")
         else:
             super().do_GET()
 
-    def _answer_health(self) -> None:
-        is_well = self.is_healthy()
-        body = b"ok\n" if is_well else b"not serving\n"
-        self.send_response(200 if is_well else 503)
-        self.send_header("Content-Type", "text/plain; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
+    def _answer_ready(self, *, shows_texts: bool) -> None:
+        verdict = self.verdict()
+
+        def shown(findings: tuple[Finding, ...]) -> list[dict[str, str]]:
+            return [{"code": each.code, "text": each.text} if shows_texts else {"code": each.code}
+                    for each in findings]
+
+        body = {"ready": verdict.is_ready, "reasons": shown(verdict.reasons), "warnings": shown(verdict.warnings)}
+        self._answer(200 if verdict.is_ready else 503, "application/json", f"{json.dumps(body)}\n",
+                     ("Cache-Control", "no-store"))
+
+    def _answer(self, status: int, kind: str, text: str, *headers: tuple[str, str]) -> None:
+        body = text.encode()
+        self.send_response(status)
+        for name, value in (("Content-Type", kind), ("Content-Length", str(len(body))), *headers):
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
@@ -161,18 +185,23 @@ class MetricsServer:
 
     `context` returns the context of a new connection, None for one without TLS. `tokens`: those that a scrape may have;
     None: it needs none. `refused` is called on the loop's thread with the address of a client that has none, and why.
-    Raises `OSError`, which names the address, when it cannot be bound. `port` is the real one.
+    `verdict` is called on any thread and returns the node's readiness. Raises `OSError`, which names the address, when
+    it cannot be bound. `port` is the real one.
     """
 
     def __init__(self, read: Read, host: str, port: int, *, context: Callable[[], ssl.SSLContext] | None = None,
-                 tokens: TokenFile | None = None, refused: Refused = lambda _host, _port, _why: None) -> None:
+                 tokens: TokenFile | None = None, refused: Refused = lambda _host, _port, _why: None,
+                 verdict: Callable[[], Verdict] = lambda: READY) -> None:
         registry = CollectorRegistry(auto_describe=False)
         loop = asyncio.get_running_loop()
         registry.register(NodeCollector(read, loop))
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
+        self.is_open = False
+        """True while the values can be read: from the start until the node begins to close its parts."""
         handler = type("Handler", (_Handler,), {
-            "registry": registry, "tokens": tokens,
+            "registry": registry, "tokens": tokens, "verdict": staticmethod(verdict),
+            "is_open": staticmethod(lambda: self.is_open),
             "refused": staticmethod(lambda *client: _call_on(loop, refused, *client)),
             "is_healthy": staticmethod(lambda: _answers(loop))})
         try:

@@ -249,6 +249,8 @@ METRICS: Final = (
     Metric("kraft_broker_lease_remaining_seconds", "gauge", (), "",
            "Until this broker's lease ends, which heartbeats renew; negative: it has ended, and controllers may have "
            "fenced it. Missing when controllers report none, as Kafka's."),
+    Metric("kraft_ready", "gauge", (), "", "1 when this node should be sent work, as `/ready` answers."),
+    Metric("kraft_not_ready", "gauge", ("reason",), "", "1 for each reason why it should not."),
     Metric("kraft_node_info", "gauge", ("node_id", "cluster_id", "version"), "", "1; what this node is, as labels."),
     _metadata("last_applied_record_offset", "last-applied-record-offset", "Metadata applied by the broker."),
     _metadata("last_applied_record_timestamp", "last-applied-record-timestamp", "When it was written, ms since 1970."),

@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 from kraft._version import __version__
 from kraft.broker.coordinator.shards import Phase
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
+from kraft.broker.readiness import REASONS
 from kraft.broker.transactions.state import Status
 from kraft.config.node_config import NodeConfig
 from kraft.metadata.image import NO_LEADER, MetadataImage
@@ -35,6 +36,7 @@ from kraft_native.partition.partition import Partition
 from kraft_native.request.times import BUCKET_ENDS_NS, NAMES
 
 if TYPE_CHECKING:
+    from kraft.runtime.metrics.readiness_watch import ReadinessWatch
     from kraft.runtime.stages.parts import NodeParts
 
 log = logging.getLogger(__name__)
@@ -108,11 +110,15 @@ class RunningNode(Protocol):
     @property
     def stopping(self) -> bool: ...
 
+    @property
+    def readiness(self) -> "ReadinessWatch | None": ...
+
 
 async def read(node: RunningNode, parts: "NodeParts", requested_s: float) -> Sheet:
     """Read a broker, and the controller in its process. On the loop's thread."""
     sheet, control = Sheet(), parts.control
     _read_process(node, parts.storage.flusher, parts.path.server, requested_s, sheet)
+    await _read_readiness(node, sheet)
     _read_broker(parts, sheet, stopping=node.stopping)
     _read_failures(parts, sheet)
     _read_waiting(parts, sheet)
@@ -130,6 +136,7 @@ async def read_controller(node: RunningNode, flusher: Flusher, server: Server, q
     """Read a node that is only a controller. On the loop's thread."""
     sheet = Sheet()
     _read_process(node, flusher, server, requested_s, sheet)
+    await _read_readiness(node, sheet)
     await _read_metadata(quorum.metadata, quorum.clock(), sheet)
     return sheet
 
@@ -144,6 +151,15 @@ def _read_process(node: RunningNode, flusher: Flusher, server: Server, requested
     _read_server(server, sheet)
     _read_slices(server, sheet)
     _read_requests(server, sheet)
+
+
+async def _read_readiness(node: RunningNode, sheet: Sheet) -> None:
+    if node.readiness is not None:
+        verdict = await node.readiness.verdict()
+        found = [each.code for each in verdict.reasons]
+        sheet.put("kraft_ready", int(verdict.is_ready))
+        for code in REASONS:
+            sheet.put("kraft_not_ready", int(code in found), code)
 
 
 def _read_broker(parts: "NodeParts", sheet: Sheet, *, stopping: bool) -> None:

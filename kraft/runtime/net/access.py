@@ -24,7 +24,7 @@ def _of_metrics(config: NodeConfig, server: Server) -> str:
         settings = server.tls[METRICS].settings
         needs = " and a trusted certificate" if settings.client_auth == "required" else ""
         how = f"over {' and '.join(settings.versions)}{needs}"
-    return f"HTTP: {readers}, {how}; /health is open to each client that can connect"
+    return f"HTTP: {readers}, {how}; /health and /ready are open to each client that can connect"
 
 
 def _sentence(config: NodeConfig, server: Server, listener: str) -> str:

@@ -61,6 +61,11 @@ class CreationQueue:
             self._arrived = True
         return True
 
+    @property
+    def waiting_count(self) -> int:
+        """Number of queued steps."""
+        return sum(map(len, self._due.values()))
+
     def schedule(self) -> None:
         """Start the wait after new topics."""
         if self._arrived and self._due:

@@ -71,6 +71,8 @@ class ReplicaManager:
         """Replicas whose log cannot be opened or whose role cannot be installed, and the cause. Others are served."""
         self.damaged: dict[tuple[str, int], Partition] = {}
         """Replicas whose log missed records when it was opened; see `lost_records`."""
+        self.slow_count = self.slow_opened = 0
+        """Logs that need a long recovery at this start, and those of them that `open_all` has opened."""
         self._roles: ReplicaRoles[Partition] = ReplicaRoles(broker.node_id, self.replication.keeper, self.replication)
         self._reports = DirReports(broker, logs, clock, on_lost_dir, on_failure)
         self.moves = ReplicaMoves(broker, logs, self._reports, self.lose_directory, on_failure)
@@ -116,8 +118,10 @@ class ReplicaManager:
         for step in steps:
             slow.append(self.logs.is_slow_to_open(step.topic, step.number))
             yield
+        self.slow_count = sum(slow)
         for step in compress(steps, slow):
             self.execute(step)
+            self.slow_opened += 1
             yield
         yield from self.execute_steps([step for step, is_slow in zip(steps, slow, strict=True) if not is_slow])
 
@@ -274,6 +278,11 @@ class ReplicaManager:
             elif not partition.log.closed and (offset := partition.log.first_lost_offset) is not None:
                 found.append(f"{key[0]}-{key[1]} has lost records from offset {offset} on: {partition.log.recovery}")
         return found
+
+    @property
+    def waiting_count(self) -> int:
+        """Number of replicas that wait to be opened or created."""
+        return self._creations.waiting_count
 
     @property
     def stray_count(self) -> int:

@@ -20,7 +20,7 @@ from tests.tls.files import LOCAL, issued, write_pem
 
 TOKEN = "a-token-of-24-characters"
 NEXT = "another-token-of-27-letters"
-OPEN = "/health is open to each client that can connect"
+OPEN = "/health and /ready are open to each client that can connect"
 
 
 def get(node: ServerNode, path: str = "/metrics", authorization: str = "", context: ssl.SSLContext | None = None
