@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from kraft.client.cluster import Cluster
 from kraft.client.configs import Change, Operation, alter_configs, setting
+from kraft.client.security import current
 from tests.integration.admin import wait_until
 from tests.integration.process import DEFAULTS
 from tests.integration.quorum import CLUSTER_ID, ControllerProcess, MemberProcess
@@ -121,9 +122,10 @@ class MixedCluster:
 
     @property
     def admin(self) -> AdminClient:
-        """A client that knows all brokers, so that it outlives each of them."""
+        """A client that knows all brokers, so that it outlives each of them. Its security is the current one."""
         if self._admin is None:
-            self._admin = AdminClient({"bootstrap.servers": self.address, "log_level": 2})
+            self._admin = AdminClient({"bootstrap.servers": self.address, "log_level": 2,
+                                       **current().library_settings()})
         return self._admin
 
     def create(self, topic: str, assignments: list[list[int]], **config: str) -> None:

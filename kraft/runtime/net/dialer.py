@@ -119,19 +119,19 @@ class Dialer:
                 return await log_in(endpoint, transport, exchange, identity, make)
             except OSError as error:
                 refused = error
-        if isinstance(refused, LoginError):
-            self._warn(endpoint, str(refused))
+        if isinstance(refused, LoginError | ssl.SSLError):
+            self._warn(endpoint, "login" if isinstance(refused, LoginError) else "TLS handshake", str(refused))
         try:
             raise refused
         finally:
             del refused                # with its traceback it would form a cycle, which holds the transport
 
-    def _warn(self, endpoint: Endpoint, why: str) -> None:
-        """Log a refused login, once in a while for each listener: attempts follow each other within a second."""
+    def _warn(self, endpoint: Endpoint, what: str, why: str) -> None:
+        """Log a refusal, once in a while for each listener: attempts follow each other within a second."""
         now = asyncio.get_running_loop().time()
         if now - self._warned.get(endpoint, -WARNING_SECONDS) >= WARNING_SECONDS:
             self._warned[endpoint] = now
-            log.warning("the login at listener %s fails: %s", endpoint.name, why)
+            log.warning("the %s at listener %s fails: %s", what, endpoint.name or self._unnamed, why)
 
 
 async def probe(endpoint: Endpoint, *, seconds: float) -> None:

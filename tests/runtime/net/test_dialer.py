@@ -132,7 +132,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @needs_openssl
 @pytest.mark.parametrize(("authority", "listener"), [("ca", "C"), ("ca", ""), ("other", "C"), (None, "C")])
 def test_the_context_of_a_listener_secures_its_connections(
-    monkeypatch: pytest.MonkeyPatch, certificates: Path, authority: str | None, listener: str
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, certificates: Path, authority: str | None,
+    listener: str
 ) -> None:
     """Requests that another thread writes would bypass TLS, so there are none on an encrypted connection. An endpoint
     without a name is one of controllers."""
@@ -156,6 +157,7 @@ def test_the_context_of_a_listener_secures_its_connections(
                 assert (await receiver.next())[2] == FETCHED
             else:
                 assert isinstance(answer, Lost)
+            assert ("the TLS handshake at listener C fails: " in caplog.text) is (authority == "other")
             peers.close()
 
     asyncio.run(run())
