@@ -26,6 +26,7 @@ from kraft.metadata.image import EMPTY, ZERO_ID, MetadataImage
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.message import Message, Offsets, Struct, caused_by
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+from kraft_native.base.freeing import free_steps
 
 CHANGES_MAX: Final = 10_000
 ENTRIES_MAX: Final = 1_000
@@ -276,6 +277,9 @@ class _Parts:
             yield
         assert self._whole is not None
         self._answer(self._whole)
+        known: list[object] = [self._known]
+        self._known = {}
+        yield from free_steps(known)   # the caller of `_take` still refers to this object when the last step ends
 
     def _take(self, response: Message) -> None:
         self._answered = True

@@ -5,8 +5,6 @@ step. The readers return the results of `WireReader`'s methods of the same names
 arrays for later, and `write_steps` inserts them at their places.
 """
 
-from cpython.ref cimport PyObject
-
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memmove
@@ -15,14 +13,10 @@ from kraft_native.base.wire cimport WireReader, WireWriter
 
 from kraft_native.base.errors import MalformedMessageError
 
-cdef extern from "Python.h":
-    Py_ssize_t Py_REFCNT(PyObject* o) noexcept
-
 cdef enum:
     STEP_STRUCTS = 64              # a power of two
     STEP_VALUES = 512
     STEP_BYTES = 8 * 1024
-    STEP_FREED = 256
     PART_BYTES = 512 * 1024
 
 
@@ -199,45 +193,3 @@ cdef tuple fields_of(object kind):
     fields = (tuple(codes), tuple(others))
     FIELDS[kind] = fields
     return fields
-
-
-def free_steps(list held not None: list[object]) -> Generator[None]:
-    """Free the messages in `held`, and the lists inside of them, a few hundred elements at a time: all at once takes
-    tens of milliseconds. Objects with other references stay alive."""
-    cdef list values
-    cdef Py_ssize_t left = STEP_FREED
-    while held:
-        one = held.pop()
-        if Py_REFCNT(<PyObject*>one) > 1:
-            continue
-        if type(one) is not list:
-            add_lists(held, one)
-            continue
-        values = one
-        one = None
-        while values and left > 0:
-            add_lists(held, values.pop())
-            left -= 1
-        if left <= 0:
-            if values:
-                held.append(values)
-            values = None
-            left = STEP_FREED
-            yield
-
-
-cdef int add_lists(list held, object struct) except -1:
-    """Add the lists among the fields of a struct that nothing else refers to. A short list of values is freed with its
-    struct; a short list of structs may have long lists inside."""
-    cdef object names = getattr(type(struct), "__slots__", None)
-    cdef list values
-    if names is None or Py_REFCNT(<PyObject*>struct) > 1:
-        return 0
-    for name in names:
-        value = getattr(struct, name)
-        if type(value) is not list:
-            continue
-        values = value
-        if len(values) > STEP_STRUCTS or len(values) > 0 and hasattr(type(values[0]), "__slots__"):
-            held.append(values)
-    return 0

@@ -12,6 +12,10 @@ cdef class Steps:
     cdef object work
     cdef int slices                # number of slices used up
     cdef bint outlives             # its work is finished even if the connection of `reply` is closed
+    cdef bint is_large             # its request is: it is long from the first slice that it used up
+    cdef bint is_long              # one of the `LONG_MAX`
+    cdef bint is_freeing           # its work is to free objects; never one of the `LONG_MAX`
+    cdef list held                 # containers that only its work owned when its slice began
 
 
 cdef class SliceQueue:
@@ -23,7 +27,7 @@ cdef class SliceQueue:
 
     cdef object crowd              # deque: long Steps beyond `LONG_MAX`, until others are done
     cdef Steps current             # the work in progress; None: none
-    cdef readonly int64_t long_count   # long Steps in `waiting`, or having their slice from there
+    cdef readonly int64_t long_count   # Steps that are long, and not in `crowd`
     cdef readonly int64_t turn_ns      # the slice that an endpoint has now
     cdef bint due                  # `run` will be called
     cdef int64_t ahead_ns          # how much more time the fresh ones had while both waited
@@ -40,10 +44,16 @@ cdef class SliceQueue:
     cdef bint is_spent(self) noexcept
     # Has the endpoint's `take_slice` called in one of the next iterations.
     cdef int add(self, Endpoint endpoint, bint fresh) except -1
+    # Keeps what the work owns by now, so that its last step does not free it; frees what it does not own any more.
+    cdef int look(self, Steps steps) except -1
+    # Has what ended work owned freed in later iterations.
+    cdef int release(self, Steps steps) except -1
     # Has `work`, a generator, done from a later iteration on.
     cdef int later(self, Reply reply, object work, bint outlives) except -1
     # Queues it again: there is more to do after a slice.
     cdef int keep(self, Steps steps) except -1
+    # Counts work that has ended.
+    cdef int end(self, Steps steps) except -1
     # Slice of a fresh endpoint: after a long wait all of its kind share the iteration.
     cdef int64_t fresh_turn_ns(self) noexcept
     # Counts time that an endpoint worked outside of `run`.

@@ -10,9 +10,13 @@ an iteration, the following ones wait in a queue of their own. It alternates wit
 up a slice: each queue has half of the time. All that were just read from share an iteration. So a client that sends one
 request at a time waits for about two iterations, and never for requests that others have pipelined.
 
-A request that has used up `LONG_SLICES` is long. At most `LONG_MAX` of these are processed at the same time; the others
-wait until one of them is done. So the memory of unfinished answers hardly grows with the number of clients. Work that a
-long request begins for the same reply, its answer, is long too, and does not wait.
+A request that has used up `LONG_SLICES` is long; one of `LARGE_BYTES` is after its first slice, before most of it is
+decoded. At most `LONG_MAX` of these are processed at the same time; the others wait until one of them is done. So the
+memory of requests as objects, and of unfinished answers, hardly grows with the number of clients. Work that a long
+request begins for the same reply, its answer, is long too, and does not wait.
+
+Nothing large is freed in one step. What the work owns is noted when its slice begins (`base/freeing.pyx`), and outlives
+it. It is freed in slices of its own when the work has ended or does not refer to it any more.
 """
 
 from collections import deque
@@ -22,6 +26,7 @@ cimport cython
 from libc.stdint cimport int16_t
 
 from kraft_native.base.clock cimport monotonic_ns, thread_ns
+from kraft_native.base.freeing cimport Freeing, containers_of
 from kraft_native.request.reply cimport REPLY_OPEN
 from kraft_native.base.errors import InvalidArgumentError
 
@@ -29,6 +34,8 @@ cdef enum:
     ENDPOINTS = -1                 # in `longest_ns`
     LONG_MAX = 4
     LONG_SLICES = 8
+    LARGE_BYTES = 64 * 1024        # of a request: a hundred thousand elements as objects are a hundred times as large
+    FREED_AT_ONCE = 256            # elements of short work; to free so few in a later iteration costs more
     FRESH_SHARES_MAX = 8           # an endpoint that was just read from has at least this part of a slice
 
 
@@ -75,13 +82,17 @@ cdef class SliceQueue:
         cdef Steps steps = Steps.__new__(Steps)
         steps.reply = reply
         steps.work = work
+        steps.is_large = reply.held_bytes >= LARGE_BYTES and reply.at.handed_ns == 0      # it is not decoded yet
         if self.current is not None and self.current.reply is reply:
             steps.slices = self.current.slices
+            steps.is_long = self.current.is_long
+        if steps.is_long:
+            self.long_count += 1
         if self.advance(steps, monotonic_ns() + self.slice_ns):
-            if steps.slices >= LONG_SLICES:
-                self.long_count += 1
             self.keep(steps)
             self.schedule()
+        else:
+            self.end(steps)
 
     def call(self, Reply reply not None, action not None: Callable[[], object]) -> None:
         """Run work now that is known to be short. An exception of it is an internal error."""
@@ -104,6 +115,40 @@ cdef class SliceQueue:
         reply.api_key = <int16_t>api_key
         self.later(reply, work, True)
 
+    def free(self, int api_key, list held not None: list[object]) -> None:
+        """Free messages and containers of a request of that API, in later iterations. The list becomes empty."""
+        cdef Steps steps = Steps.__new__(Steps)
+        steps.reply = Reply.__new__(Reply)
+        steps.reply.api_key = <int16_t>api_key
+        steps.work = Freeing(held)
+        steps.outlives = steps.is_freeing = True
+        self.waiting.append(steps)
+        self.schedule()
+
+    cdef int look(self, Steps steps) except -1:
+        cdef list before = steps.held
+        cdef list dropped
+        steps.held = containers_of(steps.work, before)
+        if before is None or len(before) == 0:
+            return 0
+        dropped = [each for each in before if not any([each is other for other in steps.held])]
+        before.clear()
+        if len(dropped) > 0:
+            self.free(steps.reply.api_key, dropped)
+        return 0
+
+    cdef int release(self, Steps steps) except -1:
+        cdef list held = steps.held
+        cdef Py_ssize_t count = 0
+        steps.work = steps.held = None
+        if held is None or len(held) == 0:
+            return 0
+        for each in held:
+            count += len(each)
+        if steps.slices > 0 or count > FREED_AT_ONCE:
+            self.free(steps.reply.api_key, held)
+        return 0
+
     cdef int later(self, Reply reply, object work, bint outlives) except -1:
         cdef Steps steps = Steps.__new__(Steps)
         steps.reply = reply
@@ -114,15 +159,29 @@ cdef class SliceQueue:
 
     cdef int keep(self, Steps steps) except -1:
         cdef int key = steps.reply.api_key
+        if steps.is_freeing:
+            self.waiting.append(steps)
+            return 0
         steps.slices += 1
         if steps.slices == 1:
             self.used_up[key] = self.used_up.get(key, 0) + 1
-        elif steps.slices == LONG_SLICES:
+        if not steps.is_long and (steps.is_large or steps.slices >= LONG_SLICES):
+            steps.is_long = True
             if self.long_count >= LONG_MAX:
                 self.crowd.append(steps)
                 return 0
             self.long_count += 1
         self.waiting.append(steps)
+        return 0
+
+    cdef int end(self, Steps steps) except -1:
+        """Have another one of the crowd begin after a long one."""
+        if steps.is_long:
+            if self.crowd and self.long_count <= LONG_MAX:
+                self.waiting.append(self.crowd.popleft())
+                self.schedule()
+            else:
+                self.long_count -= 1
         return 0
 
     cdef bint advance(self, Steps steps, int64_t until_ns) except -1:
@@ -133,8 +192,11 @@ cdef class SliceQueue:
         cdef int64_t thread_began_ns = thread_ns()
         cdef bint more = False
         cdef Steps outer = self.current
+        if not steps.is_freeing:
+            self.look(steps)
         if reply.sink is None and reply.state == REPLY_OPEN and not steps.outlives:    # its connection is closed
             steps.work.close()
+            self.release(steps)
             return False
         self.current = steps
         try:
@@ -151,6 +213,8 @@ cdef class SliceQueue:
                 reply.refuse("failure")
             self.on_failure(cause)
         self.current = outer
+        if not more:
+            self.release(steps)
         now_ns = monotonic_ns()
         if now_ns - before_ns > self.slice_ns:
             self.note(reply.api_key, now_ns - before_ns, thread_began_ns)
@@ -217,11 +281,8 @@ cdef class SliceQueue:
             if type(entry) is Steps:
                 if self.advance(<Steps>entry, now_ns + self.slice_ns):
                     self.keep(<Steps>entry)
-                elif (<Steps>entry).slices >= LONG_SLICES:
-                    if self.crowd and self.long_count <= LONG_MAX:
-                        self.waiting.append(self.crowd.popleft())
-                    else:
-                        self.long_count -= 1
+                else:
+                    self.end(<Steps>entry)
                 now_ns = monotonic_ns()
                 ahead_ns -= now_ns - before_ns
                 continue

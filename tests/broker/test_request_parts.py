@@ -272,3 +272,27 @@ def test_the_groups_of_elements_are_freed_in_steps() -> None:
             most, alive = max(most, alive - Key.alive), Key.alive
     assert [leaf.element for leaf in leaves] == [f"g{number}" for number in range(count)]
     assert most <= STEP
+
+
+def test_what_connects_the_answers_is_freed_in_steps() -> None:
+    """Also when the last answer comes later: its caller still refers to the parts then."""
+    topics = [offset_fetch_request.OffsetFetchRequestTopic(name=f"t{number}", partition_indexes=[0])
+              for number in range(10_000)]
+    waiting: list[Callable[[], None]] = []
+    answers: list[Message] = []
+    steps_after = 0
+
+    def send(part: Any, answer: Callable[[Message], None]) -> None:
+        waiting.append(lambda: answer(OffsetFetchResponse(topics=[
+            offset_fetch_response.OffsetFetchResponseTopic(name=each.name, partitions=[
+                offset_fetch_response.OffsetFetchResponsePartition()]) for each in part.topics])))
+
+    def run(steps: Steps) -> None:
+        nonlocal steps_after
+        for _ in steps:
+            steps_after += len(answers)
+
+    finish(serve_in_parts(OffsetFetchRequest(topics=topics), send, answers.append, run))
+    while waiting:
+        waiting.pop()()
+    assert len(answers) == 1 and steps_after > 10_000 // 512

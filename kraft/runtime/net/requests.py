@@ -21,7 +21,7 @@ from kraft.security.principal import ANONYMOUS
 from kraft.steps import finish
 from kraft_native.base.clock import wall_ms
 from kraft_native.base.errors import KraftError, ProtocolError
-from kraft_native.base.wire_steps import free_steps, short_codes
+from kraft_native.base.wire_steps import short_codes
 from kraft_native.net.channel import RequestChannel
 from kraft_native.request.client_quotas import ClientQuotas
 from kraft_native.request.reply import Reply, RequestHandler
@@ -76,8 +76,8 @@ def decoded(api: Api, version: int, body: bytes, *, in_steps: bool = False) -> G
 
 
 def answer_steps(reply: Reply, response: Message, bytes_max: int, failed: Callable[[KraftError], None]) -> Steps:
-    """Encode a response in steps, answer with it, and free a large one in steps. An answer above `bytes_max` closes the
-    connection; `failed` is called for one that cannot be encoded."""
+    """Encode a response in steps, and answer with it. An answer above `bytes_max` closes the connection; `failed` is
+    called for one that cannot be encoded."""
     try:
         parts = yield from response.encode_steps(reply.api_version, bytes_max)
     except MessageSizeError as error:
@@ -87,10 +87,6 @@ def answer_steps(reply: Reply, response: Message, bytes_max: int, failed: Callab
         failed(error)
         return
     reply.answer_parts(parts, API_BY_KEY[reply.api_key].response_header_version(reply.api_version))
-    if sum(map(len, parts)) > SMALL_BYTES:
-        held: list[object] = [response]
-        del parts, response
-        yield from free_steps(held)
 
 
 def refuse_size(reply: Reply, why: object) -> None:
@@ -100,8 +96,8 @@ def refuse_size(reply: Reply, why: object) -> None:
 
 
 class RequestWork:
-    """Work on one request, in parts. A large request is freed in steps after the last part: all at once takes tens of
-    milliseconds."""
+    """Work on one request, in parts. A large request is freed after the last part, in slices of its own: the caller of
+    that part may still refer to it. All at once takes tens of milliseconds."""
 
     __slots__ = ("parts", "reply", "request")
 
@@ -117,21 +113,16 @@ class RequestWork:
         self.parts += 1        # here: a part that is closed before its first step never ends
         try:
             yield from steps
-        except GeneratorExit:
+        finally:
             self.parts -= 1
-            slices.work(self.reply.api_key, self._free())
-            raise
-        self.parts -= 1
-        del steps
-        yield from self._free()
+            self._free(slices)
 
-    def _free(self) -> Steps:
+    def _free(self, slices: SliceQueue) -> None:
         reply, request = self.reply, self.request
         settled = reply.answered or reply.refused or reply.skipped or reply.abandoned
         if request is not None and settled and not self.parts:
-            held: list[object] = [request]
-            self.request = request = None
-            yield from free_steps(held)
+            self.request = None
+            slices.free(reply.api_key, [request])
 
 
 class RequestRouter:

@@ -3,6 +3,7 @@ others."""
 
 import struct
 from collections.abc import Generator, Iterator
+from typing import ClassVar
 
 import pytest
 
@@ -13,6 +14,7 @@ from kraft_native.request.slices import SliceQueue
 from tests.native.wires import METADATA, PIPELINED, Bench, replies, request
 
 DESCRIBE = ApiKey.DESCRIBE_CONFIGS
+LARGE_BYTES = 64 * 1024
 
 
 class Sink(ReplySink):
@@ -186,6 +188,99 @@ def test_the_answer_to_a_long_request_does_not_wait_for_others() -> None:
     ends = [max(place for place, each in enumerate(done) if each == str(number)) for number in range(12)]
     begins = [done.index(str(number)) for number in range(12)]
     assert max(ends[:4]) < min(begins[8:]) and made.queue.long_count == 0
+
+
+def test_large_requests_wait_before_they_are_decoded() -> None:
+    """Each of them would be ten times as large as objects."""
+    made = Queue()
+    done: list[str] = []
+
+    class Large(Bench):
+        def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
+            made.queue.start(reply, steps(20, done, str(reply.correlation_id)))
+
+    bench = Large()
+    wires = [bench.connect() for _ in range(12)]
+    for number, wire in enumerate(wires):
+        wire.feed(request(METADATA, 5, number, bytes(LARGE_BYTES)))
+    while done.count("0") < 20:
+        made.iterate()
+    assert [done.count(str(number)) for number in range(6, 12)] == [1] * 6
+    while made.due:
+        made.iterate()
+    assert len(done) == 12 * 20 and (made.queue.long_count, made.queue.waiting_count) == (0, 0)
+    bench.end()
+
+
+class Element:
+    """An object that is counted."""
+
+    living: ClassVar[int] = 0
+
+    def __init__(self) -> None:
+        Element.living += 1
+
+    def __del__(self) -> None:
+        Element.living -= 1
+
+
+def holding(count: int) -> Generator[None, None, None]:
+    """Work with many objects, which ends with all of them."""
+    found = {}
+    for number in range(count):
+        found[number, "key"] = Element()
+        if number % 64 == 0:
+            sum(range(200))
+            yield
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_what_work_owns_at_its_end_is_freed_in_slices(*, is_closed: bool) -> None:
+    made = Queue()
+
+    class Leaving(Bench):
+        def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
+            made.queue.start(reply, holding(10_000))
+
+    bench = Leaving()
+    wire = bench.connect()
+    wire.feed(request(METADATA, 5, 1))
+    most, before = 0, 0
+    while made.due:
+        made.iterate()
+        most, before = max(most, before - Element.living), Element.living
+        if is_closed and Element.living > 5_000:
+            wire.connection.connection_lost(None)
+    assert most <= 512
+    assert Element.living == 0 and made.failures == []
+    bench.end()
+
+
+def test_what_work_does_not_need_any_more_is_freed_in_slices_meanwhile() -> None:
+    made = Queue()
+
+    def work() -> Generator[None, None, None]:
+        yield from holding(10_000)
+        yield from steps(1_000, [], "a")
+
+    made.start(work())
+    most, before = 0, 0
+    while made.due:
+        made.iterate()
+        most, before = max(most, before - Element.living), Element.living
+        if Element.living == 0 and most:
+            break
+    assert most <= 512 and made.queue.waiting_count == 1
+
+
+def test_freeing_begins_in_a_later_iteration() -> None:
+    """The caller may still refer to the objects."""
+    made = Queue(1_000_000, 1_000_000)
+    held: list[object] = [[Element() for _ in range(100)]]
+    made.queue.free(DESCRIBE, held)
+    assert Element.living == 100 and made.queue.used_up == {}
+    made.iterate()
+    assert Element.living == 0 and held == [] and made.queue.waiting_count == 0
 
 
 def test_work_that_outlives_its_connection() -> None:

@@ -1,9 +1,9 @@
 """Large requests and answers are freed in steps, whatever becomes of the request."""
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -14,8 +14,8 @@ from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequ
 from kraft.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kraft.runtime.net import requests
 from kraft.runtime.net.requests import RequestRouter
-from kraft_native.base import wire_steps
 from kraft_native.request.reply import Reply
+from kraft_native.request.slices import SliceQueue
 from tests.native.request.test_slices import Queue
 from tests.native.wires import METADATA, Bench, request
 
@@ -26,19 +26,24 @@ KEY = ApiKey.FIND_COORDINATOR
 BODY = FindCoordinatorRequest(key_type=0, coordinator_keys=[f"g{n}" for n in range(COUNT)]).encode(6)
 
 
-class Freed:
-    """Spy on the freeing of messages: names, each when it begins; of requests only when nothing else refers to them."""
+class Spied:
+    """A queue that records which messages are freed: names, each when only the queue refers to the message."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self.start, self.call, self.work = queue.queue.start, queue.queue.call, queue.queue.work
+        self._begun: list[list[Any]] = []
         self.names: list[str] = []
-        real: Callable[[list[Any]], Generator[None, None, None]] = wire_steps.free_steps
 
-        def free_steps(held: list[Any]) -> Generator[None, None, None]:
-            self.names += [type(each).__name__ for each in held if sys.getrefcount(each) <= REFERENCES
-                           or not isinstance(each, FindCoordinatorRequest)]
-            yield from real(held)
+    def free(self, api_key: int, held: list[Any]) -> None:
+        self._begun.append(held)
+        self._queue.queue.free(api_key, held)
 
-        monkeypatch.setattr(requests, "free_steps", free_steps)
+    def iterate(self) -> None:
+        for held in self._begun:
+            self.names += [type(each).__name__ for each in held if sys.getrefcount(each) <= REFERENCES]
+        self._begun.clear()
+        self._queue.iterate()
 
 
 def respond(request: FindCoordinatorRequest, answer: Answer, large: bool) -> Steps:
@@ -70,45 +75,90 @@ def later_small(_broker: Broker, request: FindCoordinatorRequest, context: Reque
 @pytest.mark.parametrize("handler", [at_once, small, later, later_small])
 def test_a_large_request_is_freed_in_steps(monkeypatch: pytest.MonkeyPatch, handler: Callable[..., Steps],
                                            slice_us: int) -> None:
-    freed = Freed(monkeypatch)
     monkeypatch.setattr(requests, "handler_of", lambda _key: handler)
     queue = Queue(slice_us, slice_us)
-    router = RequestRouter(cast("Broker", SimpleNamespace(authorizer=None)), "L", lambda: None, queue.queue)
+    freed = Spied(queue)
+    router = RequestRouter(cast("Broker", SimpleNamespace(authorizer=None)), "L", lambda: None,
+                           cast("SliceQueue", freed))
     reply = Reply(queue.sink, KEY, 6, 1)
     router.on_request(reply, KEY, 6, BODY)
     while queue.due:
-        queue.iterate()
+        freed.iterate()
     assert reply.answered and queue.failures == []
-    assert freed.names.count("FindCoordinatorRequest") == 1
-    assert freed.names.count("FindCoordinatorResponse") == (0 if "small" in handler.__name__ else 1)
+    assert freed.names == ["FindCoordinatorRequest"]
+
+
+class Counted(Coordinator):
+    """Part of an answer that is counted."""
+
+    __slots__ = ()
+    living: ClassVar[int] = 0
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**fields)
+        Counted.living += 1
+
+    def __del__(self) -> None:
+        Counted.living -= 1
+
+
+@pytest.mark.parametrize("is_later", [False, True])
+def test_a_large_answer_is_freed_in_steps(monkeypatch: pytest.MonkeyPatch, *, is_later: bool) -> None:
+    """Also what the handler has beside it."""
+    def respond(request: FindCoordinatorRequest, answer: Answer) -> Steps:
+        known = {}
+        for key in request.coordinator_keys:
+            known[key] = Counted(key=key)
+            yield
+        answer(FindCoordinatorResponse(coordinators=[Counted(key=key) for key in known]))
+
+    def handle(_broker: Broker, request: FindCoordinatorRequest, context: RequestContext, answer: Answer) -> Steps:
+        if is_later:
+            context.run(respond(request, answer))
+            return
+        yield from respond(request, answer)
+
+    monkeypatch.setattr(requests, "handler_of", lambda _key: handle)
+    queue = Queue()
+    router = RequestRouter(cast("Broker", SimpleNamespace(authorizer=None)), "L", lambda: None, queue.queue)
+    reply = Reply(queue.sink, KEY, 6, 1)
+    router.on_request(reply, KEY, 6, BODY)
+    most = before = 0
+    while queue.due:
+        queue.iterate()
+        most, before = max(most, before - Counted.living), Counted.living
+    assert reply.answered and queue.failures == []
+    assert Counted.living == 0 and 0 < most <= 512
 
 
 def test_a_request_that_waits_elsewhere_is_freed_after_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """No part of its work runs while the controller has it."""
-    freed = Freed(monkeypatch)
     waiting: list[Any] = []
     monkeypatch.setattr(requests, "handler_of", lambda _key: lambda *given: waiting.extend((given[1], given[3])))
     queue = Queue()
-    router = RequestRouter(cast("Broker", SimpleNamespace(authorizer=None)), "L", lambda: None, queue.queue)
+    freed = Spied(queue)
+    router = RequestRouter(cast("Broker", SimpleNamespace(authorizer=None)), "L", lambda: None,
+                           cast("SliceQueue", freed))
     router.on_request(Reply(queue.sink, KEY, 6, 1), KEY, 6, BODY)
     while queue.due:
-        queue.iterate()
+        freed.iterate()
     assert len(waiting) == 2 and freed.names == []
     answer = waiting.pop()
     waiting.clear()
     answer(FindCoordinatorResponse())
     while queue.due:
-        queue.iterate()
+        freed.iterate()
     assert freed.names == ["FindCoordinatorRequest"] and queue.failures == []
 
 
 @pytest.mark.parametrize("handler", [at_once, later])
 def test_a_request_is_freed_in_steps_after_its_client_has_disconnected(
         monkeypatch: pytest.MonkeyPatch, handler: Callable[..., Steps]) -> None:
-    freed = Freed(monkeypatch)
     monkeypatch.setattr(requests, "handler_of", lambda _key: handler)
     queue = Queue()
-    router = RequestRouter(cast("Broker", SimpleNamespace(authorizer=None)), "L", lambda: None, queue.queue)
+    freed = Spied(queue)
+    router = RequestRouter(cast("Broker", SimpleNamespace(authorizer=None)), "L", lambda: None,
+                           cast("SliceQueue", freed))
 
     class Leaving(Bench):
         def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
@@ -118,10 +168,10 @@ def test_a_request_is_freed_in_steps_after_its_client_has_disconnected(
     wire = bench.connect()
     wire.feed(request(METADATA, 5, 1))
     for _ in range(20):
-        queue.iterate()
+        freed.iterate()
     assert freed.names == []
     wire.connection.connection_lost(None)
     while queue.due:
-        queue.iterate()
+        freed.iterate()
     assert freed.names == ["FindCoordinatorRequest"]
     bench.end()
