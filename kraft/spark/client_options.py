@@ -1,8 +1,9 @@
 """The client's own options, `kafka.*`. Users of Spark know them by the names of the Java client; the client library
 (librdkafka) gets its own names.
 
-An option with another name there is renamed. An option that the source decides itself is refused. An option without a
-counterpart is refused with what to use instead. The library itself refuses names that it does not know.
+An option with another name there is renamed, and the security of a Java client translated. An option that the source
+decides itself is refused. An option without a counterpart is refused with what to use instead. The library itself
+refuses names that it does not know.
 """
 
 import logging
@@ -11,6 +12,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
 
+from kraft.client.security import JAAS, PREFIXES, Security, security_of
 from kraft_native.base.errors import InvalidArgumentError
 
 PREFIX: Final = "kafka."
@@ -44,14 +46,20 @@ REFUSED: Final[Mapping[str, str]] = {
     "metric.reporters": _JAVA,
     "security.providers": _JAVA,
     "partitioner.class": f"{_JAVA}; a row goes to its column partition, else by murmur2 of its key",
-    "sasl.jaas.config": "use kafka.sasl.username and kafka.sasl.password, or kafka.sasl.kerberos.*",
     "sasl.client.callback.handler.class": _JAVA,
     "sasl.login.callback.handler.class": _JAVA,
-    "ssl.truststore.location": "give the certificates as a PEM file: kafka.ssl.ca.location",
-    "ssl.truststore.password": "a PEM file of certificates has none: kafka.ssl.ca.location",
     "transactional.id": _OWN,
     "group.instance.id": "the source is no member of a group",
 }
+
+# Security under names that only clients in Java have.
+OF_JAVA: Final = frozenset({
+    JAAS, "ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.password", "ssl.truststore.certificates",
+    "ssl.keystore.type", "ssl.keystore.certificate.chain", "ssl.keystore.key",
+})
+# Security under names that are the library's, too, and that our own client keeps as they are.
+_COMMON: Final = frozenset({"ssl.cipher.suites", "ssl.enabled.protocols"})
+_CHECKS_CERTIFICATES: Final = "enable.ssl.certificate.verification"
 
 
 def client_settings(given: Mapping[str, str]) -> dict[str, str]:
@@ -67,7 +75,32 @@ def client_settings(given: Mapping[str, str]) -> dict[str, str]:
             raise InvalidArgumentError(f"option kafka.{name}: not supported; {REFUSED[name]}")
         if name not in WITHOUT_EFFECT:
             settings[RENAMED.get(name, name)] = value
-    return settings
+    return settings if OF_JAVA.isdisjoint(settings) else _translated(settings)
+
+
+def _translated(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return settings whose security has names of a Java client under the library's names."""
+    try:
+        security = security_of(settings)
+        translated = security.library_settings()
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"option kafka.{error}") from error
+    if security.by_token:
+        raise InvalidArgumentError(f"option kafka.{JAAS}: tokenauth is not supported; a delegation token is no login "
+                                   "of the client library")
+    return {name: value for name, value in settings.items()
+            if not name.startswith(PREFIXES) or name in _COMMON} | translated
+
+
+def own_security(client: Mapping[str, str]) -> Security | None:
+    """Return the security of our own connections with these settings. None where only the library supports them:
+    Kerberos, revocation lists, certificates that are not checked."""
+    if client.get(_CHECKS_CERTIFICATES, "true").lower() == "false":
+        return None
+    try:
+        return security_of(client)
+    except InvalidArgumentError:
+        return None
 
 
 def check_settings(client: Mapping[str, str]) -> None:

@@ -16,10 +16,9 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from kraft.client import Cluster, RefusedError
 from kraft.client.library_errors import library_error
 from kraft.client.retries import persist
-from kraft.client.security import security_of_library
 from kraft.log_dir import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
-from kraft.spark.client_options import library_settings
+from kraft.spark.client_options import library_settings, own_security
 from kraft.spark.fetch import RangeReader
 from kraft.spark.library_fetch import LibraryReader
 from kraft.spark.options import ReadOptions
@@ -44,7 +43,7 @@ Answer = TypeVar("Answer")
 def check_reachable(client: Mapping[str, str], timeout: float) -> None:
     """Check that the cluster answers, because the library does not say why it cannot connect. Retry for some seconds
     when no broker answers. Raise what `Cluster.any` raises."""
-    security = security_of_library(client)
+    security = own_security(client)
     if security is not None:
         with Cluster(client["bootstrap.servers"], timeout=timeout, security=security) as cluster:
             persist(REACH_SECONDS, cluster.check_access, cluster.close)
@@ -106,8 +105,8 @@ class ClusterTopics:
 
     def read(self, piece: Range, columns: Sequence[str]) -> Iterator[RecordColumns]:
         if self._reader is None:
-            plain = self.options.client.get("security.protocol", "plaintext").lower() == "plaintext"
-            self._reader = RangeReader(self.options) if plain else LibraryReader(self.options)
+            security = own_security(self.options.client)
+            self._reader = LibraryReader(self.options) if security is None else RangeReader(self.options, security)
         return self._reader.read(piece, columns)
 
     def refresh(self) -> None:

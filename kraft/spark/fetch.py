@@ -1,6 +1,6 @@
 """Read a range of a partition from its leader, in a task. Fetched batches become columns without an object per record.
 
-This is for clusters without TLS and SASL; `library_fetch` is for those with them.
+`library_fetch` is for security that only the client library has.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 from kraft.client import Cluster
 from kraft.client.fetcher import ANSWER_BYTES_MAX, PARTITION_BYTES, WAIT_MS, Fetcher, Limits, Losses, PartitionFetch
-from kraft.client.security import PLAINTEXT
+from kraft.client.security import PLAINTEXT, Security
 from kraft.spark.options import ReadOptions
 from kraft.spark.positions import resume_after_loss
 from kraft.spark.splits import Range
@@ -43,10 +43,10 @@ class QueryLosses(Losses):
 class RangeReader:
     """A task's reader of ranges of partitions. Used by one thread."""
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: ReadOptions, security: Security = PLAINTEXT) -> None:
         client = options.client
         cluster = Cluster(client["bootstrap.servers"], client_id=client.get("client.id", "kraft-spark"),
-                          timeout=int(client.get("socket.timeout.ms", 30_000)) / 1000, security=PLAINTEXT)
+                          timeout=int(client.get("socket.timeout.ms", 30_000)) / 1000, security=security)
         limits = Limits(int(client.get("max.partition.fetch.bytes", PARTITION_BYTES)),
                         int(client.get("fetch.max.bytes", ANSWER_BYTES_MAX)), int(client.get("fetch.min.bytes", 1)),
                         int(client.get("fetch.wait.max.ms", WAIT_MS)))

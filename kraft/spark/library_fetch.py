@@ -1,5 +1,5 @@
-"""Read a range of a partition through the client library (librdkafka), for a cluster with TLS or SASL, which our own
-Fetch does not support. It creates an object per record, so it is several times slower."""
+"""Read a range of a partition through the client library (librdkafka), with security that our own connections lack
+(`own_security`). It creates an object per record, so it is several times slower."""
 
 from __future__ import annotations
 

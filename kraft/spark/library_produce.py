@@ -1,5 +1,5 @@
-"""Send rows through the client library (librdkafka), for a cluster with TLS or SASL. It creates an object per row, so
-it is several times slower."""
+"""Send rows through the client library (librdkafka), with security that our own connections lack (`own_security`). It
+creates an object per row, so it is several times slower."""
 
 from __future__ import annotations
 

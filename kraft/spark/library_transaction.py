@@ -1,5 +1,5 @@
-"""A transaction through the client library (librdkafka), for a cluster with TLS or SASL. Staged batches are split again
-into an object per record."""
+"""A transaction through the client library (librdkafka), with security that our own connections lack (`own_security`).
+Staged batches are split again into an object per record."""
 
 from __future__ import annotations
 

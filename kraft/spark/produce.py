@@ -13,9 +13,11 @@ from kraft.spark.write_options import WriteOptions
 
 def open_producer(options: WriteOptions, producer: tuple[int, int] = UNIDENTIFIED,
                   transactional_id: str | None = None) -> Producer:
-    """Return a producer. The caller closes its cluster, which connects on first use."""
+    """Return a producer. The caller closes its cluster, which connects on first use. It cannot connect with security
+    that only the library has."""
     cluster = Cluster(options.bootstrap, client_id=options.client.get("client.id", "kraft-spark"),
-                      timeout=min(options.timeout_ms, options.request_timeout_ms) / 1000, security=PLAINTEXT)
+                      timeout=min(options.timeout_ms, options.request_timeout_ms) / 1000,
+                      security=options.security or PLAINTEXT)
     return Producer(cluster, producer, acks=options.acks, delivery_seconds=options.timeout_ms / 1000,
                     transactional_id=transactional_id)
 

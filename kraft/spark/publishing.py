@@ -28,7 +28,7 @@ def publish(options: WriteOptions, query_id: str, batch_id: int, files: list[Sta
     staging = Staging(options, query_id)
     identity = _identity(staging, options)
     if TRANSACTIONAL_ID in identity:
-        kind = ClusterTransaction if options.plain else LibraryTransaction
+        kind = LibraryTransaction if options.security is None else ClusterTransaction
         TransactionalPublisher(staging, kind(options, identity[TRANSACTIONAL_ID])).publish(batch_id, files)
     else:
         publisher = SequencedPublisher(options, staging, identity["producer_id"], identity["producer_epoch"])
@@ -57,8 +57,8 @@ def _identity(staging: Staging, options: WriteOptions) -> dict[str, Any]:
 
 
 def _new_identity(producer: Producer, options: WriteOptions) -> dict[str, Any]:
-    # TLS or SASL requires a transaction. A cluster without transactions reports its own error then.
-    if not options.plain or (options.transactions is not False and has_transactions(producer.cluster)):
+    # The library has no other way. A cluster without transactions reports its own error then.
+    if options.security is None or (options.transactions is not False and has_transactions(producer.cluster)):
         return {TRANSACTIONAL_ID: f"kraft-sink-{uuid.uuid4()}"}
     if options.transactions:
         raise UnsupportedVersionError(f"option transactions: true is not possible, because {options.bootstrap} has no "

@@ -8,7 +8,8 @@ from typing import Final, Literal
 
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructType
 
-from kraft.spark.client_options import check_settings, client_settings
+from kraft.client.security import Security
+from kraft.spark.client_options import check_settings, client_settings, own_security
 from kraft.spark.options import flag, flag_or_auto
 from kraft.spark.schema import HEADER
 from kraft_native.base.errors import InvalidArgumentError
@@ -48,9 +49,9 @@ class WriteOptions:
     client: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def plain(self) -> bool:
-        """True when the cluster requires neither TLS nor SASL."""
-        return self.client.get("security.protocol", "plaintext").lower() == "plaintext"
+    def security(self) -> Security | None:
+        """Security of our own connections; None where only the client library supports the settings."""
+        return own_security(self.client)
 
 
 def write_options(given: Mapping[str, str], schema: StructType, *, streaming: bool) -> WriteOptions:
@@ -103,9 +104,10 @@ def _check_exactly_once(options: WriteOptions) -> None:
     if separator and scheme != "file":
         raise InvalidArgumentError(f"option stagingLocation: {options.staging} is not a path of files that all "
                                    "executors see; give one, or set delivery to at-least-once")
-    if not options.plain and options.transactions is False:
-        raise InvalidArgumentError("option transactions: exactly-once is not possible without them where TLS or SASL "
-                                   "is wanted; leave it, or set delivery to at-least-once")
+    if options.security is None and options.transactions is False:
+        raise InvalidArgumentError("option transactions: exactly-once is not possible without them where only the "
+                                   "client library has the security that is wanted; leave it, or set delivery to "
+                                   "at-least-once")
     if options.acks != -1:
         raise InvalidArgumentError("option kafka.acks: to write exactly once it is all")
 

@@ -1,5 +1,5 @@
-"""Three nodes, broker and controller each, whose every connection has TLS and a login: SCRAM between brokers and for
-clients, OAUTHBEARER for clients, PLAIN between controllers."""
+"""Nodes, by default three, broker and controller each, whose every connection has TLS and a login: SCRAM between
+brokers and for clients, OAUTHBEARER for clients, PLAIN between controllers."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -44,7 +44,9 @@ class SecureMember(MemberProcess):
                 f'{SCRAM} required username="{ADMIN}" password="{PASSWORD}";',
             "listener.name.sasl_ssl.oauthbearer.sasl.jaas.config": f"{OAUTH} required;",
             "broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "200",
-            "offsets.topic.replication.factor": "3", "default.replication.factor": "3", "min.insync.replicas": "2"})
+            "offsets.topic.replication.factor": str(len(ports)), "default.replication.factor": str(len(ports)),
+            "transaction.state.log.replication.factor": str(len(ports)),
+            "transaction.state.log.min.isr": str(len(ports) // 2 + 1), "min.insync.replicas": str(len(ports) // 2 + 1)})
 
     def _options(self) -> list[str]:
         return []
@@ -57,12 +59,12 @@ class SecureMember(MemberProcess):
         return f"localhost:{self.port}"
 
 
-def prepare(directory: Path, key: SigningKey) -> list[SecureMember]:
+def prepare(directory: Path, key: SigningKey, count: int = 3) -> list[SecureMember]:
     """Write the files, and format the nodes with a first user of both mechanisms of SCRAM."""
     write_pem(directory)
     (directory / "keys.json").write_bytes(key_set(key))
-    ports = free_ports(3)
-    nodes = [SecureMember(directory, node_id, ports) for node_id in (1, 2, 3)]
+    ports = free_ports(count)
+    nodes = [SecureMember(directory, node_id, ports) for node_id in range(1, count + 1)]
     for node in nodes:
         node.format(*(f'--add-scram={each}=[name={ADMIN},password="{PASSWORD}"]'
                       for each in ("SCRAM-SHA-256", "SCRAM-SHA-512")))
@@ -70,9 +72,9 @@ def prepare(directory: Path, key: SigningKey) -> list[SecureMember]:
 
 
 @contextmanager
-def started(directory: Path, key: SigningKey) -> Iterator[list[SecureMember]]:
+def started(directory: Path, key: SigningKey, count: int = 3) -> Iterator[list[SecureMember]]:
     """Run the nodes in the block. Raises AssertionError for one that has logged a fault or the password."""
-    nodes = prepare(directory, key)
+    nodes = prepare(directory, key, count)
     for node in nodes:
         node.launch()
     for node in nodes:

@@ -1,4 +1,4 @@
-"""The data source on a node of Kafka's: with TLS and SASL, by the client library.
+"""The data source on a node of Kafka's: with TLS and SASL, by our own client and by the client library.
 
 Transactions that were committed, aborted and left open are read both ways.
 """
@@ -22,11 +22,10 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 pytest.importorskip("pyspark")
 
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
-from pyspark.sql.datasource import CaseInsensitiveDict  # noqa: E402
 
 from kraft.client import ConnectionFailedError  # noqa: E402
 from kraft.spark import cluster  # noqa: E402
-from kraft.spark.source import KraftSource  # noqa: E402
+from kraft.spark.options import read_options  # noqa: E402
 from kraft_native.base.errors import InvalidArgumentError  # noqa: E402
 from kraft_native.columns.reader import ColumnReader  # noqa: E402
 from tests.spark.conftest import no_leaks  # noqa: E402, F401 - the library's descriptors are not checked
@@ -38,6 +37,10 @@ pytestmark = pytest.mark.peer
 
 SECONDS = 30.0
 PASSWORD = "secret-of-the-store"
+# Only the client library connects without a check of the node's certificate.
+UNCHECKED = {"kafka.enable.ssl.certificate.verification": "false"}
+WAYS = ("plain", "own", "library")
+BOTH = pytest.mark.parametrize("more", [{}, UNCHECKED], ids=["own client", "library"])
 LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_reader="reader-secret";'
 
 
@@ -90,30 +93,34 @@ def create(node: SecureNode, topic: str, partitions: int = 2) -> None:
         made.result(SECONDS)
 
 
-def test_rows_go_out_and_in_with_tls_and_sasl(node: SecureNode) -> None:
-    create(node, "orders")
-    to = node.options("orders") | {"topic": "orders", "includeHeaders": "true"}
+@BOTH
+def test_rows_go_out_and_in_with_tls_and_sasl(node: SecureNode, more: dict[str, str]) -> None:
+    topic = f"orders{len(more)}"
+    create(node, topic)
+    to = node.options(topic, **more) | {"topic": topic, "includeHeaders": "true"}
     del to["subscribe"]
     kind = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
     headers = pa.array([[{"key": "h", "value": b"%d" % number}] if number % 2 else None for number in range(500)], kind)
     write(to, batch_of(range(500), headers=headers, partition=pa.array([number % 2 for number in range(500)],
                                                                        pa.int32())))
-    found = rows(node.options("orders", includeHeaders="true", minPartitions="4"))
+    found = rows(node.options(topic, includeHeaders="true", minPartitions="4", **more))
     assert sorted(int(row["value"]) for row in found) == list(range(500))
     assert all((row["headers"] is None) == (row["partition"] == 0) for row in found)
-    # The same as without TLS, by our own Fetch.
-    plain = rows({"kafka.bootstrap.servers": node.bootstrap, "subscribe": "orders", "includeHeaders": "true"})
+    # The same as without TLS.
+    plain = rows({"kafka.bootstrap.servers": node.bootstrap, "subscribe": topic, "includeHeaders": "true"})
     assert sorted(found, key=str) == sorted(plain, key=str)
 
 
-def test_a_stream_with_tls_and_sasl(node: SecureNode) -> None:
-    create(node, "stream", 1)
-    to = node.options("stream", delivery="at-least-once") | {"topic": "stream"}
+@BOTH
+def test_a_stream_with_tls_and_sasl(node: SecureNode, more: dict[str, str]) -> None:
+    topic = f"stream{len(more)}"
+    create(node, topic, 1)
+    to = node.options(topic, delivery="at-least-once", **more) | {"topic": topic}
     del to["subscribe"]
     writer = stream_writer(to)
     writer.commit([writer.write(iter([batch_of(range(20))]))], 0)
-    stream = Stream(node.options("stream", startingOffsets="earliest", maxOffsetsPerTrigger="12",
-                                 publishOffsets="lag"))
+    stream = Stream(node.options(topic, startingOffsets="earliest", maxOffsetsPerTrigger="12",
+                                 publishOffsets="lag", **more))
     try:
         assert stream.batch() == list(range(12))
         assert stream.batch() == list(range(12, 20))
@@ -122,10 +129,13 @@ def test_a_stream_with_tls_and_sasl(node: SecureNode) -> None:
         stream.close()
 
 
-def test_a_stream_writes_exactly_once_with_tls_and_sasl(node: SecureNode, tmp_path: Path) -> None:
-    """The client library writes in a transaction, with key, headers and time; a repeated batch is dropped."""
-    create(node, "once")
-    to = node.options("once", checkpointLocation=str(tmp_path)) | {"topic": "once", "kafka.compression.type": "zstd"}
+@BOTH
+def test_a_stream_writes_exactly_once_with_tls_and_sasl(node: SecureNode, tmp_path: Path, more: dict[str, str]) -> None:
+    """It writes in a transaction, with key, headers and time; a repeated batch is dropped."""
+    topic = f"once{len(more)}"
+    create(node, topic)
+    to = node.options(topic, checkpointLocation=str(tmp_path), **more) | {
+        "topic": topic, "kafka.compression.type": "zstd"}
     del to["subscribe"]
     headers = pa.array([[{"key": "h", "value": b"%d" % number}] if number % 2 else None for number in range(300)],
                        pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
@@ -142,7 +152,7 @@ def test_a_stream_writes_exactly_once_with_tls_and_sasl(node: SecureNode, tmp_pa
         (staging(writer).decisions / "0.json").unlink()     # the driver died before it noted that
     writer.commit([task_of(writer, [batch_of(range(300, 320))])], 1)
     node.settle()
-    found = rows(node.options("once", includeHeaders="true", **{"kafka.isolation.level": "read_committed"}))
+    found = rows(node.options(topic, includeHeaders="true", **{"kafka.isolation.level": "read_committed"}))
     assert sorted(int(row["value"]) for row in found) == list(range(320))
     given = {int(row["value"]): row for row in found}
     for number in range(300):
@@ -152,16 +162,16 @@ def test_a_stream_writes_exactly_once_with_tls_and_sasl(node: SecureNode, tmp_pa
     assert sorted(read_ms) == sorted(times_ms[:300])
     assert all(abs(row["timestamp"].timestamp() - time.time()) < 600 for row in found)
     # The same partitions as without TLS.
-    plain = {"kafka.bootstrap.servers": node.bootstrap, "topic": "once", "delivery": "at-least-once"}
+    plain = {"kafka.bootstrap.servers": node.bootstrap, "topic": topic, "delivery": "at-least-once"}
     again = stream_writer(plain, wanted.schema)
     again.commit([again.write(iter([wanted]))], 0)
-    everything = rows({"kafka.bootstrap.servers": node.bootstrap, "subscribe": "once"})
+    everything = rows({"kafka.bootstrap.servers": node.bootstrap, "subscribe": topic})
     placed = {(row["key"], row["partition"]) for row in everything if row["key"] is not None}
     assert len(placed) == 7
 
 
-def test_exactly_once_with_tls_needs_transactions(node: SecureNode) -> None:
-    to = node.options("stream", checkpointLocation="/tmp/nowhere", transactions="false") | {"topic": "stream"}
+def test_the_library_writes_exactly_once_only_in_transactions(node: SecureNode) -> None:
+    to = node.options("t", checkpointLocation="/tmp/nowhere", transactions="false", **UNCHECKED) | {"topic": "t"}
     del to["subscribe"]
     with pytest.raises(InvalidArgumentError, match="option transactions: exactly-once is not possible without them"):
         stream_writer(to)
@@ -196,6 +206,13 @@ def transactions(node: SecureNode, topic: str) -> list[int]:
     return kept
 
 
+def options_of(node: SecureNode, topic: str, way: str) -> dict[str, str]:
+    """Options of a query without TLS, or with it by our own client or the library."""
+    if way == "plain":
+        return {"kafka.bootstrap.servers": node.bootstrap, "subscribe": topic}
+    return node.options(topic, **(UNCHECKED if way == "library" else {}))
+
+
 def streamed(options: dict[str, str]) -> list[int]:
     """The values of all batches of a stream."""
     stream = Stream(options)
@@ -208,11 +225,11 @@ def streamed(options: dict[str, str]) -> list[int]:
         stream.close()
 
 
-@pytest.mark.parametrize("secure", [False, True])
-def test_read_committed(node: SecureNode, secure: bool) -> None:
-    topic = f"transactions-{secure}"
+@pytest.mark.parametrize("way", WAYS)
+def test_read_committed(node: SecureNode, way: str) -> None:
+    topic = f"transactions-{way}"
     kept = transactions(node, topic)
-    options = node.options(topic) if secure else {"kafka.bootstrap.servers": node.bootstrap, "subscribe": topic}
+    options = options_of(node, topic, way)
     committed = options | {"kafka.isolation.level": "read_committed"}
     assert [int(row["value"]) for row in rows(committed)] == kept
     found = [int(row["value"]) for row in rows(options)]
@@ -226,12 +243,12 @@ def test_read_committed(node: SecureNode, secure: bool) -> None:
     assert streamed(options | {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "60"}) == found
 
 
-@pytest.mark.parametrize("secure", [False, True])
-def test_a_batch_of_control_records_only(node: SecureNode, secure: bool) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_batch_of_control_records_only(node: SecureNode, way: str) -> None:
     """One offset per trigger, over the marker of a transaction that was committed and one that was aborted."""
-    topic = f"markers-{secure}"
+    topic = f"markers-{way}"
     transactions(node, topic)
-    options = node.options(topic) if secure else {"kafka.bootstrap.servers": node.bootstrap, "subscribe": topic}
+    options = options_of(node, topic, way)
     one = options | {"maxOffsetsPerTrigger": "1"}
     for isolation, aborted in (("read_committed", []), ("read_uncommitted", [149])):
         for start, wanted in ((49, [[49], []]), (100, [aborted, [], [200]])):
@@ -243,13 +260,11 @@ def test_a_batch_of_control_records_only(node: SecureNode, secure: bool) -> None
                 stream.close()
 
 
-def test_the_library_reads_where_tls_is_wanted(node: SecureNode) -> None:
-    source = KraftSource(CaseInsensitiveDict(node.options("orders")))
-    assert isinstance(source, KraftSource)
-    for options, kind in ((node.options("orders"), LibraryReader), (
-            {"kafka.bootstrap.servers": node.bootstrap, "subscribe": "orders"}, RangeReader)):
-        from kraft.spark.options import read_options
-
+def test_the_library_reads_where_only_it_can(node: SecureNode) -> None:
+    create(node, "read", 1)
+    write({"kafka.bootstrap.servers": node.bootstrap, "topic": "read"}, batch_of([1]))
+    for options, kind in ((node.options("read", **UNCHECKED), LibraryReader), (node.options("read"), RangeReader), (
+            {"kafka.bootstrap.servers": node.bootstrap, "subscribe": "read"}, RangeReader)):
         topics = cluster.ClusterTopics(read_options(options, streaming=False))
         name = topics.partitions()[0]
         for piece in topics.ranges({name: (0, 1)}):

@@ -196,7 +196,7 @@ def test_bad_batch_query_options(options: dict[str, str], what: str) -> None:
 
 @pytest.mark.parametrize("name", [
     "auto.offset.reset", "key.deserializer", "value.deserializer", "enable.auto.commit", "interceptor.classes",
-    "key.serializer", "value.serializer", "sasl.jaas.config", "ssl.truststore.location",
+    "key.serializer", "value.serializer",
 ])
 def test_unsupported_kafka_configs(name: str) -> None:
     with pytest.raises(InvalidArgumentError, match=re.escape(f"option kafka.{name}: not supported")):
@@ -307,15 +307,14 @@ def test_every_codec(topics: Topics, topic: str, codec: str) -> None:
 
 
 def test_through_the_client_library(topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client library, as for a cluster with TLS or SASL, reads the same rows."""
+    """The client library, as with security that only it has, reads the same rows."""
     three_partitions(topics, topic)
     topics.send(topic, [None], 2, headers=[("a", b"1"), ("b", None)], key=b"k")
     options = query(topics, topic, includeHeaders="true")
     ours = rows(options)
     from kraft.spark import cluster
-    from kraft.spark.library_fetch import LibraryReader
 
-    monkeypatch.setattr(cluster, "RangeReader", LibraryReader)
+    monkeypatch.setattr(cluster, "own_security", lambda _client: None)
     assert sorted(rows(options), key=str) == sorted(ours, key=str)
     topics.delete_records(topic, 0, 4)
     lenient = reader(options | {"startingOffsets": per_partition(topic, 0, 0, 0), "failOnDataLoss": "false"})
