@@ -104,7 +104,8 @@ def imported_from_elsewhere() -> set[str]:
 
 
 # Distributions whose name is not that of their modules.
-DISTRIBUTIONS = {"google": "protobuf", "hdrh": "hdrhistogram", "jwt": "pyjwt", "kafka": "kafka-python"}
+DISTRIBUTIONS = {"google": "protobuf", "hdrh": "hdrhistogram", "jwt": "pyjwt", "kafka": "kafka-python",
+                 "yaml": "pyyaml"}
 
 
 @pytest.mark.house
