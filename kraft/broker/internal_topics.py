@@ -14,6 +14,8 @@ TRANSACTION_TOPIC: Final = "__transaction_state"
 SHARE_STATE_TOPIC: Final = "__share_group_state"
 INTERNAL_TOPICS: Final = (OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC, AUDIT_TOPIC)
 
+CREATE_TOPICS_VERSION: Final = 7
+"""Version of the requests by which brokers have topics created."""
 AUDIT_RETENTION_MS: Final = 30 * 24 * 60 * 60 * 1000
 
 

@@ -33,6 +33,7 @@ from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kraft.protocol.messages.remove_topic_record import RemoveTopicRecord
 from kraft.protocol.messages.topic_record import TopicRecord
+from kraft.security.audit.kinds import AUDIT_TOPIC
 
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 NAME_LENGTH_MAX: Final = 249
@@ -253,6 +254,10 @@ def _delete_by_id(
 
 
 def _delete(context: Context, topic: TopicImage, records: list[Record]) -> DeletableTopicResult:
+    if topic.name == AUDIT_TOPIC and not context.settings.has_authorizer:
+        # With ACLs only those that they name can delete it; without, anybody could remove the traces.
+        return _deleted(topic.name, topic.topic_id, ErrorCode.INVALID_TOPIC_EXCEPTION,
+                        f"{AUDIT_TOPIC} has the audit, which clients may delete only where ACLs allow it")
     try:
         context.charge(len(topic.partitions))
     except RefusedError as refusal:

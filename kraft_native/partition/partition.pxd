@@ -28,6 +28,7 @@ cdef class Partition(Watched):
     cdef readonly bint is_leader
     cdef readonly bint removed             # from its table: its log may be closed
     cdef readonly bint internal            # a topic that clients may not write to
+    cdef readonly bint audit               # the one of them that other brokers write to, with their audit
     cdef readonly int32_t min_insync_replicas
     cdef readonly int64_t epoch_start      # the log end when this node began to lead in this epoch
     cdef readonly ReplicaProgress progress

@@ -46,7 +46,7 @@ from kraft_native.base.errors import (
     UnknownLeaderEpochError,
 )
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__kraft_audit"})
 
 
 @cython.final
@@ -70,6 +70,7 @@ cdef class Partition(Watched):
         self.topic_id = topic_id
         self.index = index
         self.internal = topic in INTERNAL_TOPICS
+        self.audit = topic == "__kraft_audit"
         self.leader_epoch = self.leader_id = -1
         self.epoch_start = -1
         self.progress = ReplicaProgress()

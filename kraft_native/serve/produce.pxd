@@ -30,6 +30,8 @@ cdef class ProduceHandler(RequestHandler):
     # type: Callable[[str, int, int, list[tuple[str, int]], bool, Callable[[Sequence[int]], None]], object] | None
     cdef public object verifier    # has a coordinator confirm a transaction; None: none can begin
     cdef public bint verifies      # without it transactions begin unconfirmed
+    # type: Callable[[bytes], bool] | None
+    cdef public object is_audit_writer  # whether a client id is that of a broker's audit; None: none is
 
     # Appends from the place `start` on, for which `check` is. Returns the place of the first batch that cannot be
     # appended yet, see `stopped`, or the end.

@@ -10,7 +10,7 @@ reply is already encoded: an error found later is written over the code, and a l
 | transactional batch, no TransactionalId, or one that the client may not write with | 53 for every partition |
 | a topic that the client may not write to, whether it exists or not | 29 |
 | unknown name; unknown id | 3; 100 |
-| topic of the node's own | 17, except for Kafka's admin client |
+| topic of the node's own | 17, except for Kafka's admin client; for the audit's topic except for other brokers |
 | not the leader | 6, with the leader from version 10 |
 | acks=-1 and too few in-sync replicas, before; after the append | 19; 20 |
 | zstd below version 7 | 76 |
@@ -100,6 +100,8 @@ cdef class ProduceHandler(RequestHandler):
     the coordinator adds the partitions. Without a verifier no transaction begins. Without `verifies`
     (transaction.partition.verification.enable) that of an older client, which has added the partition, begins
     unconfirmed. `permissions` has what clients may do; without them everything is allowed.
+
+    `is_audit_writer(client_id)` returns whether a client id is one that only a broker of the cluster can know.
     """
 
     def __init__(self, PartitionTable table not None, offload: Callable[[DeferredProduce], object] | None = None,
@@ -243,7 +245,7 @@ cdef class ProduceHandler(RequestHandler):
                          Reply reply, int64_t now_ms, BatchCheck check) except -1:
         cdef AppendInfo info
         cdef int state
-        part.error = forbidden(part, partition, reply, data.acks)
+        part.error = forbidden(part, partition, reply, data.acks, self.is_audit_writer)
         if part.error == ERROR_NONE and is_transactional(part):
             if self.must_verify(data, part, place, partition, reply):
                 self.stopped = STOPPED_UNVERIFIED
@@ -380,20 +382,28 @@ cdef bint is_one_batch(const PartitionData* part) noexcept:
             and <Py_ssize_t>load_i32(part.records + BATCH_LENGTH) + LOG_OVERHEAD_BYTES == part.records_bytes)
 
 
-cdef int16_t forbidden(const PartitionData* part, Partition partition, Reply reply, int16_t acks) except? -2:
+cdef int16_t forbidden(const PartitionData* part, Partition partition, Reply reply, int16_t acks,
+                       object is_audit_writer) except? -2:
     """Error that forbids an append to the partition, before the engine inspects the batch; 0 when allowed."""
     cdef int16_t attributes = 0
     if part.records_bytes >= BATCH_HEADER_BYTES:
         attributes = load_i16(part.records + BATCH_ATTRIBUTES)
     if attributes & ATTR_CODEC_MASK == CODEC_ZSTD and reply.api_version < 7:
         return ERROR_UNSUPPORTED_COMPRESSION_TYPE
-    if partition.internal and reply.client_id != ADMIN_CLIENT_ID:
+    if partition.internal and not may_write_internal(partition, reply, is_audit_writer):
         return ERROR_INVALID_TOPIC_EXCEPTION
     if not partition.is_leader:
         return ERROR_NOT_LEADER_OR_FOLLOWER
     if acks == -1 and partition.progress.in_sync_count < partition.minimum_in_sync():
         return ERROR_NOT_ENOUGH_REPLICAS
     return ERROR_NONE
+
+
+cdef bint may_write_internal(Partition partition, Reply reply, object is_audit_writer) except -1:
+    """Return whether the client may write to an internal topic."""
+    if not partition.audit:
+        return reply.client_id == ADMIN_CLIENT_ID
+    return is_audit_writer is not None and reply.client_id is not None and is_audit_writer(reply.client_id)
 
 
 cdef bint may_use_transaction(ProduceData data) except -1:

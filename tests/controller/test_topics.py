@@ -222,6 +222,19 @@ def test_undeletable_topics(world: World) -> None:
     assert list(world.image.topic_ids) == ["a", "b"]
 
 
+@pytest.mark.parametrize("has_authorizer", [False, True])
+def test_the_topic_of_the_audit_is_deleted_only_where_acls_decide(has_authorizer: bool) -> None:
+    world = World(has_authorizer=has_authorizer)
+    world.join(1)
+    answers = create(world, topic("__kraft_audit"), topic("other"))
+    wanted = ErrorCode.NONE if has_authorizer else ErrorCode.INVALID_TOPIC_EXCEPTION
+    named = world.send(DeleteTopicsRequest(topics=[
+        DeleteTopicState(name=None, topic_id=answers["__kraft_audit"].topic_id), DeleteTopicState(name="other")]), 6)
+    assert {each.name: each.error_code for each in named.responses} == {
+        "__kraft_audit": wanted, "other": ErrorCode.NONE}
+    assert ("__kraft_audit" in world.image.topic_ids) is not has_authorizer
+
+
 def test_a_topic_named_by_name_and_by_id_has_one_result(world: World) -> None:
     """Kafka does the same. A refused name or id is no mention of its topic for the other one."""
     create(world, topic("a"), topic("b"))

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from kraft.broker.api import Answer, RequestContext, Steps, each_step
 from kraft.broker.broker import Broker
 from kraft.broker.coordinator.hashing import partition_of
-from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC, own_topic
+from kraft.broker.internal_topics import CREATE_TOPICS_VERSION, OFFSETS_TOPIC, TRANSACTION_TOPIC, own_topic
 from kraft.broker.topic_views import endpoint_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
@@ -23,7 +23,6 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 TOPICS: Final = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTION_TOPIC}
 FIRST_BATCH_VERSION: Final = 4
-CREATE_TOPICS_VERSION: Final = 7
 
 
 class _Found(NamedTuple):

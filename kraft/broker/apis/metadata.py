@@ -16,7 +16,7 @@ from uuid import UUID
 from kraft.broker.api import STEP, Answer, RequestContext, Steps, each_step, sorted_steps
 from kraft.broker.authorized import NOT_REQUESTED, cluster_operations, may_describe_topic, topic_operations
 from kraft.broker.broker import Broker
-from kraft.broker.internal_topics import is_internal, own_topic
+from kraft.broker.internal_topics import CREATE_TOPICS_VERSION, is_internal, own_topic
 from kraft.broker.request_parts import CHANGES_MAX
 from kraft.broker.topic_views import absence_of, controller_of, named_leader, offline_replicas, reachable_brokers
 from kraft.metadata.image import MetadataImage, TopicImage
@@ -35,7 +35,6 @@ from kraft.protocol.messages.metadata_response import (
 FIRST_VERSION_NULL_IS_ALL = 1
 FIRST_VERSION_WITH_CREATION_FLAG = 4
 FIRST_VERSION_BY_ID = 12
-CREATE_TOPICS_VERSION = 7
 DEFAULT_OF_CONTROLLER = -1
 """Partition count and replication factor that CreateTopics leaves to the active controller."""
 INVALID = ErrorCode.INVALID_TOPIC_EXCEPTION

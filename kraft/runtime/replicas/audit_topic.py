@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from kraft.broker.broker import Broker
-from kraft.broker.internal_topics import audit_topic
+from kraft.broker.internal_topics import CREATE_TOPICS_VERSION, audit_topic
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import name_of
 from kraft.protocol.message import Message
@@ -27,6 +27,7 @@ from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.replicas.leader_queries import address_of
 from kraft.security.audit.event import Event
 from kraft.security.audit.kinds import AUDIT_TOPIC
+from kraft.security.audit.writer import writer_id
 from kraft_native.base.errors import KraftError
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.partition.partition import Partition
@@ -37,7 +38,6 @@ EVENTS_AT_ONCE: Final = 32
 PAUSE_SECONDS: Final = 0.5
 ANSWER_SECONDS: Final = 5.0
 CREATE_SECONDS: Final = 5.0
-CREATE_VERSION: Final = 7
 PRODUCE_VERSION: Final = 9
 ALL: Final = -1
 
@@ -52,6 +52,7 @@ class TopicWriter:
         self._broker = broker
         self._clock = clock
         self._lines: dict[int, KeptLine] = {}
+        self._client_id = ""
         self._dialer = dialer
         self._held: list[Event] = []
         self._due = asyncio.Event()
@@ -76,8 +77,12 @@ class TopicWriter:
             except KraftError as error:
                 log.warning("audit: the last events are not in %s: %s", AUDIT_TOPIC, error)
                 break
+        self._close_lines()
+
+    def _close_lines(self) -> None:
         for line in self._lines.values():
             line.close()
+        self._lines.clear()
 
     async def _run(self) -> None:
         while True:
@@ -148,8 +153,14 @@ class TopicWriter:
         address = address_of(self._broker, leader)
         if address is None:
             return f"broker {leader} has no address"
+        own = self._broker.image.brokers.get(self._broker.node_id)
+        if own is None:
+            return "this broker is not registered"
+        if self._client_id != writer_id(own):
+            self._close_lines()
+            self._client_id = writer_id(own)
         if leader not in self._lines:
-            self._lines[leader] = KeptLine(f"broker-{self._broker.node_id}-audit", self._dialer)
+            self._lines[leader] = KeptLine(self._client_id, self._dialer)
         request = ProduceRequest(acks=ALL, timeout_ms=int(ANSWER_SECONDS * 1000), topic_data=[TopicProduceData(
             name=AUDIT_TOPIC, partition_data=[PartitionProduceData(index=index, records=batch)])])
         try:
@@ -167,7 +178,7 @@ class TopicWriter:
         if now_s >= self._create_after_s:
             self._create_after_s = now_s + CREATE_SECONDS
             request = CreateTopicsRequest(topics=[audit_topic(self._broker)], timeout_ms=int(CREATE_SECONDS * 1000))
-            self._broker.submit(request, CREATE_VERSION, self._clock(), self._created)
+            self._broker.submit(request, CREATE_TOPICS_VERSION, self._clock(), self._created)
         return "the topic does not exist yet"
 
     def _created(self, response: Message) -> None:

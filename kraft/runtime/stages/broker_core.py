@@ -30,6 +30,7 @@ from kraft.runtime.replicas.marker_sender import MarkerSender
 from kraft.runtime.replicas.transaction_checks import OffsetsTransactions, TransactionChecks
 from kraft.runtime.stages.data_path import DataPath
 from kraft.runtime.stages.storage import Storage
+from kraft.security.audit.writer import is_writer
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class BrokerCore:
         self.checks.local = self._check_here
         offsets_transactions.checks = self.checks
         path.produce.verifier = self.checks.verify
+        path.produce.is_audit_writer = lambda client_id: is_writer(self.broker.image, client_id)
         self._opened.callback(self.checks.close)
         self.coordinators = {
             OFFSETS_TOPIC: CoordinatorDriver(groups, appends, now_ms, on_failure, path.cold_reader),

@@ -262,6 +262,18 @@ def test_internal_topics_are_not_for_clients(node: Node) -> None:
     assert answer.error_code == ErrorCode.NONE
 
 
+def test_only_brokers_write_to_the_topic_of_the_audit(node: Node) -> None:
+    partition = node.partition("__kraft_audit")
+    for client_id in (b"__admin_client", b"writer"):       # nobody is known to be a broker
+        refused = produced(node.produce(batch(), topic="__kraft_audit", client_id=client_id))
+        assert refused.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    node.produce_handler.is_audit_writer = lambda client_id: client_id == b"writer"
+    codes = [produced(node.produce(batch(), topic="__kraft_audit", client_id=client_id)).error_code
+             for client_id in (b"writer", b"__admin_client", b"another")]
+    assert codes == [ErrorCode.NONE, *[ErrorCode.INVALID_TOPIC_EXCEPTION] * 2]
+    assert partition.log.log_end_offset == 1
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_current_leader_is_returned(node: Node, version: int) -> None:
     node.table.set_endpoint(2, "host-2", 9092, "rack")

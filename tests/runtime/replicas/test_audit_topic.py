@@ -6,13 +6,23 @@ from typing import Any
 
 from kraft.client import Cluster
 from kraft.client.fetcher import AT_ONCE, fetch_request
+from kraft.client.producer import produce_request
 from kraft.client.topics import create_topic
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kraft.protocol.messages.delete_records_response import DeleteRecordsResponse
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.protocol.messages.fetch_response import FetchResponse
+from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.server_node import ServerNode
 from kraft.security.audit.kinds import AUDIT_TOPIC
 from kraft_native.batch.batch import walk
-from kraft_native.batch.records import records
+from kraft_native.batch.records import BatchBuilder, records
 from tests.runtime.nodes import config, with_node
 
 TOPIC_ON = {"kraft.audit.topic.enable": "true"}
@@ -60,6 +70,31 @@ def test_the_last_events_are_written_at_the_end(tmp_path: Path) -> None:
     with_node(settings, begin)
     assert len(with_node(settings, lambda cluster, _node: events_in(cluster))) == 21
     assert len(path.read_text().splitlines()) == 21
+
+
+def test_clients_read_the_topic_and_change_nothing_in_it(tmp_path: Path) -> None:
+    """A forged event, a deletion of records and one of the topic are refused without an authorizer, too."""
+    builder = BatchBuilder("none")
+    builder.append(b"{}", None, 0)
+    forged = produce_request({(AUDIT_TOPIC, 0): builder.build()}, -1, 1000)
+
+    def work(cluster: Cluster, node: ServerNode) -> tuple[list[int], list[dict[str, Any]]]:
+        create_topic(cluster, "orders", partitions=1)
+        wait_for(cluster, node, 1)
+        leader = cluster.leader(AUDIT_TOPIC, 0)
+        produced = leader.send(forged, ProduceResponse, version=9)
+        trimmed = leader.send(DeleteRecordsRequest(timeout_ms=1000, topics=[DeleteRecordsTopic(
+            name=AUDIT_TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=-1)])]),
+            DeleteRecordsResponse)
+        deleted = leader.send(DeleteTopicsRequest(topics=[DeleteTopicState(name=AUDIT_TOPIC)], timeout_ms=1000),
+                              DeleteTopicsResponse)
+        wait_for(cluster, node, 3)
+        return [produced.responses[0].partition_responses[0].error_code, trimmed.topics[0].partitions[0].error_code,
+                deleted.responses[0].error_code], events_in(cluster)
+
+    codes, events = with_node(config(tmp_path / "data", **TOPIC_ON), work)
+    assert codes == [ErrorCode.INVALID_TOPIC_EXCEPTION] * 3
+    assert [each["api"]["operation"] for each in events] == ["CreateTopics", "DeleteRecords", "DeleteTopics"]
 
 
 def test_the_audit_does_not_audit_itself(tmp_path: Path) -> None:
