@@ -40,6 +40,7 @@ PROTOCOLS: Final = {"PLAINTEXT": PLAINTEXT, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL
 """Security protocols of listeners, with Kafka's numbers."""
 WITH_TLS: Final = ("SSL", "SASL_SSL")
 INTER_BROKER: Final = "security.inter.broker.protocol"
+EARLY: Final = "early.start.listeners"
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 LEADER_SELECTOR: Final = "org.apache.kafka.common.replica.LeaderSelector"
 NODE_ID_DEFAULT: Final = 1
@@ -110,6 +111,7 @@ class NodeConfig:
         metadata = self.values.get("metadata.log.dir")
         put(self, "metadata_log_dir", Path(str(metadata)) if metadata else self.log_dirs[0])
         self._check_protocols()
+        self._check_early_listeners()
         put(self, "ignored", {**parsed.ignored, **self._of_unknown_listeners(), **self._of_listeners_without_sasl(),
                               **self._of_tls_without_use(), **settings_without_authorizer(self.values)})
         self._check_inter_broker_protocol()
@@ -224,6 +226,13 @@ class NodeConfig:
         return bool(self.values.get("kraft.metrics.listener") and self["kraft.metrics.security.protocol"] == "SSL")
 
     @property
+    def early_listeners(self) -> tuple[str, ...]:
+        """Listeners that may serve before the committed entries of the authorizer are known."""
+        if self.values.get(EARLY) is None:
+            return self.controller_listener_names
+        return tuple(name.upper() for name in self._list(EARLY))
+
+    @property
     def dialed_listeners(self) -> tuple[str, ...]:
         """Listeners of other nodes that this one connects to."""
         between = (self.inter_broker_listener,) if self.is_broker else ()
@@ -326,6 +335,13 @@ class NodeConfig:
             if (protocol := self.protocol(each.listener)) not in PROTOCOLS:
                 raise InvalidConfigError(f"listener.security.protocol.map: listener {each.listener} has the protocol "
                                          f"{protocol}; this version offers {', '.join(PROTOCOLS)}")
+
+    def _check_early_listeners(self) -> None:
+        known = [*(each.listener for each in self.listeners), *self.controller_listener_names]
+        for name in self.early_listeners:
+            if name not in known:
+                raise InvalidConfigError(f"{EARLY}: {name} is none of listeners and none of controller.listener.names, "
+                                         f"which are {', '.join(dict.fromkeys(known))}")
 
     def _of_tls_without_use(self) -> dict[str, str]:
         """Return the settings of TLS that no listener uses, each with the reason."""

@@ -30,6 +30,7 @@ from kraft.runtime.net.server_limits import connection_rates, controller_limits
 from kraft.runtime.quorum.controller_registration import ControllerRegistrar
 from kraft.runtime.quorum.controller_requests import SERVED, ControllerRouter, serve_apis
 from kraft.runtime.quorum.controller_settings import controller_settings, metadata_log_settings
+from kraft.runtime.quorum.early_listeners import early_listeners, entries_known
 from kraft.runtime.quorum.metadata_machine import QuorumMetadata
 from kraft.runtime.quorum.quorum_replica import Member, QuorumReplica
 from kraft.runtime.stages.listeners import Listeners
@@ -120,7 +121,7 @@ class ControllerNode(AnyNode):
         super().__init__(config)
         self._parts: ControllerParts | None = None
         self.gates: SaslGates | None = None
-        self._channels: list[RequestChannel] = []
+        self._channels: dict[str, RequestChannel] = {}
         self._features: dict[str, int] | None = None
 
     @property
@@ -135,8 +136,12 @@ class ControllerNode(AnyNode):
 
     async def _start(self) -> None:
         self._parts = parts = await self._open()
-        await self._serve(parts)
+        early = early_listeners(self.config, parts.quorum.authorizer, self.listeners)
+        await self._serve(parts, early)
         await parts.quorum.cluster_id.known(self._ended)
+        late = [name for name in self.listeners if name not in early]
+        await entries_known(parts.quorum.authorizer, late, self._ended)
+        await self._accept(late)
 
     async def _open(self) -> ControllerParts:
         config, opened = self.config, self._opened
@@ -173,7 +178,8 @@ class ControllerNode(AnyNode):
         write_cluster_id((self.config.metadata_log_dir,), cluster_id)
         self.cluster_id = cluster_id
 
-    async def _serve(self, parts: ControllerParts) -> None:
+    async def _serve(self, parts: ControllerParts, early: list[str]) -> None:
+        """Take part in the quorum, with these listeners from the start."""
         _, server, quorum, _, _ = parts
         configs = ControllerConfigs(self.config, quorum, server)
         self.gates = SaslGates(self.config, server, lambda: quorum.metadata.image)
@@ -183,11 +189,10 @@ class ControllerNode(AnyNode):
             described = RequestRouter(cast("Broker", configs), name, lambda: None, server.slices)
             channel = self.gates.channel(name, partial(_route, router, described))
             serve_apis(channel, KEYS)
-            self._channels.append(channel)
+            self._channels[name] = channel
         quorum.driver.on_answers = self._send
         self._publish_versions(quorum.metadata)
-        for listener, channel in zip(self.listeners.values(), self._channels, strict=True):
-            await server.accept(listener, channel)
+        await self._accept(early)
         self._secure(configs.layers())
         quorum.metadata.subscribe(partial(self._reconfigure, configs))
         quorum.metadata.on_change = self._changed
@@ -196,6 +201,10 @@ class ControllerNode(AnyNode):
         watch = DirectoryWatch([self.config.metadata_log_dir], lambda _path, cause: self.fail(cause))
         self._opened.push_async_callback(watch.close)
         self._open_scrapes()
+
+    async def _accept(self, names: list[str]) -> None:
+        for name in names:
+            await self.server.accept(self.listeners[name], self._channels[name])
 
     async def read_metrics(self, requested_s: float) -> "Sheet":
         """Read all metrics, on the loop's thread."""
@@ -210,7 +219,7 @@ class ControllerNode(AnyNode):
 
     def _send(self) -> None:
         """Send the pending answers now, and not at the end of the loop's iteration."""
-        for channel in self._channels:
+        for channel in self._channels.values():
             channel.run_turn()
 
     def _publish_versions(self, metadata: QuorumMetadata) -> None:
@@ -221,7 +230,7 @@ class ControllerNode(AnyNode):
         self._features = features
         bodies = api_versions_answers([ApiKey.API_VERSIONS, *KEYS], SUPPORTED, features, max(metadata.image.offset, 0),
                                     controller=True)
-        for channel in self._channels:
+        for channel in self._channels.values():
             channel.serve_api_versions(bodies.answers, bodies.invalid, bodies.unsupported)
 
     def _reconfigure(self, configs: "ControllerConfigs", delta: MetadataDelta, image: MetadataImage) -> None:

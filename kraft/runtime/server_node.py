@@ -20,6 +20,7 @@ from kraft.runtime.net.dialer import PLAINTEXT, Dialer
 from kraft.runtime.net.requests import now_ms
 from kraft.runtime.net.server import Server
 from kraft.runtime.quorum.control_plane import ControlPlane
+from kraft.runtime.quorum.early_listeners import early_listeners, entries_known
 from kraft.runtime.replicas.audit_topic import TopicWriter
 from kraft.runtime.stages.broker_core import BrokerCore
 from kraft.runtime.stages.commits import Commits
@@ -102,7 +103,8 @@ class ServerNode(AnyNode):
         when a request needs one."""
         control, broker, logs = parts.control, parts.core.broker, parts.storage.logs
         # Requests of other controllers are served from the start: without an election no broker can be registered.
-        await self._accept(parts, [each.listener for each in self.config.controller_listeners])
+        await self._accept(parts, early_listeners(self.config, broker.authorizer, [
+            each.listener for each in self.config.controller_listeners]))
         control.subscribe(lambda delta, _image: parts.core.replicas.note_removals(delta))
         control.quorum.cluster_id.write = partial(self._write_cluster_id, parts)
         await control.start()
@@ -128,6 +130,7 @@ class ServerNode(AnyNode):
         """Accept the requests of clients, and start what runs beside them."""
         opened, logs = self._opened, parts.storage.logs
         self._served = parts.core.broker
+        await entries_known(parts.core.broker.authorizer, self.listeners, self._ended)
         await self._accept(parts, list(self.listeners))
         # Runs while the listeners are open: a controller that leads serves the others until its broker has left.
         opened.push_async_callback(self._leave, parts.control)

@@ -12,7 +12,7 @@ entry of any principal selects is open to everyone.
 All decisions until the next change use one table: no reader sees part of a change.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from copy import copy
 from typing import Final
 
@@ -61,6 +61,8 @@ class Authorizer:
         """True when all committed entries are known. Until then everything is denied but to super users."""
         self.table = self._empty()
         self.version = 0
+        self.on_loaded: Callable[[], None] | None = None
+        """Called once all committed entries are known."""
         self._now: Authorizer | None = None
         self.permissions = PermissionCache(self.rights, self._basis)
         """Decisions for compiled code."""
@@ -91,6 +93,8 @@ class Authorizer:
         if not self.is_loaded:
             self.is_loaded = True
             self._replace(self.table)
+            if self.on_loaded is not None:
+                self.on_loaded()
 
     def _replace(self, table: AclTable) -> None:
         self.table = table

@@ -29,7 +29,7 @@ class ForeignClusterError(OperationError):
 
 
 class StoppedAtStartError(OperationError):
-    """The node was stopped before its cluster had an id."""
+    """The node was stopped before its cluster had what a start needs: an id, or a leader."""
 
 
 class ClusterId:
@@ -73,11 +73,16 @@ class ClusterId:
         """Wait until an id exists. Raises `StoppedAtStartError` when `ended` is set before."""
         if self.value:
             return
-        waiting = [asyncio.ensure_future(each.wait()) for each in (self._known, ended)]
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in waiting:
-                each.cancel()
+        await first_of(self._known, ended)
         if not self.value:
             raise StoppedAtStartError(f"the node ended before its cluster had an id: {FIRST_LEADER}")
+
+
+async def first_of(*events: asyncio.Event) -> None:
+    """Wait until one of the events is set."""
+    waiting = [asyncio.ensure_future(each.wait()) for each in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waiting:
+            each.cancel()
