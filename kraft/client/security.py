@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kraft.config.errors import InvalidConfigError
 from kraft.config.jaas import Login, parse_login
-from kraft.security.sasl.client import OAUTHBEARER
+from kraft.config.oauth_settings import ASSERTION, ASSERTION_SETTINGS, OAUTHBEARER
 from kraft.tls.contexts import client_context
 from kraft.tls.settings import VERSIONS, StoreSettings, TlsSettings
 from kraft.tls.stores import read_keystore, read_truststore
@@ -46,6 +46,7 @@ KNOWN: Final = frozenset({
     "sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.scope", "sasl.oauthbearer.header.urlencode",
     "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms", "sasl.login.retry.backoff.ms",
     "sasl.login.retry.backoff.max.ms",
+    *ASSERTION_SETTINGS,
 })
 # They select among Java implementations, or configure how Java renews credentials.
 WITHOUT_EFFECT: Final = re.compile(
@@ -114,7 +115,8 @@ class Security:
 
     def library_settings(self) -> dict[str, str]:
         """Return the settings under librdkafka's names; unset ones are omitted. Raises `InvalidArgumentError` for a
-        PKCS12 store that cannot be read: it is passed on as PEM."""
+        PKCS12 store that cannot be read, which is passed on as PEM, and for a proof of identity that the library lacks.
+        """
         found = {
             "sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password,
             "client.id": self.client_id,
@@ -275,6 +277,9 @@ def _library_token(token: TokenLogin) -> dict[str, str]:
     if token.provider is None:
         return {"enable.sasl.oauthbearer.unsecure.jwt": "true",
                 "sasl.oauthbearer.config": f"principal={token.user} lifeSeconds={token.lifetime_s}"}
+    if token.assertion is not None:
+        raise InvalidArgumentError(f"{ASSERTION}.*: librdkafka, which is needed here, proves its identity to a "
+                                   "provider by a secret only")
     return {"sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": token.provider.url,
             "sasl.oauthbearer.client.id": token.client_id, "sasl.oauthbearer.client.secret": token.client_secret,
             "sasl.oauthbearer.scope": token.scope,

@@ -1,4 +1,4 @@
-"""Settings of OAUTHBEARER (KIP-255, KIP-768): what a listener accepts, and where a client's tokens come from.
+"""Settings of OAUTHBEARER (KIP-255, KIP-768, KIP-1258): what a listener accepts, and where a client's tokens come from.
 
 A listener verifies signed tokens, with keys from `sasl.oauthbearer.jwks.endpoint.url`. It accepts unsecured tokens only
 where its login module has an option of Kafka's class for them (`UNSECURED_OPTIONS`). Kafka accepts them wherever
@@ -19,6 +19,15 @@ MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginMo
 KEYS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105 - the name of a setting
 URL_ENCODE: Final = "sasl.oauthbearer.header.urlencode"
+ASSERTION: Final = "sasl.oauthbearer.assertion"
+ASSERTION_FILE: Final = f"{ASSERTION}.file"
+ASSERTION_KEY: Final = f"{ASSERTION}.private.key.file"
+ASSERTION_TEMPLATE: Final = f"{ASSERTION}.template.file"
+ASSERTION_ISSUER: Final = f"{ASSERTION}.claim.iss"
+ASSERTION_CLAIMS: Final = ("aud", "iss", "sub")
+ASSERTION_SETTINGS: Final = (
+    ASSERTION_FILE, ASSERTION_KEY, ASSERTION_TEMPLATE, f"{ASSERTION}.algorithm", f"{ASSERTION}.private.key.passphrase",
+    *(f"{ASSERTION}.claim.{name}" for name in (*ASSERTION_CLAIMS, "exp.seconds", "jti.include", "nbf.seconds")))
 SCHEMES: Final = ("https", "http", "file")
 UNSECURED_OPTIONS: Final = ("unsecuredValidatorPrincipalClaimName", "unsecuredValidatorScopeClaimName",
                             "unsecuredValidatorRequiredScope", "unsecuredValidatorAllowableClockSkewMs")
@@ -77,13 +86,37 @@ class TokenRules:
 
 
 @immutable(kw_only=True)
+class Assertion:
+    """Token by which a client proves its identity to a provider, in place of a secret (RFC 7523, 2.2).
+
+    It is in `file`, or else signed with the key in `key_file`. Its fields come from `claims`, from the JSON object in
+    `template_file` (`header`, `payload`), and from the clock; the last one that has a field counts. Times are seconds
+    after and before the present. `has_id`: each has an id of its own, `jti`.
+    """
+
+    file: str = ""
+    key_file: str = ""
+    passphrase: str = ""
+    algorithm: str = "RS256"
+    template_file: str = ""
+    claims: tuple[tuple[str, str], ...] = ()
+    lifetime_s: int = 300
+    begun_s: int = 60
+    has_id: bool = False
+
+    def __repr__(self) -> str:
+        return f"Assertion({self.file or self.key_file!r})"
+
+
+@immutable(kw_only=True)
 class TokenLogin:
     """Source of the tokens of this side's logins: a provider's address or file, or unsecured `claims`. `extensions` are
-    sent beside the token."""
+    sent beside the token. The provider knows this side by an `assertion`, else by `client_id` and `client_secret`."""
 
     provider: Provider | None = None
     client_id: str = ""
     client_secret: str = ""
+    assertion: Assertion | None = None
     scope: str = ""
     encodes: bool = False
     """Encode client id and secret as in a URL before they are sent (RFC 6749, 2.3.1)."""
@@ -138,15 +171,41 @@ def token_login(key: str, login: Login, read: Read) -> TokenLogin:
     url = str(read(TOKEN_URL) or "")
     if not url:
         raise InvalidConfigError(f"{TOKEN_URL}: is needed by a login with {OAUTHBEARER}, with clientId and "
-                                 f"clientSecret in {key}; or {STRING_CLAIM}{SUBJECT} there, for an unsecured token")
+                                 f"clientSecret in {key}, or {ASSERTION}.*; or {STRING_CLAIM}{SUBJECT} there, for an "
+                                 "unsecured token")
     provider = _provider(TOKEN_URL, url, options, read, "sasl.login.retry.backoff")
     client_id = str(read("sasl.oauthbearer.client.credentials.client.id") or options.get("clientId", ""))
     secret = str(read("sasl.oauthbearer.client.credentials.client.secret") or options.get("clientSecret", ""))
-    if provider.path is None and not (client_id and secret):
-        raise InvalidConfigError(f"{key}: has no clientId or no clientSecret, which {TOKEN_URL} needs")
+    assertion = _assertion(read)
+    if provider.path is None and assertion is None and not (client_id and secret):
+        raise InvalidConfigError(f"{key}: has no clientId or no clientSecret, which {TOKEN_URL} needs without "
+                                 f"{ASSERTION_FILE} and {ASSERTION_ISSUER}")
     return TokenLogin(provider=provider, client_id=client_id, client_secret=secret, extensions=extensions,
+                      assertion=assertion,
                       scope=str(read("sasl.oauthbearer.scope") or options.get("scope", "")),
                       encodes=bool(read(URL_ENCODE)))
+
+
+def _assertion(read: Read) -> Assertion | None:
+    """Return how a client proves its identity by an assertion; None where it does so by a secret. As in Kafka, a file
+    comes first, then the issuer's claim decides whether one is signed here."""
+    if file := str(read(ASSERTION_FILE) or ""):
+        return Assertion(file=file)
+    key_file, issuer = (str(read(name) or "") for name in (ASSERTION_KEY, ASSERTION_ISSUER))
+    if not issuer and not key_file:
+        return None
+    for name, value in ((ASSERTION_KEY, key_file), (ASSERTION_ISSUER, issuer)):
+        if not value:
+            raise InvalidConfigError(f"{name}: is needed by an assertion that is signed here; {ASSERTION_FILE} names "
+                                     "the file of another one")
+    claims = ((name, str(read(f"{ASSERTION}.claim.{name}") or "")) for name in ASSERTION_CLAIMS)
+    return Assertion(
+        key_file=key_file, passphrase=str(read(f"{ASSERTION}.private.key.passphrase") or ""),
+        algorithm=str(read(f"{ASSERTION}.algorithm")).upper(), template_file=str(read(ASSERTION_TEMPLATE) or ""),
+        claims=tuple((name, text) for name, text in claims if text),
+        lifetime_s=_positive(f"{ASSERTION}.claim.exp.seconds", read, least=0),
+        begun_s=_positive(f"{ASSERTION}.claim.nbf.seconds", read, least=0),
+        has_id=bool(read(f"{ASSERTION}.claim.jti.include")))
 
 
 def _unsecured_rules(key: str, options: Mapping[str, str]) -> TokenRules:

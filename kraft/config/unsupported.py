@@ -6,6 +6,7 @@ An operator that relies on one of them must learn of it before the node serves.
 
 from typing import Final
 
+from kraft.config.oauth_settings import ASSERTION_SETTINGS
 from kraft.config.setting import Setting, Value
 
 # Settings of SASL that have their effect on listeners with SASL.
@@ -19,6 +20,7 @@ SASL_SUPPORTED: Final = frozenset({
     "sasl.oauthbearer.jwks.endpoint.refresh.ms", "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", "sasl.oauthbearer.jwks.endpoint.url", "sasl.oauthbearer.scope",
     "sasl.oauthbearer.scope.claim.name", "sasl.oauthbearer.sub.claim.name", "sasl.oauthbearer.token.endpoint.url",
+    *ASSERTION_SETTINGS,
 })
 SASL: Final = "this version has PLAIN, SCRAM and OAUTHBEARER, without plug-ins and without Kerberos"
 _OAUTH: Final = "org.apache.kafka.common.security.oauthbearer."
@@ -28,6 +30,8 @@ HANDLERS: Final = {
                                            f"{_OAUTH}secured.OAuthBearerValidatorCallbackHandler"),
     "sasl.login.callback.handler.class": (f"{_OAUTH}OAuthBearerLoginCallbackHandler",
                                           f"{_OAUTH}secured.OAuthBearerLoginCallbackHandler"),
+    "sasl.oauthbearer.jwt.retriever.class": tuple(f"{_OAUTH}{name}JwtRetriever" for name in (
+        "Default", "ClientCredentials", "File")),
 }
 # By name prefix, why they cannot work.
 FAMILIES: Final = {"sasl.": SASL}

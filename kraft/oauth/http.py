@@ -32,7 +32,7 @@ def fetch(provider: Provider, body: bytes | None = None, headers: Mapping[str, s
     """Return the content of the provider's file or address: by GET, or by POST of a body. Redirections are not
     followed: they could lead a secret elsewhere. Raises `ProviderError`, which shows no header and no content."""
     if (path := provider.path) is not None:
-        return _read(path)
+        return read_file(path)
     parts = urlsplit(provider.url)
     assert parts.hostname is not None, "the settings are checked"
     connect_s = provider.connect_ms / 1000
@@ -70,7 +70,8 @@ def _exchange(connection: http.client.HTTPConnection, path: str, query: str, pro
         return bytes(content)
 
 
-def _read(path: str) -> bytes:
+def read_file(path: str) -> bytes:
+    """Return the content of a file. Raises `ProviderError` for one that cannot be read or is too large."""
     try:
         content = read_bounded(path, ANSWER_BYTES_MAX)
     except (OSError, ValueError) as error:

@@ -1,4 +1,5 @@
-"""Tokens for logins at others: fetched with client credentials (RFC 6749, 4.4), read from a file, or unsecured."""
+"""Tokens for logins at others: fetched with client credentials (RFC 6749, 4.4), by a secret or an assertion, read from
+a file, or unsecured."""
 
 import base64
 import json
@@ -9,6 +10,7 @@ from typing import Final
 from urllib.parse import quote_plus, urlencode
 
 from kraft.config.oauth_settings import Provider, TokenLogin
+from kraft.oauth.assertions import assertion_text
 from kraft.oauth.http import ProviderError, fetch
 from kraft.oauth.tokens import expiry_ms, unsecured_token
 
@@ -16,6 +18,7 @@ RENEWED_SHARE: Final = 0.8
 """Share of a token's life after which the next login fetches another one, as with Kafka's clients."""
 TRIES_SECONDS_MAX: Final = 10.0
 SOURCES_MAX: Final = 64
+ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 class TokenSource:
@@ -69,14 +72,23 @@ class TokenSource:
             pause_s = min(pause_s * 2, provider.retry_max_ms / 1000)
 
     def _body(self) -> bytes:
-        scope = {"scope": self._login.scope.strip()} if self._login.scope.strip() else {}
-        return urlencode({"grant_type": "client_credentials"} | scope).encode()
+        fields = {"grant_type": "client_credentials"}
+        if scope := self._login.scope.strip():
+            fields["scope"] = scope
+        if self._login.assertion is not None:
+            fields |= {"client_assertion_type": ASSERTION_TYPE,
+                       "client_assertion": assertion_text(self._login.assertion, self._wall_ms())}
+            if self._login.client_id:
+                fields["client_id"] = self._login.client_id
+        return urlencode(fields).encode()
 
     def _headers(self) -> dict[str, str]:
+        plain = {"Cache-Control": "no-cache", "Content-Type": "application/x-www-form-urlencoded"}
+        if self._login.assertion is not None:
+            return plain
         encode: Callable[[str], str] = quote_plus if self._login.encodes else str
         pair = f"{encode(self._login.client_id)}:{encode(self._login.client_secret)}".encode()
-        return {"Authorization": f"Basic {base64.b64encode(pair).decode()}", "Cache-Control": "no-cache",
-                "Content-Type": "application/x-www-form-urlencoded"}
+        return {"Authorization": f"Basic {base64.b64encode(pair).decode()}", **plain}
 
 
 _sources: dict[TokenLogin, TokenSource] = {}

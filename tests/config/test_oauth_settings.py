@@ -88,9 +88,12 @@ def test_a_login_of_the_node() -> None:
     (BASE, {"sasl.oauthbearer.clock.skew.seconds": "-1"}, "skew.seconds: -1 is below 0"),
     (BASE, {"sasl.oauthbearer.sub.claim.name": " "}, "sub.claim.name: is empty"),
     (BASE, {URL: "", JAAS: f'{MODULE} unsecuredValidatorAllowableClockSkewMs="x";'}, "is not a whole number"),
-    (BASE, {"sasl.oauthbearer.assertion.file": "x"}, "assertion.file: .*is not supported"),
+    (BASE, {"sasl.oauthbearer.jwt.retriever.class": f"{MODULE.rpartition('.')[0]}.JwtBearerJwtRetriever"},
+     "jwt.retriever.class: .*is not supported"),
     (BETWEEN, {}, "token.endpoint.url: is needed by a login with OAUTHBEARER"),
     (BETWEEN, {"sasl.oauthbearer.token.endpoint.url": "https://p"}, "has no clientId or no clientSecret"),
+    (BETWEEN, {"sasl.oauthbearer.token.endpoint.url": "https://p", "sasl.oauthbearer.assertion.claim.iss": "me"},
+     "assertion.private.key.file: is needed by an assertion"),
     (BETWEEN, {JAAS: f'{MODULE} unsecuredLoginListClaim_scope="|a";'}, "unsecuredLoginStringClaim_sub is missing"),
     (BETWEEN, {JAAS: f'{MODULE} unsecuredLoginNumberClaim_x="hush";'}, "unsecuredLoginNumberClaim_x is not a number"),
 ])

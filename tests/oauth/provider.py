@@ -13,6 +13,12 @@ from urllib.parse import parse_qs
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 CLIENT, SECRET = "kraft", "s3:cret+"
@@ -37,6 +43,17 @@ class SigningKey:
             self._private = _RSA[number]
             self.jwk = json.loads(RSAAlgorithm.to_jwk(self._private.public_key()))
         self.jwk |= {"kid": kid, "use": "sig"}
+
+    def pem(self, passphrase: str = "") -> str:
+        """Return the private part."""
+        how: Any = BestAvailableEncryption(passphrase.encode()) if passphrase else NoEncryption()
+        text: bytes = self._private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, how)
+        return text.decode()
+
+    def checked(self, token: str) -> dict[str, Any]:
+        """Return header and claims of a token that this key has signed, with those of the standard checked."""
+        found = jwt.decode_complete(token, self._private.public_key(), [self.algorithm], audience=AUDIENCE)
+        return {"header": found["header"], "payload": found["payload"]}
 
     def sign(self, *, header: dict[str, Any] | None = None, **claims: Any) -> str:
         """Return a token that is valid for an hour, unless the claims say otherwise; None removes a claim. `header`
@@ -63,7 +80,8 @@ def key_set(*keys: SigningKey) -> bytes:
 
 
 class ProviderServer(ThreadingHTTPServer):
-    """Answers `/keys` and `/token`. `status` other than 200 is sent to everybody."""
+    """Answers `/keys` and `/token`. `status` other than 200 is sent to everybody. A client proves its identity by a
+    secret, or by an assertion that `of_clients` has signed."""
 
     daemon_threads = True
 
@@ -77,6 +95,7 @@ class ProviderServer(ThreadingHTTPServer):
             self.socket = context.wrap_socket(self.socket, server_side=True)
         self.signing = SigningKey()
         self.keys = key_set(self.signing)
+        self.of_clients = SigningKey("client", "ES256")
         self.status = 200
         self.life_s = 3_600.0
         self.seen: list[tuple[str, dict[str, list[str]]]] = []
@@ -95,12 +114,23 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
         self.server.seen.append((self.path, form))
-        expected = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
-        if self.headers["Authorization"] != f"Basic {expected}":
+        if not self._is_known(form):
             self.send_error(401)
             return
         token = self.server.signing.sign(sub=CLIENT, exp=now_s() + self.server.life_s)
         self._send(json.dumps({"access_token": token, "token_type": "Bearer"}).encode())
+
+    def _is_known(self, form: dict[str, list[str]]) -> bool:
+        if "client_assertion" not in form:
+            expected = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
+            return self.headers["Authorization"] == f"Basic {expected}"
+        try:
+            claims = self.server.of_clients.checked(form["client_assertion"][0])["payload"]
+        except jwt.PyJWTError:
+            return False
+        kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+        return (self.headers["Authorization"] is None and form["client_assertion_type"] == [kind]
+                and claims["iss"] == CLIENT)
 
     def _send(self, content: bytes) -> None:
         if self.server.status != 200:
