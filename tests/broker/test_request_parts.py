@@ -6,7 +6,18 @@ from typing import Any
 import pytest
 
 from kraft.broker.api import Steps
-from kraft.broker.request_parts import CHANGES_MAX, ENTRIES_MAX, PLANS, STEP, Level, Plan, _leaves, serve_in_parts
+from kraft.broker.request_parts import (
+    CHANGES_MAX,
+    ENTRIES_MAX,
+    PLANS,
+    RANGES_MAX,
+    STEP,
+    Level,
+    Plan,
+    _leaves,
+    merged,
+    serve_in_parts,
+)
 from kraft.metadata.image import EMPTY
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
@@ -296,3 +307,10 @@ def test_what_connects_the_answers_is_freed_in_steps() -> None:
     while waiting:
         waiting.pop()()
     assert len(answers) == 1 and steps_after > 10_000 // 512
+
+
+def test_ranges_of_parts_are_merged() -> None:
+    assert merged(((1, 3),), ((4, 6),)) == ((1, 6),)
+    assert merged(((1, 3),), ((5, 6),)) == ((1, 3), (5, 6))
+    many = tuple((2 * n, 2 * n) for n in range(RANGES_MAX))
+    assert merged(many, ((1000, 1000),)) == many

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from kraft._version import __version__
 from kraft.config.node_config import NodeConfig
@@ -63,6 +64,7 @@ class NodeAudit:
         self.auditor = Auditor(kinds, Node(config.node_id, __version__, clock()), self._write)
         self._queue_max = config.integer("kraft.audit.queue.events.max")
         self._ticking: asyncio.TimerHandle | None = None
+        self._pending: WeakValueDictionary[Reply, PendingChange] = WeakValueDictionary()
         if isinstance(path := config["kraft.audit.file"], str) and path:
             self.destinations["file"] = FileWriter(
                 Path(path), config.integer("kraft.audit.file.max.bytes"), config.integer("kraft.audit.files.max"),
@@ -131,7 +133,14 @@ class NodeAudit:
         nothing."""
         if not self.is_on or not self.auditor.audits_changes or not is_change(request.API_KEY):
             return None
-        return PendingChange(self, origin_of(reply, listener), requested(request, reply.api_version, find))
+        pending = PendingChange(self, origin_of(reply, listener), requested(request, reply.api_version, find))
+        self._pending[reply] = pending
+        return pending
+
+    def failed(self, reply: Reply, code: int) -> None:
+        """Note that the request of `reply`, if it is audited, ends by this error and without an answer."""
+        if (pending := self._pending.get(reply)) is not None:
+            pending.failed(code)
 
     def sample(self, listener: str, find: FindTopic, reply: Reply, body: bytes | None) -> None:
         """Note a Produce or a Fetch that was sampled; `body` is None for a large one. The Fetch of a follower is
@@ -169,7 +178,7 @@ class PendingChange:
     last holder drops it, so the end of the object is what reports the request.
     """
 
-    __slots__ = ("_audit", "_is_settled", "_origin", "_requested")
+    __slots__ = ("__weakref__", "_audit", "_is_settled", "_origin", "_requested")
 
     def __init__(self, audit: NodeAudit, origin: Origin, description: Requested) -> None:
         self._audit = audit
@@ -188,10 +197,15 @@ class PendingChange:
         yield from count_errors(response, errors)
         self.answered(response, errors)
 
+    def failed(self, code: int) -> None:
+        """Note that the request ended by this error, unless its response is noted."""
+        if not self._is_settled:
+            self._is_settled = True
+            self._audit.auditor.answered(self._origin, self._requested, {int(code): 1}, (), self._audit.clock())
+
     def __del__(self) -> None:
-        if not self._is_settled and self._audit.is_on:
-            self._audit.auditor.answered(self._origin, self._requested, {int(ErrorCode.NETWORK_EXCEPTION): 1}, (),
-                                         self._audit.clock())
+        if self._audit.is_on:
+            self.failed(ErrorCode.NETWORK_EXCEPTION)
 
 
 def _is_of_follower(request: Message) -> bool:

@@ -14,6 +14,7 @@ from kraft.broker.request_parts import PLANS
 from kraft.protocol.api import Api
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import BYTES_MAX, Message, MessageSizeError
 from kraft.protocol.response_errors import count_errors
 from kraft.runtime.audit.node_audit import NodeAudit, PendingChange, topics_in
@@ -224,10 +225,10 @@ class RequestRouter:
         codes = short_codes(response, SHORT_ELEMENTS) if work is None else None
         if audited is not None and codes is not None:
             audited.answered(response, Counter(codes))
-        elif audited is not None:
+        elif audited is not None and reply.abandoned:
             self.slices.work(reply.api_key, audited.answered_steps(response))
         if codes is None:
-            self._run(work or RequestWork(reply), self._send(reply, response))
+            self._run(work or RequestWork(reply), self._send(reply, response, audited))
         else:
             self.slices.call(reply, partial(self._send_short, reply, response, codes))
 
@@ -245,8 +246,17 @@ class RequestRouter:
         else:
             reply.answer(body, API_BY_KEY[reply.api_key].response_header_version(reply.api_version))
 
-    def _send(self, reply: Reply, response: Message) -> Steps:
-        yield from count_errors(response, self.errors[reply.api_key])
+    def _send(self, reply: Reply, response: Message, audited: PendingChange | None) -> Steps:
+        errors: Counter[int] = Counter()
+        try:
+            yield from count_errors(response, errors)
+        except GeneratorExit:          # the client has disconnected
+            if audited is not None:
+                self.slices.work(reply.api_key, audited.answered_steps(response))
+            raise
+        self.errors[reply.api_key].update(errors)
+        if audited is not None:
+            audited.answered(response, errors)
         yield from answer_steps(reply, response, self.answer_bytes_max, partial(self._failed, reply))
 
     def _run(self, work: RequestWork, steps: Steps) -> None:
@@ -267,6 +277,8 @@ class RequestRouter:
         if isinstance(error, ProtocolError):
             log.debug("%s version %d of client %s is refused: %s", API_BY_KEY[reply.api_key].name, reply.api_version,
                       _client_id(reply), error, exc_info=error)
+            if self.audit is not None:
+                self.audit.failed(reply, ErrorCode.INVALID_REQUEST)
             reply.refuse("malformed")
         else:
             self._failed(reply, error)
@@ -286,6 +298,8 @@ class RequestRouter:
         self.failures += 1
         log.error("%s version %d of client %s failed by a fault of our own", API_BY_KEY[reply.api_key].name,
                   reply.api_version, _client_id(reply), exc_info=error)
+        if self.audit is not None:
+            self.audit.failed(reply, ErrorCode.UNKNOWN_SERVER_ERROR)
         reply.refuse("failure")
 
 

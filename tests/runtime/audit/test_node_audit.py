@@ -2,23 +2,31 @@
 
 import json
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kraft.broker.apis import handler_of
 from kraft.client import Cluster
 from kraft.client.configs import Change, Operation, alter_configs
-from kraft.client.connection import AuthenticationError, Connection
+from kraft.client.connection import AuthenticationError, Connection, ConnectionFailedError
 from kraft.client.topics import create_topic
 from kraft.client.users import set_password
 from kraft.metadata.image import TOPIC_RESOURCE
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.config_record import ConfigRecord
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraft.protocol.record_frames import decode_record
+from kraft.protocol.response_errors import count_errors
+from kraft.runtime.audit import node_audit
+from kraft.runtime.net import requests
 from kraft.runtime.server_node import ServerNode
 from kraft_native.batch.batch import walk
 from kraft_native.batch.records import records
@@ -130,6 +138,52 @@ def test_a_client_that_disconnects_before_the_answer_is_audited(tmp_path: Path) 
     with_node(config(tmp_path / "data", **{"kraft.audit.file": str(path)}), work)
     [event] = of(lines(path), "CreateTopics")
     assert event["status_code"] == "NETWORK_EXCEPTION"
+
+
+def test_a_fault_of_our_own_is_no_lost_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                  caplog: pytest.LogCaptureFixture) -> None:
+    """A small request and a large one, whose handler fails."""
+    def fails(*_given: object) -> None:
+        raise KeyError("fault")
+
+    monkeypatch.setattr(requests, "handler_of", lambda key: fails if key == ApiKey.CREATE_TOPICS else handler_of(key))
+
+    def work(_cluster: Cluster, node: ServerNode) -> None:
+        for count in (1, 1_000):
+            with Connection("127.0.0.1", node.listeners["PLAINTEXT"].port, timeout=10) as connection, \
+                    pytest.raises(ConnectionFailedError):
+                connection.send(CreateTopicsRequest(topics=[
+                    CreatableTopic(name=f"t{number}") for number in range(count)]), CreateTopicsResponse)
+
+    path = tmp_path / "audit.jsonl"
+    with_node(config(tmp_path / "data", **{"kraft.audit.file": str(path)}), work)
+    assert [each["status_code"] for each in of(lines(path), "CreateTopics")] == ["UNKNOWN_SERVER_ERROR"] * 2
+    caplog.clear()     # its records hold the frames of the fault
+
+
+@pytest.mark.parametrize("count", [1, 500])
+def test_the_errors_of_an_answer_are_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """One walk serves the metrics and the event."""
+    walks: list[Message] = []
+
+    def walked(response: Message, counts: Counter[int]) -> Iterator[None]:
+        walks.append(response)
+        yield from count_errors(response, counts)
+
+    for module in (requests, node_audit):
+        monkeypatch.setattr(module, "count_errors", walked)
+    wrong = CreateTopicsRequest(topics=[CreatableTopic(name=f"t{number}!") for number in range(count)])
+
+    def work(cluster: Cluster, node: ServerNode) -> int:
+        cluster.any().send(wrong, CreateTopicsResponse)
+        return sum(router.errors[ApiKey.CREATE_TOPICS][ErrorCode.INVALID_TOPIC_EXCEPTION]
+                   for router in node.parts.serving.routers)
+
+    path = tmp_path / "audit.jsonl"
+    assert with_node(config(tmp_path / "data", **{"kraft.audit.file": str(path)}), work) == count
+    [event] = of(lines(path), "CreateTopics")
+    assert event["status_code"] == "INVALID_TOPIC_EXCEPTION"
+    assert len(walks) == (count > 1)
 
 
 def test_some_accesses_to_data_are_events(tmp_path: Path) -> None:

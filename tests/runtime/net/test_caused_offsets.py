@@ -1,6 +1,5 @@
 """Offsets of records that a forwarded request caused, in the answer's envelope."""
 
-from kraft.broker.request_parts import RANGES_MAX, merged
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.runtime.net.caused_offsets import PAIRS_MAX, TAG, decode_offsets, encode_offsets
 
@@ -18,10 +17,3 @@ def test_what_another_node_may_send_is_bounded() -> None:
     assert decode_offsets(((TAG, b"\0" * 16 * (PAIRS_MAX + 1)),)) == ()
     assert decode_offsets(((TAG, b"\xff" * 16),)) == ()
     assert len(encode_offsets(tuple((n, n) for n in range(2 * PAIRS_MAX)))[0][1]) == 16 * PAIRS_MAX
-
-
-def test_ranges_of_parts_are_merged() -> None:
-    assert merged(((1, 3),), ((4, 6),)) == ((1, 6),)
-    assert merged(((1, 3),), ((5, 6),)) == ((1, 3), (5, 6))
-    many = tuple((2 * n, 2 * n) for n in range(RANGES_MAX))
-    assert merged(many, ((1000, 1000),)) == many
