@@ -60,17 +60,19 @@ def test_a_controller_without_a_leader(tmp_path: Path, settings: dict[str, str],
         starting = asyncio.create_task(node.start())
         while not starting.done() and "opens when all ACLs are known" not in caplog.text:  # noqa: ASYNC110
             await asyncio.sleep(0)     # an iteration of the loop, in which the start continues
-        assert starting.done() is is_early
-        port = node.listeners["CTRL"].port
-        if is_early:
-            await starting
-            await asyncio.to_thread(lambda: Connection("127.0.0.1", port, timeout=10).close())
+        port, accepted = node.listeners["CTRL"].port, starting.done()
+        try:
+            if is_early:
+                await asyncio.to_thread(lambda: Connection("127.0.0.1", port, timeout=10).close())
+            else:
+                with pytest.raises(ConnectionRefusedError):
+                    await asyncio.open_connection("127.0.0.1", port)
+        finally:
             node.stop()
-            await node.run()
-        else:
-            with pytest.raises(ConnectionRefusedError):
-                await asyncio.open_connection("127.0.0.1", port)
-            node.stop()
+            if accepted:
+                await node.run()
+        assert accepted is is_early
+        if not is_early:
             with pytest.raises(StoppedAtStartError, match="before CTRL knew all ACLs"):
                 await starting
 
