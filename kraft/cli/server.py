@@ -11,6 +11,7 @@ from kraft.cli.options import JSON, Fields, count_of, server_config_options
 from kraft.cli.server_config import server_config
 from kraft.config.quorum_config import check_quorum, is_sole_controller
 from kraft.runtime.base import log_output
+from kraft.runtime.base.log_file import part_levels
 
 if TYPE_CHECKING:
     from kraft.runtime.any_node import AnyNode
@@ -26,7 +27,7 @@ def server() -> None:
 @click.option("--listen", metavar="HOST:PORT",
               help="Where clients connect; instead of the file's listeners [default: 127.0.0.1:9092].")
 @click.option("--log-level", type=click.Choice(log_output.LEVELS), default="warning", show_default=True,
-              help="Lowest level of the lines on standard error.")
+              help="Lowest level of the lines on standard error. A file for more is kraft.log.file.")
 @click.option("--log-format", type=click.Choice(log_output.FORMATS), default="text", show_default=True)
 @JSON
 def start(file: Path | None, data: Path | None, assignments: tuple[str, ...], listen: str | None, log_level: str,
@@ -59,6 +60,7 @@ def check(file: Path | None, data: Path | None, assignments: tuple[str, ...], st
     reason: unknown keys, keys of earlier versions of Kafka, settings that do nothing here.
     """
     config = server_config(file, data, None, assignments)
+    part_levels(config)
     if not is_sole_controller(config):
         check_quorum(config)
     warnings = config.warnings

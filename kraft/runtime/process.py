@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,7 @@ from kraft.broker.apis import import_steps
 from kraft.config.node_config import NodeConfig
 from kraft.runtime.any_node import AnyNode
 from kraft.runtime.base.descriptors import raise_limit
+from kraft.runtime.base.log_file import log_settings
 from kraft.runtime.base.service_manager import ServiceManager
 from kraft.runtime.quorum.cluster_id import StoppedAtStartError
 from kraft.steps import finish
@@ -63,7 +65,12 @@ def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None],
     # Records of users, and their keys in the metadata log, are not for every account of the machine.
     before = os.umask(NOT_FOR_OTHERS)
     try:
-        uvloop.run(_run(config, on_ready, service), loop_factory=new_loop)
+        with ExitStack() as opened:
+            try:
+                opened.enter_context(log_settings(config))
+            except OSError as error:
+                raise NodeFailedError(f"kraft.log.file: {_reason(error)}") from error
+            uvloop.run(_run(config, on_ready, service), loop_factory=new_loop)
     finally:
         os.umask(before)
 

@@ -140,6 +140,24 @@ def test_a_node_starts_stops_and_continues(tmp_path: Path, kafkas_file: Path,
     assert "formatted for node 5" in complaints
 
 
+def test_a_file_has_more_than_standard_error(tmp_path: Path) -> None:
+    path = tmp_path / "node.log"
+    levels = "kraft.raft=error,kraft.runtime.quorum=warning"
+    with running(tmp_path / "data", "--set", f"kraft.log.file={path}", "--set", f"kraft.log.levels={levels}") as node:
+        assert node.stop() == (0, "")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert any(line["level"] == "info" and "accepting" in line["message"] for line in lines)
+    assert not any(line["logger"].startswith("kraft.runtime.quorum") and line["level"] == "info" for line in lines)
+    assert path.stat().st_mode & 0o777 == 0o640
+    missing = f"{tmp_path}/none/node.log"
+    for setting, why in ((f"kraft.log.file={missing}", f"kraft.log.file: {missing}: No such file or directory"),
+                         ("kraft.log.levels=kraft.rafd=debug", "kraft.log.levels: 'kraft.rafd' is no part of kraft"),
+                         ("kraft.log.levels=kraft.raft=loud", "'kraft.raft=loud' is not part=level")):
+        code, out, complaints = refused("server", "start", "--data", tmp_path / "data", "--set", setting)
+        assert (code, out) == (1, "")
+        assert why in complaints
+
+
 def test_the_log_states_what_happens(tmp_path: Path) -> None:
     with running(tmp_path / "data", "--log-level", "info", "--log-format", "json") as node:
         code, printed = node.stop()

@@ -70,6 +70,7 @@ def test_the_file_of_the_unit_is_a_valid_configuration() -> None:
     assert [str(each) for each in config.log_dirs] == ["/var/lib/kraft"]
     assert config.log_dirs[0].name in settings()["StateDirectory"]
     assert config["kraft.metrics.listener"] == "127.0.0.1:9404"
+    assert str(config["kraft.log.file"]).startswith(f"/var/log/{settings()['LogsDirectory'][0]}/")
 
 
 def test_the_container_has_a_valid_configuration() -> None:
