@@ -48,10 +48,11 @@ cdef class ProduceHandler(RequestHandler):
     cdef int16_t transaction_error(self, ProduceData data, const PartitionData* part, Py_ssize_t place,
                                    Partition partition, Reply reply) except -1
     cdef int conclude(self, ProduceData data, Reply reply) except -1
+    cdef int settle(self, ProduceData data, Reply reply, Scratch encoded) except -1
     cdef int refused(self, ProduceData data, PartitionData* part, Py_ssize_t place, Partition partition,
                      object error) except -1
     cdef int end_unacknowledged(self, ProduceData data, Reply reply) except -1
-    cdef ParkedProduce make_parked(self, ProduceData data, Reply reply)
+    cdef ParkedProduce make_parked(self, ProduceData data, Reply reply, Scratch encoded)
 
 
 cdef class DeferredProduce:

@@ -156,20 +156,25 @@ cdef class ProduceHandler(RequestHandler):
 
     cdef int conclude(self, ProduceData data, Reply reply) except -1:
         """Reply, or park the request: all partitions have their outcome, or wait for it."""
-        cdef ParkedProduce parked
         if self.quotas is not None and data.acks != 0:
             self.quotas.charge_time(reply)
+        if data.acks != 0:
+            data.encode(reply, self.table, self, self.out)
+        return self.settle(data, reply, self.out)
+
+    cdef int settle(self, ProduceData data, Reply reply, Scratch encoded) except -1:
+        """Reply with what is encoded, or park the request."""
+        cdef ParkedProduce parked
         if data.acks == 0:
             self.end_unacknowledged(data, reply)
         elif data.waiting:
-            parked = self.make_parked(data, reply)
+            parked = self.make_parked(data, reply, encoded)
             if not self.table.purgatory.park(parked, data.waiting, monotonic_ms() + max(data.timeout_ms, 0)):
                 parked.expire()        # too many wait: as if its time were over
             elif reply.state == REPLY_OPEN:
                 reply.waiter = parked
         else:
-            data.encode(reply, self.table, self, self.out)
-            reply.finish_copy(self.out.data, self.out.size)
+            reply.finish_copy(encoded.data, encoded.size)
         data.clear()
         if self.data.part_capacity > PARTITIONS_KEPT or self.out.capacity > OUT_BYTES_KEPT:
             self.data = ProduceData()
@@ -348,14 +353,13 @@ cdef class ProduceHandler(RequestHandler):
         return <int16_t>partition.check_verified(data.verified[place], producer_epoch,
                                                  load_i32(part.records + BATCH_BASE_SEQUENCE))
 
-    cdef ParkedProduce make_parked(self, ProduceData data, Reply reply):
+    cdef ParkedProduce make_parked(self, ProduceData data, Reply reply, Scratch encoded):
         cdef ParkedProduce parked = ParkedProduce.__new__(ParkedProduce)
         cdef Py_ssize_t place
         parked.kind = PARKED_PRODUCE
         parked.handler = self
         parked.reply = reply
-        data.encode(reply, self.table, self, self.out)
-        parked.encoded = PyBytes_FromStringAndSize(<const char*>self.out.data, self.out.size)
+        parked.encoded = PyBytes_FromStringAndSize(<const char*>encoded.data, encoded.size)
         parked.table = self.table
         parked.leaders = data.leaders
         parked.tags_at = data.tags_at
@@ -431,15 +435,25 @@ cdef class DeferredProduce:
 
     def steps(self) -> Generator[None]:
         """Process the rest of the request, slice by slice. Loop's thread."""
+        cdef Scratch encoded = Scratch()
         while True:
             self.place = self.handler.append_from(self.data, self.reply, self.place, None)
             if self.place == self.data.part_count:
-                self.handler.conclude(self.data, self.reply)
-                return
+                break
             if self.handler.stopped != STOPPED_BY_TIME:
                 self.wait(self.place)
                 return
             yield
+        if self.data.acks == 0:
+            self.handler.conclude(self.data, self.reply)
+            return
+        if self.handler.quotas is not None:
+            self.handler.quotas.charge_time(self.reply)
+        self.data.begin_reply(self.reply, encoded)
+        while not self.data.encode_some(self.reply, self.handler.table, self.handler, encoded):
+            yield
+        self.data.end_reply(self.reply, self.handler.table, encoded)
+        self.handler.settle(self.data, self.reply, encoded)
 
     cdef int submit(self) except -1:
         """Have the batch at `place` checked."""

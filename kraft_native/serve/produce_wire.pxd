@@ -56,6 +56,7 @@ cdef class ProduceData:
 
     cdef Permissions permissions   # of the client; None: everything is allowed
 
+    cdef Py_ssize_t encoded_topics, encoded_parts      # that the reply has by now
     cdef set leaders               # those that the encoded reply names; None: its version names none
     cdef Py_ssize_t tags_at        # where its own tagged fields begin
 
@@ -69,5 +70,9 @@ cdef class ProduceData:
     cdef int clear(self) except -1
     # Encodes the whole reply, header included, as the content of `out`. `counter` counts the errors.
     cdef int encode(self, Reply reply, PartitionTable table, RequestHandler counter, Scratch out) except -1
+    # The same in steps: `encode_some` encodes some partitions and returns whether that were the last ones.
+    cdef int begin_reply(self, Reply reply, Scratch out) except -1
+    cdef bint encode_some(self, Reply reply, PartitionTable table, RequestHandler counter, Scratch out) except -1
+    cdef int end_reply(self, Reply reply, PartitionTable table, Scratch out) except -1
     cdef int encode_topic(self, TopicData* topic, int version, PartitionTable table, RequestHandler counter,
-                          Scratch out) except -1
+                          Scratch out, Py_ssize_t end) except -1

@@ -22,6 +22,7 @@ cdef enum:
     FLEXIBLE_FROM = 9
     LEADER_REPORTED_FROM = 10
     PARTITIONS_MAX = 100_000       # of one request; a larger one is refused
+    PARTITIONS_AT_ONCE = 1_024     # of one step of the encoding
     # Index, code, three numbers, counts of errors, null message, leader tag: one partition's bytes without errors.
     PART_REPLY_BYTES_MAX = 64
 
@@ -128,20 +129,42 @@ cdef class ProduceData:
     # --- the reply --------------------------------------------------------------------------------------------------
 
     cdef int encode(self, Reply reply, PartitionTable table, RequestHandler counter, Scratch out) except -1:
-        cdef int version = reply.api_version
-        cdef bint flexible = version >= FLEXIBLE_FROM
-        cdef bytes tags = b"\0"
+        self.begin_reply(reply, out)
+        while not self.encode_some(reply, table, counter, out):
+            pass
+        return self.end_reply(reply, table, out)
+
+    cdef int begin_reply(self, Reply reply, Scratch out) except -1:
+        cdef bint flexible = reply.api_version >= FLEXIBLE_FROM
         cdef uint8_t* p
-        cdef Py_ssize_t i
-        self.leaders = set() if version >= LEADER_REPORTED_FROM else None
+        self.leaders = set() if reply.api_version >= LEADER_REPORTED_FROM else None
+        self.encoded_topics = self.encoded_parts = 0
         out.size = 0
         out.reserve(32)
         p = out.data
         p += put_reply_header(p, reply.correlation_id, 1 if flexible else 0)
         p = put_count(p, flexible, <int32_t>self.topic_count)
         out.size = p - out.data
-        for i in range(self.topic_count):
-            self.encode_topic(self.topics + i, version, table, counter, out)
+        return 0
+
+    cdef bint encode_some(self, Reply reply, PartitionTable table, RequestHandler counter, Scratch out) except -1:
+        cdef Py_ssize_t end = min(self.part_count, self.encoded_parts + PARTITIONS_AT_ONCE)
+        cdef Py_ssize_t topics_end = min(self.topic_count, self.encoded_topics + PARTITIONS_AT_ONCE)
+        cdef TopicData* topic
+        while self.encoded_topics < topics_end:
+            topic = self.topics + self.encoded_topics
+            if topic.count > 0 and topic.first >= end:
+                return False           # the next call begins with it
+            self.encode_topic(topic, reply.api_version, table, counter, out, end)
+            if self.encoded_parts < topic.first + topic.count:
+                return False
+            self.encoded_topics += 1
+        return self.encoded_topics == self.topic_count
+
+    cdef int end_reply(self, Reply reply, PartitionTable table, Scratch out) except -1:
+        cdef bint flexible = reply.api_version >= FLEXIBLE_FROM
+        cdef bytes tags = b"\0"
+        cdef uint8_t* p
         if self.leaders:
             tags = table.endpoint_tags(self.leaders)
         out.reserve(out.size + 4 + PyBytes_GET_SIZE(tags))
@@ -153,19 +176,24 @@ cdef class ProduceData:
         return 0
 
     cdef int encode_topic(self, TopicData* topic, int version, PartitionTable table, RequestHandler counter,
-                          Scratch out) except -1:
+                          Scratch out, Py_ssize_t end) except -1:
+        """Encode the partitions of a topic that are not encoded yet, those before `end`."""
         cdef bint flexible = version >= FLEXIBLE_FROM
         cdef PartitionData* part
         cdef Py_ssize_t place
+        cdef Py_ssize_t topic_end = topic.first + topic.count
         cdef uint8_t* p
-        out.reserve(out.size + topic.key_bytes + 2 * UVARINT_BYTES_MAX + topic.count * PART_REPLY_BYTES_MAX)
+        end = min(end, topic_end)
+        out.reserve(out.size + topic.key_bytes + 2 * UVARINT_BYTES_MAX
+                    + (end - self.encoded_parts) * PART_REPLY_BYTES_MAX)
         p = out.data + out.size
-        if version >= PRODUCE_BY_ID_FROM:
-            p = put_bytes(p, topic.key, UUID_BYTES)
-        else:
-            p = put_string(p, flexible, topic.key, topic.key_bytes)
-        p = put_count(p, flexible, <int32_t>topic.count)
-        for place in range(topic.first, topic.first + topic.count):
+        if self.encoded_parts == topic.first:
+            if version >= PRODUCE_BY_ID_FROM:
+                p = put_bytes(p, topic.key, UUID_BYTES)
+            else:
+                p = put_string(p, flexible, topic.key, topic.key_bytes)
+            p = put_count(p, flexible, <int32_t>topic.count)
+        for place in range(self.encoded_parts, end):
             part = self.parts + place
             if part.error != ERROR_NONE:
                 counter.count_error(part.error)
@@ -181,7 +209,7 @@ cdef class ProduceData:
                     out.size = p - out.data
                     message, record_errors = self.refusals[place]
                     put_refusal(out, flexible, message, record_errors)
-                    out.reserve(out.size + (topic.first + topic.count - place) * PART_REPLY_BYTES_MAX)
+                    out.reserve(out.size + (end - place) * PART_REPLY_BYTES_MAX)
                     p = out.data + out.size
                 else:
                     p = put_count(p, flexible, 0)
@@ -194,7 +222,8 @@ cdef class ProduceData:
                 if part.leader_id >= 0:
                     self.leaders.add(part.leader_id)
             p = put_i8(p, 0)           # no (more) tagged fields
-        if flexible:
+        self.encoded_parts = end
+        if flexible and end == topic_end:
             p = put_i8(p, 0)
         out.size = p - out.data
         return 0

@@ -107,6 +107,26 @@ def test_very_many_batches_are_appended_in_slices(node: Node) -> None:
     assert len(made.lookups) <= 2_000 // 16   # once per slice
 
 
+def test_a_long_answer_is_encoded_in_slices(node: Node) -> None:
+    """And it is the same as in one go."""
+    node.partition()
+    made = Sliced(node)
+    indexes = [range(3_000), (), (0, LED_ELSEWHERE), *[(NOT_THERE,)] * 3_000, range(1_024)]
+    body = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(
+        name="t" if number % 2 else "absent", partition_data=[PartitionProduceData(index=index, records=b"")
+                                                              for index in each])
+        for number, each in enumerate(indexes)]).encode(12)
+    reply = node.produce_body(body, 12)
+    handler, before, most = node.produce_handler, 0, 0
+    while made.due:
+        made.due.pop(0)()
+        encoded = sum(handler.error_counts().values())
+        before, most = encoded, max(most, encoded - before)
+    assert made.failures == [] and before > 7_000 and 0 < most <= 1_024
+    node.produce_handler = ProduceHandler(node.table)
+    assert produce_response(reply) == produce_response(node.produce_body(body, 12))
+
+
 def test_a_sent_request_is_appended_after_its_client_disconnected(node: Node) -> None:
     partition = node.partition()
     made = Sliced(node)
