@@ -29,6 +29,8 @@ STREAMS_KILLS   ?= 50
 CLUSTER_CYCLES  ?= 200
 COMPARE_ROWS    ?= 0..99
 ATTACK_ELEMENTS ?= 100000
+ATTACK_ACLS     ?= 0
+ACL_ENTRIES     ?= 100000
 EXPLORE_STATES  ?= 1300000
 EVIL_SEED       ?= 1
 ROTATIONS       ?= 1000
@@ -41,7 +43,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills fuzz fuzz-wire hostile-tls evil-config rotations sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills fuzz fuzz-wire hostile-tls evil-config rotations sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -110,9 +112,12 @@ compare: build ## thousands of generated requests to our node and to Kafka's, ev
 	@$(BIN)/python -m tests.compare --rows $(COMPARE_ROWS)
 	@$(BIN)/python -m tests.compare --access
 
-# A machine that does nothing else: the bounds are milliseconds.
+# A machine that does nothing else: the bounds are milliseconds. With an authorizer: make attack ATTACK_ACLS=1000
 attack: build ## the largest requests of every API, refused records and slow readers, and what others wait meanwhile; about five minutes
-	@$(BIN)/python -m tests.attack --elements $(ATTACK_ELEMENTS)
+	@$(BIN)/python -m tests.attack --elements $(ATTACK_ELEMENTS) --acls $(ATTACK_ACLS)
+
+acl-changes: build ## ten thousand changes of ACLs a minute beside a producer and a consumer, a hundred thousand entries standing; two minutes
+	@$(BIN)/python -m tests.attack.acl_changes --entries $(ACL_ENTRIES)
 
 # Every failing call, flip and length, and each third crash point; then a log that is being compacted.
 crash: build ## the crash kit: crash states, failing calls, damaged bytes; about twenty minutes on one core

@@ -1,7 +1,8 @@
 """Attack a node: `python -m tests.attack --elements 100000 --copies 1000 --connections 20`.
 
-Prints one row per attack. Exits with 1 when the second client waited too long, or when the node used too much memory,
-sent no reply or logged a fault of its own. The bounds are for an otherwise idle machine.
+With `--acls 1000` the node has an authorizer, a thousand entries for other topics, and some that allow the attacker
+everything. Prints one row per attack. Exits with 1 when the second client waited too long, or when the node used too
+much memory, sent no reply or logged a fault of its own. The bounds are for an otherwise idle machine.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.attack import permissions
 from tests.attack.readers import requests_of, unread
 from tests.attack.records import SETTINGS, refused
 from tests.attack.requests import Hostile, attacks
@@ -23,6 +25,8 @@ def rows(node: NodeProcess, arguments: argparse.Namespace) -> Iterator[Row]:
         return [each for each in found if arguments.only.lower() in each.name.lower()]
 
     for hostile in wanted(attacks(arguments.elements, arguments.copies)):
+        if arguments.acls:             # those that the attack before has deleted
+            permissions.allow(node.address, arguments.acls)
         yield attack(node, hostile, arguments.connections if hostile.copies > 1 else 1)
     for hostile in wanted(refused(arguments.refused_bytes, arguments.elements)):
         yield attack(node, hostile)
@@ -37,13 +41,15 @@ def main() -> int:
     parser.add_argument("--copies", type=int, default=1_000, help="requests that are sent before an answer is read")
     parser.add_argument("--connections", type=int, default=20, help="of those that send small requests")
     parser.add_argument("--refused-bytes", type=int, default=45_000_000, help="of a request with refused records")
+    parser.add_argument("--acls", type=int, default=0, help="entries of the node's authorizer; 0: it has none")
     parser.add_argument("--only", default="", help="attacks with this in their name")
     arguments = parser.parse_args()
     print(f"bounds: p99.9 of the second client {P999_MS_MAX:g} ms; memory {BASE_BYTES >> 20} MiB and twice the "
           f"requests\n{HEAD}")
     wrong = 0
     with (tempfile.TemporaryDirectory() as directory,
-          attacked_node(Path(directory) / "data", SETTINGS) as (node, metrics_port)):
+          attacked_node(Path(directory) / "data", SETTINGS, permissions.SETTINGS if arguments.acls else None)
+          as (node, metrics_port)):
         for row in rows(node, arguments):
             judge(row, P999_MS_MAX, BASE_BYTES)
             wrong += bool(row.wrong)

@@ -213,13 +213,14 @@ def longest_steps(node: NodeProcess, metrics_port: int) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def attacked_node(directory: Path, topics: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[NodeProcess, int]]:
-    """Start a node with a topic to attack and further topics by name with their settings; yield it and its metrics
-    port."""
+def attacked_node(directory: Path, topics: Mapping[str, Mapping[str, str]],
+                  settings: Mapping[str, str] | None = None) -> Iterator[tuple[NodeProcess, int]]:
+    """Start a node with a topic to attack and further topics by name with their settings, and with more settings of its
+    own; yield it and its metrics port."""
     metrics_port, = free_ports(1)
     node = NodeProcess(directory, {
         "auto.create.topics.enable": "true", "kraft.metrics.listener": f"127.0.0.1:{metrics_port}",
-        "num.partitions": "1", "kraft.request.memory.max.bytes": str(MEMORY_BYTES)})
+        "num.partitions": "1", "kraft.request.memory.max.bytes": str(MEMORY_BYTES), **(settings or {})})
     node.start()
     try:
         with Cluster(node.address) as cluster:

@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.attack.acl_changes import Changes, wrong_in
+from tests.attack.permissions import SETTINGS as WITH_ACLS
+from tests.attack.permissions import allow
 from tests.attack.records import SETTINGS, refused
-from tests.attack.requests import CONTROLLER, attacks
+from tests.attack.requests import CONTROLLER, TOPIC, attacks
 from tests.attack.run import Row, attack, attacked_node, judge, longest_steps, send
+from tests.attack.traffic import Measured, Traffic
 
 ELEMENTS = 10_000
 STEP_SECONDS_MAX = 0.5
@@ -48,3 +52,31 @@ def test_no_request_holds_the_loop_for_long(tmp_path: Path) -> None:
 def test_broken_bounds_are_seen(row: Row, wrong: str) -> None:
     judge(row, 25.0, 1 << 20)
     assert row.wrong == [wrong]
+
+
+def test_changes_of_acls_beside_a_producer_and_a_consumer(tmp_path: Path) -> None:
+    with attacked_node(tmp_path / "data", {}, WITH_ACLS) as (node, _metrics_port):
+        allow(node.address, 100)
+        allow(node.address, 100)       # those that exist stay
+        traffic = Traffic(node.port, TOPIC)
+        changes = Changes(node.address, 1_000.0)
+        changes.start()
+        while changes.count < 20 and changes.failure is None:
+            changes.ended.wait(0.01)
+        measured = traffic.measured()
+        changes.ended.set()
+        changes.join()
+        traffic.end()
+        assert node.alarms() == []
+    assert changes.failure is None and changes.count >= 20
+    assert measured.produce_ms and measured.fetch_ms and measured.errors == []
+
+
+@pytest.mark.parametrize(("measured", "rate", "wrong"), [
+    (Measured([1.0], [1.0], []), 170.0, []),
+    (Measured([1.0], [1.0], [29, 1, 29]), 170.0, ["3 answers with errors: [1, 29]"]),
+    (Measured([1.0], [1.0], []), 100.0, ["100 changes in a second, fewer than 167"]),
+    (Measured([1.0, 30.0], [1.0], []), 170.0, ["p99.9 of Produce 30.0 ms is above 25"]),
+    (Measured([1.0], [1.0, 30.0], []), 170.0, ["p99.9 of Fetch 30.0 ms is above 25"])])
+def test_broken_bounds_of_changes_are_seen(measured: Measured, rate: float, wrong: list[str]) -> None:
+    assert wrong_in(measured, rate, 25.0) == wrong
