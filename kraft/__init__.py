@@ -4,6 +4,8 @@ Importing the package checks the compiled core, which has no slower substitute. 
 another version raises an `ImportError` that names the remedy.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from kraft._version import __version__
 
 __all__ = [
@@ -37,7 +39,6 @@ if build_info.version() != __version__:
                       f"{build_info.version()}. {_REMEDY}", name="kraft_native")
 
 from kraft import errors
-from kraft.appender import Appender, AsyncLog
 from kraft.cursors import Cursor
 from kraft.log import Log, LogReader
 from kraft.log_dir import LogDir, TopicPartition
@@ -46,3 +47,18 @@ from kraft_native.batch.batch import Batch
 from kraft_native.batch.records import BatchBuilder, Record
 from kraft_native.log.flusher import Flusher
 from kraft_native.segment.config import LogConfig
+
+if TYPE_CHECKING:
+    from kraft.appender import Appender, AsyncLog
+
+
+def __getattr__(name: str) -> Any:
+    """Import the appenders when they are used: with threads and event loops they need most of the time of an import."""
+    if name in ("Appender", "AsyncLog"):
+        from kraft import appender
+        return getattr(appender, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

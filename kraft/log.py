@@ -6,7 +6,6 @@ iterators, following, appending many records. No code here runs per record on th
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import warnings
@@ -46,6 +45,8 @@ class _WakeUp:
     """Wake-up of a coroutine on the log's own thread, when the log's limits move or the log is closed."""
 
     def __init__(self, log: Log) -> None:
+        import asyncio  # not by programs that run no loop: it is most of the time of an import
+
         self.log = log
         self.loop = asyncio.get_running_loop()
         self.event = asyncio.Event()
@@ -168,6 +169,8 @@ class Log(Reading, native_log.Log):
         closed. Raises what `read` raises, and `OffsetOutOfRangeError` when retention overtook the follower or when
         batches that it yielded were truncated, even if the log has since grown past that offset.
         """
+        import asyncio
+
         place = Place(self, start)
         with _WakeUp(self) as wake_up:
             while not self.closed:
@@ -234,6 +237,8 @@ class LogReader(Reading, native_reader.LogReader):
 
         After a cancellation that thread may wait for up to another half second.
         """
+        import asyncio
+
         place = Place(self, start)
         loop = asyncio.get_running_loop()
         while True:

@@ -121,3 +121,31 @@ def test_the_license_is_whole() -> None:
     assert "Version 2.0, January 2004" in text
     assert "END OF TERMS AND CONDITIONS" in text
     assert PROJECT["project"]["license"] == "Apache-2.0"
+
+
+MEMORY_KB_MAX = 25_000
+LATER = ("asyncio", "concurrent.futures", "logging", "numpy", "pyarrow", "ssl")
+"""Modules that an embedder's program pays for only when it uses what needs them."""
+IMPORTED = """
+import sys
+import kraft
+print([name for name in sys.argv[1:] if name in sys.modules])
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmRSS")))
+assert kraft.Appender.__name__ == "Appender" and "asyncio" in sys.modules
+"""
+
+
+def test_an_import_is_light() -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTED, *LATER], cwd=ROOT, check=False, capture_output=True,
+                          text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    modules, memory_kb = done.stdout.splitlines()
+    assert modules == "[]"
+    assert int(memory_kb) <= MEMORY_KB_MAX
+
+
+def test_every_public_name_exists() -> None:
+    assert all(getattr(kraft, name) is not None for name in kraft.__all__)
+    assert sorted(kraft.__all__) == dir(kraft)
+    with pytest.raises(AttributeError, match="module 'kraft' has no attribute 'Appnder'"):
+        kraft.Appnder  # noqa: B018
