@@ -30,6 +30,14 @@ def login_of(security: Security) -> SaslLogin:
     return SaslLogin(security.mechanism, security.username, token=token, extensions=security.token.extensions)
 
 
+def token_for_library(security: Security) -> tuple[str, float]:
+    """Return a token of OAUTHBEARER and the second since 1970 at which it expires, as librdkafka's callback needs them.
+    Raises `SaslError`."""
+    from kraft.oauth.tokens import expiry_ms
+    token = login_of(security).token
+    return token, expiry_ms(token) / 1000
+
+
 def authenticate(login: SaslLogin, exchange: Callable[[bytes], bytes], nonce: str = "") -> None:
     """Run the mechanism; `exchange` sends a message and returns the answer. Raises `SaslError` when the server cannot
     be trusted, and what `exchange` raises."""

@@ -1,6 +1,7 @@
 """A cluster whose every connection has TLS and a login. Clients continue when a leader is killed, and log in by tokens
 of an identity provider and of the cluster itself."""
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.cli.command import run
+from kraft.config.oauth_settings import ASSERTION
 from tests.integration.admin import wait_until
 from tests.integration.secure_quorum import (
     OAUTH,
@@ -23,7 +25,7 @@ from tests.integration.secure_quorum import (
     token_jaas,
     write_properties,
 )
-from tests.oauth.provider import SigningKey
+from tests.oauth.provider import AUDIENCE, CLIENT, SigningKey, provider_server
 
 SECONDS: Final = 30.0
 TOPIC: Final = "sealed"
@@ -108,6 +110,27 @@ def test_a_client_with_a_token_of_a_provider(cluster: list[SecureMember], key: S
     admin = AdminClient(library_settings_of_tokens(cluster, token))
     wait_until(lambda: admin.poll(0.1) is not None and fetched > 0, "the token", SECONDS)
     assert len(admin.list_topics(timeout=SECONDS).brokers) == 3
+
+
+def test_our_commands_log_in_by_assertions(cluster: list[SecureMember], key: SigningKey, tmp_path: Path,
+                                           capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One command of our own client, and those of librdkafka, whose provider knows them by a key of their own."""
+    with provider_server() as server:
+        server.signing = key
+        (tmp_path / "key.pem").write_text(server.of_clients.pem())
+        properties = client_properties(cluster, "OAUTHBEARER", f"{OAUTH} required;") | {
+            "sasl.oauthbearer.token.endpoint.url": server.url("token"), f"{ASSERTION}.algorithm": "ES256",
+            f"{ASSERTION}.private.key.file": str(tmp_path / "key.pem"), f"{ASSERTION}.claim.iss": CLIENT,
+            f"{ASSERTION}.claim.sub": CLIENT, f"{ASSERTION}.claim.aud": AUDIENCE}
+        assert command(tmp_path, properties, capsys, "topics", "create", "asserted")[0] == 0
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"value": "line"}\n')))
+        assert command(tmp_path, properties, capsys, "produce", "asserted")[0] == 0
+        code, lines = command(tmp_path, properties, capsys, "consume", "asserted", "--until-end")
+        assert (code, [each["value"] for each in lines]) == (0, ["line"])
+        assert {"client_assertion"} <= set(server.seen[-1][1])
+        (tmp_path / "key.pem").write_text(SigningKey("other", "ES256").pem())
+        code, _ = command(tmp_path, properties | {"sasl.oauthbearer.scope": "another"}, capsys, "topics", "list")
+        assert code == 1
 
 
 def test_our_commands_log_in_by_tokens_too(cluster: list[SecureMember], key: SigningKey, tmp_path: Path,
