@@ -6,10 +6,11 @@ import pytest
 
 from kraft.testing.brokers.transactional.options import draw
 from kraft.testing.brokers.transactional.spans import Spans
+from kraft.testing.mutants.find import hunt
 from kraft.testing.mutants.patches import planted
 from kraft.testing.mutants.registry import TRANSACTION_MUTANTS
 from kraft.testing.sim.options import Options
-from kraft.testing.sim.run import simulate, simulate_transactions
+from kraft.testing.sim.run import simulate, simulate_transactions, transaction_options_of
 
 CALM = Options(brokers=3, voters=1, observers=2, fault_seconds=2, topics=0, transactions=3, partitions=2)
 
@@ -55,6 +56,13 @@ def test_a_known_bug_is_found() -> None:
     with planted(TRANSACTION_MUTANTS["exhausted-epoch-returns-the-old-id"]):
         outcome = simulate(1, CALM.where(epochs=4, transaction_every_ms=20))
     assert outcome.violation is not None
+
+
+def test_a_batch_after_the_marker_is_found() -> None:
+    """The answer to a check of its transaction is held back meanwhile. The same run holds without the bug."""
+    mutant = TRANSACTION_MUTANTS["marker-leaves-the-verification"]
+    found = hunt([mutant], range(3, 4), finds=1, draw=transaction_options_of)[0]
+    assert found.violations == ("realtime-order",)
 
 
 def test_every_known_bug_still_fits_the_code() -> None:

@@ -5,6 +5,7 @@ victims, times and durations are still random.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import permutations
 from random import Random
 from typing import Final
 
@@ -16,7 +17,7 @@ from kraft.testing.brokers.leaders import LANE
 from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode
 from kraft.testing.brokers.producers import Producer
-from kraft.testing.brokers.transactional.coordinators import COORDINATOR_LANES
+from kraft.testing.brokers.transactional.coordinators import CHECKS, COORDINATOR_LANES
 from kraft.testing.brokers.wire import Hold, Wire
 from kraft.testing.sim.cluster import Cluster
 from kraft.testing.sim.faults import Faults
@@ -51,7 +52,7 @@ class BrokerFaults(Faults):
                 (options.zombie_every_ms, self._overtake), (options.stall_every_ms, self._stall),
                 (options.reset_every_ms, self._reset), (options.directory_every_ms, self._fail_directory),
                 (options.refusal_every_ms, self._refuse), (options.level_every_ms, self._admin.change_level),
-                (options.coordinate_every_ms, self._hold_coordinator))
+                (options.coordinate_every_ms, self._hold_coordinator), (options.checks_every_ms, self._hold_checks))
 
     def stop(self) -> None:
         super().stop()
@@ -171,6 +172,14 @@ class BrokerFaults(Faults):
             else:
                 for_us = self._within_us(self._cluster.options.hold_ms)
                 self._wire.hold(source.id, target.id, lane, self._hold(for_us, requests=self._random.random() < 0.5))
+
+    def _hold_checks(self) -> None:
+        """Hold back the answers to checks of transactions between all brokers. A transaction that a coordinator has
+        confirmed may end before the leader learns that."""
+        nodes = [each for each in self._cluster.nodes if isinstance(each, BrokerNode) and each.has_broker]
+        for source, target in permutations(nodes, 2):
+            self._count("markers or checks of transactions held back")
+            self._wire.hold(source.id, target.id, CHECKS, self._hold(self._within_us(self._cluster.options.hold_ms)))
 
     def _refuse(self) -> None:
         """Let a live broker refuse new connections from another node. Some existing connections between the two break

@@ -162,9 +162,17 @@ def transactions_begin_unverified(patches: Patches) -> None:
     patches.put(TransactionChecks, "verify", verify)
 
 
-@TRANSACTIONS.compiled(0, "KAFKA-14053", transaction_version=1, level_every_ms=0, repeat_per_mille=0, brokers=3,
-                       replication=3, stuck_per_mille=200, coordinate_every_ms=100, hold_ms=400, transaction_ms=3000,
-                       request_ms=300, transaction_every_ms=5)
+# Nothing but the answers to checks is late, so that many transactions end while one is on its way.
+@TRANSACTIONS.compiled(0, "KAFKA-14053", transaction_version=1, level_every_ms=0, repeat_per_mille=0, voters=1,
+                       observers=3, combined=False, brokers=3, replication=1, min_insync=1, partitions=2, topics=0,
+                       readers=1, phases=1, quiet_seconds=0, fault_seconds=15, stuck_per_mille=500, checks_every_ms=400,
+                       hold_ms=300, transactions=4, transaction_ms=10_000, request_ms=700, transaction_every_ms=5,
+                       abort_per_mille=0, abandon_per_mille=0, epochs=0, coordinate_every_ms=0, session_ms=3000,
+                       delay_ms=1, jitter_ms=3, late_per_mille=0, drop_per_mille=0, turn_us=0, step_us=0,
+                       kill_every_ms=0, power_every_ms=0, blackout_every_ms=0, pause_every_ms=0, shutdown_every_ms=0,
+                       isolate_every_ms=0, part_every_ms=0, cut_every_ms=0, shuffle_every_ms=0, reboot_every_ms=0,
+                       zombie_every_ms=0, directory_every_ms=0, move_every_ms=0, elect_every_ms=0, resign_every_ms=0,
+                       reset_every_ms=0, refusal_every_ms=0, stall_every_ms=0)
 def marker_leaves_the_verification() -> None:
     """A marker does not end the verifications of its producer. A batch that was confirmed before it is appended after
     it, and begins a transaction that nothing ends."""

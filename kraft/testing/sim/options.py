@@ -136,6 +136,7 @@ class Options:
     stuck_per_mille: int = 0            # batches that arrive after their client has given them up
     epochs: int = 0                     # of a producer id; 0: as many as in production
     coordinate_every_ms: int = 0        # messages of coordinators to brokers are held back
+    checks_every_ms: int = 0            # answers to checks of transactions are held back, between all brokers
     expiry_check_ms: int = 3_600_000    # between two searches for expired transactional ids
     id_expiration_ms: int = 604_800_000
     quiet_seconds: int = 0              # after each phase with faults, while nothing happens but time-outs

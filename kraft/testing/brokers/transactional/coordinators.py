@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 LISTENER: Final = "PLAINTEXT"
 MARKER_LANE: Final = "markers"
 CHECK_LANE: Final = "transaction checks"
-COORDINATOR_LANES: Final = (lane_of(MARKER_LANE, 0), lane_of(MARKER_LANE, 1), lane_of(CHECK_LANE, 0))
+CHECKS: Final = lane_of(CHECK_LANE, 0)
+COORDINATOR_LANES: Final = (lane_of(MARKER_LANE, 0), lane_of(MARKER_LANE, 1), CHECKS)
 LOAD_BYTES: Final = 300
 """Bytes that are loaded at once: a few records."""
 COLD_MS: Final = 30
