@@ -35,7 +35,7 @@ SHOWN = (
     "fenced-broker-joins-the-isr", "shutdown-offset-moves", "shrink-counts-at-once", "followers-do-not-know-producers",
     "high-watermark-stays-after-isr-shrink", "reassignment-is-over-early", "sequences-survive-an-epoch-bump",
     "fetch-of-an-earlier-epoch-counts", "unresponsive-broker-is-fenced-by-a-new-controller",
-    "unresponsive-leader-is-left-out", "answers-are-held-without-limit",
+    "unresponsive-leader-is-left-out", "answers-are-held-without-limit", "answer-of-another-leadership-counts",
 )
 
 

@@ -93,7 +93,14 @@ def zombie_controller_refuses_for_good(patches: Patches) -> None:
     patches.wrap(BrokerNode, "controller_id", controller_id)
 
 
-@CONTROLLERS.add(33, "KAFKA-12686")
+# A leadership leaves and returns before the answer to a proposal arrives. A proposal that the wrong answer leaves open
+# is sent again soon, so only one that is applied to another set shows.
+@CONTROLLERS.add(33, "KAFKA-12686", brokers=3, voters=1, observers=3, combined=False, replication=3, min_insync=1,
+                 window=5, shuffle_every_ms=600, swap_ms=40, session_ms=3000, produce_every_ms=40, lag_ms=150,
+                 fault_seconds=10, delay_ms=1, jitter_ms=1, drop_per_mille=0, late_per_mille=0, reset_every_ms=0,
+                 isolate_every_ms=0, part_every_ms=0, cut_every_ms=0, kill_every_ms=0, power_every_ms=0,
+                 blackout_every_ms=0, pause_every_ms=0, shutdown_every_ms=0, topic_every_ms=0, move_every_ms=0,
+                 elect_every_ms=0, resign_every_ms=0)
 def answer_of_another_leadership_counts(patches: Patches) -> None:
     """The answer to a proposal is applied to the current proposal, in whichever epoch."""
     def answered(keeper: Any, response: Any, now_ms: int) -> None:
