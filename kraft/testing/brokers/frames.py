@@ -1,6 +1,7 @@
 """Requests of simulated clients as the frames that compiled brokers read, and the answers read back from frames."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 from kraft.protocol.apis import API_BY_KEY
@@ -76,6 +77,11 @@ def call_of(request: Message, version: int) -> Call:
 
 
 def _framed(request: Message, version: int) -> bytes:
-    api = API_BY_KEY[request.API_KEY]
-    frame = encode_request_header(api, version, 0, "simulated") + request.encode(version)
+    frame = _header(request.API_KEY, version) + request.encode(version)
     return len(frame).to_bytes(SIZE_BYTES, "big") + frame
+
+
+@cache
+def _header(api_key: int, version: int) -> bytes:
+    """Header of all requests of an API: a connection of a client identifies them by their order."""
+    return encode_request_header(API_BY_KEY[api_key], version, 0, "simulated")
