@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from functools import partial
 from typing import Final
 
 import click
@@ -16,6 +17,7 @@ from kraft.cli.moments import time_ms, whole_number
 from kraft.cli.names import complete_group, complete_topic
 from kraft.cli.number_types import IntRange
 from kraft.cli.options import BOOTSTRAP
+from kraft.cli.record_filter import Filter
 from kraft.cli.record_lines import LineFormat, write_line
 from kraft.cli.server_config import parse_assignments
 from kraft.client import Cluster, RefusedError
@@ -38,23 +40,30 @@ RESETS: Final = {"beginning": "earliest", "end": "latest"}
 @click.option("--from", "start", default="beginning", show_default=True, metavar="WHERE",
               help="beginning, end, an offset, or a time such as 2026-01-31T09:00:00Z. With --group beginning or end: "
                    "where to begin when the group has committed nothing.")
+@click.option("--last", "--tail", "last", type=IntRange(1), metavar="N",
+              help="Begin N offsets before the end of each partition. Not with --from or --group.")
+@click.option("--key", metavar="TEXT", help="Print only records with this key.")
+@click.option("--header", "headers", multiple=True, metavar="NAME[=TEXT]",
+              help="Print only records with this header; may be given again, for records with all of them.")
 @click.option("--limit", type=IntRange(0), help="Stop after this many records.")
 @click.option("--until-end", is_flag=True, help="Stop at the end of every partition instead of waiting for more.")
 @line_options
 @BOOTSTRAP
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per record, with where it stands.")
-def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, ...], start: str, limit: int | None,
-            until_end: bool, key_separator: str | None, null: str | None, timeout: float, properties: tuple[str, ...],
-            bootstrap: str, as_json: bool) -> None:
+def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, ...], start: str, last: int | None,
+            key: str | None, headers: tuple[str, ...], limit: int | None, until_end: bool, key_separator: str | None,
+            null: str | None, timeout: float, properties: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
     """Print the records of topics: their values, one line each, and their keys with --key-separator.
 
     Runs until Ctrl-C, --limit or --until-end. With --until-end the command fails when a partition returns nothing for
     --timeout seconds before its end is reached.
     """
     form = line_format(as_json, key_separator, null)
-    if group is not None and (partitions or start not in RESETS):
-        raise click.UsageError("a group decides itself where its members read: with --group there is no --partition, "
-                               "and --from is beginning or end")
+    if group is not None and (partitions or last is not None or start not in RESETS):
+        raise click.UsageError("a group decides itself where its members read: with --group there is no --partition "
+                               "and no --last, and --from is beginning or end")
+    if last is not None and start != "beginning":
+        raise click.UsageError("--last and --from both say where to begin")
     outages = Outages()
     library = client_settings(bootstrap, parse_assignments(properties, "--property"), {
         "group.id": group or f"kraft-consume-{os.getpid()}", "enable.auto.commit": group is not None,
@@ -69,21 +78,24 @@ def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, .
             if group is None:
                 wanted = [(topic, index) for topic, indexes in known.items() for index in _chosen(topic, indexes,
                                                                                                   partitions)]
-                consumer.assign(_positions(consumer, wanted, start, timeout))
+                consumer.assign(_positions(consumer, wanted, start, timeout) if last is None
+                                else _last(consumer, wanted, last, timeout))
                 places.assign(wanted)
             else:
                 places.subscribe(group, [(topic, index) for topic, indexes in known.items() for index in indexes])
                 consumer.subscribe(list(known))
             with Cluster(bootstrap, timeout=timeout) as cluster, Interrupt() as interrupt:
-                Reader(consumer, form, places, ExactHeaders(cluster)).run(limit, interrupt)
+                Reader(consumer, form, places, ExactHeaders(cluster), Filter.of(key, headers)).run(limit, interrupt)
         finally:
             consumer.close()
 
 
 class Reader:
-    """Printer of a consumer's records."""
+    """Printer of those of a consumer's records that pass the filter."""
 
-    def __init__(self, consumer: Consumer, form: LineFormat, places: Places, headers: ExactHeaders) -> None:
+    def __init__(self, consumer: Consumer, form: LineFormat, places: Places, headers: ExactHeaders,
+                 wanted: Filter) -> None:
+        self.wanted = wanted
         self.consumer = consumer
         self.form = form
         self.places = places
@@ -110,7 +122,8 @@ class Reader:
             error = message.error()
             place = (message.topic() or "", message.partition() or 0)
             if error is None:
-                lines.append(self._line(message))
+                if self.wanted.accepts(_bytes(message.key()), partial(self.headers.of, message)):
+                    lines.append(self._line(message))
                 last[place] = message
             elif error.code() == KafkaError._PARTITION_EOF:
                 self.places.ended(place)
@@ -122,10 +135,10 @@ class Reader:
         if lines:
             sys.stdout.buffer.write(b"".join(lines))
             sys.stdout.buffer.flush()
-            for place, message in last.items():
-                self.places.reached(place, (message.offset() or 0) + 1)
-                if self.places.group is not None:
-                    self.consumer.store_offsets(message)
+        for place, message in last.items():
+            self.places.reached(place, (message.offset() or 0) + 1)
+            if self.places.group is not None:
+                self.consumer.store_offsets(message)
         return len(lines)
 
     def _line(self, message: Message) -> bytes:
@@ -165,6 +178,12 @@ def _positions(consumer: Consumer, wanted: list[Place], start: str, timeout: flo
         if each.error is not None:
             raise library_error(f"partition {each.topic}-{each.partition}", each.error)
     return found
+
+
+def _last(consumer: Consumer, wanted: list[Place], count: int, timeout: float) -> list[TopicPartition]:
+    """Return the positions `count` offsets before the ends, or the starts of shorter partitions."""
+    ranges = [range_of(consumer, place, timeout) for place in wanted]
+    return [TopicPartition(*place, max(low, high - count)) for place, (low, high) in zip(wanted, ranges, strict=True)]
 
 
 def _bytes(field: str | bytes | None) -> bytes | None:

@@ -55,6 +55,33 @@ def test_lines_in_and_out(pipe: Pipe, tool: Tool) -> None:
     assert (code, out) == (0, f"{first['key']}={first['value']}\n")
 
 
+def test_the_last_records_and_those_that_pass(pipe: Pipe, tool: Tool) -> None:
+    tool.json("topics", "create", "r1-last", "--partitions", 2)
+    pipe.run("produce", "r1-last", "--key-separator", "=", "--header", "from=first", given="a=1\nb=2\na=3\n")
+    pipe.run("produce", "r1-last", "--key-separator", "=", "--header", "from=second", given="a=4\nb=5\nc=6\n")
+    records = pipe.json("r1-last")
+    for partition in (0, 1):
+        values = [row["value"] for row in records if row["partition"] == partition]
+        assert [row["value"] for row in pipe.json("r1-last", "--partition", partition, "--last", 1)] == values[-1:]
+    assert sorted(row["value"] for row in pipe.json("r1-last", "--last", 100)) == list("123456")
+    assert [row["value"] for row in pipe.json("r1-last", "--key", "a")] == ["1", "3", "4"]
+    assert sorted(row["value"] for row in pipe.json("r1-last", "--header", "from=second")) == ["4", "5", "6"]
+    assert [row["value"] for row in pipe.json("r1-last", "--header", "from", "--key", "a", "--limit", 2)] == ["1", "3"]
+    assert pipe.json("r1-last", "--header", "to") == []
+    for wrong, why in ((("--from", "end"), "both say where to begin"), (("--group", "g"), "no --last")):
+        code, out, complaints = pipe.run("consume", "r1-last", "--last", 1, *wrong)
+        assert (code, out) == (2, "")
+        assert why in complaints
+
+
+def test_a_group_reads_past_what_does_not_pass(pipe: Pipe, tool: Tool) -> None:
+    tool.json("topics", "create", "r1-group")
+    pipe.run("produce", "r1-group", "--key-separator", "=", given="a=1\nb=2\n")
+    read = ("consume", "r1-group", "--group", "r1-group", "--until-end", "--key")
+    assert pipe.run(*read, "a") == (0, "1\n", "")
+    assert pipe.run(*read, "b") == (0, "", ""), "it was read before, and is not read again"
+
+
 def test_a_group_continues_where_it_was(pipe: Pipe, tool: Tool) -> None:
     tool.json("topics", "create", "r2")
     pipe.run("produce", "r2", given="one\ntwo\nthree\n")
