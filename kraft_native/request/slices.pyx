@@ -32,7 +32,7 @@ from kraft_native.base.errors import InvalidArgumentError
 
 cdef enum:
     ENDPOINTS = -1                 # in `longest_ns`
-    LONG_MAX = 4
+    LONG_MAX = 3
     LONG_SLICES = 8
     LARGE_BYTES = 64 * 1024        # of a request: a hundred thousand elements as objects are a hundred times as large
     FREED_AT_ONCE = 256            # elements of short work; to free so few in a later iteration costs more

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import functools
+from typing import Final
+
+KEYS_KEPT: Final = 4096
+KEY_CHARACTERS_MAX: Final = 256
+"""Length up to which a key is kept."""
 
 
 def java_hash(text: str) -> int:
@@ -14,8 +19,18 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
-@functools.lru_cache(maxsize=65536)
 def partition_of(key: str, partition_count: int) -> int:
-    """Return the partition that serves `key` (Utils.abs of the hash, which maps the smallest number to 0)."""
+    """Return the partition that serves `key` (Utils.abs of the hash, which maps the smallest number to 0).
+
+    Those of some keys are kept. Clients choose the keys, so their number and their length are bounded: a cache of
+    65,536 keys kept tens of megabytes after requests with as many, and may have kept gigabytes.
+    """
+    return _kept(key, partition_count) if len(key) <= KEY_CHARACTERS_MAX else _computed(key, partition_count)
+
+
+def _computed(key: str, partition_count: int) -> int:
     value = java_hash(key)
     return (0 if value == -(1 << 31) else abs(value)) % partition_count
+
+
+_kept: Final = functools.lru_cache(maxsize=KEYS_KEPT)(_computed)
