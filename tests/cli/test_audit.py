@@ -13,7 +13,8 @@ from kraft.cli.audit_source import FileSource, followed
 from kraft.cli.command import run
 from kraft.client import Cluster
 from kraft.client.topics import create_topic
-from kraft.runtime.audit.file import RotatingFile, line_of
+from kraft.runtime.audit.file import line_of
+from kraft.runtime.base.rotating_file import RotatingFile
 from kraft.security.audit import event as events
 from kraft.security.audit.event import Node, Origin
 from kraft.security.audit.reading import Wanted, parse

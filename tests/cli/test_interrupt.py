@@ -11,6 +11,7 @@ from kraft.cli.consume import Reader
 from kraft.cli.consuming import Places
 from kraft.cli.interrupt import Interrupt
 from kraft.cli.produce import Writer, _produce_lines
+from kraft.cli.record_filter import Filter
 from kraft.cli.record_lines import LineFormat
 
 PLAIN = LineFormat(as_json=False, key_separator=None, null=None)
@@ -63,7 +64,8 @@ def test_medians_are_printed_and_stored(monkeypatch):
     with Interrupt() as interrupt, pytest.raises(KeyboardInterrupt):
         places = Places(source, 30.0, until_end=False)
         places.subscribe("group", [("t", 0)])
-        Reader(source, PLAIN, places, SimpleNamespace(of=lambda _message: ())).run(None, interrupt)
+        headers = SimpleNamespace(of=lambda _message: ())
+        Reader(source, PLAIN, places, headers, Filter.of(None, ())).run(None, interrupt)
     assert (out.getvalue(), source.stored) == (b"seven\n", [7])
 
 

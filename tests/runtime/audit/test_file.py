@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from kraft.runtime.audit import file as module
-from kraft.runtime.audit.file import FileWriter, RotatingFile, line_of
+from kraft.runtime.audit.file import FileWriter, line_of
 from kraft.runtime.audit.queue import EventQueue
+from kraft.runtime.base.rotating_file import RotatingFile
 from tests.integration.admin import wait_until
 
 
