@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -19,6 +18,8 @@ import psycopg
 START_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.02
 STOP_SECONDS: Final = 30.0
+OUTPUT: Final = "output.log"
+OUTPUT_SHOWN: Final = 2_000
 USER: Final = "nobody"
 """PostgreSQL refuses to run as root."""
 SETTINGS: Final = ("max_prepared_transactions=20", "listen_addresses=", "max_connections=60", "shared_buffers=8MB",
@@ -62,28 +63,34 @@ class Postgres:
         shutil.rmtree(self._home)
 
     def start(self) -> None:
-        """Start the server and wait until it accepts connections."""
-        options = [part for setting in (*SETTINGS, f"unix_socket_directories={self._home}") for part in ("-c", setting)]
-        with (self._home / "output.log").open("ab") as output:
-            self._process = subprocess.Popen(self._command("postgres", "-D", str(self._data), *options), cwd="/",
-                                             stdin=subprocess.DEVNULL, stderr=output, start_new_session=True)
+        """Start the server and wait until it accepts connections. It does not start while a process of a killed one
+        still ends: they share memory."""
         deadline = time.monotonic() + START_SECONDS
+        process = self._process = self._begun()
         while True:
             try:
                 psycopg.connect(self.dsn).close()
-            except psycopg.OperationalError:
-                if time.monotonic() > deadline or self._process.poll() is not None:
-                    raise
+            except psycopg.OperationalError as error:
+                if time.monotonic() > deadline:
+                    raise AssertionError((self._home / OUTPUT).read_text()[-OUTPUT_SHOWN:]) from error
                 time.sleep(POLL_SECONDS)
+                if process.poll() is not None:
+                    process = self._process = self._begun()
             else:
                 return
 
     def kill(self) -> None:
-        """Kill all its processes, as if the machine had failed."""
+        """Kill the server, as if the machine had failed. Its other processes notice that, and end."""
         if self._process is not None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
             self._process.wait(STOP_SECONDS)
             self._process = None
+
+    def _begun(self) -> subprocess.Popen[bytes]:
+        options = [part for setting in (*SETTINGS, f"unix_socket_directories={self._home}") for part in ("-c", setting)]
+        with (self._home / OUTPUT).open("ab") as output:
+            return subprocess.Popen(self._command("postgres", "-D", str(self._data), *options), cwd="/",
+                                    stdin=subprocess.DEVNULL, stderr=output, start_new_session=True)
 
     def _run(self, *command: str) -> None:
         subprocess.run(self._command(*command), check=True, stdout=subprocess.DEVNULL, cwd="/")
