@@ -36,6 +36,7 @@ SHOWN = (
     "high-watermark-stays-after-isr-shrink", "reassignment-is-over-early", "sequences-survive-an-epoch-bump",
     "fetch-of-an-earlier-epoch-counts", "unresponsive-broker-is-fenced-by-a-new-controller",
     "unresponsive-leader-is-left-out", "answers-are-held-without-limit", "answer-of-another-leadership-counts",
+    "zombie-controller-refuses-for-good",
 )
 
 

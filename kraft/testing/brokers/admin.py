@@ -133,6 +133,21 @@ class Admin:
         self._count("reassignment")
         self._reassign(topic.name, index, self._targets(partition))
 
+    def move_by_newest(self) -> None:
+        """Reassign a partition through the controller that was elected last. Others that believe to be controllers do
+        not receive the request. A reassignment under way stays as it is."""
+        chosen, node = self.any_partition(), self._newest()
+        if chosen is not None and node is not None:
+            topic, index = chosen
+            partition = topic.partitions[index]
+            if not partition.reassigning:
+                self._count("reassignment")
+                node.call(self._submit, node, self._reassignment(topic.name, index, self._targets(partition)))
+
+    def _newest(self) -> BrokerNode | None:
+        node = self._cluster.leader()
+        return node if isinstance(node, BrokerNode) and not node.is_paused and node.is_controller else None
+
     def _targets(self, partition: PartitionRegistration) -> list[int]:
         """Choose the target replicas. With `resize` their number may change, or the same target is requested again.
         There are never fewer than the minimum: no rule promises that a sole replica survives."""
@@ -156,8 +171,8 @@ class Admin:
         if partition is None or partition.reassigning or broker_id not in partition.replicas:
             return
         others = [each for each in partition.replicas if each != broker_id]
-        node = self._cluster.leader()
-        if isinstance(node, BrokerNode) and not node.is_paused and node.is_controller:
+        node = self._newest()
+        if node is not None:
             node.call(self._lead, node, topic.name, index, [broker_id, *others])
 
     def _lead(self, node: BrokerNode, topic: str, index: int, replicas: list[int]) -> None:

@@ -345,6 +345,8 @@ class BrokerFaults(Faults):
             chosen = self._admin.any_partition()
             if chosen is not None:
                 self._lead_and_lag(*chosen, (controller.id, successor.id))
+            for _ in range(options.zombie_moves):
+                self._admin.move_by_newest()
 
         hang(1)
         for each in others:

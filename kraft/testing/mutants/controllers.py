@@ -60,7 +60,17 @@ def fenced_broker_joins_the_isr(patches: Patches) -> None:
     patches.put(IsrKeeper, "caught_up", caught_up)
 
 
-@CONTROLLERS.add(32, "KAFKA-14154")
+# A refused proposal is sent again after two checks for lagging followers, and then another controller accepts it. Here
+# that takes longer than a healed cluster may take to converge. An overtaken controller refuses a proposal only while
+# all its own records are committed. So only its successor receives changes.
+@CONTROLLERS.add(32, "KAFKA-14154", brokers=6, voters=3, observers=6, combined=False, topics=2, partitions=4,
+                 replication=3, min_insync=1, resize=False, directories=1, zombie_every_ms=3000, zombie_moves=4,
+                 lag_ms=100_000, fetch_timeout_ms=2000, election_timeout_ms=200, session_ms=6000, produce_every_ms=400,
+                 fault_seconds=6, refuse_per_mille=1000, delay_ms=1, jitter_ms=1, drop_per_mille=0, late_per_mille=0,
+                 cut_every_ms=0, part_every_ms=0, isolate_every_ms=0, flap_every_ms=0, reset_every_ms=0,
+                 kill_every_ms=0, power_every_ms=0, blackout_every_ms=0, pause_every_ms=0, shutdown_every_ms=0,
+                 topic_every_ms=0, move_every_ms=0, elect_every_ms=0, resign_every_ms=0, shuffle_every_ms=0,
+                 reboot_every_ms=0, directory_every_ms=0, refusal_every_ms=0, idle_ms=0)
 def zombie_controller_refuses_for_good(patches: Patches) -> None:
     """A leader keeps sending requests to an overtaken controller. That one rejects the leader's epochs, instead of
     answering that it is not the controller."""

@@ -115,6 +115,7 @@ class Options:
     shuffle_every_ms: int = 0           # a partition's leadership rotates while answers are held back
     reboot_every_ms: int = 0            # a follower loses power and restarts before its last Fetch arrives
     zombie_every_ms: int = 0            # the active controller's quorum connections hang, its others work
+    zombie_moves: int = 0               # partitions that the successor of such a controller reassigns at once
     resize: bool = False                # a reassignment changes the number of replicas, or is requested again
     directories: int = 1                # of each broker
     directory_every_ms: int = 0         # one of them, but not the first, fails until the process restarts
