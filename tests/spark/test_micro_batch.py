@@ -378,7 +378,7 @@ def test_stress_with_topics_and_partitions(stream: MakeStream, topics: Topics, t
 ])
 def test_group_ids(topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch, options: dict[str, str],
                    group: str) -> None:
-    """The group id is that of the library's consumer: our own Fetch has none."""
+    """The group id is that of the library's consumer, where our own connections lack the security."""
     topics.create(topic)
     topics.send(topic, [1])
     groups: list[str] = []
@@ -388,7 +388,7 @@ def test_group_ids(topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch, 
         return confluent_kafka.Consumer(settings)
 
     monkeypatch.setattr(library_fetch, "Consumer", consumer)
-    monkeypatch.setattr(cluster, "RangeReader", library_fetch.LibraryReader)
+    monkeypatch.setattr(cluster, "own_security", lambda _client: None)
     assert len(rows(query(topics, topic, **options))) == 1
     assert all(each == group or (each.startswith(group) and "kafka.group.id" not in options) for each in groups)
     assert groups
