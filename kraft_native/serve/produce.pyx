@@ -101,7 +101,7 @@ cdef class ProduceHandler(RequestHandler):
     (transaction.partition.verification.enable) that of an older client, which has added the partition, begins
     unconfirmed. `permissions` has what clients may do; without them everything is allowed.
 
-    `is_audit_writer(client_id)` returns whether a client id is one that only a broker of the cluster can know.
+    `is_audit_writer(client_id)` returns whether a client id is that of a broker's audit.
     """
 
     def __init__(self, PartitionTable table not None, offload: Callable[[DeferredProduce], object] | None = None,
@@ -156,9 +156,9 @@ cdef class ProduceHandler(RequestHandler):
 
     cdef int conclude(self, ProduceData data, Reply reply) except -1:
         """Reply, or park the request: all partitions have their outcome, or wait for it."""
-        if self.quotas is not None and data.acks != 0:
-            self.quotas.charge_time(reply)
         if data.acks != 0:
+            if self.quotas is not None:
+                self.quotas.charge_time(reply)
             data.encode(reply, self.table, self, self.out)
         return self.settle(data, reply, self.out)
 
@@ -444,15 +444,13 @@ cdef class DeferredProduce:
                 self.wait(self.place)
                 return
             yield
-        if self.data.acks == 0:
-            self.handler.conclude(self.data, self.reply)
-            return
-        if self.handler.quotas is not None:
-            self.handler.quotas.charge_time(self.reply)
-        self.data.begin_reply(self.reply, encoded)
-        while not self.data.encode_some(self.reply, self.handler.table, self.handler, encoded):
-            yield
-        self.data.end_reply(self.reply, self.handler.table, encoded)
+        if self.data.acks != 0:
+            if self.handler.quotas is not None:
+                self.handler.quotas.charge_time(self.reply)
+            self.data.begin_reply(self.reply, encoded)
+            while not self.data.encode_some(self.reply, self.handler.table, self.handler, encoded):
+                yield
+            self.data.end_reply(self.reply, self.handler.table, encoded)
         self.handler.settle(self.data, self.reply, encoded)
 
     cdef int submit(self) except -1:

@@ -22,8 +22,7 @@ def java_hash(text: str) -> int:
 def partition_of(key: str, partition_count: int) -> int:
     """Return the partition that serves `key` (Utils.abs of the hash, which maps the smallest number to 0).
 
-    Those of some keys are kept. Clients choose the keys, so their number and their length are bounded. A cache of
-    65,536 keys of any length kept tens of megabytes after requests with as many, and may have kept gigabytes.
+    The partitions of some keys are kept. Clients choose the keys, so their number and their length are bounded.
     """
     return _kept(key, partition_count) if len(key) <= KEY_CHARACTERS_MAX else _computed(key, partition_count)
 

@@ -1,8 +1,8 @@
 """Names by which brokers know each other as writers of `__kraft_audit`.
 
 The topic refuses records of clients. A broker that leads none of its partitions sends its events to one that does, by a
-Produce under a client id that only nodes of the cluster can build. The id depends on the broker's incarnation, which
-the metadata log has, and no answer to a client.
+Produce under a client id that depends on the broker's incarnation. The metadata log has that, and no answer to a
+client. So whoever can read the metadata log can build the id, too; an authorizer keeps clients from it.
 """
 
 import re
