@@ -2,7 +2,7 @@
 
 The topic refuses records of clients. A broker that leads none of its partitions sends its events to one that does, by a
 Produce under a client id that depends on the broker's incarnation. The metadata log has that, and no answer to a
-client. So whoever can read the metadata log can build the id, too; an authorizer keeps clients from it.
+client. A client that can read the metadata log can build the id, too; an authorizer keeps it from that.
 """
 
 import re
