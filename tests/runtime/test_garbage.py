@@ -84,6 +84,8 @@ def test_no_transaction_leaves_a_cycle(tmp_path: Path) -> None:
         consumer = Consumer({"bootstrap.servers": address, "group.id": "readers", "auto.offset.reset": "earliest",
                              "enable.auto.commit": False, "isolation.level": "read_committed"})
         consumer.subscribe(["events"])
+        while not consumer.assignment():  # the metadata of a consumer that still joins names no generation
+            assert consumer.poll(0.1) is None
         producer.init_transactions(SECONDS)
 
         def transaction() -> None:
