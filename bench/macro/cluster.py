@@ -1,6 +1,6 @@
 """Three combined nodes of ours beside three of Apache Kafka 4.3.1, replication 3, min.insync.replicas 2, in one run.
 
-    python -m bench.macro.cluster [--quick] [--ours] [--only TEXT] [--directory DIR]
+    python -m bench.macro.cluster [--quick] [--ours] [--only TEXT] [--beside CHECKOUT] [--directory DIR]
 
 The clusters are loaded alternately, the other one's processes stopped. Processor time and memory are those of all three
 processes of a cluster together. Kafka is measured at three ages, because its figures differ by ten times between them:
@@ -9,8 +9,8 @@ processes of a cluster together. Kafka is measured at three ages, because its fi
 - `fresh`: one turn of every load, one after the other;
 - then it is warmed until its compilers rest, which takes minutes, and everything is measured.
 
-`--ours` runs no peer and needs no Java. The table is written as JSON to bench/out, too. `operations` measures restarts
-and moves, `failover` kills.
+`--ours` runs no peer; with `--beside` the peer is another version of this project. Both need no Java. The table is
+written as JSON to bench/out, too. `operations` measures restarts and moves, `failover` kills.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import click
 
 from bench.macro.clusters import KafkaCluster, KraftCluster
 from bench.macro.figures import Figure, Row, chosen, comparison
-from bench.macro.options import DIRECTORY, ONLY, OURS, QUICK
+from bench.macro.options import BESIDE, DIRECTORY, ONLY, OURS, QUICK
 from bench.macro.rows import CLUSTER_LOADS, LARGE, client_rows, load_rows, memory_row, start_rows, topic_rows
 from tests.peer.kafka import missing
 
@@ -68,12 +68,14 @@ def rows() -> Iterator[Row]:
 @QUICK
 @OURS
 @ONLY
+@BESIDE
 @DIRECTORY
-def main(quick: bool, ours: bool, only: tuple[str, ...], directory: Path) -> None:
+def main(quick: bool, ours: bool, only: tuple[str, ...], beside: Path | None, directory: Path) -> None:
     """Measure three nodes of ours, beside three of Apache Kafka."""
-    if not ours and (reason := missing()) is not None:
-        raise click.ClickException(f"needs Apache Kafka as a peer, or --ours: {reason}")
-    with comparison("cluster", directory, KraftCluster, None if ours else KafkaCluster, quick=quick) as run:
+    if not ours and beside is None and (reason := missing()) is not None:
+        raise click.ClickException(f"needs Apache Kafka as a peer, --ours or --beside: {reason}")
+    peer = KafkaCluster if beside is None else partial(KraftCluster, checkout=beside)
+    with comparison("cluster", directory, KraftCluster, None if ours else peer, quick=quick) as run:
         if not (quick or ours):
             run.measure_first(chosen(firsts(), only), FIRST_CLUSTERS)
         run.report.add(start_rows(run.pair, Figure("3 nodes up", "all list all three", "s", 1.0, absolute=True),

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Final
 
 from bench.commit.quorums import CLUSTER_ID
-from bench.macro.servers import HEAP, STOP_SECONDS, Process, await_brokers, compile_kraft, launch_kraft, terminate
-from kraft.cli.command import run
+from bench.macro.servers import (
+    HEAP,
+    HERE,
+    STOP_SECONDS,
+    Process,
+    await_brokers,
+    compile_kraft,
+    kraft_command,
+    launch_kraft,
+    terminate,
+)
 from kraft.protocol.ids import id_text
 from kraft.runtime.storage.formatting import random_id
 from tests.peer.kafka import KafkaProcess
@@ -104,26 +111,26 @@ class _Cluster(ABC):
 
 
 class KraftCluster(_Cluster):
-    """Our cluster, as `kraft storage format` and `kraft server start` create it."""
+    """Our cluster, as `kraft storage format` and `kraft server start` of a built checkout create it; of this one by
+    default."""
 
     name = "kraft"
 
-    def __init__(self, home: Path, settings: Mapping[str, str] = PATIENT) -> None:
+    def __init__(self, home: Path, settings: Mapping[str, str] = PATIENT, checkout: Path = HERE) -> None:
         super().__init__(home, settings)
-        compile_kraft()
+        self._checkout = checkout
+        compile_kraft(checkout)
         for node_id in self.homes:
-            with redirect_stdout(io.StringIO()):
-                code = run(["storage", "format", f"--cluster-id={CLUSTER_ID}", f"--initial-controllers={self._voters}",
-                            *self._options(node_id)])
-            if code:
-                raise RuntimeError(f"formatting {self.homes[node_id]} ended with {code}")
+            subprocess.run([*kraft_command(checkout), "storage", "format", f"--cluster-id={CLUSTER_ID}",
+                            f"--initial-controllers={self._voters}", *self._options(node_id)],
+                           check=True, stdout=subprocess.DEVNULL, cwd=checkout)
 
     def _options(self, node_id: int) -> list[str]:
         return [f"--data={self.homes[node_id] / 'data'}",
                 *(f"--set={name}={value}" for name, value in self._settings[node_id].items())]
 
     def _launch(self, node_id: int) -> subprocess.Popen[bytes]:
-        return launch_kraft(self.homes[node_id], self._options(node_id))
+        return launch_kraft(self.homes[node_id], self._options(node_id), self._checkout)
 
 
 class KafkaCluster(_Cluster):

@@ -121,7 +121,7 @@ class Report:
         self._figures += found
 
     def show(self) -> None:
-        table = Table("row", "figure", "unit", "kraft", "Kafka 4.3.1", "ratio", "aim", "met")
+        table = Table("row", "figure", "unit", "kraft", "peer", "ratio", "aim", "met")
         for column in table.columns[3:7]:
             column.justify = "right"
         for figure in self._figures:

@@ -1,10 +1,11 @@
 """Our node beside Apache Kafka 4.3.1 with its defaults, both on this machine and in one run.
 
-    python -m bench.macro.peer [--quick] [--only TEXT] [--directory DIR]
+    python -m bench.macro.peer [--quick] [--only TEXT] [--beside CHECKOUT] [--directory DIR]
 
 Both nodes are loaded alternately, the other one stopped, because shared machines change their speed from second to
 second. A ratio is the median of the ratios turn by turn. Every load is measured once right after the start (`fresh`).
 Then Kafka is warmed with every kind of load until its compilers rest, and everything is measured. Needs Java and Maven.
+With `--beside` the peer is another version of this project, and Java is not needed.
 The table is written as JSON to bench/out, too.
 """
 
@@ -17,7 +18,7 @@ from pathlib import Path
 import click
 
 from bench.macro.figures import Figure, Row, chosen, comparison
-from bench.macro.options import DIRECTORY, ONLY, QUICK
+from bench.macro.options import BESIDE, DIRECTORY, ONLY, QUICK
 from bench.macro.rows import LOADS, client_rows, load_rows, memory_row, paced_rows, restart_row, start_rows, topic_rows
 from bench.macro.servers import KafkaServer, KraftServer
 from tests.peer.kafka import missing
@@ -45,12 +46,14 @@ def rows() -> Iterator[Row]:
 @click.command()
 @QUICK
 @ONLY
+@BESIDE
 @DIRECTORY
-def main(quick: bool, only: tuple[str, ...], directory: Path) -> None:
+def main(quick: bool, only: tuple[str, ...], beside: Path | None, directory: Path) -> None:
     """Measure our node beside Apache Kafka."""
-    if (reason := missing()) is not None:
-        raise click.ClickException(f"needs Apache Kafka as a peer: {reason}")
-    with comparison("peer", directory, KraftServer, KafkaServer, quick=quick) as run:
+    if beside is None and (reason := missing()) is not None:
+        raise click.ClickException(f"needs Apache Kafka as a peer, or --beside: {reason}")
+    peer = KafkaServer if beside is None else partial(KraftServer, checkout=beside)
+    with comparison("peer", directory, KraftServer, peer, quick=quick) as run:
         run.report.add(start_rows(
             run.pair, Figure("start, fresh", "to the first Metadata reply", "s", 0.4, absolute=True),
             Figure("memory after the start", "resident", "MB", 64, absolute=True)))

@@ -237,6 +237,7 @@ def topic_rows(pair: Pair, one_ms: float, many_seconds: float) -> list[Figure]:
     def run(server: Server) -> tuple[float, ...]:
         with Cluster(server.bootstrap) as cluster:
             mark = uuid.uuid4().hex[:8]
+            settle(0)
             single = [create_topics(cluster, [f"one-{mark}-{i}"]) for i in range(30)]
             batches = [create_topics(cluster, [f"many-{mark}-{batch}-{i}" for i in range(BATCH)])
                        for batch in range(20)]

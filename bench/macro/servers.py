@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import kraft
 from kraft.client import Cluster
@@ -25,6 +25,8 @@ HEAP = "1g"
 # Not the default of 15 s: the cleaner must begin within the time of one measurement.
 CLEANER_BACKOFF_MS = 1000
 INITIAL_DELAY_MS = 30_000      # Kafka's default, which the peer tests change
+HERE: Final = Path(kraft.__file__).parent.parent
+"""This checkout."""
 
 
 Process = subprocess.Popen[bytes] | subprocess.Popen[str]
@@ -46,17 +48,18 @@ class Server(Protocol):
 
 
 class KraftServer:
-    """Our node, as `kraft server start` runs it."""
+    """Our node, as `kraft server start` of a built checkout runs it; of this one by default."""
 
     name = "kraft"
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, checkout: Path = HERE) -> None:
         self.home = home
+        self.checkout = checkout
         self.data = home / "data"
         self.bootstrap = f"127.0.0.1:{free_ports(1)[0]}"
         self._process: subprocess.Popen[bytes] | None = None
         home.mkdir(parents=True, exist_ok=True)
-        compile_kraft()
+        compile_kraft(checkout)
 
     @property
     def pids(self) -> list[int]:
@@ -70,7 +73,7 @@ class KraftServer:
         begin = time.monotonic()
         self._process = launch_kraft(self.home, [
             f"--data={self.data}", *self.listening(), "--set=group.initial.rebalance.delay.ms=0",
-            f"--set=log.cleaner.backoff.ms={CLEANER_BACKOFF_MS}"])
+            f"--set=log.cleaner.backoff.ms={CLEANER_BACKOFF_MS}"], self.checkout)
         return await_brokers([self.bootstrap], [self._process], 1, begin)
 
     def kill(self) -> None:
@@ -112,17 +115,23 @@ class KafkaServer:
         self._node.kill()
 
 
-def compile_kraft() -> None:
+def compile_kraft(checkout: Path = HERE) -> None:
     """Compile the Python modules, as in an installed package. Some environments recompile them at each start."""
-    compileall.compile_dir(Path(kraft.__file__).parent, quiet=1)
+    compileall.compile_dir(checkout / "kraft", quiet=1)
 
 
-def launch_kraft(home: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
+def kraft_command(checkout: Path = HERE) -> list[str]:
+    """Return the `kraft` command of a built checkout. It finds its modules by the working directory."""
+    python = sys.executable if checkout == HERE else str(checkout / ".venv" / "bin" / "python")
+    return [python, "-m", "kraft"]
+
+
+def launch_kraft(home: Path, options: Sequence[str], checkout: Path = HERE) -> subprocess.Popen[bytes]:
     """Run `kraft server start` with these options; its output goes to a file in `home`."""
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with open(home / "output.log", "ab") as output:
-        return subprocess.Popen([sys.executable, "-m", "kraft", "server", "start", *options], stdout=output,
-                                stderr=output, env=environment)
+        return subprocess.Popen([*kraft_command(checkout), "server", "start", *options], stdout=output,
+                                stderr=output, env=environment, cwd=checkout)
 
 
 def terminate(process: Process) -> None:
