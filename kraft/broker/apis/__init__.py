@@ -51,10 +51,10 @@ FILES: Final[dict[str, tuple[ApiKey, ...]]] = {
     "list_offsets": (ApiKey.LIST_OFFSETS,),
     "metadata": (ApiKey.METADATA,),
     "offset_for_leader_epoch": (ApiKey.OFFSET_FOR_LEADER_EPOCH,),
-    "security_off": (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE),
     "transaction_requests": (
         ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.DESCRIBE_TRANSACTIONS,
         ApiKey.LIST_TRANSACTIONS),
+    "unexpected_logins": (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE),
     "user_scram": (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,),
     "write_txn_markers": (ApiKey.WRITE_TXN_MARKERS,),
 }
