@@ -40,7 +40,10 @@ class Destination(Protocol):
     """One place that events go to."""
 
     queue: EventQueue
-    written: int
+
+    @property
+    def written(self) -> int:
+        """Return the events that the place has, since the start."""
 
     def put(self, event: Event) -> None:
         """Queue an event. Never waits."""

@@ -6,13 +6,10 @@
 The loggers decide by their levels, as clients may change them while the node runs (`LoggerLevels`). With a file,
 standard error keeps its own lowest level: it is for what an operator should see at once.
 
-A thread writes, so a slow disk delays no request. Lines that wait are bounded in number; further ones are discarded,
-and their number is written.
+Lines that wait for the disk are bounded in number; further ones are discarded, and their number is written.
 """
 
 import logging
-import threading
-import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,15 +18,12 @@ from typing import Final
 
 from kraft.config.errors import InvalidConfigError
 from kraft.config.node_config import NodeConfig
+from kraft.runtime.base.line_writer import LineWriter
 from kraft.runtime.base.log_output import LEVELS, JsonLines, Lines, TextLines
-from kraft.runtime.base.rotating_file import RotatingFile
 
 log = logging.getLogger(__name__)
 
 LINES_WAITING_MAX: Final = 10_000
-LINES_AT_ONCE: Final = 256
-RETRY_SECONDS: Final = 5.0
-CLOSE_SECONDS: Final = 5.0
 MODE: Final = 0o640
 PART_LEVELS: Final = "kraft.log.levels"
 SOURCES: Final = Path(__file__).parents[3]
@@ -47,14 +41,10 @@ class LogFile(logging.Handler):
         """Lines that were discarded since the start."""
         self._lines = lines
         self._path = path
-        self._file = RotatingFile(path, bytes_max, files_max, MODE)
         self._waiting: deque[bytes] = deque()
         self._unreported = 0
-        self._retry_s = 0.0
-        self._due = threading.Event()
-        self._is_closing = False
-        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
-        self._thread.start()
+        self._writer = LineWriter(path, bytes_max, files_max, self, name="log", mode=MODE)
+        self._writer.start()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Queue a line."""
@@ -64,51 +54,34 @@ class LogFile(logging.Handler):
             self.handleError(record)
             return
         if len(self._waiting) >= LINES_WAITING_MAX:
-            self._lose(1)
+            self.lose(1)
         else:
             self._waiting.append(line)
-        self._due.set()
+        self._writer.due()
 
     def close(self) -> None:
         """Write the queued lines, for a bounded time, and end the thread. May be called again."""
-        if not self._is_closing:
-            self._is_closing = True
-            self._due.set()
-            self._thread.join(CLOSE_SECONDS)
+        self._writer.close()
         super().close()
 
-    def _lose(self, count: int) -> None:
-        self.discarded += count
-        self._unreported += count
+    # --- `LineSource` -----------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while not (self._is_closing and not self._waiting):
-            self._due.wait()
-            if not self._is_closing:
-                self._due.clear()
-            while self._waiting:
-                self._write([self._waiting.popleft() for _ in range(min(len(self._waiting), LINES_AT_ONCE))])
-        self._file.close()
-
-    def _write(self, lines: list[bytes]) -> None:
-        if self._unreported:
+    def take_lines(self, count_max: int) -> list[bytes]:
+        lines = [self._waiting.popleft() for _ in range(min(len(self._waiting), count_max))]
+        if lines and self._unreported:
             count, self._unreported = self._unreported, 0
             record = log.makeRecord(log.name, logging.WARNING, __file__, 0, "%d lines of the log were discarded",
                                     (count,), None)
             lines.append(self._lines.format(record).encode() + b"\n")
-        try:
-            if not self._file.is_open:
-                if time.monotonic() < self._retry_s:
-                    self._lose(len(lines))
-                    return
-                self._file.open()
-            for line in lines:
-                self._file.append(line)
-        except OSError as error:
-            self._lose(len(lines))
-            self._file.close()
-            self._retry_s = time.monotonic() + RETRY_SECONDS
-            log.error("the log file %s cannot be written, lines are discarded: %s", self._path, error)  # noqa: TRY400
+        return lines
+
+    def lose(self, count: int) -> None:
+        self.discarded += count
+        self._unreported += count
+
+    def report(self, error: OSError | None) -> None:
+        if error is not None:
+            log.error("the log file %s cannot be written, lines are discarded: %s", self._path, error)
 
 
 def part_levels(config: NodeConfig) -> dict[str, int]:

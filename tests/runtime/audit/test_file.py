@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kraft.runtime.audit import file as module
 from kraft.runtime.audit.file import FileWriter, line_of
 from kraft.runtime.audit.queue import EventQueue
+from kraft.runtime.base import line_writer
 from kraft.runtime.base.rotating_file import RotatingFile
 from tests.integration.admin import wait_until
 
@@ -68,7 +68,7 @@ def test_a_disk_that_fails_loses_events_and_is_tried_again(tmp_path: Path, monke
         failed.set()
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(line_writer, "RETRY_SECONDS", 0.0)
     monkeypatch.setattr(os, "write", full)
     writer.put({"n": 0})
     assert failed.wait(10)

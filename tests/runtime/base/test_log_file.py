@@ -11,7 +11,7 @@ import pytest
 
 from kraft.config.errors import InvalidConfigError
 from kraft.config.node_config import NodeConfig
-from kraft.runtime.base import log_file
+from kraft.runtime.base import line_writer, log_file
 from kraft.runtime.base.log_file import LogFile, log_settings, part_levels
 from kraft.runtime.base.log_output import JsonLines, TextLines
 from tests.integration.admin import wait_until
@@ -110,7 +110,7 @@ def test_a_full_disk_discards_lines_and_says_so(tmp_path: Path, monkeypatch: pyt
         failed.set()
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(log_file, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(line_writer, "RETRY_SECONDS", 0.0)
     monkeypatch.setattr(os, "write", full)
     handler = LogFile(path, 1 << 20, 2, JsonLines())
     handler.emit(record(1))
