@@ -21,6 +21,8 @@ from tests.hostile_tls.hellos import HANDSHAKE, SESSION_ID_AT, hello, old_hello,
 
 HALF_OPEN: Final = "half-open"
 FAILING: Final = "failing"
+ADDRESS: Final = "127.0.0.2"
+"""Its own address: the node shares its time between addresses."""
 AT_ONCE: Final = 64
 OPENED_AT_ONCE: Final = 128
 NICE: Final = 10
@@ -71,6 +73,7 @@ class Attacker:
     def _begin(self) -> None:
         connection = socket.socket()
         connection.setblocking(False)
+        connection.bind((ADDRESS, 0))
         connection.connect_ex(("127.0.0.1", self.port))
         names = list(self.payloads)
         what = names[self.begun % len(names)] if self.kind == FAILING else ("part", "silent")[self.begun % 2]

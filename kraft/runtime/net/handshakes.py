@@ -1,20 +1,23 @@
 """TLS handshakes of a node's listeners: their limits, their order, and the reasons of failures.
 
 A connection counts for all limits from its first moment. A client that sends less than a whole record holds a socket
-and no TLS session, until its time is over. Handshakes begin in the order in which these records are complete, a few in
-each iteration of the loop. One takes about a millisecond of the processor, and the requests of other clients are served
-between them.
+and no TLS session, until its time is over. Handshakes begin when these records are complete, a few in each iteration of
+the loop. Addresses take turns by the time that their handshakes take (`host_shares`), so a new client waits for about
+one handshake of each other address. One takes about a millisecond of the processor, and the requests of other clients
+are served between them.
 """
 
 import asyncio
 import logging
 import math
 import ssl
-from collections import Counter, deque
+import time
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from kraft.runtime.base.bounded_log import BoundedLog
+from kraft.runtime.net.host_shares import HostShares
 from kraft.security.distinguished_name import subject_of
 from kraft.security.principal import ANONYMOUS, Principal
 from kraft_native.base.errors import InvalidArgumentError
@@ -198,18 +201,29 @@ class TlsListener:
             audit.login_failed(self.name, transport.peer_host, transport.peer_port, "TLS", why)
 
 
+class DueHandshake:
+    """A client whose first record is complete."""
+
+    __slots__ = ("listener", "peer_host", "transport")
+
+    def __init__(self, listener: TlsListener, transport: TlsTransport) -> None:
+        self.listener = listener
+        self.transport = transport
+        self.peer_host = transport.peer_host
+
+
 class HandshakeQueue:
-    """Handshakes of all listeners that are due, in the order in which the clients' first records were complete."""
+    """Handshakes of all listeners that are due. Those of one address begin in the order of their first records."""
 
     def __init__(self) -> None:
         self.memory = TlsMemory(WINDOW_BYTES)
         """Memory that every encrypted connection uses."""
-        self._due: deque[tuple[TlsListener, TlsTransport]] = deque()
+        self._due: HostShares[DueHandshake] = HostShares()
         self._is_scheduled = False
 
     def add(self, listener: TlsListener, transport: TlsTransport) -> None:
-        """Begin this handshake after the earlier ones."""
-        self._due.append((listener, transport))
+        """Begin this handshake when it is the turn of its address."""
+        self._due.add(DueHandshake(listener, transport))
         self._schedule()
 
     def _schedule(self) -> None:
@@ -219,9 +233,13 @@ class HandshakeQueue:
 
     def _run(self) -> None:
         self._is_scheduled = False
-        for _ in range(min(AT_ONCE_MAX, len(self._due))):
-            listener, transport = self._due.popleft()
-            listener.begin(transport)
+        for _ in range(AT_ONCE_MAX):
+            if not self._due:
+                return
+            due = self._due.take()
+            began_ns = time.monotonic_ns()
+            due.listener.begin(due.transport)
+            self._due.charge(due, time.monotonic_ns() - began_ns)
         if self._due:
             self._schedule()
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -48,6 +48,13 @@ async def ended(reader: asyncio.StreamReader) -> None:
     """The other side ends the connection, without any byte of a request's answer."""
     with suppress(ConnectionError):
         await reader.read()
+
+
+class Client(NamedTuple):
+    """A client's connection, as the queue of handshakes sees it."""
+
+    peer_host: str
+    number: int
 
 
 class TlsNode(Node):
@@ -192,17 +199,32 @@ async def test_a_handshake_has_a_time_limit() -> None:
 async def test_handshakes_begin_a_few_at_a_time() -> None:
     """Requests of others are served between them, so no number of clients stops the loop for long."""
     async with tls_node() as node:
-        begun: list[object] = []
+        begun: list[Client] = []
         node.tls.begin = begun.append  # type: ignore[method-assign]
         queue = handshakes.HandshakeQueue()
         for number in range(11):
-            queue.add(node.tls, number)  # type: ignore[arg-type]
+            queue.add(node.tls, Client("10.0.0.1", number))  # type: ignore[arg-type]
         counts = []
         while len(begun) < 11:
             await asyncio.sleep(0)
             counts.append(len(begun))
-        assert begun == list(range(11))
+        assert [each.number for each in begun] == list(range(11))
         assert counts == [4, 8, 11]
+
+
+@on_uvloop
+async def test_addresses_take_turns_in_beginning_handshakes() -> None:
+    async with tls_node() as node:
+        begun: list[Client] = []
+        node.tls.begin = begun.append  # type: ignore[method-assign]
+        queue = handshakes.HandshakeQueue()
+        for number in range(100):
+            queue.add(node.tls, Client("10.0.0.1", number))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        for host in ("10.0.0.2", "10.0.0.3"):
+            queue.add(node.tls, Client(host, 0))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        assert {each.peer_host for each in begun[4:8]} == {"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 
 
 @on_uvloop
