@@ -47,6 +47,10 @@ cdef class ProduceHandler(RequestHandler):
     cdef bint is_outdated(self, ProduceData data, const PartitionData* part, Py_ssize_t place, Reply reply) except -1
     cdef int16_t transaction_error(self, ProduceData data, const PartitionData* part, Py_ssize_t place,
                                    Partition partition, Reply reply) except -1
+    # Decodes a step of the request. Returns DECODE_REFUSED, DECODE_MORE or DECODE_DONE.
+    cdef int decode_some(self, ProduceData data, Span* span, Reply reply) except -2
+    cdef bint refused_whole(self, ProduceData data, Reply reply) except -1
+    cdef DeferredProduce defer(self, ProduceData data, Reply reply, const uint8_t* body, Py_ssize_t body_bytes)
     cdef int conclude(self, ProduceData data, Reply reply) except -1
     cdef int settle(self, ProduceData data, Reply reply, Scratch encoded) except -1
     cdef int refused(self, ProduceData data, PartitionData* part, Py_ssize_t place, Partition partition,
@@ -64,6 +68,7 @@ cdef class DeferredProduce:
     cdef ProduceData data
     cdef object owner              # keeps the request's body
     cdef const uint8_t* body       # its place; all pointers refer to it
+    cdef Span undecoded            # the rest of the body; its `p` is NULL when all is decoded
     cdef Py_ssize_t place          # of the batch that waits, or the next one
     cdef list verifying            # places that the coordinator is to confirm
     cdef readonly BatchCheck check

@@ -64,9 +64,11 @@ from kraft_native.request.reply cimport REPLY_OPEN, permissions_of
 from kraft_native.segment.config cimport DURABILITY_GROUP_COMMIT
 from kraft_native.segment.producer_entry cimport ProducerEntry
 from kraft_native.serve.produce_wait cimport TEXT_BYTES_MAX, ParkedProduce, PendingAppend
-from kraft_native.serve.produce_wire cimport PRODUCE_BY_ID_FROM, PRODUCE_VERSION_MAX, PRODUCE_VERSION_MIN
+from kraft_native.serve.produce_wire cimport (
+    DECODE_DONE, DECODE_MORE, DECODE_REFUSED, PRODUCE_BY_ID_FROM, PRODUCE_VERSION_MAX, PRODUCE_VERSION_MIN,
+)
 from kraft_native.serve.topic_access cimport topic_error
-from kraft_native.serve.verification cimport ADDS_FROM, identity_error, is_transactional, produce_error, why_refused
+from kraft_native.serve.verification cimport ADDS_FROM, is_transactional, note_identity, produce_error, why_refused
 
 from kraft_native.base.errors import KraftError
 
@@ -74,6 +76,8 @@ cdef enum:
     PARTITIONS_KEPT = 1024         # working space is released after larger requests than usual
     NAMED_MAX = 1_000              # records that one answer names, and partitions that have a message; then only codes
     LOOK_AT_CLOCK = 16             # partitions; a power of two
+    DECODED_AT_ONCE = 4096         # partitions, and topics
+    DECODED_WHOLE = 1 << 30        # without slices
     STEPS_PER_SLICE = 4
     VERIFIED_AT_ONCE = 1024        # partitions of one query to a coordinator, at most
     OUTDATED_MAX = 10              # verifications of one batch, each made worthless by a marker
@@ -121,38 +125,61 @@ cdef class ProduceHandler(RequestHandler):
         cdef ProduceData data = self.data
         cdef DeferredProduce deferred
         cdef Py_ssize_t i
-        cdef int16_t error
+        cdef int decoded = DECODE_REFUSED
         data.clear()                   # empty, unless an internal failure interrupted the previous request
-        if not PRODUCE_VERSION_MIN <= reply.api_version <= PRODUCE_VERSION_MAX \
-                or not data.decode(&span, reply.api_version):
+        if PRODUCE_VERSION_MIN <= reply.api_version <= PRODUCE_VERSION_MAX and data.begin(&span, reply.api_version):
+            decoded = self.decode_some(data, &span, reply)
+        if decoded == DECODE_REFUSED:
             return reply.refuse()
         if self.quotas is not None:
             self.quotas.charge_produce(reply, body_bytes)
         data.permissions = permissions_of(self.permissions, reply.sink)
-        error = ERROR_INVALID_REQUIRED_ACKS if data.acks < -1 or data.acks > 1 else identity_error(data)
+        if decoded == DECODE_MORE:
+            deferred = self.defer(data, reply, body, body_bytes)
+            deferred.undecoded = span_of(deferred.body + (span.p - body), span.end - span.p)
+            return self.slices.later(reply, deferred.steps(), True)
+        if not self.refused_whole(data, reply):
+            i = self.append_from(data, reply, 0, None)
+            if i < data.part_count:
+                return self.defer(data, reply, body, body_bytes).wait(i)
+        return self.conclude(data, reply)
+
+    cdef int decode_some(self, ProduceData data, Span* span, Reply reply) except -2:
+        cdef Py_ssize_t first = data.part_count
+        cdef Py_ssize_t end = DECODED_WHOLE if self.slices is None else first + DECODED_AT_ONCE
+        cdef int decoded = data.decode_some(span, reply.api_version, end)
+        note_identity(data, first)
+        return decoded
+
+    cdef bint refused_whole(self, ProduceData data, Reply reply) except -1:
+        """Refuse every partition for an error of the request itself. Return whether it has one."""
+        cdef Py_ssize_t i
+        cdef int16_t error
+        error = ERROR_INVALID_REQUIRED_ACKS if data.acks < -1 or data.acks > 1 else data.identity_error
         if error == ERROR_NONE and data.permissions is not None and not may_use_transaction(data):
             error = ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             data.permissions.report(reply, RESOURCE_TRANSACTIONAL_ID, OPERATION_WRITE, PyBytes_FromStringAndSize(
                 <const char*>data.transactional_id, data.transactional_id_bytes), False)
-        if error != ERROR_NONE:
-            for i in range(data.part_count):
-                data.parts[i].error = error
-        else:
-            i = self.append_from(data, reply, 0, None)
-            if i < data.part_count:
-                self.data = ProduceData()
-                deferred = DeferredProduce.__new__(DeferredProduce)
-                deferred.handler = self
-                deferred.reply = reply
-                deferred.data = data
-                deferred.peer_host = getattr(reply.sink, "peer_host", "")
-                deferred.body = body
-                deferred.owner = reply.sink.keep_body(&deferred.body, body_bytes)
-                data.move(body, deferred.body)
-                reply.alone = True
-                reply.held_bytes = body_bytes
-                return deferred.wait(i)
-        return self.conclude(data, reply)
+        if error == ERROR_NONE:
+            return False
+        for i in range(data.part_count):
+            data.parts[i].error = error
+        return True
+
+    cdef DeferredProduce defer(self, ProduceData data, Reply reply, const uint8_t* body, Py_ssize_t body_bytes):
+        """Keep the body, which is `data`'s, until the rest of the request is done. Its connection is not read."""
+        cdef DeferredProduce deferred = DeferredProduce.__new__(DeferredProduce)
+        self.data = ProduceData()
+        deferred.handler = self
+        deferred.reply = reply
+        deferred.data = data
+        deferred.peer_host = getattr(reply.sink, "peer_host", "")
+        deferred.body = body
+        deferred.owner = reply.sink.keep_body(&deferred.body, body_bytes)
+        data.move(body, deferred.body)
+        reply.alone = True
+        reply.held_bytes = body_bytes
+        return deferred
 
     cdef int conclude(self, ProduceData data, Reply reply) except -1:
         """Reply, or park the request: all partitions have their outcome, or wait for it."""
@@ -412,14 +439,10 @@ cdef bint may_write_internal(Partition partition, Reply reply, object is_audit_w
 
 cdef bint may_use_transaction(ProduceData data) except -1:
     """Return whether the client may write with the transactional id of its transactional batches, if it has any."""
-    cdef Py_ssize_t i
-    if data.transactional_id_bytes < 0:
+    if data.transactional_id_bytes < 0 or data.transactional_place < 0:
         return True
-    for i in range(data.part_count):
-        if is_transactional(data.parts + i):
-            return data.permissions.on_transactional_id(PyBytes_FromStringAndSize(
-                <const char*>data.transactional_id, data.transactional_id_bytes)) >> OPERATION_WRITE & 1
-    return True
+    return data.permissions.on_transactional_id(PyBytes_FromStringAndSize(
+        <const char*>data.transactional_id, data.transactional_id_bytes)) >> OPERATION_WRITE & 1
 
 
 @cython.final
@@ -436,7 +459,18 @@ cdef class DeferredProduce:
     def steps(self) -> Generator[None]:
         """Process the rest of the request, slice by slice. Loop's thread."""
         cdef Scratch encoded = Scratch()
-        while True:
+        cdef int decoded = DECODE_DONE
+        while self.undecoded.p != NULL:
+            decoded = self.handler.decode_some(self.data, &self.undecoded, self.reply)
+            if decoded == DECODE_REFUSED:
+                self.reply.refuse()
+                return
+            if decoded == DECODE_DONE:
+                self.undecoded.p = NULL
+                if self.handler.refused_whole(self.data, self.reply):
+                    self.place = self.data.part_count
+            yield
+        while self.place < self.data.part_count:
             self.place = self.handler.append_from(self.data, self.reply, self.place, None)
             if self.place == self.data.part_count:
                 break

@@ -13,6 +13,11 @@ cdef enum:
     PRODUCE_VERSION_MAX = 13
     PRODUCE_BY_ID_FROM = 13
 
+    # What a step of the decoding returns.
+    DECODE_REFUSED = -1            # the body is no such request
+    DECODE_MORE = 0                # another step follows
+    DECODE_DONE = 1
+
 
 cdef struct TopicData:
     const uint8_t* key             # name or id, as the request names the topic; inside the request's body
@@ -44,10 +49,13 @@ cdef class ProduceData:
     cdef TopicData* topics
     cdef PartitionData* parts
     cdef Py_ssize_t topic_count, topic_capacity, part_count, part_capacity
+    cdef int32_t topics_left, parts_left       # to decode; partitions of the last topic in `topics`
     cdef const uint8_t* transactional_id
     cdef Py_ssize_t transactional_id_bytes     # -1: null
     cdef int16_t acks
     cdef int32_t timeout_ms
+    cdef Py_ssize_t transactional_place        # of the first transactional batch; -1: none
+    cdef int16_t identity_error    # of transactional batches that do not belong together; 0: they do
 
     cdef dict refusals             # place in `parts` -> (message, record errors), where more than a code is returned
     cdef Py_ssize_t named_total    # records in `refusals`
@@ -61,9 +69,12 @@ cdef class ProduceData:
     cdef Py_ssize_t tags_at        # where its own tagged fields begin
 
     cdef int reserve(self, Py_ssize_t topic_count, Py_ssize_t part_count) except -1
-    # False when the body is no such request.
-    cdef bint decode(self, Span* body, int version) except -1
+    # Decodes all before the topics. False when the body is no such request.
+    cdef bint begin(self, Span* body, int version) except -1
+    # Decodes topics, and partitions below the place `end`. Returns DECODE_REFUSED, DECODE_MORE or DECODE_DONE.
+    cdef int decode_some(self, Span* body, int version, Py_ssize_t end) except -2
     cdef bint decode_topic(self, Span* body, int version) except -1
+    cdef bint decode_parts(self, Span* body, bint flexible, Py_ssize_t end) except -1
     # The body, which was at `body`, is at `moved_to` now.
     cdef int move(self, const uint8_t* body, const uint8_t* moved_to) except -1
     # Drops the outcome; for the next request.

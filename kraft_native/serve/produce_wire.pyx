@@ -50,28 +50,39 @@ cdef class ProduceData:
 
     # --- the request ------------------------------------------------------------------------------------------------
 
-    cdef bint decode(self, Span* body, int version) except -1:
-        cdef int32_t topic_count
+    cdef bint begin(self, Span* body, int version) except -1:
         cdef bint flexible = version >= FLEXIBLE_FROM
-        self.topic_count = self.part_count = 0
+        self.topic_count = self.part_count = self.parts_left = 0
+        self.transactional_place = -1
+        self.identity_error = ERROR_NONE
         if (
             read_string(body, flexible, &self.transactional_id, &self.transactional_id_bytes) < 0
             or span_i16(body, &self.acks) < 0
             or span_i32(body, &self.timeout_ms) < 0
-            or read_count(body, flexible, 2, &topic_count) < 0
-            or topic_count < 0
-            or topic_count > PARTITIONS_MAX
+            or read_count(body, flexible, 2, &self.topics_left) < 0
+            or self.topics_left < 0
+            or self.topics_left > PARTITIONS_MAX
         ):
             return False
-        self.reserve(topic_count, topic_count)
-        while self.topic_count < topic_count:
-            if not self.decode_topic(body, version):
-                return False
-        return skip_tags(body, flexible) == 0
+        self.reserve(self.topics_left, self.topics_left)
+        return True
+
+    cdef int decode_some(self, Span* body, int version, Py_ssize_t end) except -2:
+        cdef bint flexible = version >= FLEXIBLE_FROM
+        cdef Py_ssize_t topics_end = self.topic_count + end - self.part_count      # topics without partitions cost, too
+        while self.topics_left > 0 or self.parts_left > 0:
+            if self.part_count >= end or self.topic_count >= topics_end:
+                return DECODE_MORE
+            if self.parts_left == 0 and not self.decode_topic(body, version):
+                return DECODE_REFUSED
+            if not self.decode_parts(body, flexible, end):
+                return DECODE_REFUSED
+            if self.parts_left == 0 and skip_tags(body, flexible) < 0:
+                return DECODE_REFUSED
+        return DECODE_DONE if skip_tags(body, flexible) == 0 else DECODE_REFUSED
 
     cdef bint decode_topic(self, Span* body, int version) except -1:
         cdef TopicData* topic = self.topics + self.topic_count
-        cdef PartitionData* part
         cdef bint flexible = version >= FLEXIBLE_FROM
         cdef int32_t count
         if version >= PRODUCE_BY_ID_FROM:
@@ -85,7 +96,14 @@ cdef class ProduceData:
         topic.first = self.part_count
         topic.count = count
         self.reserve(0, self.part_count + count)
-        while count > 0:
+        self.parts_left = count
+        self.topic_count += 1
+        self.topics_left -= 1
+        return True
+
+    cdef bint decode_parts(self, Span* body, bint flexible, Py_ssize_t end) except -1:
+        cdef PartitionData* part
+        while self.parts_left > 0 and self.part_count < end:
             part = self.parts + self.part_count
             if (
                 span_i32(body, &part.index) < 0
@@ -99,9 +117,8 @@ cdef class ProduceData:
             part.outdated = 0
             part.pending = False
             self.part_count += 1
-            count -= 1
-        self.topic_count += 1
-        return skip_tags(body, flexible) == 0
+            self.parts_left -= 1
+        return True
 
     cdef int move(self, const uint8_t* body, const uint8_t* moved_to) except -1:
         cdef Py_ssize_t i
@@ -121,8 +138,10 @@ cdef class ProduceData:
             self.waiting = []
         if self.refusals:
             self.refusals = {}
-        self.verified = None
-        self.permissions = None
+        if self.verified is not None:
+            self.verified = None
+        if self.permissions is not None:
+            self.permissions = None
         self.named_total = 0
         return 0
 

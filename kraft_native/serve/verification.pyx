@@ -8,7 +8,7 @@
 | any other code | the same |
 """
 
-from libc.stdint cimport int16_t
+from libc.stdint cimport int16_t, uint8_t
 
 from kraft_native.base.bytes_be cimport load_i16, load_i64
 from kraft_native.base.fault cimport (
@@ -30,22 +30,24 @@ cdef bint is_transactional(const PartitionData* part) noexcept:
             and load_i16(part.records + BATCH_ATTRIBUTES) & ATTR_TRANSACTIONAL != 0)
 
 
-cdef int16_t identity_error(ProduceData data) noexcept:
-    cdef const PartitionData* first = NULL
+cdef int note_identity(ProduceData data, Py_ssize_t first) noexcept:
     cdef const PartitionData* part
+    cdef const uint8_t* known
     cdef Py_ssize_t i
-    for i in range(data.part_count):
+    for i in range(first, data.part_count):
         part = data.parts + i
         if not is_transactional(part):
             continue
-        if data.transactional_id_bytes < 0:
-            return ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        if first == NULL:
-            first = part
-        elif (load_i64(part.records + BATCH_PRODUCER_ID) != load_i64(first.records + BATCH_PRODUCER_ID)
-              or load_i16(part.records + BATCH_PRODUCER_EPOCH) != load_i16(first.records + BATCH_PRODUCER_EPOCH)):
-            return ERROR_INVALID_PRODUCER_ID_MAPPING
-    return ERROR_NONE
+        if data.transactional_place < 0:
+            data.transactional_place = i
+            if data.transactional_id_bytes < 0:
+                data.identity_error = ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        known = data.parts[data.transactional_place].records
+        if data.identity_error == ERROR_NONE and (
+                load_i64(part.records + BATCH_PRODUCER_ID) != load_i64(known + BATCH_PRODUCER_ID)
+                or load_i16(part.records + BATCH_PRODUCER_EPOCH) != load_i16(known + BATCH_PRODUCER_EPOCH)):
+            data.identity_error = ERROR_INVALID_PRODUCER_ID_MAPPING
+    return 0
 
 
 cdef int16_t produce_error(int code, int version) noexcept:

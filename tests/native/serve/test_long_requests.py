@@ -107,6 +107,58 @@ def test_very_many_batches_are_appended_in_slices(node: Node) -> None:
     assert len(made.lookups) <= 2_000 // 16   # once per slice
 
 
+def test_very_many_batches_are_decoded_in_slices(node: Node) -> None:
+    """Nothing is appended before the whole request is decoded."""
+    partition = node.partition()
+    made = Sliced(node)
+    reply = made.produce([PartitionProduceData(index=0, records=batch())] * 20_000)
+    appended = []
+    while made.due:
+        made.due.pop(0)()
+        appended.append(partition.log.log_end_offset)
+    assert made.failures == [] and appended.count(0) >= 20_000 // 4_096
+    assert appended[-1] == 20_000
+    answers = produce_response(reply).responses[0].partition_responses
+    assert [each.base_offset for each in answers] == list(range(20_000))
+
+
+def test_topics_without_partitions_are_decoded_in_slices(node: Node) -> None:
+    made = Sliced(node)
+    reply = node.produce_body(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[
+        TopicProduceData(name=str(number)) for number in range(20_000)]).encode(12), 12)
+    assert not reply.answered
+    assert made.settle() >= 20_000 // 4_096
+    assert [each.name for each in produce_response(reply).responses] == [str(number) for number in range(20_000)]
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 40_000])
+def test_a_long_request_that_is_malformed_changes_nothing(node: Node, cut_bytes: int) -> None:
+    partition = node.partition()
+    made = Sliced(node)
+    parts = [PartitionProduceData(index=0, records=batch())] * 20_000
+    body = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[
+        TopicProduceData(name="t", partition_data=parts)]).encode(12)
+    reply = node.produce_body(body[:-cut_bytes], 12)
+    assert not reply.refused
+    made.settle()
+    assert reply.refused and partition.log.log_end_offset == 0
+
+
+def test_the_identity_of_a_long_request_is_that_of_all_its_batches(node: Node) -> None:
+    partition = node.partition()
+    made = Sliced(node)
+    ordinary = [PartitionProduceData(index=0, records=batch())] * 5_000
+    mixed = [PartitionProduceData(index=0, records=batch(producer_id=number, producer_epoch=0, base_sequence=0,
+                                                         transactional=True)) for number in (1, 2)]
+    body = ProduceRequest(transactional_id="writer", acks=1, timeout_ms=1000, topic_data=[
+        TopicProduceData(name="t", partition_data=[mixed[0], *ordinary, mixed[1]])]).encode(12)
+    reply = node.produce_body(body, 12)
+    made.settle()
+    answers = produce_response(reply).responses[0].partition_responses
+    assert {each.error_code for each in answers} == {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+    assert len(answers) == 5_002 and partition.log.log_end_offset == 0
+
+
 def test_a_long_answer_is_encoded_in_slices(node: Node) -> None:
     """And it is the same as in one go."""
     node.partition()
