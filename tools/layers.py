@@ -111,8 +111,11 @@ PACKAGES: dict[str, Rule] = {
     "pipeline": Rule(("client", "files", "load", "log", "log_dir", "metadata", "protocol", "recorder", "spark",
                       "native"),
                      ("concurrent", "os", "time")),
-    "cli": Rule(("", "_version", "client", "config", "files", "load", "local", "log", "log_dir", "metadata", "pipeline",
-                 "protocol", "raft", "reading", "recorder", "runtime", "security", "spark", "testing", "tls", "native"),
+    "backups": Rule(("client", "log", "log_dir", "metadata", "protocol", "raft", "runtime", "native"),
+                    ("concurrent", "os", "threading", "time")),
+    "cli": Rule(("", "_version", "backups", "client", "config", "files", "load", "local", "log", "log_dir", "metadata",
+                 "pipeline", "protocol", "raft", "reading", "recorder", "runtime", "security", "spark", "testing",
+                 "tls", "native"),
                 ("asyncio", "logging", "os", "random", "signal", "time", "uvloop")),
     "__main__": Rule(("cli",)),
 }

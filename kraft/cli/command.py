@@ -34,7 +34,7 @@ EXTRA_WITH: Final = {
 # The parts in the order of the help; each has a module of its name.
 PARTS: Final = ("server", "storage", "topics", "configs", "features", "groups", "transactions", "produce", "consume",
                 "users", "tokens", "acls", "cluster", "brokers", "leaders", "quorum", "metadata", "security", "certs",
-                "audit", "why", "log", "spark", "pipeline", "bench", "simulate", "completion")
+                "audit", "backup", "why", "log", "spark", "pipeline", "bench", "simulate", "completion")
 
 
 class Parts(click.Group):

@@ -128,7 +128,7 @@ ARGUMENTS = {
     "produce": "t", "consume": "t", "brokers decommission": "1", "brokers drain": "1", "brokers replicas": "1",
     "brokers move": "1 /tmp t/0", "leaders elect": "--all", "quorum add": f"4 {'A' * 21}Q CONTROLLER://localhost:9",
     "quorum plan": "1", "quorum reassign": "1", "quorum remove": f"1 {'A' * 21}Q", "metadata cat": "/",
-    "metadata diff": "--as-of 1",
+    "metadata diff": "--as-of 1", "backup create": "TABLE",
     "pipeline export": "TABLE --topic t", "pipeline ingest": "ROWS --topic t --job JOB",
     "bench compare": "localhost:1 localhost:1 ping",
     "transactions describe": "t", "transactions abort": "t/0 --start-offset 1",

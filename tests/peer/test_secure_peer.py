@@ -75,6 +75,7 @@ STEPS = (
     Step("quorum remove", f"4 {NO_ID}", 1, "node 4 is not a voter"),
     Step("metadata ls", "/topics", text="TOPIC"), Step("metadata cat", "/topics/TOPIC", text="replicas"),
     Step("metadata diff", "/topics/TOPIC --as-of 1", 1, "+ "), Step("why", text="leads epoch"),
+    Step("backup create", "BACKUPS --topic TOPIC", text="bytes of batches"),
     Step("pipeline ingest", "ROWS --topic TOPIC --job JOB --threads 1"),
     Step("pipeline export", "TABLE --topic TOPIC --threads 1", text="3 rows"),
     *(Step(f"bench {kind}", BENCH, text='"errors": 0') for kind in ("ping", "produce", "fetch", "end-to-end")),
@@ -84,7 +85,7 @@ STEPS = (
 )
 STEP_SECONDS = 20
 # They connect to the controller, whose listener may have another protocol than the broker's.
-READING_THE_LOG = {"metadata cat", "metadata ls", "metadata diff", "quorum timeline"}
+READING_THE_LOG = {"backup create", "metadata cat", "metadata ls", "metadata diff", "quorum timeline"}
 # Commands of our own client, of librdkafka, of the pipeline, and of the load generator's core.
 EACH_KIND = frozenset({"topics create", "produce", "consume", "quorum describe", "metadata ls", "pipeline ingest",
                        "pipeline export", "bench ping", "bench produce", "topics delete"})
@@ -111,7 +112,8 @@ def files(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "secret").write_text("c2VjcmV0\n")
     return {"TABLE": str(tmp_path / "table"), "JOB": str(tmp_path / "job"), "ROWS": str(tmp_path / "rows.csv"),
             "FILE": str(tmp_path / "plan.json"), "PLAN": str(tmp_path / "plan.json"),
-            "HTML": str(tmp_path / "timeline.html"), "SECRET": str(tmp_path / "secret")}
+            "HTML": str(tmp_path / "timeline.html"), "SECRET": str(tmp_path / "secret"),
+            "BACKUPS": str(tmp_path / "backups")}
 
 
 def filled(text: str, names: dict[str, str]) -> str:
