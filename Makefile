@@ -19,6 +19,7 @@ TRANSACTION_SEEDS ?= 0..4999
 RELOCATIONS     ?= 0..999
 CRASH_SEED      ?= 1
 KILLS           ?= 200
+BACKUP_KILLS    ?= 200
 CLUSTER_FAULTS  ?= 1000
 TRANSACTIONS    ?= 100000
 TRANSACTION_FAULTS ?= 200
@@ -43,7 +44,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills fuzz fuzz-wire hostile-tls evil-config rotations sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -204,6 +205,10 @@ pipeline-kills: build ## exports and ingests killed at random moments, half of t
 spark-kills: build ## the same in Spark, half of the runs with transactions: workers, executors, drivers and brokers are killed; an hour
 	@$(BIN)/python -m tests.pipeline spark --runs $(KILL_RUNS)
 
+# A shorter one: make backup-kills BACKUP_KILLS=20 CRASH_SEED=7
+backup-kills: build ## backups and restores of a node under load, killed two hundred times; never a restore that differs; ten minutes
+	@$(BIN)/python -m tests.backups --kills $(BACKUP_KILLS) --seed $(CRASH_SEED)
+
 fuzz: build ## parsers fed with seeded random damage, bounded
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
@@ -268,6 +273,10 @@ bench-operations: build ## restarts and moves under load, 10,000 partitions on t
 
 bench-failover: build ## the active controller and another of three nodes killed fifty times each and all restarted in turn under producers, then Kafka's killed five times each; twenty minutes
 	@$(BIN)/python -m bench.macro.failover
+
+# Another size: python -m bench.macro.backup --gigabytes 2
+bench-backup: build ## a backup of 10 GB beside clients: their throughput with it and without, the copy rate beside the disk's
+	@$(BIN)/python -m bench.macro.backup
 
 # 1 KiB: python -m bench.spark --value-bytes 1024 --turns 7
 bench-spark: build ## reads in Spark: rows per second, and processor time per row; beside Spark's own Kafka connector; then writes in transactions beside those without
