@@ -44,7 +44,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -200,6 +200,9 @@ streams-kills: build ## a Kafka Streams application with exactly_once_v2 killed 
 pipeline-kills: build ## exports and ingests killed at random moments, half of them with transactions; every record is there once; a quarter of an hour
 	@$(BIN)/python -m tests.pipeline export --runs $(KILL_RUNS)
 	@$(BIN)/python -m tests.pipeline ingest --runs $(KILL_RUNS)
+
+console: build ## the console: incidents injected into a cluster of processes, each with its cause; pages in a browser, with axe
+	@$(PYTEST) -n 0 -m long tests/console
 
 # One of them again: python -m tests.pipeline spark --runs 1 --seed 7
 spark-kills: build ## the same in Spark, half of the runs with transactions: workers, executors, drivers and brokers are killed; an hour

@@ -30,6 +30,11 @@ with __import__("tempfile").TemporaryDirectory() as directory, Log(directory) as
 # The modules behind the commands and the functions that an extra is for.
 USES = {
     "arrow": ENGINE.replace("[record.value for record in log.records()]", "next(log.arrow())['value'].to_pylist()"),
+    "console": """
+import kraft.cli.console, kraft.console.serving
+from kraft.console import rendering
+rendering.environment().get_template("overview.html")
+""",
     "pipeline": """
 import pyarrow
 from kraft.pipeline import audit, decode_avro, decode_json, decode_protobuf, export, ingest, metadata, report

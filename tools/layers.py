@@ -113,9 +113,12 @@ PACKAGES: dict[str, Rule] = {
                      ("concurrent", "os", "time")),
     "backups": Rule(("client", "log", "log_dir", "metadata", "protocol", "raft", "runtime", "native"),
                     ("concurrent", "os", "threading", "time")),
-    "cli": Rule(("", "_version", "backups", "client", "config", "files", "load", "local", "log", "log_dir", "metadata",
-                 "pipeline", "protocol", "raft", "reading", "recorder", "runtime", "security", "spark", "testing",
-                 "tls", "native"),
+    # What reads metadata logs and flight recorders for it comes from the command (`kraft.console.sources`).
+    "console": Rule(("client", "metadata", "protocol", "recorder", "security", "native"),
+                    ("asyncio", "concurrent", "signal", "socket", "threading", "time")),
+    "cli": Rule(("", "_version", "backups", "client", "config", "console", "files", "load", "local", "log", "log_dir",
+                 "metadata", "pipeline", "protocol", "raft", "reading", "recorder", "runtime", "security", "spark",
+                 "testing", "tls", "native"),
                 ("asyncio", "logging", "os", "random", "signal", "time", "uvloop")),
     "__main__": Rule(("cli",)),
 }

@@ -28,13 +28,14 @@ COMPLETION_VARIABLE: Final = "_KRAFT_COMPLETE"
 # The extra of the package that installs a module which only some commands need.
 EXTRA_WITH: Final = {
     "fastavro": "pipeline", "google": "pipeline", "matplotlib": "bench", "pandas": "pipeline", "pyarrow": "pipeline",
-    "pyspark": "spark",
+    "jinja2": "console", "pyspark": "spark", "starlette": "console", "uvicorn": "console",
 }
 
 # The parts in the order of the help; each has a module of its name.
 PARTS: Final = ("server", "storage", "topics", "configs", "features", "groups", "transactions", "produce", "consume",
                 "users", "tokens", "acls", "cluster", "brokers", "leaders", "quorum", "metadata", "security", "certs",
-                "audit", "backup", "why", "log", "spark", "pipeline", "bench", "simulate", "completion")
+                "audit", "backup", "why", "console", "log", "spark", "pipeline", "bench", "simulate",
+                "completion")
 
 
 class Parts(click.Group):

@@ -52,11 +52,18 @@ def partition_answers(cluster: Cluster, partitions: Sequence[Partition], situati
                       changes: Changes | None = None) -> list[Answer]:
     """Explain the leader, every replica that is not in sync, and the reassignment of each partition. `situation` comes
     from the controllers' flight recorders. The metadata log is read once; `changes` receives its records, too."""
+    return [answer for _, answer in answers_by_partition(cluster, partitions, situation, changes)]
+
+
+def answers_by_partition(cluster: Cluster, partitions: Sequence[Partition], situation: Situation,
+                         changes: Changes | None = None) -> list[tuple[Partition, Answer]]:
+    """Return the answers of `partition_answers`, each with its partition."""
     causes = fencings(situation.entries)
     stories = Stories((PartitionStory(*each, causes=causes) for each in partitions), changes)
     image = from_leader(cluster, AsOf(), stories)
     moves = ongoing(cluster)
-    return [answer for story in stories.all for answer in _answers(cluster, story, image, moves, situation)]
+    return [((story.topic, story.index), answer) for story in stories.all
+            for answer in _answers(cluster, story, image, moves, situation)]
 
 
 def _answers(cluster: Cluster, story: PartitionStory, image: MetadataImage, moves: Mapping[Partition, Ongoing],

@@ -25,12 +25,17 @@ def transaction_answers(cluster: Cluster, partitions: Sequence[Partition]) -> li
     """Name the holder of each partition's last stable offset: the open transaction that began first. None
     for partitions without open transactions."""
     try:
-        topics = cluster.metadata(list(dict.fromkeys(topic for topic, _ in partitions))).topics
-        found = owners(cluster, topics, holders_of(open_transactions(cluster, topics, partitions)))
+        return [answer for _, answer in answers_by_partition(cluster, partitions)]
     except KraftError as error:
         return [Answer("transaction", -1, True, f"The open transactions are not known: {error}.")]
+
+
+def answers_by_partition(cluster: Cluster, partitions: Sequence[Partition]) -> list[tuple[Partition, Answer]]:
+    """Return the holders, each with its partition. Raises when the open transactions cannot be read."""
+    topics = cluster.metadata(list(dict.fromkeys(topic for topic, _ in partitions))).topics
+    found = owners(cluster, topics, holders_of(open_transactions(cluster, topics, partitions)))
     time_ms = now_ms()
-    return [about_transaction(holder, owner, time_ms) for holder, owner in found]
+    return [(holder.partition, about_transaction(holder, owner, time_ms)) for holder, owner in found]
 
 
 def holders_of(found: Iterable[OpenTransaction]) -> list[OpenTransaction]:

@@ -92,17 +92,25 @@ def lease_answers(cluster: Cluster) -> list[Answer]:
 
 def _of_quorum(directories: tuple[Path, ...], bootstrap: str | None, timeout: float) -> list[Answer]:
     found = find(directories, bootstrap, timeout, CAPACITY)
-    is_queried = bootstrap is not None or not directories
-    situation = Situation(found.entries, found.running if is_queried else None, found.silent)
-    if is_queried and situation.leader is None and _may_be_led(found, situation):
-        _query_leader(found, bootstrap or ADDRESS_DEFAULT, timeout)
+    if bootstrap is None and directories:
+        return _explained(found, Situation(found.entries, None, found.silent))
+    address = bootstrap or ADDRESS_DEFAULT
+    with Cluster(address, timeout=timeout) as cluster:
+        return [*quorum_answers(found, address, timeout), *lease_answers(cluster)]
+
+
+def quorum_answers(found: Found, bootstrap: str, timeout: float) -> list[Answer]:
+    """Explain the quorum from the recordings of running controllers. Queries its leader where these do not suffice."""
+    situation = Situation(found.entries, found.running, found.silent)
+    if situation.leader is None and _may_be_led(found, situation):
+        _query_leader(found, bootstrap, timeout)
         situation = Situation(found.entries, found.running, found.silent)
-    found_answers = answers(situation)
-    found_answers += [Answer("node", -1, False, f"{address}: {why}.") for address, why in found.unknown.items()]
-    if is_queried:
-        with Cluster(bootstrap or ADDRESS_DEFAULT, timeout=timeout) as cluster:
-            found_answers += lease_answers(cluster)
-    return found_answers
+    return _explained(found, situation)
+
+
+def _explained(found: Found, situation: Situation) -> list[Answer]:
+    return [*answers(situation),
+            *(Answer("node", -1, False, f"{address}: {why}.") for address, why in found.unknown.items())]
 
 
 def _may_be_led(found: Found, situation: Situation) -> bool:

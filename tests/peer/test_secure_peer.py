@@ -80,7 +80,7 @@ STEPS = (
     Step("pipeline export", "TABLE --topic TOPIC --threads 1", text="3 rows"),
     *(Step(f"bench {kind}", BENCH, text='"errors": 0') for kind in ("ping", "produce", "fetch", "end-to-end")),
     Step("bench compare", f"SERVER SERVER ping {BENCH} --pairs 1", text='"errors": 0'),
-    Step("audit", "", 1, "__kraft_audit"),
+    Step("audit", "", 1, "__kraft_audit"), Step("console", "--check --listen 127.0.0.1:0", text="answers"),
     Step("topics delete", "TOPIC", text="TOPIC"),
 )
 STEP_SECONDS = 20
