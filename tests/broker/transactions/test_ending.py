@@ -172,6 +172,24 @@ def test_the_last_epoch_and_a_time_out_leave_no_open_transaction() -> None:
     assert node.status() is Status.COMPLETE_ABORT
 
 
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_client_never_gets_the_epoch_of_an_abort_below_version_2(commits: bool) -> None:
+    """The coordinator aborts at level 0 with the epoch that only markers have; the client repeats by level 2."""
+    node = TxnNode()
+    identity = Identity(new_producer(node).producer_id, EXHAUSTED)
+    set_epoch(node, EXHAUSTED)
+    add_one(node, identity)
+    node.cluster.transaction_version = 0
+    node.answers_markers = False
+    node.advance(TIMEOUT_MS)
+    assert end_error(node, identity, commits) == FENCED
+    assert node.write_markers(1)
+    assert node.markers() == [(FIRST_ID, EPOCH_MAX, False, "orders", 0)]
+    assert end_error(node, identity, commits) == FENCED
+    response = init(node).response
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (NONE, FIRST_ID + 1, 0)
+
+
 def test_the_epoch_that_no_client_may_have_is_ended_too() -> None:
     """A log of Kafka with that bug has it in an open transaction."""
     node = TxnNode()
