@@ -30,6 +30,7 @@ with __import__("tempfile").TemporaryDirectory() as directory, Log(directory) as
 # The modules behind the commands and the functions that an extra is for.
 USES = {
     "arrow": ENGINE.replace("[record.value for record in log.records()]", "next(log.arrow())['value'].to_pylist()"),
+    "backup": "from kraft.backups import bucket",
     "console": """
 import kraft.cli.console, kraft.console.serving
 from kraft.console import rendering

@@ -111,6 +111,7 @@ PACKAGES: dict[str, Rule] = {
     "pipeline": Rule(("client", "files", "load", "log", "log_dir", "metadata", "protocol", "recorder", "spark",
                       "native"),
                      ("concurrent", "os", "time")),
+    # `bucket` alone imports a library for buckets.
     "backups": Rule(("client", "log", "log_dir", "metadata", "protocol", "raft", "runtime", "native"),
                     ("concurrent", "os", "threading", "time")),
     # What reads metadata logs and flight recorders for it comes from the command (`kraft.console.sources`).

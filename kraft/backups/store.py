@@ -4,7 +4,8 @@
     metadata/<sha256>.checkpoint                                                  a snapshot in Kafka's format
     segments/<topic id>/<partition>/<start>-<end>-<epoch>-<size>-<sha256>.log     whole record batches
 
-`Directory` keeps them below a directory. Several backups share files, which never change.
+`Directory` keeps them below a directory, `kraft.backups.bucket.Bucket` in a bucket. Several backups share files, which
+never change.
 """
 
 import errno
@@ -15,9 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final, NamedTuple, Protocol, Self
 
-from kraft_native.base.errors import LogLockedError, OperationError, StorageError
+from kraft_native.base.errors import InvalidArgumentError, LogLockedError, OperationError, StorageError
 from kraft_native.file import file_io
 
+BUCKET_SCHEME: Final = "s3://"
 LOCK: Final = ".lock"
 PARTS: Final = "parts"
 MODE: Final = 0o700
@@ -94,8 +96,16 @@ def prepared(store: Store) -> Iterator[Store]:
 
 
 def store_at(place: str) -> Store:
-    """Return the store at `place`, a directory."""
-    return Directory(Path(place))
+    """Return the store at `place`: a directory, or `s3://bucket/prefix`. Raises `InvalidArgumentError` for a place that
+    cannot be one, and `ModuleNotFoundError` when the extra `backup` is not installed."""
+    if not place.startswith(BUCKET_SCHEME):
+        return Directory(Path(place))
+    bucket, _, prefix = place.removeprefix(BUCKET_SCHEME).partition("/")
+    if not bucket:
+        raise InvalidArgumentError(f"place: {place!r} is not a directory or s3://bucket/prefix")
+    from kraft.backups.bucket import Bucket  # its library is an extra
+
+    return Bucket(bucket, prefix)
 
 
 class PartFile:

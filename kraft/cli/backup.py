@@ -1,4 +1,4 @@
-"""`kraft backup`: backups of a running cluster in a directory."""
+"""`kraft backup`: backups of a running cluster in a directory or a bucket."""
 
 import time
 from datetime import UTC, datetime
@@ -29,7 +29,8 @@ NAME: Final = click.argument("name", required=False)
 def backup_group() -> None:
     """Back up a running cluster, and restore it.
 
-    PLACE is a directory.
+    PLACE is a directory or s3://bucket/prefix. Credentials, region and endpoint of a bucket come from AWS's environment
+    variables and files.
     """
 
 

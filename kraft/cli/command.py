@@ -27,8 +27,9 @@ COMPLETION_VARIABLE: Final = "_KRAFT_COMPLETE"
 
 # The extra of the package that installs a module which only some commands need.
 EXTRA_WITH: Final = {
-    "fastavro": "pipeline", "google": "pipeline", "matplotlib": "bench", "pandas": "pipeline", "pyarrow": "pipeline",
-    "jinja2": "console", "pyspark": "spark", "starlette": "console", "uvicorn": "console",
+    "boto3": "backup", "botocore": "backup", "fastavro": "pipeline", "google": "pipeline", "jinja2": "console",
+    "matplotlib": "bench", "pandas": "pipeline", "pyarrow": "pipeline", "pyspark": "spark", "starlette": "console",
+    "uvicorn": "console",
 }
 
 # The parts in the order of the help; each has a module of its name.

@@ -145,6 +145,7 @@ def test_one_topic_as_of_an_offset(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("arguments", "reason"), [
     (("create", "PLACE", "--name", "../x"), "is not 1 to 100 of"),
+    (("list", "s3://"), "is not a directory or s3://bucket/prefix"),
     (("verify", "PLACE", "none"), "there is no backup 'none'"), (("verify", "PLACE"), "there is no backup"),
     (("restore", "PLACE", "--data", "DATA"), "there is no backup"),
 ])
